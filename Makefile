@@ -16,7 +16,7 @@ SINCE    ?=
 PYTEST   := $(if $(DATABASE),POSTERN_TEST_DATABASE='$(DATABASE)' )$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-near middleware check lint format types contracts bench lock wheels dist site release release-files clean
+.PHONY: help run test test-near middleware check lint format types contracts bench lock wheels dist image site clients release release-files clean
 
 help:  ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -24,10 +24,10 @@ help:  ## List the commands
 run: $(VENV)/ready  ## Run Postern with its own PostgreSQL, at http://127.0.0.1:8000
 	@exec $(BIN)/postern serve
 
-test: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-site  ## Run all tests; T=tests/http runs only these; DATABASE=postgresql://… runs them on your server
+test: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-site $(VENV)/ready-typescript  ## Run all tests; T=tests/http runs only these; DATABASE=postgresql://… runs them on your server
 	$(PYTEST) $(if $(T),$(T),--coverage)
 
-test-near: $(VENV)/ready-dev $(VENV)/ready-tools  ## Run the tests that are near what this branch changed; SINCE=<commit> compares with that
+test-near: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-typescript  ## Run the tests that are near what this branch changed; SINCE=<commit> compares with that
 	$(PYTEST) $$($(BIN)/python -m ops.near $(SINCE))
 
 middleware: $(VENV)/ready-dev  ## Run the tests of the guards of ops/middleware in every framework, with Express and Next.js's handlers
@@ -71,8 +71,14 @@ dist: $(VENV)/ready  ## Build the wheel, in dist/
 	@$(BIN)/python -m pip wheel --disable-pip-version-check --quiet --no-deps --no-build-isolation --wheel-dir dist .
 	@ls dist/postern-*.whl
 
+image: dist  ## Make the image of the wheel, without a daemon, in dist/
+	@$(BIN)/python -m ops.image dist/postern-*.whl
+
 site: $(VENV)/ready-dev $(VENV)/ready-site  ## Build the documents as a site, in dist/site
 	@$(BIN)/python -m ops.site
+
+clients: $(VENV)/ready-dev  ## Write the clients for Python and TypeScript, in dist/clients
+	@$(BIN)/python -m ops.clients
 
 release: $(VENV)/ready-dev $(VENV)/ready-site  ## Release a version: VERSION=0.2.0 writes, commits and tags it, and makes its files in dist/
 	@$(BIN)/python -m ops.release $(VERSION)
@@ -108,6 +114,14 @@ $(VENV)/ready-dev: requirements-dev.lock ops/requirements-axe.lock ops/requireme
 
 $(VENV)/ready-site: ops/requirements-site.lock | $(BIN)/python
 	@$(PIP) --upgrade --target $(VENV)/site -r ops/requirements-site.lock
+	@touch $@
+
+# Only the tests of the client for TypeScript need it. Without npm, or without its registry, they are skipped.
+$(VENV)/ready-typescript: ops/clients/checking/package-lock.json | $(BIN)/python
+	@mkdir -p $(VENV)/typescript
+	@cp ops/clients/checking/package.json ops/clients/checking/package-lock.json ops/clients/checking/.npmrc $(VENV)/typescript
+	@if command -v npm >/dev/null && ! npm ci --prefix $(VENV)/typescript --silent --no-audit --no-fund --ignore-scripts; then \
+		echo 'npm could not fetch the compiler: the tests of the client for TypeScript are skipped'; fi
 	@touch $@
 
 $(VENV)/ready-tools: ops/install-test-tools | $(BIN)/python

@@ -1,4 +1,5 @@
-"""The database watcher: measures the pool, ends the waits for a server that hangs, and tells whether the database takes writes.
+"""The database watcher: measures the pool, ends the waits for a server that hangs, finds among several hosts the one that takes
+writes, and tells whether one does.
 
 It needs no answer of the database, so it goes on while every other actor waits.
 """
@@ -27,5 +28,6 @@ class DatabaseWatcher:
             turned(pause=_INTERVAL)
             self._metrics.pool(self._database.pool_state())
             self._metrics.connections_given_up(await self._database.give_up_hung())
+            self._metrics.database_hosts(await self._database.look_at_hosts())
             self._metrics.writes_failing(await self._database.write_failure())
             await trio.sleep(_INTERVAL)

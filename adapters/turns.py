@@ -14,7 +14,7 @@ from core.domain.identifiers import OrganizationId
 
 AT_ONCE: Final = 2
 # In the queue of one organization. A waiting request counts as in flight, and the process limits the requests in flight.
-MOST_WAITING: Final = 8
+MOST_APPROVALS: Final = 8
 PATIENCE: Final = 5.0
 RETRY_AFTER: Final = 1.0
 
@@ -32,7 +32,7 @@ class FairTurns:
     organization delays another organization by at most one turn.
     """
 
-    def __init__(self, at_once: int = AT_ONCE, *, most_waiting: int = MOST_WAITING, patience: float = PATIENCE) -> None:
+    def __init__(self, at_once: int = AT_ONCE, *, most_waiting: int = MOST_APPROVALS, patience: float = PATIENCE) -> None:
         self._few = trio.CapacityLimiter(at_once)
         self._queues: dict[OrganizationId, _Queue] = {}
         self._most_waiting = most_waiting

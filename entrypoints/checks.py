@@ -20,6 +20,7 @@ from adapters.mail.transports import MailSettingsError, mail_directory
 from adapters.postgres.backups.completeness import missing_parts, missing_rows
 from adapters.postgres.backups.held_work import held_kinds
 from adapters.postgres.driver.connection import Connection
+from adapters.postgres.driver.lookout import HostState, seen_hosts
 from adapters.postgres.grants import Rights, rights
 from adapters.postgres.limits import connection_limits
 from adapters.postgres.migrate import SchemaMismatch, plan
@@ -63,6 +64,8 @@ class Verdict(StrEnum):
 class Finding(Frozen):
     verdict: Verdict
     text: str
+    is_used: bool = True
+    """Whether the installation uses what was looked at."""
 
 
 Report = Callable[[str, Finding], None]
@@ -125,6 +128,11 @@ async def of_running(postern: Postern) -> Sequence[tuple[str, Finding]]:
     # These checks read files.
     await trio.to_thread.run_sync(before_database, settings, None, report)
     report("mail", await mail(settings))
+    of_hosts = await hosts(settings)
+    if of_hosts is not None:
+        report("database hosts", of_hosts)
+        if of_hosts.verdict is Verdict.FAIL:
+            return found
     try:
         await of_database(settings, None, report)
     except (StartFailed, psycopg.Error) as error:
@@ -171,7 +179,7 @@ def _is_loopback(host: str) -> bool:
 
 def certificate(settings: Settings) -> Finding:
     if settings.tls_certificate is None:
-        return Finding(Verdict.OK, "none; this server answers plain HTTP")
+        return Finding(Verdict.OK, "none; this server answers plain HTTP", is_used=False)
     try:
         if settings.tls_key is not None:
             require_pair(settings.tls_certificate, settings.tls_key)
@@ -193,19 +201,19 @@ def trusted_proxies(settings: Settings) -> Finding:
     if everybody:
         return Finding(Verdict.WARN, f"{everybody[0]} means everybody: any client can claim any address; name only your proxies")
     if not settings.trusted_proxies:
-        return Finding(Verdict.OK, "none; the client's address is the one that connects")
+        return Finding(Verdict.OK, "none; the client's address is the one that connects", is_used=False)
     return Finding(Verdict.OK, ", ".join(map(str, settings.trusted_proxies)))
 
 
 def data_directory(settings: Settings) -> Finding:
     if not settings.embedded and not settings.mail.startswith("file:"):
-        return Finding(Verdict.OK, "not used")
+        return Finding(Verdict.OK, "not used", is_used=False)
     return _room(settings.data_dir)
 
 
 def mail_folder(settings: Settings) -> Finding:
     if not settings.mail.startswith("file:"):
-        return Finding(Verdict.OK, "not used")
+        return Finding(Verdict.OK, "not used", is_used=False)
     try:
         return _room(mail_directory(settings.mail_url))
     except MailSettingsError as error:
@@ -273,6 +281,23 @@ async def password_hashing(settings: Settings) -> Finding:
     if found.is_published:
         return Finding(Verdict.WARN, f"{text}. A build for this processor may be twice as fast: {found.mend}")
     return Finding(Verdict.OK, text)
+
+
+async def hosts(settings: Settings) -> Finding | None:
+    """Of an address that names several, each with its own reason."""
+    try:
+        found = await seen_hosts(conninfo(settings))
+    except psycopg.ProgrammingError:  # the check of the database says what is wrong with the address
+        return None
+    if not found:
+        return None
+    told = "; ".join(f"{host}" if host.best.detail is None else f"{host} ({host.best.detail})" for host in found)
+    states = [host.state for host in found]
+    if HostState.WRITES not in states:
+        return Finding(Verdict.FAIL, f"none takes writes: {told}")
+    if HostState.SILENT in states or HostState.REFUSES in states:
+        return Finding(Verdict.WARN, told)
+    return Finding(Verdict.OK, told)
 
 
 async def database(settings: Settings) -> Finding:
@@ -424,7 +449,7 @@ async def backups(postern: Postern) -> Finding:
 async def billing(settings: Settings, postern: Postern) -> Finding:
     provider, secrets = postern.services.payment_provider, settings.billing_webhook_secrets or ()
     if provider is None and not secrets:
-        return Finding(Verdict.OK, "not set up: checkout answers 500 BILLING_ERROR, and news of a payment provider 401")
+        return Finding(Verdict.OK, "not set up: checkout answers 500 BILLING_ERROR, and news of a payment provider 401", is_used=False)
     if provider is None or not secrets:
         missing = "POSTERN_BILLING_KEY" if provider is None else "POSTERN_BILLING_WEBHOOK_SECRETS"
         return Finding(Verdict.WARN, f"{missing} is not set: {'nothing can be bought' if provider is None else 'news are refused'}")

@@ -137,6 +137,14 @@ class Settings:
     database_wait: timedelta = _setting(
         forms.duration(0, 3600), "30s", _STORAGE, "How long a start waits for a database that does not answer yet."
     )
+    standby_reads: timedelta = _setting(
+        forms.duration(0, 86_400),
+        "1m",
+        _STORAGE,
+        "With several hosts in the address of the database, of which none takes writes and one gives no answer: how long another one may "
+        "be read. A session that was ended elsewhere meanwhile may read for as long. With `0s`, nobody reads while none takes "
+        "writes.",
+    )
 
     migrate: bool = _setting(
         forms.switch,

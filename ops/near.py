@@ -44,6 +44,8 @@ _BY_PLACE: Final[Sequence[tuple[str, str, tuple[str, ...]]]] = (
     ("ops/prometheus/", "", ("tests/ops/monitoring",)),
     ("ops/kubernetes/", "", ("tests/ops/test_kubernetes.py",)),
     ("ops/container/", "", ("tests/ops/test_container.py",)),
+    ("ops/clients/", "", ("tests/e2e/clients",)),
+    ("ops/image/", "", ("tests/ops/image",)),
 )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Protocol
 
-from ports.metrics import PoolState, Population
+from ports.metrics import DatabaseHost, PoolState, Population
 
 
 class RoundTrips(Protocol):
@@ -25,6 +25,15 @@ class Database(Protocol):
         """Says in two or three words, which anybody may read, why writes fail. None while writes succeed, as far as is known. Answers
         within a second. Never raises.
         """
+
+    async def look_at_hosts(self) -> Sequence[DatabaseHost]:
+        """Looks which of several hosts takes writes, if that is in doubt, and whether another one may be read meanwhile. Within seconds.
+        Returns what is known of each. Empty if the address names one host. Raises no database error.
+        """
+
+    @property
+    def hosts_without_writer(self) -> Sequence[DatabaseHost]:
+        """All hosts, while one of them answers and none takes writes. Otherwise empty."""
 
     def count_round_trips(self) -> RoundTrips:
         """Begin to count the round trips of this task and of the tasks that it starts."""

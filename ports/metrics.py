@@ -17,6 +17,14 @@ class PoolState(Frozen):
     waiting: int
 
 
+class DatabaseHost(Frozen):
+    """One of several hosts, as it was last seen."""
+
+    name: str
+    state: str
+    """In words that anybody may read: `takes writes`, `takes no writes`, `refuses the connection` or `no answer`."""
+
+
 class Population(Frozen):
     """Counts over the whole installation."""
 
@@ -86,6 +94,9 @@ class Metrics(Protocol):
     def pool(self, state: PoolState) -> None: ...
     def connections_given_up(self, number: int) -> None: ...
     def writes_failing(self, reason: str | None) -> None: ...
+    def database_hosts(self, hosts: Sequence[DatabaseHost]) -> None:
+        """Of an address that names several."""
+
     def queue(self, states: Sequence[QueueState], waits: Mapping[str, timedelta]) -> None:
         """`waits` says how long the oldest due job of a kind has waited, if there is one."""
 

@@ -46,6 +46,7 @@ from ports.services.client_secrets import ClientSecretStore
 from ports.services.end_users import EndUserStore
 from ports.services.permissions import ServicePermissionStore
 from ports.services.plans import PlanStore
+from ports.services.resource_servers import ResourceServerStore
 from ports.services.service_claims import ServiceClaimStore
 from ports.services.service_roles import ServiceRoleStore
 from ports.services.service_users import ServiceUserStore
@@ -183,6 +184,8 @@ class UnitOfWork(Protocol):
     def permissions(self) -> ServicePermissionStore: ...
     @property
     def plans(self) -> PlanStore: ...
+    @property
+    def resource_servers(self) -> ResourceServerStore: ...
     @property
     def service_roles(self) -> ServiceRoleStore: ...
     @property

@@ -169,6 +169,10 @@ class MailServer:
         """The server waits before it answers the command."""
         self._script[command].append(_Scripted(None, seconds, times))
 
+    def obey(self) -> None:
+        """From now on, the server carries every command out."""
+        self._script.clear()
+
     async def wait_for(self, count: int, *, within: float = PATIENCE) -> list[ReceivedMail]:
         with trio.fail_after(within):
             while len(self.received) < count:

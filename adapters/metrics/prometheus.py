@@ -32,7 +32,8 @@ from core.domain.jobs import QueueState
 from core.domain.mail import MAIL_JOB
 from core.domain.services.billing_news import NewsType
 from core.domain.tenancy.join_requests import Joined
-from ports.metrics import PoolState, Population
+from core.domain.tenancy.mail_servers import ORGANIZATION_MAIL_JOB
+from ports.metrics import DatabaseHost, PoolState, Population
 
 Kind = TypeVar("Kind", bound=MetricWrapperBase)
 
@@ -54,6 +55,7 @@ _LARGE_TABLES = frozenset(
 )
 _CLOCK_DOUBTS = ("apart", "unseen")
 _KNOWN_WRITE_FAILURES = ("disk_full", "read_only", "input_or_output_error", "no_standby_confirms_commits")
+_KNOWN_HOST_STATES = ("takes_writes", "takes_no_writes", "refuses_the_connection", "no_answer")
 _KNOWN_SAML = ("authn_request", "response", "logout_request", "logout_response", "our_logout_request", "our_logout_response")
 _KNOWN_DELIVERIES = ("delivered", "failed", "given_up")
 _KNOWN_ORGANIZATION_MAILS = ("own", "installation", "failed", "refused")
@@ -136,6 +138,7 @@ class PrometheusMetrics:
     _writes_failing = _gauge(
         "sso_db_writes_failing", "1 while the database refuses writes, by the reason", "livemax", "reason", known=_KNOWN_WRITE_FAILURES
     )
+    _database_hosts = _gauge("sso_db_host_state", "1 for the state of each of several database hosts", "livemax", "host", "state")
     _queue_depth = _gauge("sso_job_queue_depth", "Jobs waiting", "mostrecent")
     _jobs_waiting = _gauge("sso_jobs_waiting", "Jobs waiting, by kind", "mostrecent", "job_type")
     _jobs_dead = _gauge("sso_jobs_dead", "Jobs given up, by kind", "mostrecent", "job_type")
@@ -300,7 +303,8 @@ class PrometheusMetrics:
                 setattr(self, name, one.made(self._registry))
         # `labels` takes a lock at each call. So the children used so far are kept here.
         self._request_children: dict[tuple[str, str, int], Histogram] = {}
-        self._job_kinds: set[str] = set()
+        # From the first look at the queue on: ten mails that are then lost at once are ten more than before. Before it, nobody knows.
+        self._job_kinds = {MAIL_JOB, ORGANIZATION_MAIL_JOB}
 
     def request_started(self) -> None:
         self._in_flight.inc()
@@ -456,6 +460,12 @@ class PrometheusMetrics:
         found = "" if reason is None else reason.replace(" ", "_")
         for known in {*_KNOWN_WRITE_FAILURES, found} - {""}:
             self._writes_failing.labels(known).set(known == found)
+
+    def database_hosts(self, hosts: Sequence[DatabaseHost]) -> None:
+        for host in hosts:
+            found = host.state.replace(" ", "_")
+            for known in {*_KNOWN_HOST_STATES, found}:
+                self._database_hosts.labels(host.name, known).set(known == found)
 
     def queue(self, states: Sequence[QueueState], waits: Mapping[str, timedelta]) -> None:
         self._queue_depth.set(sum(state.waiting for state in states))

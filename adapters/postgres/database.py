@@ -1,5 +1,6 @@
 """The database as a whole."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final, LiteralString
 
@@ -7,15 +8,16 @@ import psycopg
 import trio
 
 from adapters.postgres.driver.connection import TripCounter, round_trips
+from adapters.postgres.driver.lookout import Lookout, SeenHost
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.driver.watch import Watch
 from adapters.postgres.failures import translated
 from adapters.postgres.statements import ask
-from adapters.postgres.writes import Writes
+from adapters.postgres.writes import READ_ONLY, Writes
 from core.domain.errors import RetryLater
 from core.frozen import Frozen
 from ports.clock import Clock
-from ports.metrics import PoolState, Population
+from ports.metrics import DatabaseHost, PoolState, Population
 
 PING_DEADLINE: Final = 1.0
 
@@ -48,12 +50,13 @@ class _CountedRoundTrips(TripCounter):
 class PostgresDatabase:
     """Implements `ports.database.Database`."""
 
-    def __init__(self, pool: Pool, clock: Clock) -> None:
+    def __init__(self, pool: Pool, clock: Clock, standby_reads: timedelta = timedelta(0)) -> None:
         self._pool = pool
         self._clock = clock
         self._clock_ahead = timedelta(0)
         self._writes = Writes(pool)
         self._watch = Watch(pool)
+        self._lookout = Lookout(pool, standby_reads=standby_reads.total_seconds())
 
     async def ping(self) -> bool:
         with trio.move_on_after(PING_DEADLINE):
@@ -78,7 +81,17 @@ class PostgresDatabase:
         return False
 
     async def write_failure(self) -> str | None:
-        return await self._writes.failure()
+        reason = await self._writes.failure()
+        # No trial has an answer while no host may be read.
+        return READ_ONLY if reason is None and self._pool.away is not None else reason
+
+    async def look_at_hosts(self) -> Sequence[DatabaseHost]:
+        await self._lookout.look()
+        return _told(self._lookout.hosts)
+
+    @property
+    def hosts_without_writer(self) -> Sequence[DatabaseHost]:
+        return _told(self._lookout.hosts) if self._pool.away is not None else ()
 
     def count_round_trips(self) -> _CountedRoundTrips:
         return _CountedRoundTrips()
@@ -116,6 +129,10 @@ class PostgresDatabase:
 
     async def give_up_hung(self) -> int:
         return await self._watch.look()
+
+
+def _told(hosts: Sequence[SeenHost]) -> Sequence[DatabaseHost]:
+    return tuple(DatabaseHost(host.name, host.state.value) for host in hosts)
 
 
 def count_or_estimate(counted: int, estimated: float) -> int:

@@ -258,8 +258,8 @@ class EmbeddedPostgres:
             finally:
                 os.close(opened)
         if runner is not None:
-            _open_way(self.data_dir)
-            _open_way(BINARIES)
+            open_way(self.data_dir)
+            open_way(BINARIES)
 
     def _remove_unfinished(self) -> None:
         for unfinished in self.cluster.glob("initdb*"):
@@ -432,7 +432,7 @@ def _name(uid: int) -> str:
         return f"user {uid}"
 
 
-def _open_way(path: Path) -> None:
+def open_way(path: Path) -> None:
     """Let other users pass through, but not list, the directories that lead to `path`. Otherwise the unprivileged user cannot reach its own
     files.
     """

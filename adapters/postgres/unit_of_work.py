@@ -46,6 +46,7 @@ from adapters.postgres.services.client_secrets import ClientSecretRows
 from adapters.postgres.services.end_users import EndUserRows
 from adapters.postgres.services.permissions import ServicePermissionRows
 from adapters.postgres.services.plans import PlanRows
+from adapters.postgres.services.resource_servers import ResourceServerRows
 from adapters.postgres.services.service_claims import ServiceClaimRows
 from adapters.postgres.services.service_roles import ServiceRoleRows
 from adapters.postgres.services.service_users import ServiceUserRows
@@ -147,6 +148,7 @@ class Stores:
     client_secrets = _Made(ClientSecretRows)
     permissions = _Made(ServicePermissionRows)
     plans = _Made(PlanRows)
+    resource_servers = _Made(ResourceServerRows)
     service_roles = _Made(ServiceRoleRows)
     service_claims = _Made(ServiceClaimRows)
     service_users = _Made(ServiceUserRows)

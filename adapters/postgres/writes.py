@@ -12,7 +12,8 @@ from core.domain.errors import OutcomeUnknown
 log = structlog.get_logger()
 
 # SQLSTATE codes from PostgreSQL's appendix A. Other errors of a write concern only one request, or are bugs.
-REASONS: Final = {"53100": "disk full", "25006": "read only", "58030": "input or output error"}
+READ_ONLY: Final = "read only"
+REASONS: Final = {"53100": "disk full", "25006": READ_ONLY, "58030": "input or output error"}
 # A commit waits until a synchronous standby has it. Without one it waits for ever, and nothing refuses it.
 UNCONFIRMED: Final = "no standby confirms commits"
 DEADLINE: Final = 1.0

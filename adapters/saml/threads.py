@@ -14,11 +14,11 @@ T = TypeVar("T")
 
 _THREADS: Final = 2
 # Each document takes some milliseconds, so a request behind this many would wait for more than a second.
-_MOST_WAITING: Final = 400
+_MOST_APPROVALS: Final = 400
 
 
 class XmlThreads:
-    def __init__(self, *, threads: int = _THREADS, most_waiting: int = _MOST_WAITING) -> None:
+    def __init__(self, *, threads: int = _THREADS, most_waiting: int = _MOST_APPROVALS) -> None:
         self._limiter = trio.CapacityLimiter(threads)
         self._most = threads + most_waiting
         self._inside = 0

@@ -99,11 +99,23 @@ def _of_ownership(expected: DatabaseState, found: DatabaseState) -> Iterator[Dam
     }
     compared = [(named, before, now) for named, (before, now) in sorted(pairs.items()) if before is not None and now is not None]
     granted = {role for _, _, now in compared for role in now.grants}
+    schema = found.schema if found.schema is not None and expected.schema is not None else Ownership("", {})
+    granted |= schema.grants.keys()
     for named, before, now in compared:
         owners = (found.owner,) if before.owner == expected.owner else (found.owner, before.owner)
         if now.owner not in owners:
             yield Damage(DamageKind.SCHEMA, f"{named} belongs to {now.owner}, and the schema to {found.owner}")
         yield from _of_grants(named, before, now, granted)
+    yield from _of_schema(expected, found, granted)
+
+
+def _of_schema(expected: DatabaseState, found: DatabaseState, granted: Collection[str]) -> Iterator[Damage]:
+    """Whoever owns the tables may have been given rights to the schema, which is not theirs."""
+    if expected.schema is None or found.schema is None:
+        return
+    if found.schema.owner not in {"", found.owner, expected.schema.owner}:
+        yield Damage(DamageKind.SCHEMA, f"the schema public belongs to {found.schema.owner}, and its tables to {found.owner}")
+    yield from _of_grants("the schema public", expected.schema, found.schema, set(granted) - {found.owner})
 
 
 def _of_grants(named: str, expected: Ownership, found: Ownership, granted: Collection[str]) -> Iterator[Damage]:

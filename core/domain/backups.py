@@ -41,7 +41,9 @@ class ColumnGroup(StrEnum):
 
 
 class Ownership(Frozen):
-    """The owner of a table or a function, and the rights of every other role."""
+    """The owner of a table, a function or the schema, and the rights of every other role. The owner is empty for a schema that belongs to
+    whoever owns the database.
+    """
 
     owner: str
     grants: Mapping[str, Sequence[str]]
@@ -69,7 +71,8 @@ class RoutineState(Frozen):
 
 class DatabaseState(Frozen):
     """What one snapshot of a database contains. `heads` has the end of each audit chain, by the chain's id. `routines` are the functions by
-    their names with the types of their arguments. `owner` owns the table of migrations, and so the schema.
+    their names with the types of their arguments. `owner` owns the table of migrations, and so all tables. Manifests of earlier versions
+    have no `schema`.
     """
 
     server: str
@@ -81,6 +84,7 @@ class DatabaseState(Frozen):
     signing_keys: Sequence[str]
     routines: Mapping[str, RoutineState] = field(default_factory=dict)
     owner: str = ""
+    schema: Ownership | None = None
 
     @property
     def has_digests(self) -> bool:

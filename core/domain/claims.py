@@ -192,7 +192,7 @@ RESERVED: Final = frozenset(
         *("sid", "events", "active", "token_type", "username", "scope", "client_id", "cnf", "act", "may_act", "authorization_details"),
         *("roles", "groups", "entitlements"),
         # Postern's own
-        *("token_use", "is_platform_owner", "impersonator", "impersonation_session", "state", "permissions"),
+        *("token_use", "resource_id", "is_platform_owner", "impersonator", "impersonation_session", "state", "permissions"),
         *("plan", "features", "subscription_status"),
         *("roles_truncated", "groups_truncated", "permissions_truncated", "claims_truncated"),
         # the standard claims that Postern fills

@@ -119,6 +119,7 @@ def assemble_actors(
         DeliveryDispatcher("logout_dispatcher", federation.deliveries, logout_mailbox, metrics=metrics, spread=spread, traces=traces),
         domain_checker("domain_checker", tenancy.domains, metrics=metrics, spread=spread),
         domain_checker("domain_route_checker", tenancy.domain_routes, metrics=metrics, spread=spread),
+        domain_checker("resource_host_checker", services.resource_servers, metrics=metrics, spread=spread),
         connection_refresher(tenancy.connection_refreshes, metrics=metrics, spread=spread),
         SiemForwarder(tenancy.siem_export, metrics=metrics, spread=spread, traces=traces),
         BillingReconciler(

@@ -11,6 +11,7 @@ from adapters.postgres.federation.clients import PostgresClients, PostgresKeptKe
 from adapters.postgres.federation.facts import PostgresFacts
 from adapters.postgres.federation.given_sessions import PostgresGivenSessions
 from adapters.postgres.federation.logout_notices import LOGOUTS, PostgresLogoutNotices
+from adapters.postgres.federation.resources import PostgresResources
 from adapters.postgres.federation.saml.lookup import PostgresSaml
 from adapters.postgres.federation.scim.exchanges import PostgresScimExchanges
 from adapters.postgres.federation.scim.tokens import SCIM_TOKENS, PostgresScimTokens
@@ -112,10 +113,11 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         endpoints=assertion_endpoints(settings.public_url),
     )
     authorization_codes = AuthorizationCodes(new_unit_of_work, stores.authorization_codes, clients, identity.sessions, system=system)
-    encounters, facts = PostgresEncounters(pool), PostgresFacts(pool)
+    encounters, facts, resources = PostgresEncounters(pool), PostgresFacts(pool), PostgresResources(pool)
     authorizations = Authorizations(
         new_unit_of_work,
         encounters,
+        resources,
         foundation.token_verifier,
         authorization_codes,
         identity.sessions,
@@ -150,6 +152,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         grants=Grants(
             grants,
             identity.sessions,
+            resources,
             foundation.token_signer,
             foundation.metrics,
             system=system,
@@ -163,6 +166,8 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
             new_unit_of_work,
             stores.device_codes,
             clients=clients,
+            client_lookup=client_lookup,
+            resources=resources,
             devices=identity.devices,
             admission=identity.admission,
             sessions=identity.sessions,

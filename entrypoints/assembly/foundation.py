@@ -167,7 +167,7 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
             scrapes=Scrapes(metrics, settings.metrics_token),
             pool=pool,
             stores=Stores(Statements(pool)),
-            database=PostgresDatabase(pool, clock),
+            database=PostgresDatabase(pool, clock, settings.standby_reads),
             unit_of_work=new_unit_of_work,
             jobs=PostgresJobQueue(pool, keyring),
             dead_jobs=GivenUpJobs(new_unit_of_work, PostgresJobQueue(pool, keyring)),

@@ -12,6 +12,7 @@ from adapters.postgres.platform.expiries import PostgresExpiries
 from adapters.postgres.platform.governance import PostgresOrganizationRegister
 from adapters.postgres.platform.installation import PostgresInstallation
 from adapters.postgres.platform.platform_users import PostgresUserDirectory
+from adapters.postgres.platform.searches import PostgresThings
 from adapters.postgres.platform.storage import PostgresStorageSamples
 from adapters.postgres.platform.todos import PostgresTodos
 from adapters.postgres.tenancy.tiers import PostgresTiers
@@ -29,6 +30,7 @@ from core.usecases.platform.imports import Imports
 from core.usecases.platform.installation import Installation
 from core.usecases.platform.platform_owners import PlatformOwners
 from core.usecases.platform.platform_users import PlatformUsers
+from core.usecases.platform.searches import Searches
 from core.usecases.platform.todos import OpenTodos
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
@@ -51,12 +53,14 @@ class Platform(Frozen, kw_only=True):
     storage: StorageSamples
     todos: OpenTodos
     expiries: Expiries
+    searches: Searches
     installation: Installation
     configurations: Configurations
 
 
 def assemble_platform(settings: Settings, foundation: Foundation, identity: Identity) -> Platform:
     new_unit_of_work, pool, system, clock = foundation.unit_of_work, foundation.pool, foundation.system, foundation.clock
+    searches_of_platform = FairTurns()
     return Platform(
         months=partitions(
             pool,
@@ -81,7 +85,9 @@ def assemble_platform(settings: Settings, foundation: Foundation, identity: Iden
             system=system,
         ),
         governance=Governance(new_unit_of_work, PostgresOrganizationRegister(pool), PostgresTiers(pool), clock),
-        platform_users=PlatformUsers(PostgresUserDirectory(pool), PostgresSuspiciousActivity(pool), identity.mfa, clock),
+        platform_users=PlatformUsers(
+            PostgresUserDirectory(pool), PostgresSuspiciousActivity(pool), identity.mfa, searches_of_platform, clock
+        ),
         platform_owners=PlatformOwners(new_unit_of_work, identity.passwords, identity.common_passwords, system),
         account_administration=AccountAdministration(
             unit_of_work=new_unit_of_work,
@@ -98,6 +104,7 @@ def assemble_platform(settings: Settings, foundation: Foundation, identity: Iden
         storage=PostgresStorageSamples(pool),
         todos=OpenTodos(PostgresTodos(pool), clock),
         expiries=Expiries(PostgresExpiries(pool), clock),
+        searches=Searches(PostgresThings(pool), searches_of_platform),
         installation=Installation(PostgresInstallation(pool)),
         configurations=Configurations(PostgresConfigurations(pool), PostgresManagedMarks(pool), new_unit_of_work, clock),
     )

@@ -2,9 +2,11 @@
 
 from adapters.postgres.record.audit import PostgresAuditLog
 from adapters.postgres.record.audit_chains import PostgresAuditChains
+from adapters.postgres.record.changed_settings import PostgresChangedSettings
 from adapters.postgres.record.stories import PostgresStories
 from core.frozen import Frozen
 from core.usecases.record.audit import Audit
+from core.usecases.record.changed_settings import RecentChanges
 from entrypoints.assembly.foundation import Foundation
 from ports.record.stories import Stories
 
@@ -12,6 +14,7 @@ from ports.record.stories import Stories
 class Record(Frozen, kw_only=True):
     audit: Audit
     stories: Stories
+    changes: RecentChanges
 
 
 def assemble_record(foundation: Foundation) -> Record:
@@ -19,4 +22,5 @@ def assemble_record(foundation: Foundation) -> Record:
     return Record(
         audit=Audit(PostgresAuditLog(pool), PostgresAuditChains(pool), foundation.server_secrets),
         stories=PostgresStories(pool, foundation.keyring),
+        changes=RecentChanges(PostgresChangedSettings(pool), foundation.clock),
     )

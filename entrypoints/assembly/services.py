@@ -24,6 +24,7 @@ from core.usecases.services.end_users import EndUsers
 from core.usecases.services.made_by_keys import MadeByKeys
 from core.usecases.services.permissions import ServicePermissions
 from core.usecases.services.plans import Plans
+from core.usecases.services.resource_servers import ResourceApprovals, ResourceServers
 from core.usecases.services.rights import PeoplesRights
 from core.usecases.services.service_analytics import ServiceAnalysis
 from core.usecases.services.service_claims import ServiceClaims
@@ -32,6 +33,7 @@ from core.usecases.services.service_roles import ServiceRoles
 from core.usecases.services.service_users import ServiceUsers
 from core.usecases.services.services import OrganizationServices, RegisteredServices
 from core.usecases.services.subscriptions import Subscriptions
+from core.usecases.tenancy.domains.domain_proofs import DomainProofs
 from core.usecases.tenancy.ownerships import Ownerships
 from core.usecases.tenancy.profile_values import ProfileValues
 from entrypoints.assembly.configured import payment_provider, receiving
@@ -47,6 +49,8 @@ class Services(Frozen, kw_only=True):
     assignments: Assignments
     client_secrets: ClientSecrets
     permissions: ServicePermissions
+    resource_servers: ResourceServers
+    resource_approvals: ResourceApprovals
     rights: PeoplesRights
     service_roles: ServiceRoles
     api_keys: ApiKeys
@@ -68,7 +72,7 @@ class Services(Frozen, kw_only=True):
     end_users: EndUsers
 
 
-def assemble_services(settings: Settings, foundation: Foundation, ownerships: Ownerships) -> Services:
+def assemble_services(settings: Settings, foundation: Foundation, ownerships: Ownerships, proofs: DomainProofs) -> Services:
     new_unit_of_work, pool, stores = foundation.unit_of_work, foundation.pool, foundation.stores
     system, clock = foundation.system, foundation.clock
     key_presence: PresenceWriter[ApiKeyId] = PresenceWriter(
@@ -90,6 +94,8 @@ def assemble_services(settings: Settings, foundation: Foundation, ownerships: Ow
         kept_client_ids=KeptClientIds(new_unit_of_work, system.clock),
         assignments=Assignments(new_unit_of_work, stores.assignments, system),
         permissions=ServicePermissions(new_unit_of_work, stores.permissions, system),
+        resource_servers=ResourceServers(new_unit_of_work, stores.resource_servers, proofs, system),
+        resource_approvals=ResourceApprovals(new_unit_of_work, stores.resource_servers, system),
         rights=PeoplesRights(RightsRows(Statements(pool))),
         service_roles=ServiceRoles(new_unit_of_work, stores.service_roles, system),
         client_secrets=ClientSecrets(new_unit_of_work, stores.client_secrets, system),

@@ -193,6 +193,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             stores.invitations,
             accounts=identity.accounts,
             passwords=identity.account_passwords,
+            profiles=identity.profiles,
             templates=foundation.mail_templates,
             links=foundation.links,
             server_secrets=foundation.server_secrets,

@@ -48,11 +48,17 @@ async def _report_all(settings: Settings, processes: int | None, backups: Path |
         return
     checks.before_database(settings, backups, report)
     away: list[str] = []
+    of_hosts: list[Finding] = []
     async with trio.open_nursery() as nursery:
         # The check of the database runs beside the other checks, so that a database that is down is reported without delay.
         nursery.start_soon(_notice_absence, settings, away)
+        nursery.start_soon(_look_at_hosts, settings, of_hosts)
         report("mail", await checks.mail(settings))
         report("password hashing", await checks.password_hashing(settings))
+    for finding in of_hosts:
+        report("database hosts", finding)
+    if away and of_hosts and of_hosts[0].verdict is Verdict.FAIL:
+        return
     if away:
         report("database", Finding(Verdict.FAIL, away[0]))
         return
@@ -64,6 +70,13 @@ async def _notice_absence(settings: Settings, away: list[str]) -> None:
         await require_answer(settings)
     except StartFailed as error:
         away.append(str(error))
+
+
+async def _look_at_hosts(settings: Settings, found: list[Finding]) -> None:
+    # The embedded database is one host.
+    finding = None if settings.embedded else await checks.hosts(settings)
+    if finding is not None:
+        found.append(finding)
 
 
 async def _of_database(settings: Settings, processes: int | None, report: Report) -> None:

@@ -18,9 +18,10 @@ from entrypoints.http.refusal_recording import record_refused_request
 log = structlog.get_logger()
 
 _LONGEST: Final = 200
-_LOGGED: Final = ("client_id", "redirect_uri", "scope", "response_type")
+_PLACES: Final = ("client_id", "redirect_uri", "scope", "response_type")
+_LOGGED: Final = (*_PLACES, "resource")
 # The recorder of refusals also shows what the application asked for in these.
-_SAID: Final = (*_LOGGED, "response_mode", "code_challenge", "code_challenge_method")
+_SAID: Final = (*_PLACES, "response_mode", "code_challenge", "code_challenge_method")
 # Anybody can send the values of an authorization request. The log shows a value only if the value matches this pattern, so that no value
 # misleads a reader of the log or breaks a program that reads the log.
 _PLAIN: Final = re.compile(r"[\w.:/+~@,;=()*!'-]+(?: [\w.:/+~@,;=()*!'-]+)*", re.ASCII)
@@ -45,13 +46,14 @@ def answered_on_the_way(postern: Postern, kept: Mapping[str, Any], answered: Ans
     """
     if "error" in answered.fields:
         said = {"client_id": kept["client_id"], "redirect_uri": kept["redirect_uri"], "scope": " ".join(kept.get("scope", ()))}
+        said["resource"] = " ".join(kept.get("resource", ()))
         if THROUGH not in kept:
             said["response_type"] = "code"
         _tell(postern, said, answered.fields["error"], answered.fields["error_description"])
 
 
 def _said(parameters: Parameters) -> Mapping[str, str | None]:
-    return {name: parameters.get(name) for name in _SAID}
+    return {"resource": " ".join(parameters.resources) or None, **{name: parameters.get(name) for name in _SAID}}
 
 
 def _tell(postern: Postern, said: Mapping[str, str | None], reason: str, description: str) -> None:

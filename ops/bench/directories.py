@@ -54,7 +54,7 @@ async def directories(options: Options) -> Sequence[Figure]:
         data_dir.mkdir()
         server = await stack.enter_async_context(serving(data_dir, database_url=postgres.create("postern"), settings=SETTINGS))
         (tenant,) = await make_tenants(server, [[]])
-        oidc, saml = await _providers(server, tenant.organization, fake)
+        oidc, saml = await providers_of(server, tenant.organization, fake)
         side = Side(server.pid, "postern", postgres)
         ways: Sequence[tuple[str, SignIn]] = (
             ("sign-in by OpenID Connect", partial(_by_openid, _Way(server, oidc), fake)),
@@ -76,7 +76,7 @@ async def directories(options: Options) -> Sequence[Figure]:
     ]
 
 
-async def _providers(server: Server, organization: UUID, fake: FakeProvider) -> tuple[UUID, UUID]:
+async def providers_of(server: Server, organization: UUID, fake: FakeProvider) -> tuple[UUID, UUID]:
     """Two providers of the organization, active, and the domain that they may vouch for."""
     org = OrganizationId(organization)
     async with postern_of(server.settings) as postern:
@@ -99,14 +99,18 @@ async def _providers(server: Server, organization: UUID, fake: FakeProvider) -> 
             for made in (by_openid, by_saml):
                 await add(uow, made, SYSTEM)
             await uow.commit()
-    with psycopg.connect(server.database_url, autocommit=True) as connection:
+    await trio.to_thread.run_sync(_activate, server.database_url, organization)
+    return by_openid.provider.id, by_saml.provider.id
+
+
+def _activate(url: str, organization: UUID) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("update upstream_providers set state = 'active', enabled = true")
         connection.execute(
             "insert into domains (id, org_id, domain, token, verified_at, next_check_at, created_at, updated_at)"
             " values (gen_random_uuid(), %s, %s, 'token', now(), now() + interval '7 days', now(), now())",
             [organization, DOMAIN],
         )
-    return by_openid.provider.id, by_saml.provider.id
 
 
 async def _sign_ins(server: Server, way: SignIn, numbers: "count[int]", seconds: float) -> Summary:

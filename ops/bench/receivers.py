@@ -57,7 +57,7 @@ class Receivers:
                         return
                     buffered += received
                 buffered = buffered[length:]
-                await self._answer(stream, head.split(b" ", 2)[1], headers[b"x-webhook-delivery"])
+                await self._answer(stream, head.split(b" ", 2)[1], headers.get(b"x-webhook-delivery", b""))
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             pass
         finally:

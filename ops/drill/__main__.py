@@ -2,7 +2,8 @@
 keeps its figures in docs/benchmarks.md, like `python -m ops.drill endurance`: half an hour of all actors and routes, with a fault every
 minute. `python -m ops.drill migration` changes a large table under load,
 `python -m ops.drill import` imports a crowd of people, `python -m ops.drill machines` takes one part after the other of the recipe for
-three machines away, and `python -m ops.drill sizing` measures what `postern size` reckons with. Exit status 1 when a bar did not hold.
+three machines away, `python -m ops.drill alerts` fires each alert by its fault, and `python -m ops.drill sizing` measures what
+`postern size` reckons with. Exit status 1 when a bar did not hold.
 """
 
 import argparse
@@ -20,6 +21,7 @@ import trio
 from ops.bench.record import record
 from ops.bench.report import Figure, Outcome, busyness, complain, machine, table
 from ops.drill import endurance, importing, machines, migration, sizing
+from ops.drill.alerts import drill as alerts
 from ops.drill.failover import Plan, failover
 from ops.drill.faults import FAULTS
 
@@ -30,6 +32,7 @@ _OTHERS: Final[Mapping[str, Callable[[Sequence[str]], int]]] = {
     "import": importing.main,
     "machines": machines.main,
     "sizing": sizing.main,
+    "alerts": alerts.main,
 }
 
 

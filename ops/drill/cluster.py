@@ -221,7 +221,7 @@ async def running(
         cluster = Cluster(nodes, password, synchronous=synchronous)
         for node in nodes:
             stack.callback(node.end)
-        await trio.to_thread.run_sync(_begin, nodes[0], password, prepare or _make_database)
+        await trio.to_thread.run_sync(begin, nodes[0], password, prepare)
         async with trio.open_nursery() as nursery:
             for node in nodes:
                 await node.for_clients.lay(nursery)
@@ -231,12 +231,13 @@ async def running(
             nursery.cancel_scope.cancel()
 
 
-def _begin(node: Node, password: str, prepare: Callable[[Node, str], None]) -> None:
+def begin(node: Node, password: str, prepare: Callable[[Node, str], None] | None = None) -> None:
+    """Starts it as the first server, with the roles of followers and of Postern, and a database for Postern unless `prepare` is given."""
     with EmbeddedPostgres(node.place):
         (node.data / "pg_hba.conf").write_text(_ACCESS)
     node.server.start()
     _make_role(node, REPLICATOR, "login replication", password)
-    prepare(node, password)
+    (prepare or _make_database)(node, password)
 
 
 def _make_role(node: Node, name: str, rights: LiteralString, password: str) -> None:

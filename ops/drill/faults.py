@@ -94,7 +94,7 @@ async def disk_full(cluster: Cluster, detection: float) -> Outage:
         raise NoSuchDisk("only root can give a server a small disk of its own")
     began = trio.current_time()
     filler = node.place / "filler"
-    await trio.to_thread.run_sync(_fill, filler)
+    await trio.to_thread.run_sync(fill, filler)
     await trio.sleep(detection)
     filler.unlink()
     await _started(node)
@@ -119,7 +119,7 @@ async def _promoted(cluster: Cluster, new: Node, began: float, detection: float)
     return Outage(began, trio.current_time())
 
 
-def _fill(filler: Path) -> None:
+def fill(filler: Path) -> None:
     """Large blocks first, then small ones, until not one more fits."""
     size = 1 << 20
     descriptor = os.open(filler, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)

@@ -1,21 +1,22 @@
 """`python -m ops.drill machines [fault …]`: the recipe of ops/machines as processes, of which one after the other goes away under load.
 
-Two daemons with two processes each, by the recipe's postern.conf; nginx and HAProxy, by its files; three PostgreSQL servers. In Patroni's
-place, the drill promotes one of them, as late as the `ttl` of ops/patroni allows. What systemd would start again is started after its
-`RestartSec`. Exit status 1 when a bar did not hold: a read that failed, a change that was lost or done twice, an alert that wakes somebody.
+Two daemons with two processes each, by the recipe's postern.conf; nginx, HAProxy, etcd and Patroni, by its files, and by the lines of its
+guide. What systemd would start again is started after its `RestartSec`. Exit status 1 when a bar did not hold: a read that failed, a change
+that was lost or done twice, an error long after the outage, an alert that wakes somebody. Only root may start PostgreSQL as its user.
 """
 
 import argparse
 import inspect
 import logging
+import math
 import re
 import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -25,14 +26,13 @@ import structlog
 import trio
 import yaml
 
-from adapters.postgres.migrate import migrate
 from ops.bench import processes
 from ops.bench.harness import COMMAND, READY, Server, directory, environment_of, ring
-from ops.bench.receivers import receivers
+from ops.bench.receivers import Receivers, receivers
 from ops.bench.report import ROOT, Figure, Outcome, at_most, busyness, complain, machine, table
 from ops.drill.alarms import INTERVAL, Alarms
-from ops.drill.clients import SETTINGS, prepared
-from ops.drill.cluster import Cluster, Node, running
+from ops.drill.clients import SETTINGS, Material, prepared
+from ops.drill.patroni import USER, DatabaseMachine, Patroni, running
 from ops.drill.proxies import FOLDER, WAYS, Proxy
 from ops.drill.visitors import Visit, Visitors
 from ops.free_ports import free_port
@@ -50,6 +50,8 @@ HOLDING: Final = 8
 SLOW: Final = 1.0
 # Between the restarts of a release: longer than nginx leaves a daemon out.
 SETTLED: Final = 3.0
+# After everything is back, clients may still be told so long that it is not.
+ERRORS_AFTER: Final = 3.0
 # A proxy may still give requests to a process that has gone a moment ago.
 A_MOMENT: Final = 0.5
 PATIENCE: Final = 1800.0
@@ -59,8 +61,9 @@ _PATIENCE: Final = 120.0
 class Daemon:
     """One `postern serve --processes 2`. When it has been killed, `start` starts it again at the same address."""
 
-    def __init__(self, place: Path, settings: Mapping[str, str]) -> None:
+    def __init__(self, place: Path, settings: Mapping[str, str], processes_of_it: int = 2) -> None:
         place.mkdir()
+        self._processes = processes_of_it
         self.place = place
         self.port = free_port()
         self.settings = {**settings, "POSTERN_BIND": f"127.0.0.1:{self.port}", "POSTERN_DATA_DIR": str(place)}
@@ -71,7 +74,7 @@ class Daemon:
         log = self.place / "daemon.log"
         with log.open("ab") as output:
             process = await trio.lowlevel.open_process(
-                [str(COMMAND), "serve", "--processes", "2"],
+                [str(COMMAND), "serve", "--processes", str(self._processes)],
                 env=environment_of(None) | self.settings,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
@@ -100,27 +103,60 @@ class Daemon:
             self.server = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
+class Writer:
+    """Writes to the database, past Postern, again and again: it knows how long nobody could."""
+
+    database: Patroni
+    tries: list[tuple[float, float, bool]] = field(default_factory=list)
+    """Of each, when it began, when it ended, and whether it wrote."""
+
+    async def write(self) -> None:
+        while True:
+            began = trio.current_time()
+            done = await trio.to_thread.run_sync(self._written, abandon_on_cancel=True)
+            self.tries.append((began, trio.current_time(), done))
+            await trio.sleep(0.1)
+
+    def _written(self) -> bool:
+        with suppress(psycopg.Error):
+            self.database.ask("select pg_logical_emit_message(true, 'drill', '')")
+            return True
+        return False
+
+    def back(self, since: float) -> float:
+        """When writing was as usual again."""
+        after = [one for one in self.tries if one[1] >= since]
+        bad = [place for place, (began, ended, done) in enumerate(after) if not done or ended - began > SLOW]
+        if not bad:
+            return since
+        rest = [ended for _, ended, done in after[bad[-1] :] if done]
+        return rest[0] if rest else math.inf
+
+
+@dataclass(slots=True)
 class Recipe:
     """Machine-1 has the first of each, machine-2 the second."""
 
     daemons: Sequence[Daemon]
     proxies: Sequence[Proxy]
-    cluster: Cluster
+    database: Patroni
     visitors: Visitors = field(repr=False)
     going: trio.Event = field(default_factory=trio.Event)
     gone: trio.Event = field(default_factory=trio.Event)
     """Between these two, the fault takes away what it takes away."""
+    back: float = 0.0
+    """When the last part that was started again answered."""
 
     async def in_the_middle(self, nursery: trio.Nursery, kill: Callable[[], Awaitable[None]]) -> None:
         """Kills while sign-ins wait at a lock of ours."""
         held = [next(self.visitors.material.people) for _ in range(HOLDING)]
-        with psycopg.connect(self.cluster.primary.url("postern")) as connection:
+        with psycopg.connect(self.database.url_of(USER)) as connection:
             connection.execute("select from users where id = any(%s) for update", [[one.user for one in held]])
             for one in held:
                 nursery.start_soon(self.visitors.sign_in_as, one)
             with trio.move_on_after(HELD):
-                while await trio.to_thread.run_sync(_waiting, self.cluster) < HOLDING:  # noqa: ASYNC110 - another process works
+                while await trio.to_thread.run_sync(_waiting, self.database) < HOLDING:  # noqa: ASYNC110 - another process works
                     await trio.sleep(0.02)
             self.going.set()
             await kill()
@@ -137,7 +173,13 @@ class Recipe:
             for proxy in self.proxies:
                 if not proxy.runs:
                     nursery.start_soon(proxy.start)
-        await self.cluster.repair()
+        await self.database.repair()
+
+    async def later(self, start: Callable[[], Awaitable[None]]) -> None:
+        """Its service manager starts it again."""
+        await trio.sleep(RESTART)
+        await start()
+        self.back = trio.current_time()
 
 
 Fault = Callable[[Recipe, trio.Nursery], Awaitable[None]]
@@ -155,26 +197,56 @@ async def worker(recipe: Recipe, nursery: trio.Nursery) -> None:
 async def daemon(recipe: Recipe, nursery: trio.Nursery) -> None:
     """The whole daemon of machine-1 is killed, in the middle of sign-ins. Its service manager starts it again after a second."""
     await recipe.in_the_middle(nursery, recipe.daemons[0].kill)
-    nursery.start_soon(_later, recipe.daemons[0].start)
+    nursery.start_soon(recipe.later, recipe.daemons[0].start)
 
 
 async def proxy(recipe: Recipe, nursery: trio.Nursery) -> None:
     """Of machine-1 nginx is killed, with every connection through it. Clients go to the other address."""
     await recipe.in_the_middle(nursery, recipe.proxies[0].kill)
-    nursery.start_soon(_later, recipe.proxies[0].start)
+    nursery.start_soon(recipe.later, recipe.proxies[0].start)
 
 
 async def balancer(recipe: Recipe, nursery: trio.Nursery) -> None:
     """Of machine-2 HAProxy is killed, with every connection through it. Clients go to the other address."""
     await recipe.in_the_middle(nursery, recipe.proxies[1].kill)
-    nursery.start_soon(_later, recipe.proxies[1].start)
+    nursery.start_soon(recipe.later, recipe.proxies[1].start)
+
+
+async def store(recipe: Recipe, _nursery: trio.Nursery) -> None:
+    """The member of etcd beside the primary is killed, and stays away: two of three still vote."""
+    leader = await recipe.database.leader()
+    recipe.going.set()
+    await trio.to_thread.run_sync(leader.kill_etcd)
+    recipe.gone.set()
+    await trio.sleep(DETECTION)
+
+
+async def standby(recipe: Recipe, nursery: trio.Nursery) -> None:
+    """The synchronous standby is gone, in the middle of sign-ins. Commits wait until Patroni names the other one."""
+    (name,) = [name for name, role in (await recipe.database.members()).items() if role == "sync_standby"]
+    (gone,) = [machine for machine in recipe.database.machines if machine.name == name]
+    await recipe.in_the_middle(nursery, partial(trio.to_thread.run_sync, gone.kill_database))
 
 
 async def primary(recipe: Recipe, nursery: trio.Nursery) -> None:
-    """The primary of the database is gone, in the middle of sign-ins; after Patroni's `ttl` the synchronous standby is promoted."""
-    new = await recipe.cluster.candidate()
-    await recipe.in_the_middle(nursery, partial(trio.to_thread.run_sync, recipe.cluster.primary.end))
-    await _promoted(recipe, new)
+    """The primary of the database is gone with its Patroni, in the middle of sign-ins; after `ttl` the synchronous standby is promoted."""
+    leader = await recipe.database.leader()
+    await recipe.in_the_middle(nursery, partial(trio.to_thread.run_sync, leader.kill_database))
+    await _another_leads(recipe, leader)
+
+
+async def switchover(recipe: Recipe, _nursery: trio.Nursery) -> None:
+    """Somebody moves the primary on purpose, by the line of the guide."""
+    recipe.going.set()
+    await recipe.database.switch_over()
+    recipe.gone.set()
+
+
+async def replacement(recipe: Recipe, _nursery: trio.Nursery) -> None:
+    """The etcd and the database of machine-2 are lost for good, and a new one takes its place by the lines of the guide."""
+    recipe.going.set()
+    recipe.gone.set()
+    await recipe.database.replace_second()
 
 
 async def release(recipe: Recipe, _nursery: trio.Nursery) -> None:
@@ -188,17 +260,17 @@ async def release(recipe: Recipe, _nursery: trio.Nursery) -> None:
 
 
 async def one_machine(recipe: Recipe, nursery: trio.Nursery) -> None:
-    """Machine-1 is gone, and stays away: its proxy, its daemon, and the primary of the database, all at once."""
-    new = await recipe.cluster.candidate()
+    """A machine with everything is gone, and stays away: its proxy, its daemon, its etcd, and the primary of the database, all at once."""
+    leader = await recipe.database.leader()
 
     async def kill() -> None:
         async with trio.open_nursery() as at_once:
             at_once.start_soon(recipe.proxies[0].kill)
             at_once.start_soon(recipe.daemons[0].kill)
-            at_once.start_soon(trio.to_thread.run_sync, recipe.cluster.primary.end)
+            at_once.start_soon(trio.to_thread.run_sync, leader.kill)
 
     await recipe.in_the_middle(nursery, kill)
-    await _promoted(recipe, new)
+    await _another_leads(recipe, leader)
 
 
 FAULTS: Final[Mapping[str, Fault]] = {
@@ -206,7 +278,11 @@ FAULTS: Final[Mapping[str, Fault]] = {
     "daemon": daemon,
     "nginx": proxy,
     "haproxy": balancer,
+    "etcd": store,
+    "standby": standby,
     "primary": primary,
+    "switchover": switchover,
+    "replacement": replacement,
     "machine": one_machine,
     "release": release,
 }
@@ -214,24 +290,22 @@ FAULTS: Final[Mapping[str, Fault]] = {
 ON_PURPOSE: Final = frozenset({"release"})
 
 
-async def _later(start: Callable[[], Awaitable[None]]) -> None:
-    await trio.sleep(RESTART)
-    await start()
+async def _another_leads(recipe: Recipe, old: DatabaseMachine) -> None:
+    with trio.fail_after(_PATIENCE):
+        while await recipe.database.leader() is old:  # noqa: ASYNC110 - others work
+            await trio.sleep(0.1)
 
 
-async def _promoted(recipe: Recipe, new: Node) -> None:
-    await trio.sleep(DETECTION)
-    await recipe.cluster.promote(new)
-
-
-def _waiting(cluster: Cluster) -> int:
-    ((waiting,),) = cluster.ask("select count(*) from pg_stat_activity where wait_event_type = 'Lock' and application_name = 'postern'")
+def _waiting(database: Patroni) -> int:
+    ((waiting,),) = database.ask("select count(*) from pg_stat_activity where wait_event_type = 'Lock' and application_name = 'postern'")
     return int(waiting)
 
 
 @dataclass(frozen=True, slots=True)
 class Round:
     began: float
+    back: float
+    """When everything that comes back was back."""
     visits: Sequence[Visit]
     under_way: int
     """The changes that waited for an answer when the fault came, or a moment later."""
@@ -240,9 +314,11 @@ class Round:
     alerts: Mapping[str, str]
 
 
-async def _round(recipe: Recipe, fault: Fault, place: Path) -> Round:
+async def tried(recipe: Recipe, fault: Fault, place: Path, *, before: float = BEFORE, after: float = AFTER) -> Round:
+    """The fault under load, and afterwards what was lost, and whom it would have woken."""
     visitors = recipe.visitors
     alarms = Alarms({f"machine-{number}": one.running.target("/metrics") for number, one in enumerate(recipe.daemons, 1)})
+    writer = Writer(recipe.database)
     first = len(visitors.visits)
     in_flight: set[int] = set()
 
@@ -257,23 +333,25 @@ async def _round(recipe: Recipe, fault: Fault, place: Path) -> Round:
 
     async with trio.open_nursery() as watchers:
         watchers.start_soon(alarms.watch)
+        watchers.start_soon(writer.write)
         async with visitors.at_work(), trio.open_nursery() as nursery:
             watchers.start_soon(count)
-            await trio.sleep(BEFORE)
+            await trio.sleep(before)
             began = trio.current_time()
             await fault(recipe, nursery)
-            await trio.sleep(AFTER)
+            await trio.sleep(after)
         # One more scrape, in which everything that was started again is there.
         await trio.sleep(INTERVAL + 1)
         watchers.cancel_scope.cancel()
     visits = visitors.visits[first:]
     lost, twice = await trio.to_thread.run_sync(_compared, recipe, visits)
-    return Round(began, visits, len(in_flight), lost, twice, await alarms.fired(place))
+    back = max(began, recipe.back, writer.back(began))
+    return Round(began, back, visits, len(in_flight), lost, twice, await alarms.fired(place))
 
 
 def _compared(recipe: Recipe, visits: Sequence[Visit]) -> tuple[Counter[str], Counter[str]]:
     """What was answered as done and is not there, and what happened twice."""
-    ask, visitors = recipe.cluster.ask, recipe.visitors
+    ask, visitors = recipe.database.ask, recipe.visitors
     lost, twice = Counter[str](), Counter[str]()
     names = [one.name for one in visits if one.what == "sign-in"]
     told = [visitors.sessions[name] for name in names if name in visitors.sessions]
@@ -293,11 +371,12 @@ def _compared(recipe: Recipe, visits: Sequence[Visit]) -> tuple[Counter[str], Co
     return lost, twice
 
 
-def _figures(what: str, found: Round) -> list[Figure]:
+def figures_of(what: str, found: Round) -> list[Figure]:
     reads = [one for one in found.visits if one.what == "read"]
     changes = [one for one in found.visits if one.what != "read"]
     failed = Counter(one.code for one in changes if not one.done)
     rough = [one for one in found.visits if one.ended >= found.began and (not one.was_smooth or one.ended - one.began > SLOW)]
+    errors = [at for one in found.visits for at in one.refused if at >= found.began]
     waited = [one for one in reads if one.done and one.tries > 1]
     slowest = max((one.ended - one.began for one in reads if one.ended >= found.began), default=0.0)
     pages = [name for name, severity in found.alerts.items() if severity == "page"]
@@ -314,6 +393,8 @@ def _figures(what: str, found: Round) -> list[Figure]:
         ),
         Figure(f"{what}: answered as done and lost", found.lost.total(), bar=at_most(0), beside=_counted(found.lost)),
         Figure(f"{what}: done twice", found.twice.total(), bar=at_most(0), beside=_counted(found.twice)),
+        Figure(f"{what}: what is gone is back after", found.back - found.began, "s"),
+        Figure(f"{what}: last error after that", max([0.0, *(at - found.back for at in errors)]), "s", bar=at_most(ERRORS_AFTER)),
         Figure(f"{what}: all is well after", max((one.ended for one in rough), default=found.began) - found.began, "s"),
         Figure(f"{what}: alerts that wake somebody", len(pages), bar=at_most(0), beside=", ".join(pages) or "none"),
         Figure(f"{what}: tickets", len(tickets), beside=", ".join(tickets) or "none"),
@@ -324,12 +405,12 @@ def _counted(numbers: Mapping[str, int]) -> str:
     return ", ".join(f"{number} {what}" for what, number in numbers.items() if number) or "none"
 
 
-def settings_of(cluster: Cluster, place: Path) -> dict[str, str]:
+def settings_of(database: Patroni, place: Path) -> dict[str, str]:
     """The recipe's postern.conf, with the addresses and secrets of the drill."""
     shipped = dict(re.findall(r"^(POSTERN_\w+)=(.*)$", (FOLDER / "postern.conf").read_text(), re.MULTILINE))
     here = {
         **SETTINGS,
-        "POSTERN_DATABASE_URL": cluster.url,
+        "POSTERN_DATABASE_URL": database.url,
         "POSTERN_ENCRYPTION_KEYS": ring(place),
         "POSTERN_TRUSTED_PROXIES": "127.0.0.1",
         "POSTERN_MAIL": "console",
@@ -338,15 +419,19 @@ def settings_of(cluster: Cluster, place: Path) -> dict[str, str]:
     return {name: value for name, value in shipped.items() if not name.endswith("_FILE")} | here
 
 
-async def drill(faults: Sequence[str]) -> Sequence[Figure]:
-    figures: list[Figure] = []
+@asynccontextmanager
+async def standing(place: Path, *, processes_of_each: int = 2) -> AsyncIterator[tuple[Patroni, Sequence[Daemon], Sequence[Proxy]]]:
+    """The whole recipe, by the steps of the guide."""
+    place.chmod(0o755)  # noqa: ASYNC240 - returns at once; workers of nginx are another user
     async with AsyncExitStack() as stack:
-        place = stack.enter_context(directory())
-        place.chmod(0o755)  # workers of nginx are another user
-        cluster = await stack.enter_async_context(running(place / "servers", synchronous=True, small_disks=False))
-        await migrate(cluster.url, lambda _line: None)
-        settings = settings_of(cluster, place)
-        daemons = [Daemon(place / name, settings) for name in ("machine-1", "machine-2")]
+        database = await stack.enter_async_context(running(place / "database"))
+        await database.typed("patronictl --config-file /etc/patroni/config.yml list")
+        settings = settings_of(database, place)
+        keys = database.place / "encryption-keys"
+        keys.touch(mode=0o600)
+        keys.write_text(settings["POSTERN_ENCRYPTION_KEYS"])
+        await database.typed("postern migrate --grant postern_app")
+        daemons = [Daemon(place / name, settings, processes_of_each) for name in ("machine-1", "machine-2")]
         for one in daemons:
             stack.push_async_callback(one.kill)
             await one.start()
@@ -354,14 +439,28 @@ async def drill(faults: Sequence[str]) -> Sequence[Figure]:
         for each in proxies:
             stack.push_async_callback(each.kill)
             await each.start()
+        yield database, daemons, proxies
+
+
+async def filled(daemon: Daemon, database: Patroni, sink: Receivers, strangers: int) -> Material:
+    """People and a directory, written by the role that owns the tables, to the primary."""
+    owner = {"POSTERN_DATABASE_URL": database.url_of("postern_owner")}
+    return await prepared(replace(daemon.running, settings={**daemon.running.settings, **owner}), sink, strangers=strangers)
+
+
+async def drill(faults: Sequence[str]) -> Sequence[Figure]:
+    figures: list[Figure] = []
+    async with AsyncExitStack() as stack:
+        place = stack.enter_context(directory())
+        database, daemons, proxies = await stack.enter_async_context(standing(place))
         sink = await stack.enter_async_context(receivers())
-        material = await prepared(daemons[0].running, sink, strangers=5_000)
+        material = await filled(daemons[0], database, sink, 5_000)
         for name in faults:
-            recipe = Recipe(daemons, proxies, cluster, Visitors(proxies, material))
+            recipe = Recipe(daemons, proxies, database, Visitors(proxies, material))
             await recipe.begin()
-            found = await _round(recipe, FAULTS[name], place)
-            figures += _figures(name, found)
-            complain(table([Outcome("machines", figures[-9:])]))
+            found = figures_of(name, await tried(recipe, FAULTS[name], place))
+            figures += found
+            complain(table([Outcome("machines", found)]))
     return figures
 
 

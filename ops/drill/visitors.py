@@ -39,6 +39,8 @@ class Visit:
     tries: int = 0
     code: str = ""
     """The last answer: a status, an error's code behind it, or "no answer"."""
+    refused: list[float] = field(default_factory=list)
+    """When a try was not answered as it should."""
 
     @property
     def done(self) -> bool:
@@ -109,6 +111,8 @@ class Visitors:
                 visit.tries += 1
                 answer = await self._asked(target, place)
                 visit.code = _code(answer)
+                if not visit.done:
+                    visit.refused.append(trio.current_time())
                 may_repeat = what == "read" or visit.code == f"503 {Unavailable.code}"
                 if visit.done or not may_repeat:
                     break

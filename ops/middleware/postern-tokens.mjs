@@ -19,9 +19,9 @@ export class Refused extends Error {
 }
 
 export class Tokens {
-  // `ids` are the ids of the service and of its organization, because a slug may belong to somebody else tomorrow. With `introspectAs`,
-  // "<client id>:<client secret>", Postern is asked at each request whether the token is still active. `isEnded` is asked with the `sid`
-  // of the token: whether `logoutNotice` gave it before.
+  // `ids` are the ids of the service and of its organization, because a slug may belong to somebody else tomorrow; of an API that stands as
+  // such in Postern, its own id. With `introspectAs`, "<client id>:<client secret>", Postern is asked at each request whether the token is
+  // still active. `isEnded` is asked with the `sid` of the token: whether `logoutNotice` gave it before.
   constructor(issuer, { audience, ids, algorithm = "ES256", introspectAs, isEnded = () => false }) {
     Object.assign(this, { issuer, audience, ids, algorithm, introspectAs, isEnded })
     // An unknown `kid` has the keys fetched again, but not sooner than after the cooldown.
@@ -36,8 +36,9 @@ export class Tokens {
       throw new Refused(401, "invalid_token", "one header Authorization with Bearer and a token is needed")
     }
     const claims = await this.#verified(token, "at+jwt", [this.algorithm], this.audience)
-    if (!this.ids.includes(claims.token_use === "client" ? claims.org_id : claims.service_id)) {
-      throw new Refused(401, "invalid_token", "the token is for another service")
+    // A token for an API of yours names the API; every other token names the service, or, if it is a program's own, the organization.
+    if (!this.ids.includes(claims.resource_id ?? (claims.token_use === "client" ? claims.org_id : claims.service_id))) {
+      throw new Refused(401, "invalid_token", "the token is for another service or API")
     }
     if ((await this.isEnded(claims.sid)) || (this.introspectAs && !(await this.#isActive(token)))) {
       throw new Refused(401, "invalid_token", "the session has ended")

@@ -39,9 +39,9 @@ class Tokens:
         introspect_as: tuple[str, str] | None = None,
         is_ended: Callable[[str], bool] = lambda _sid: False,
     ) -> None:
-        """`ids` are the ids of the service and of its organization, because a slug may belong to somebody else tomorrow. With
-        `introspect_as`, the client's id and secret, Postern is asked at each request whether the token is still active. `is_ended` is
-        asked with the `sid` of the token: whether `logout_notice` gave it before.
+        """`ids` are the ids of the service and of its organization, because a slug may belong to somebody else tomorrow; of an API that
+        stands as such in Postern, its own id. With `introspect_as`, the client's id and secret, Postern is asked at each request whether
+        the token is still active. `is_ended` is asked with the `sid` of the token: whether `logout_notice` gave it before.
         """
         self.issuer, self.audience, self.ids, self.algorithm = issuer, audience, ids, algorithm
         self._introspect_as, self._is_ended = introspect_as, is_ended
@@ -56,8 +56,10 @@ class Tokens:
         if len(authorization) > 1 or scheme.lower() != "bearer":
             raise Refused(401, "invalid_token", "one header Authorization with Bearer and a token is needed")
         claims = self._verified(token, "at+jwt", [self.algorithm], self.audience)
-        if claims.get("org_id" if claims.get("token_use") == "client" else "service_id") not in self.ids:
-            raise Refused(401, "invalid_token", "the token is for another service")
+        # A token for an API of yours names the API; every other token names the service, or, if it is a program's own, the organization.
+        whose = claims.get("resource_id") or claims.get("org_id" if claims.get("token_use") == "client" else "service_id")
+        if whose not in self.ids:
+            raise Refused(401, "invalid_token", "the token is for another service or API")
         if self._is_ended(str(claims.get("sid"))) or (self._introspect_as and not self._is_active(token, self._introspect_as)):
             raise Refused(401, "invalid_token", "the session has ended")
         return claims

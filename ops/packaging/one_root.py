@@ -51,7 +51,7 @@ def build_wheel(wheel_directory: str, config_settings: Mapping[str, object] | No
         name: str = build_meta.build_wheel(folder, settings, metadata_directory)
         with zipfile.ZipFile(Path(folder, name)) as built:
             files = {info.filename: built.read(info) for info in built.infolist() if not info.is_dir()}
-    _write(Path(wheel_directory, name), dict(moved(files)))
+    write_wheel(Path(wheel_directory, name), dict(moved(files)))
     return name
 
 
@@ -105,7 +105,7 @@ def _put_root(lines: list[bytes], node: ast.ImportFrom) -> None:
         lines[node.lineno - 1] = line[: found.end()] + f"{ROOT}.".encode() + line[found.end() :]
 
 
-def _write(wheel: Path, files: dict[str, bytes]) -> None:
+def write_wheel(wheel: Path, files: dict[str, bytes]) -> None:
     """The record comes last, as installers expect."""
     (metadata,) = {name.partition("/")[0] for name in files if ".dist-info/" in name}
     record = f"{metadata}/RECORD"

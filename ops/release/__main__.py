@@ -1,5 +1,6 @@
-"""Releases a version: `make release VERSION=0.2.0` writes the version and the changelog, commits, tags, and makes the release's files in
-dist/. It pushes nothing: the tag does, when you push it, because `.github/workflows/release.yml` publishes the files of a tag.
+"""Releases a version: `make release VERSION=0.2.0` writes the version, the changelog and the digest of the image, commits, tags, and makes
+the release's files in dist/. It pushes nothing: the tag does, when you push it, because `.github/workflows/release.yml` publishes the files
+of a tag.
 
     .venv/bin/python -m ops.release --files
 
@@ -12,7 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from ops.release.files import make
+from ops.image.debian import NotMade
+from ops.release.files import digest_of_image, make
 from ops.release.version import NotReleased, current_version, release, tag
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
@@ -27,11 +29,11 @@ def main() -> int:
         parser.error("name the version: make release VERSION=0.2.0")
     try:
         if given.version:
-            release(ROOT, given.version, datetime.now(UTC).date())
+            release(ROOT, given.version, datetime.now(UTC).date(), digest_of_image)
         version = current_version(ROOT)
         for file in make(ROOT, version, ROOT / "dist"):
             print(file)
-    except NotReleased as reason:
+    except (NotMade, NotReleased) as reason:
         print(f"Nothing was released: {reason}")
         return 1
     if given.version:

@@ -1,15 +1,15 @@
-"""What a release carries: the wheel, the documents as a site, the changes, and the digests of all of it."""
+"""What a release carries: the wheel, its image, the clients, the documents as a site, the changes, and the digests of all of it."""
 
-import gzip
 import hashlib
-import io
 import subprocess
 import sys
-import tarfile
 import tempfile
 from pathlib import Path
 from typing import Final
 
+from ops.clients.packages import pack
+from ops.image import __main__ as image
+from ops.release.archives import archive
 from ops.release.version import changes
 from ops.site import __main__ as site
 
@@ -21,26 +21,26 @@ def make(tree: Path, version: str, target: Path) -> list[Path]:
     for former in target.iterdir():
         if former.is_file():
             former.unlink()
-    pip = [sys.executable, "-m", "pip", "wheel", "--disable-pip-version-check", "--quiet", "--no-deps", "--no-build-isolation"]
-    subprocess.run([*pip, "--wheel-dir", target, tree], check=True)
+    image.build(wheel(tree, target), target)
     with tempfile.TemporaryDirectory() as folder:
-        site.build(Path(folder))
-        archive(Path(folder), target / f"postern-{version}-site.tar.gz")
+        site.build_site(Path(folder))
+        archive(Path(folder), target / f"postern-{version}-site.tar.gz", root=f"postern-{version}-site")
+    pack(target, version)
     (target / "CHANGES.md").write_text(changes(tree, version))
     write_digests(target)
     return sorted(file for file in target.iterdir() if file.is_file())
 
 
-def archive(folder: Path, target: Path) -> None:
-    """The same bytes for the same files, whoever made them, and when."""
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar:
-        for file in sorted(file for file in folder.rglob("*") if file.is_file()):
-            info = tarfile.TarInfo(f"{target.name.removesuffix('.tar.gz')}/{file.relative_to(folder).as_posix()}")
-            info.size, info.mode = file.stat().st_size, 0o644
-            with file.open("rb") as content:
-                tar.addfile(info, content)
-    target.write_bytes(gzip.compress(packed.getvalue(), mtime=0))
+def wheel(tree: Path, target: Path) -> Path:
+    pip = [sys.executable, "-m", "pip", "wheel", "--disable-pip-version-check", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*pip, "--wheel-dir", target, tree], check=True)
+    (made,) = target.glob("postern-*.whl")
+    return made
+
+
+def digest_of_image(tree: Path) -> str:
+    with tempfile.TemporaryDirectory() as folder:
+        return image.build(wheel(tree, Path(folder)), Path(folder)).digest
 
 
 def write_digests(folder: Path) -> None:

@@ -2,16 +2,21 @@
 
 import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
 from typing import Final
 
+# It names the image of the release, by version and digest.
+KUSTOMIZATION: Final = "ops/kubernetes/release/kustomization.yaml"
 # The places besides pyproject.toml, and the text around the version there.
 COPIES: Final[Mapping[str, tuple[str, ...]]] = {
+    "SECURITY.md": (r"postern-(\d+\.\d+\.\d+)", r"postern:(\d+\.\d+\.\d+)"),
     "README.md": (r"^\*\*Where it stands\.\*\* Version (\d+\.\d+\.\d+)", r'"version":"(\d+\.\d+\.\d+)"'),
-    "docs/guides/running/kubernetes.md": (r"/postern:(\d+\.\d+\.\d+)",),
-    "ops/kubernetes/release/kustomization.yaml": (r"newTag: (\d+\.\d+\.\d+)",),
+    "docs/guides/running/image.md": (r"postern-(\d+\.\d+\.\d+)", r"postern:(\d+\.\d+\.\d+)"),
+    "docs/guides/running/kubernetes.md": (r"/postern:(\d+\.\d+\.\d+)", r"postern-(\d+\.\d+\.\d+)"),
+    "ops/container/compose.yaml": (r"postern:(\d+\.\d+\.\d+)",),
+    KUSTOMIZATION: (r"newTag: (\d+\.\d+\.\d+)",),
 }
 _SOURCE: Final = ("pyproject.toml", r'^version = "(\d+\.\d+\.\d+)"')
 _NEXT: Final = "## Unreleased\n"
@@ -21,8 +26,8 @@ class NotReleased(Exception):
     """Nothing was changed."""
 
 
-def release(tree: Path, version: str, today: date) -> None:
-    """Writes the version, commits, and tags the commit. Raises `NotReleased`."""
+def release(tree: Path, version: str, today: date, digest_of_image: Callable[[Path], str]) -> None:
+    """Writes the version and the digest of its image, commits, and tags the commit. Raises `NotReleased`."""
     _require(re.fullmatch(r"\d+\.\d+\.\d+", version), f"{version!r} is no version like 0.2.0")
     current = current_version(tree)
     _require(_numbers(version) > _numbers(current), f"{version} does not come after {current}")
@@ -32,6 +37,12 @@ def release(tree: Path, version: str, today: date) -> None:
     written["CHANGELOG.md"] = _with_part((tree / "CHANGELOG.md").read_text(), f"{version} ({today.isoformat()})")
     for name, text in written.items():
         (tree / name).write_text(text)
+    try:
+        digest = digest_of_image(tree)
+    except BaseException:
+        _git(tree, "checkout", "--", *written)
+        raise
+    (tree / KUSTOMIZATION).write_text(with_digest(written[KUSTOMIZATION], digest))
     _git(tree, "commit", "--quiet", "--message", f"Release {version}", "--", *written)
     _git(tree, "tag", "--annotate", tag(version), "--message", f"Postern {version}")
 
@@ -60,6 +71,10 @@ def _with_version(file: Path, patterns: tuple[str, ...], version: str) -> str:
         text, count = re.subn(pattern, lambda found: found[0].replace(found[1], version), text, flags=re.MULTILINE)
         _require(count, f"{file.name} does not name the version any more: {pattern}")
     return text
+
+
+def with_digest(kustomization: str, digest: str) -> str:
+    return re.sub(r"( *)newTag: (.*)\n(?: *digest: .*\n)?", rf"\1newTag: \2\n\1digest: {digest}\n", kustomization)
 
 
 def _with_part(changelog: str, heading: str) -> str:

@@ -1,4 +1,5 @@
-"""Builds the documents as a site: `python -m ops.site [FOLDER]`, or `make site`. The folder is dist/site if none is named.
+"""Builds the documents as a site: `python -m ops.site [FOLDER]`, or `make site`. The folder is dist/site if none is named. Other versions
+that the folder has stay there, so the site is that of all of them.
 
 Sphinx gets a folder with the layout of the repository, so that the links between documents and to files stay as they are on the disk.
 """
@@ -10,6 +11,9 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import Final
+
+from ops.release.version import current_version
+from ops.site.versions import lay_out, minor
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 HERE: Final = Path(__file__).parent
@@ -44,8 +48,16 @@ def _pages(name: str) -> list[str]:
     return sorted(file.relative_to(ROOT).with_suffix("").as_posix() for file in ROOT.glob(f"{name}.md"))
 
 
+def build_site(folder: Path) -> None:
+    """Builds this version among those that the folder has."""
+    target = folder / minor(current_version(ROOT))
+    shutil.rmtree(target, ignore_errors=True)
+    build(target)
+    lay_out(folder)
+
+
 def build(target: Path) -> None:
-    """Raises `CalledProcessError` if a link leads nowhere."""
+    """The pages of one version. Raises `CalledProcessError` if a link leads nowhere."""
     with tempfile.TemporaryDirectory(prefix="postern-site-") as workshop:
         source = Path(workshop, "source")
         # Copies, because Sphinx follows a symbolic link to the place where the page is none of the site.
@@ -67,7 +79,7 @@ def main() -> int:
         print("make site installs what this needs")
         return 1
     target = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "dist" / "site"
-    build(target)
+    build_site(target)
     print(target / "index.html")
     return 0
 

@@ -5,10 +5,12 @@ from pathlib import Path
 from typing import Any
 
 from ops.release.version import current_version
+from ops.site.versions import minor
 
 project = "Postern"
 author = "Postern's authors"
-release = version = current_version(Path(__file__).parents[2])
+release = current_version(Path(__file__).parents[2])
+version = minor(release)
 html_title = f"Postern {release}"
 root_doc = "index"
 language = "en"
@@ -27,6 +29,19 @@ html_show_sourcelink = False
 html_show_sphinx = False
 html_favicon = "../../entrypoints/http/pages/postern.svg"
 html_search_scorer = str(Path(__file__).with_name("scorer.js"))
+# The chooser of versions, and what keeps old versions out of search engines.
+templates_path = ["templates"]
+html_static_path = ["static"]
+html_sidebars = {
+    "**": [
+        "sidebar/brand.html",
+        "versions.html",
+        "sidebar/search.html",
+        "sidebar/scroll-start.html",
+        "sidebar/navigation.html",
+        "sidebar/scroll-end.html",
+    ]
+}
 html_theme_options = {"source_repository": "", "top_of_page_buttons": []}
 
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)\s#]+)\)")

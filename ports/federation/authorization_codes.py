@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from core.domain.federation.oauth.authorization_codes import Claim, Contended, EarlierUse, NewCode, Opening, Redeemed
+from core.domain.federation.oauth.authorization_codes import Claim, Contended, EarlierUse, NewCode, Opening, Redeemed, Untargeted
 from core.domain.federation.oauth.clients import RegisteredClient
 from core.domain.identifiers import ClientId
 
@@ -19,7 +19,7 @@ class AuthorizationCodeStore(Protocol):
         """
 
 
-Redemption = Redeemed | EarlierUse | Contended | None
+Redemption = Redeemed | EarlierUse | Untargeted | Contended | None
 """The result of a claim. Of many callers, one gets `Redeemed`. `EarlierUse` is for a code that was redeemed before, by any claim. None is
 for every other code that does not open.
 """

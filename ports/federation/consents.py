@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from core.domain.federation.oauth.consents import ApplicationAccess, Consent
-from core.domain.identifiers import ConsentId, OrganizationId, ServiceId, UserId
+from core.domain.identifiers import ConsentId, OrganizationId, ResourceServerId, ServiceId, UserId
 
 
 class ConsentStore(Protocol):
@@ -24,6 +24,11 @@ class ConsentStore(Protocol):
     async def revoke(self, user: UserId, service: ServiceId) -> ApplicationAccess | None:
         """Withdraws the consent, and ends the service's sessions for this person and the codes that the service has not redeemed. Returns
         the access that there was; None when there was none.
+        """
+
+    async def revoke_resource(self, user: UserId, service: ServiceId, resource: ResourceServerId) -> ApplicationAccess | None:
+        """Withdraws what the person has allowed at one API, and ends the sessions and codes that were granted it. Returns the access that
+        there was; None when there was none at all.
         """
 
     async def remove_all(self, user: UserId) -> None:

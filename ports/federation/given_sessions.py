@@ -3,8 +3,8 @@
 from typing import Protocol
 
 from core.domain.federation.oauth.clients import RegisteredClient
-from core.domain.federation.oauth.given_sessions import GivenSession, LivingSession
-from core.domain.identifiers import ClientId, SessionId, UserId
+from core.domain.federation.oauth.given_sessions import GivenSession, LivingAudience, LivingSession, StandingApi
+from core.domain.identifiers import ClientId, ResourceServerId, ServiceId, SessionId, UserId
 
 
 class GivenSessionLookup(Protocol):
@@ -16,6 +16,14 @@ class GivenSessionLookup(Protocol):
         """The client, as `ClientLookup.find` finds it, and this person's session, if the session is alive at this moment and is in a
         service.
         """
+
+    async def find_at_resource(
+        self, client: ClientId, secret_digest: bytes | None, session: SessionId, user: UserId, resource: ResourceServerId
+    ) -> tuple[RegisteredClient, LivingAudience | None] | None:
+        """As `find`, for a session's token for an API."""
+
+    async def find_api(self, resource: ResourceServerId, holder: ServiceId) -> StandingApi | None:
+        """None unless the API is open to the application that holds the token."""
 
     async def find_by_refresh_token(self, digest: bytes) -> GivenSession | None:
         """None when no application was given a session with such a refresh token."""

@@ -1,8 +1,10 @@
 """The store of sessions."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
+from core.domain.audiences import TokenAudience
 from core.domain.identifiers import DeviceId, OrganizationId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.proofs import Proved
@@ -37,6 +39,9 @@ class SessionStore(Protocol):
 
     async def issue(self, session: SessionId, token_digest: bytes, at: datetime) -> None:
         """Adds the first refresh token of a session."""
+
+    async def grant(self, session: SessionId, granted: Sequence[TokenAudience]) -> None:
+        """Keeps the APIs that a new session may have tokens for."""
 
     async def prove(self, session: SessionId, user: UserId, proved: Proved) -> None:
         """Records what the person has just proved in this session of theirs. Needs no round trip of its own."""

@@ -1,11 +1,11 @@
 """Counted sign-ins."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import date, datetime
 from typing import Protocol
 
 from core.domain.identifiers import LoginEventId, OrganizationId
-from core.domain.platform.analytics import LoginsOfDay, LoginsOfProvider, LoginsOfService, Overview, RecentLogin, Span
+from core.domain.platform.analytics import FailuresOfDays, LoginsOfDay, LoginsOfProvider, LoginsOfService, Overview, RecentLogin, Span
 from core.domain.platform.sign_in_log import LoggedSignIn, SignInFilter
 
 
@@ -14,6 +14,9 @@ class AnalyticsLookup(Protocol):
 
     async def by_day(self, organization: OrganizationId, span: Span) -> Sequence[LoginsOfDay]:
         """In order, without days on which nobody signed in."""
+
+    async def failures(self, organization: OrganizationId, since: date, most_read: int) -> FailuresOfDays:
+        """From this day on, or from a later one if more than `most_read` attempts came since."""
 
     async def by_service(self, organization: OrganizationId, span: Span) -> Sequence[LoginsOfService]:
         """The most used first, deleted services included. Sign-ins to the organization itself are not among them."""

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from core.domain.identifiers import UserId
 from core.domain.identity.alerts import Alert
-from core.domain.platform.platform_users import FoundUser, MfaMetrics, MfaOverview
+from core.domain.platform.platform_users import FoundUser, FoundUsers, MfaMetrics, MfaOverview
 
 
 class UserDirectory(Protocol):
@@ -15,6 +15,11 @@ class UserDirectory(Protocol):
     async def search(self, part: str, user: UserId | None, limit: int) -> Sequence[FoundUser]:
         """Accounts whose normalized address contains this text, by address; only the one whose address it is, if there is one. With `user`,
         at most that account. With neither text nor user, the newest accounts.
+        """
+
+    async def find(self, text: str, limit: int, most_read: int) -> FoundUsers:
+        """Of the newest `most_read` accounts those whose normalized address, name or user name contains this text, newest first. Before
+        them the account whose address it is, whatever its age.
         """
 
     async def owners(self, limit: int) -> Sequence[FoundUser]:

@@ -8,10 +8,11 @@ from core.frozen import Frozen
 
 
 class HeldRules(Frozen):
-    """The rules of an organization that is held, and whether the person who asks has a second factor."""
+    """The rules of an organization that is held, and whether the person who asks has a second factor, and a passkey."""
 
     rules: SignInRules
     has_second_factor: bool
+    has_passkey: bool
 
 
 class RulesReach(Frozen):
@@ -20,6 +21,7 @@ class RulesReach(Frozen):
     without_second_factor: int
     outlasted_sessions: int
     uninvitable: int
+    administrators_without: int
 
 
 class SignInRulesStore(Protocol):

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import trio
 
 from core.domain.jobs import QueueState
-from ports.metrics import PoolState, Population
+from ports.metrics import DatabaseHost, PoolState, Population
 
 
 def no_spread() -> float:
@@ -34,6 +34,7 @@ class RememberedMetrics:
         self.pools: list[PoolState] = []
         self.given_up = 0
         self.write_failures: list[str | None] = []
+        self.hosts: list[Sequence[DatabaseHost]] = []
         self.populations: list[Population] = []
         self.queues: list[tuple[Sequence[QueueState], Mapping[str, timedelta]]] = []
         self.backups_checked: list[datetime | None] = []
@@ -79,6 +80,9 @@ class RememberedMetrics:
 
     def writes_failing(self, reason: str | None) -> None:
         self.write_failures.append(reason)
+
+    def database_hosts(self, hosts: Sequence[DatabaseHost]) -> None:
+        self.hosts.append(hosts)
 
     def queue(self, states: Sequence[QueueState], waits: Mapping[str, timedelta]) -> None:
         self.queues.append((states, waits))

@@ -1,6 +1,6 @@
 """The metrics refresher: its queries, their pace, and its work while the database is away."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 
@@ -10,7 +10,7 @@ import trio
 from actors.metrics_refresher import MetricsRefresher
 from core.domain.errors import Unavailable
 from ports.database import RoundTrips
-from ports.metrics import PoolState, Population
+from ports.metrics import DatabaseHost, PoolState, Population
 from ports.record.audit import Backlog
 from ports.services.billing import WaitingBillingEvents
 from tests.actors.kept_queue import KeptQueue, TrioClock
@@ -47,6 +47,13 @@ class CountedDatabase:
     @property
     def clock_ahead(self) -> timedelta:
         return self.ahead
+
+    async def look_at_hosts(self) -> Sequence[DatabaseHost]:
+        raise AssertionError("not asked")
+
+    @property
+    def hosts_without_writer(self) -> Sequence[DatabaseHost]:
+        raise AssertionError("not asked")
 
     async def write_failure(self) -> str | None:
         raise AssertionError("not asked")

@@ -20,6 +20,9 @@ _RULES: Final[Mapping[str, Any]] = {
 }
 
 
+_WRAP: Final = "for (const one of document.querySelectorAll('.tabs ul')) one.style.flexWrap = '{}'"
+
+
 @cache
 def _axe() -> str:
     if not AXE.is_file():
@@ -44,7 +47,10 @@ async def _findings(page: Page, rules: Mapping[str, Any]) -> Sequence[str]:
     try:
         if not await page.evaluate("'axe' in window"):
             await page.evaluate(_axe() + "; true")
+        # axe-core does not decide about what is out of sight, such as the end of a row that scrolls.
+        await page.evaluate(_WRAP.format("wrap"))
         found = json.loads(await page.evaluate(f"axe.run(document, {json.dumps(rules)}).then(JSON.stringify)"))
+        await page.evaluate(_WRAP.format(""))
     finally:
         if not page.scripts:
             await page.chromium.ask("Emulation.setScriptExecutionDisabled", page.session, value=True)

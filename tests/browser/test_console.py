@@ -27,6 +27,9 @@ from tests.security.organizations.console import COOKIE, OF_ORGANIZATION, Reader
 from tests.security.organizations.world import World
 
 NARROWEST: Final = 320
+# Of a page that is 390 pixels wide.
+EARLIEST: Final = 300
+MOST_TABS: Final = 5
 # A page of the console with its stylesheets, scripts and pictures.
 MOST_BYTES: Final = 60 << 10
 _ASSET: Final = re.compile(r'(?:href|src)="/assets/(\w+)/([\w.-]+)"')
@@ -177,6 +180,53 @@ def rename(people: People, name: str) -> None:
         )
 
 
+# Where the content of a page begins, below its title, its tabs and the crumbs within a tab.
+BEGINNING: Final = """(() => {
+  const above = [...document.querySelector('#content').children].filter(one => one.matches('.head, .tabs, .crumbs, h2.unseen'))
+  return above.at(-1).nextElementSibling.getBoundingClientRect().top
+})()"""
+# The order of the title and the tabs, and the rows that the tabs take.
+ORDER: Final = (
+    "[...document.querySelectorAll('#content > .crumbs, #content > .head, #content > .tabs')].map(one => one.className).join(' ')"
+)
+ROWS: Final = "new Set([...document.querySelectorAll('.tabs li')].map(one => Math.round(one.getBoundingClientRect().top))).size"
+
+
+async def test_the_content_begins_early_on_a_narrow_page_and_below_the_name(town: Town) -> None:
+    await town.enter(signed_in(town.postern, town.people, town.world.ada))
+    page, ids = town.page, town.world.asked.ids
+    home = OF_ORGANIZATION.format(org_slug=town.world.asked.slug)
+    (shop, *_) = town.people.rows(
+        "select services.slug from services join organizations on organizations.id = org_id where organizations.slug = %s",
+        town.world.asked.slug,
+    )
+    one = f"{home}/applications/{shop['slug']}"
+    faults: list[str] = []
+    await page.show(width=NARROW)
+    for at, order in {
+        home: "head",
+        f"{home}/people": "head tabs",
+        f"{home}/people/invitations": "head tabs",
+        f"{home}/people/teams/~new": "crumbs head",
+        f"{home}/settings": "head tabs",
+        f"{home}/events/{ids['webhooks']}": "crumbs head",
+        one: "crumbs head tabs",
+        f"{one}/access": "crumbs head tabs",
+        f"{one}/sign-in": "crumbs head tabs",
+        f"{one}/roles": "crumbs head tabs crumbs head",
+    }.items():
+        await page.open(at)
+        if (begins := await page.evaluate(BEGINNING)) > EARLIEST:
+            faults.append(f"{at}: begins at {begins}")
+        if (found := await page.evaluate(ORDER)) != order:
+            faults.append(f"{at}: {found}")
+        if "tabs" in order and await page.evaluate(ROWS) != 1:
+            faults.append(f"{at}: its tabs take several rows")
+    assert faults == [], "\n".join(faults)
+    await page.open(one)
+    assert await page.evaluate("document.querySelectorAll('.tabs li').length") == MOST_TABS
+
+
 async def test_ten_thousand_people_take_a_page_of_fifty(town: Town) -> None:
     town.people.change(
         """
@@ -262,7 +312,7 @@ async def test_the_tick_of_a_group_follows_its_events_and_they_follow_it(town: T
     assert faults == [], "\n".join(faults)
     await page.show(width=WIDE)
     await page.open(f"{home}/events/~new")
-    group = "[...document.querySelectorAll('fieldset.group')].find(one => one.innerText.includes('Member added to a team'))"
+    group = "[...document.querySelectorAll('fieldset.group')].find(one => one.querySelector('legend').innerText === 'Teams')"
     states = f"[...{group}.querySelectorAll('input')].map(one => one.checked)"
     await page.evaluate(f"{group}.querySelector('[data-all]').click()")
     assert set(await page.evaluate(states)) == {True}
@@ -302,3 +352,33 @@ async def test_what_belongs_to_a_choice_shows_while_it_is_chosen(town: Town) -> 
         await require_keyboard(page)
     assert faults == [], "\n".join(faults)
     assert page.violations == []
+
+
+async def test_a_key_leads_to_the_search_of_each_place(town: Town) -> None:
+    for person, home in ((town.world.ada, OF_ORGANIZATION.format(org_slug=town.world.asked.slug)), (town.world.governor, "/ui/platform")):
+        await town.enter(signed_in(town.postern, town.people, person))
+        await town.page.open(home)
+        await town.page.press("/")
+        assert await town.page.evaluate("document.activeElement.name") == "q"
+        # In the field, the key is a letter.
+        await town.page.press("/")
+        await town.page.type("globex")
+        assert await town.page.evaluate("document.activeElement.value") == "/globex"
+        await town.page.evaluate("document.activeElement.value = ''")
+        await town.page.type("setti")
+        await town.page.press("Enter")
+        await town.page.arrived(f"{BASE_URL}{home}/search?q=setti")
+        assert "Settings" in await town.page.text()
+
+
+async def test_what_is_done_with_several_rows_shows_once_one_is_ticked(town: Town) -> None:
+    await town.enter(signed_in(town.postern, town.people, town.world.ada))
+    page = town.page
+    shown = "document.querySelector('.rows > .buttons').checkVisibility()"
+    await page.show(width=NARROW)
+    await page.open(f"{OF_ORGANIZATION.format(org_slug=town.world.asked.slug)}/people")
+    assert await page.evaluate(shown) is False
+    await page.evaluate("document.querySelector('.pick input:not([disabled])').click()")
+    assert await page.evaluate(shown) is True
+    assert await page.evaluate("document.querySelector('.rows > .buttons').getBoundingClientRect().bottom <= innerHeight") is True
+    assert await findings(page) == []

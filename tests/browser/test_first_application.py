@@ -2,25 +2,39 @@
 browser, without reading anything elsewhere.
 """
 
+import http.client
+import json
 import re
+from collections.abc import AsyncIterator, Awaitable, Iterator
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import Final
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
+import trio
 
 from core.domain.email import Email
 from core.domain.federation.oauth.metadata import TOKEN_ENDPOINT
 from core.domain.secrets import Password
 from entrypoints.bootstrap import Postern
+from entrypoints.http.server.settings import ServerSettings
 from tests.browser.checks import enter, require_sound
-from tests.browser.conftest import Site
-from tests.browser.page import NARROW, WIDE, Page
+from tests.browser.chromium import Chromium
+from tests.browser.conftest import ADDRESS, Site
+from tests.browser.page import NARROW, WIDE, Page, new_page
+from tests.e2e.postern import Postern as Server
+from tests.e2e.postern import remove
 from tests.http.client import Client
 from tests.http.federation.arriving import AUTHORIZE, CALLBACK, CHALLENGE, VERIFIER
 from tests.http.people import BASE_URL
+from tests.http.running_server import Certificate, running
 from tests.http.signing_in import PASSWORD
 
 OWNER: Final = "ada@example.org"
+# From what `make run` prints to the sign-in of a second person: each click, each field and each copying.
+MOST_ACTIONS: Final = 20
+CHOSEN: Final = "a few good words in a row"
 
 
 @pytest.mark.parametrize("width", [WIDE, NARROW])
@@ -94,3 +108,129 @@ async def test_from_the_first_sign_in_to_an_application_of_ones_own(
     # The organization sees the sign-in.
     await page.open("/ui/o/acme")
     assert "1 application" in await page.text()
+
+
+class Walk:
+    """Counts what somebody does on pages."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.actions: list[str] = []
+
+    async def act(self, said: str, done: Awaitable[None]) -> None:
+        await done
+        self.actions.append(said)
+
+    async def follow(self, name: str) -> None:
+        await self.act(f"press {name}", self.page.follow(name))
+        assert self.page.status < 400, await self.page.text()
+        await require_sound(self.page)
+
+    async def fill(self, label: str, value: str) -> None:
+        await self.act(f"fill {label}", self.page.fill(label, value))
+
+    async def open(self, said: str, place: str) -> None:
+        await self.act(said, self.page.open(place))
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A first start, as `make run` makes it."""
+    directory = Path(mkdtemp(prefix="postern-walk-"))
+    server = Server(directory / "data")
+    server.start()
+    yield server
+    assert server.stop() == 0
+    server.close()
+    remove(directory)
+
+
+@pytest.fixture
+async def elsewhere(certificate: Certificate) -> AsyncIterator[Site]:
+    """The application's own site."""
+    site = Site(None)
+    settings = ServerSettings(certificate=certificate.certificate, certificate_key=certificate.key)
+    async with running(site, settings, address=ADDRESS):
+        yield site
+
+
+@pytest.mark.parametrize("width", [WIDE, NARROW])
+async def test_from_the_first_start_to_a_second_persons_sign_in(width: int, server: Server, elsewhere: Site, chromium: Chromium) -> None:
+    base = f"http://127.0.0.1:{server.port}"
+    printed = re.search(r"Sign in +(\S+)", server.out.read_text())
+    assert printed is not None
+    async with new_page(chromium, base, scripts=False) as mine, new_page(chromium, base, scripts=False) as theirs:
+        await mine.show(width=width)
+        await theirs.show(width=width)
+        walk, second = Walk(mine), Walk(theirs)
+
+        # The owner makes an organization and an application, and invites somebody.
+        await walk.open("open the link that the first start prints", printed[1])
+        await walk.follow("Sign in")
+        await walk.follow("Create an organization")
+        await walk.fill("Name", "Acme Metals")
+        await walk.follow("Create")
+        await walk.follow("Connect an application")
+        await walk.fill("Name", "My application")
+        await walk.fill("2. Where do people come back to? (redirect URI)", CALLBACK)
+        await walk.follow("Add the application")
+        copied = str(await mine.evaluate("document.getElementById('environment').innerText"))
+        walk.actions.append("copy the lines for the application")
+        await walk.follow("Invite people")
+        await walk.fill("E-mail addresses", "ada@example.org")
+        await walk.follow("Send invitations")
+
+        # The second person reads the mail, and accepts. The link works in whichever browser opens it.
+        await walk.follow("Read the mail")
+        link = ""
+        while not link:
+            link = str(
+                await mine.evaluate(
+                    "[...document.querySelectorAll('pre a')].map(one => one.href).find(one => one.includes('accept')) || ''"
+                )
+            )
+            await trio.sleep(0.05)
+            await mine.reload()
+        await second.open("open the link of the mail", link)
+        await second.fill("Your name (optional)", "Ada Lovelace")
+        await second.fill("Choose a password", CHOSEN)
+        await second.follow("Accept and sign in")
+
+        # The application sends its second person.
+        values = dict(line.split("=", 1) for line in copied.split())
+        asked = {
+            "client_id": values["OIDC_CLIENT_ID"],
+            "redirect_uri": CALLBACK,
+            "response_type": "code",
+            "scope": "openid email profile",
+            "state": "s",
+            "code_challenge": CHALLENGE,
+            "code_challenge_method": "S256",
+        }
+        await second.open("open the application", f"{values['OIDC_ISSUER']}{AUTHORIZE}?{urlencode(asked)}")
+        await second.act("press Allow", theirs.click("Allow"))
+        await theirs.arrived(CALLBACK)
+        actions = [*walk.actions, *second.actions]
+    told = parse_qs(urlsplit(elsewhere.visits[-1].partition(" ")[2]).query)
+    tokens = await trio.to_thread.run_sync(
+        _post,
+        server.port,
+        {
+            "grant_type": "authorization_code",
+            "code": told["code"][0],
+            "redirect_uri": CALLBACK,
+            "client_id": values["OIDC_CLIENT_ID"],
+            "client_secret": values["OIDC_CLIENT_SECRET"],
+            "code_verifier": VERIFIER,
+        },
+    )
+    assert "id_token" in tokens
+    assert len(actions) <= MOST_ACTIONS, "\n".join(actions)
+
+
+def _post(port: int, form: dict[str, str]) -> dict[str, str]:
+    connection = http.client.HTTPConnection("127.0.0.1", port)
+    connection.request("POST", TOKEN_ENDPOINT, urlencode(form), {"content-type": "application/x-www-form-urlencoded"})
+    found: dict[str, str] = json.load(connection.getresponse())
+    connection.close()
+    return found

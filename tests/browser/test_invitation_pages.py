@@ -46,3 +46,21 @@ async def test_a_person_declines_with_a_keyboard_alone(plain_page: Page, scene: 
         await page.press("Enter")
     assert "You declined the invitation" in await page.text()
     assert scene.statuses() == ["rejected"]
+
+
+async def test_a_newcomer_gives_a_name_and_a_password_by_keyboard_and_lands_in_the_organization(plain_page: Page, scene: Inviting) -> None:
+    page = plain_page
+    await scene.invite("bob@example.org")
+    ((_, mailed),) = await scene.mailed()
+    await page.open(f"{PAGE}?token={mailed}")
+    assert "Invited by" in await page.text()
+    assert scene.ada.email in await page.text()
+    await require_sound(page)
+    await page.type("Bob Bauer")
+    await page.press("Tab")
+    await page.type("a few good words in a row")
+    async with page.loading():
+        await page.press("Enter")
+    assert "You are now a member." in await page.text()
+    assert await page.title() == "Acme · Postern"
+    assert scene.people.rows("select name from users where email = 'bob@example.org'") == [{"name": "Bob Bauer"}]

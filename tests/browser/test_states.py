@@ -44,6 +44,7 @@ NO_PAGES: Final = {
     "documentation/chapter.html",
     "account/frame.html",
     "account/parts.html",
+    "development/parts.html",
 }
 
 

@@ -125,6 +125,21 @@ def test_owners_and_grants_are_compared_where_the_copy_has_any() -> None:
     # An object that belonged to somebody else may still do so, or belong to the owner of all.
     expected = state("ada", granted, granted, other)
     assert said(state("ada", granted, granted, other)) == said(state("ada", granted, granted, mine)) == []
+    # The schema belongs to whoever owns the database; a role that is granted anything has its rights there, too.
+    granted_there = replace(state("ada", granted, granted, mine), schema=Ownership("", {"app": ["use"], "ada": ["create", "use"]}))
+    for schema, told in (
+        (Ownership("", {}), "the schema public does not let app use"),
+        (Ownership("eve", {"app": ["use"]}), "the schema public belongs to eve, and its tables to ada"),
+        (
+            Ownership("ada", {"app": ["use"], "public": ["create"]}),
+            "the schema public lets public create, of which the manifest says nothing",
+        ),
+    ):
+        (damage,) = differences(granted_there, replace(granted_there, schema=schema))
+        assert damage.sentence == told
+    for right in (granted_there.schema, Ownership("ada", {"app": ["use"]}), None):
+        assert list(differences(granted_there, replace(granted_there, schema=right))) == []
+    assert list(differences(granted_there, replace(state("bob", other, other, other), schema=Ownership("", {"bob": ["create"]})))) == []
     # An earlier manifest says nothing of owners.
     assert sentences(state("bob", other, granted, mine)) == []
     assert list(differences(expected, replace(expected, routines={}, tables=STATE.tables))) == []

@@ -6,6 +6,7 @@ from pathlib import Path
 from uuid import UUID
 
 import core.usecases
+from core.domain.audiences import TokenAudience
 from core.domain.claims import (
     LONGEST_ACCESS_TOKEN,
     MOST_GROUPS,
@@ -29,7 +30,16 @@ from core.domain.federation.oauth.clients import RegisteredClient
 from core.domain.federation.oauth.grants import Granted, client_claims
 from core.domain.federation.oauth.oidc import PERSON_CLAIMS, id_claims
 from core.domain.federation.oauth.scopes import SCOPES
-from core.domain.identifiers import ClientId, ClientSecretId, ImpersonationId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identifiers import (
+    ClientId,
+    ClientSecretId,
+    ImpersonationId,
+    OrganizationId,
+    ResourceServerId,
+    ServiceId,
+    SessionId,
+    UserId,
+)
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import Application, Context, Impersonated, OpenedSession, Session, access_claims
 from core.domain.identity.sign_in import preauthentication_claims
@@ -50,6 +60,7 @@ SESSION = Session(
     proved=Proved(NOW, NOW),
 )
 TEAMS = [f"team-{number:03}" for number in range(MOST_GROUPS + 5)]
+AUDIENCE = TokenAudience(ResourceServerId(UUID(int=8)), "https://api.example.org", ("orders:read",))
 REGISTERED = RegisteredClient(
     client=CLIENT,
     context=CONTEXT,
@@ -85,7 +96,7 @@ def test_every_name_of_every_token_is_reserved() -> None:
     tokens = (
         *(_access(OPENED), _access(impersonated), _access(long), _id(OPENED), _id(long)),
         preauthentication_claims(SESSION.user, "t", issuer=ISSUER, now=NOW, expires_at=NOW, state="s"),
-        client_claims(REGISTERED, issuer=ISSUER, token_id="t", now=NOW, lifetime=LATER),
+        client_claims(REGISTERED, AUDIENCE, issuer=ISSUER, token_id="t", now=NOW, lifetime=LATER),
         logout_claims(DueNotice(SESSION.id, SESSION.user, id=UUID(int=7), attempts=1), client=CLIENT, issuer=ISSUER, token_id="t", now=NOW),
     )
     names = {name for token in tokens for name in token}

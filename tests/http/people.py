@@ -82,7 +82,8 @@ class People:
             """
             insert into passkeys (id, user_id, credential_id, public_key, sign_count, name, aaguid, transports, backup_eligible, backed_up,
                                   created_at, second_factor_since)
-            values (%s, %s, 'a', 'k', 0, 'Key', gen_random_uuid(), '{}', false, false, now(), case when %s then now() end)
+            values (%s, %s, gen_random_uuid()::text::bytea, 'k', 0, 'Key', gen_random_uuid(), '{}', false, false, now(),
+                    case when %s then now() end)
             """,
             self._postern.foundation.ids.new(),
             person.user,

@@ -539,6 +539,7 @@ def test_every_endpoint_says_what_it_is_and_where_it_belongs(one: Endpoint) -> N
 
 
 OPEN = {
+    "GET /.well-known/authzen-configuration",
     "GET /.well-known/oauth-authorization-server",
     "GET /.well-known/openid-configuration",
     "GET /.well-known/audit-export-keys.json",
@@ -641,6 +642,7 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}",
     },
     MEMBER.name: {
+        "GET /api/organizations/{org_slug}/analytics/failed-logins",
         "GET /api/organizations/{org_slug}/analytics/login-trends",
         "GET /api/organizations/{org_slug}/analytics/logins-by-provider",
         "GET /api/organizations/{org_slug}/analytics/logins-by-service",
@@ -649,6 +651,8 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}/profile-fields",
         "GET /api/organizations/{org_slug}/roles",
         "GET /api/organizations/{org_slug}/roles/{role_id}",
+        # It finds the kinds that the member may list.
+        "GET /api/organizations/{org_slug}/search",
         # The use case asks for `org.members.manage` or `end_users.manage`, by the kind of person.
         "GET /api/organizations/{org_slug}/users/{user_id}/profile",
     },
@@ -691,6 +695,8 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}/upstream-providers/{provider_id}/exchanges",
         "PATCH /api/organizations/{org_slug}",
         "PATCH /api/organizations/{org_slug}/branding",
+        "PUT /api/organizations/{org_slug}/branding/logo",
+        "DELETE /api/organizations/{org_slug}/branding/logo",
     },
     f"{Capability.SETTINGS_MANAGE}_in_person": {
         "DELETE /api/organizations/{org_slug}/profile-fields/{key}",
@@ -773,8 +779,11 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}/services/{service_slug}/roles/{role_slug}",
         "GET /api/organizations/{org_slug}/services/{service_slug}/saml",
         "GET /api/organizations/{org_slug}/services/{service_slug}/saml/certificate",
+        "GET /api/organizations/{org_slug}/resource-servers",
+        "GET /api/organizations/{org_slug}/resource-servers/{resource_id}",
     },
     f"{Capability.SERVICES_CREATE}_in_person": {
+        "POST /api/organizations/{org_slug}/resource-servers",
         "POST /api/organizations/{org_slug}/services",
     },
     Capability.SERVICES_MANAGE: {
@@ -797,6 +806,10 @@ WHO: dict[str, set[str]] = {
         "POST /api/organizations/{org_slug}/services/{service_slug}/plans",
     },
     f"{Capability.SERVICES_MANAGE}_in_person": {
+        "DELETE /api/organizations/{org_slug}/resource-servers/{resource_id}",
+        "PATCH /api/organizations/{org_slug}/resource-servers/{resource_id}",
+        "POST /api/organizations/{org_slug}/resource-servers/{resource_id}/ask-approval",
+        "POST /api/organizations/{org_slug}/resource-servers/{resource_id}/verify",
         "POST /api/organizations/{org_slug}/services/{service_slug}/api-keys",
         "PATCH /api/organizations/{org_slug}/services/{service_slug}/claims/{claim_id}",
         "POST /api/organizations/{org_slug}/services/{service_slug}/claims",
@@ -855,6 +868,11 @@ WHO: dict[str, set[str]] = {
         "GET /api/service/users/{user_id}",
         "GET /api/service/users/{user_id}/rights",
         "POST /api/service/check",
+        "POST /access/v1/evaluation",
+        "POST /access/v1/evaluations",
+        "POST /access/v1/search/action",
+        "POST /access/v1/search/resource",
+        "POST /access/v1/search/subject",
     },
     Permission.WRITE_USERS: {
         "PATCH /api/service/users/{user_id}",
@@ -898,9 +916,12 @@ WHO: dict[str, set[str]] = {
         "DELETE /api/platform/users/{user_id}/mfa",
         "GET /api/platform/analytics/overview",
         "GET /api/platform/expiries",
+        "GET /api/platform/search",
         *(f"{method} /api/platform/organizations/{{org_id}}/setup-links" for method in ("GET", "POST")),
         *(f"{method} /api/platform/organizations/{{org_id}}/setup-links/{{link_id}}" for method in ("DELETE", "GET")),
         "POST /api/platform/organizations/{org_id}/setup-links/{link_id}/release",
+        "GET /api/platform/resource-servers",
+        *(f"{method} /api/platform/resource-servers/{{resource_id}}/approval" for method in ("DELETE", "POST")),
         "DELETE /api/platform/management-keys/{key_id}",
         "GET /api/platform/management-keys",
         "GET /api/platform/management-keys/{key_id}",
@@ -944,7 +965,7 @@ def test_every_route_of_an_organization_a_service_or_the_platform_asks_for_its_o
             assert one.caller in (BUYER, *MEMBER_RULES), one
         if one.path.startswith("/api/platform/"):
             assert one.caller is PLATFORM_OWNER, one
-        assert one.path.startswith("/api/service/") == (one.caller in KEY_RULES), one
+        assert one.path.startswith(("/api/service/", "/access/v1/")) == (one.caller in KEY_RULES), one
 
 
 async def test_no_two_endpoints_share_an_operation_id(lonely_postern: Postern) -> None:

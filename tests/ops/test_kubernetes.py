@@ -10,6 +10,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from entrypoints.http.routes import ROUTES
 from entrypoints.settings import DECLARATIONS, read
+from ops.image.making import CONFIG
 from tests.places import ROOT
 from tests.tools import needs
 
@@ -63,7 +64,8 @@ def test_the_migration_has_the_image_of_the_pods_that_serve_afterwards() -> None
     (job,) = built(FOLDER / "migration")
     images = {container["image"] for one in (deployment, job) for container in one["spec"]["template"]["spec"]["containers"]}
     (named,) = manifest("release/kustomization.yaml")["images"]
-    assert images == {f"{named['newName']}:{named['newTag']}"}
+    digest = f"@{named['digest']}" if "digest" in named else ""
+    assert images == {f"{named['newName']}:{named['newTag']}{digest}"}
 
 
 def test_the_migration_is_no_pod_that_serves() -> None:
@@ -106,6 +108,7 @@ def test_the_user_is_the_one_of_the_image(one: dict[str, Any]) -> None:
     image = (ROOT / "ops" / "container" / "Dockerfile").read_text()
     security = one["spec"]["securityContext"]
     assert f"USER {security['runAsUser']}:{security['runAsGroup']}" in image
+    assert CONFIG["User"] == f"{security['runAsUser']}:{security['runAsGroup']}"
 
 
 def test_two_replicas_of_which_one_may_be_away() -> None:

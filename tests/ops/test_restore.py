@@ -131,6 +131,32 @@ def test_a_restore_on_another_cluster_serves_and_still_only_adds_to_the_audit_lo
     assert verified.returncode == 0, verified.stdout
 
 
+def test_an_upgrade_is_typed_as_written_but_for_the_new_code_and_the_restart(tmp_path: Path) -> None:
+    with open_directory() as here:
+        cluster = Cluster(here)
+        with cluster.server:
+            everything, inside = roles_block().split("\\connect postern\n")
+            cluster.run(everything)
+            cluster.run(inside, database="postern")
+            done = cluster.shell('POSTERN_DATABASE_URL="$owner_url" postern migrate --grant postern_app', tmp_path)
+            assert done.returncode == 0, done.stderr
+            kept = {
+                "POSTERN_DATABASE_URL": cluster.url(SERVING),
+                "POSTERN_ENCRYPTION_KEYS": KEYS,
+                "POSTERN_BASE_URL": "https://id.example.com",
+            }
+            trio.run(_live, read({**kept, "POSTERN_DATA_DIR": str(tmp_path)}))
+            (tmp_path / "postern.conf").write_text("".join(f"{name}={value}\n" for name, value in kept.items()))
+            block = blocks("sh", section("Upgrade"))[0]
+            lines = [line for line in block.splitlines() if re.match("(postern|export|unset) ", line)]
+            assert len(lines) == len([line for line in block.splitlines() if re.match("[a-z]", line)]) - 2
+            script = "\n".join(lines).replace("/backups", f"{tmp_path}/backups")
+            done = cluster.shell(script, tmp_path, POSTERN_CONFIG=str(tmp_path / "postern.conf"))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert re.search(r"^ok +schema +current", done.stdout, re.MULTILINE)
+    assert re.search(r"^ok +grants +postern_app reads", done.stdout, re.MULTILINE)
+
+
 @pytest.fixture
 def embedded(tmp_path: Path) -> Iterator[Path]:
     """The directory of an embedded installation that was backed up as the runbook says. Its last audit entry was not linked yet."""

@@ -67,6 +67,7 @@ PEOPLE  IN   AS OTHERS  BESIDES   ROUTE
 
 # Operations, and what verifies our tokens
 everybody                         GET    /.well-known/audit-export-keys.json
+everybody                         GET    /.well-known/authzen-configuration
 everybody                         GET    /.well-known/jwks.json
 everybody                         GET    /.well-known/oauth-authorization-server
 everybody                         GET    /.well-known/openid-configuration
@@ -204,6 +205,8 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   GET    /ui/applications
 .....   ...  -          browser   GET    /ui/applications/{service_id}/revoke
 .....   ...  -          browser   POST   /ui/applications/{service_id}/revoke
+.....   ...  -          browser   GET    /ui/applications/{service_id}/apis/{resource_id}/revoke
+.....   ...  -          browser   POST   /ui/applications/{service_id}/apis/{resource_id}/revoke
 .....   ...  -          browser   GET    /ui/settings/connections
 .....   ...  -          browser   GET    /ui/settings/connections/{provider}/connect
 .....   ...  -          browser   POST   /ui/settings/connections/{provider}/connect
@@ -346,6 +349,7 @@ everybody                         POST   /auth/device/verify
 
 # The organization that the path names
 maog.   po.  yes        -         GET    /api/organizations/{org_slug}
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/analytics/failed-logins
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/analytics/login-trends
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/analytics/logins-by-provider
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/analytics/logins-by-service
@@ -398,6 +402,8 @@ maog.   po.  no         org-key,powerless-org-key PATCH  /api/organizations/{org
 # Its settings
 maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org_slug}/branding
 .ao..   po.  yes        org-key   PATCH  /api/organizations/{org_slug}/branding
+.ao..   po.  yes        org-key   PUT    /api/organizations/{org_slug}/branding/logo
+.ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/branding/logo
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/domain
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/domain
 .ao..   po.  no         org-key   DELETE /api/organizations/{org_slug}/domain
@@ -425,6 +431,7 @@ maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/test
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/todos
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/expiries
+maog.   po.  yes        -         GET    /api/organizations/{org_slug}/search
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/configuration
 .ao..   po.  yes        org-key   POST   /api/organizations/{org_slug}/configuration/plan
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/configuration/apply
@@ -523,6 +530,13 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/logout-notices
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/token-preview
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/users/{user_id}/sign-in-verdicts
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/resource-servers
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/resource-servers
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/resource-servers/{resource_id}
+.ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/resource-servers/{resource_id}
+.ao..   po.  no         org-key   DELETE /api/organizations/{org_slug}/resource-servers/{resource_id}
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/resource-servers/{resource_id}/ask-approval
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/resource-servers/{resource_id}/verify
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/permissions
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/services/{service_slug}/permissions
 .ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/services/{service_slug}/permissions/{permission_key}
@@ -556,6 +570,11 @@ everybody                         POST   /webhooks/billing
 # The service interface
 .....   ...  -          key       GET    /api/service/analytics
 .....   ...  -          key       POST   /api/service/check
+.....   ...  -          key       POST   /access/v1/evaluation
+.....   ...  -          key       POST   /access/v1/evaluations
+.....   ...  -          key       POST   /access/v1/search/action
+.....   ...  -          key       POST   /access/v1/search/resource
+.....   ...  -          key       POST   /access/v1/search/subject
 .....   ...  -          key       GET    /api/service/info
 .....   ...  -          key       PATCH  /api/service/info
 .....   ...  -          key       GET    /api/service/subscriptions
@@ -573,6 +592,7 @@ everybody                         POST   /webhooks/billing
 # The platform
 ...g.   po.  no         platform-key GET    /api/platform/analytics/overview
 ...g.   po.  no         platform-key GET    /api/platform/expiries
+...g.   po.  no         -         GET    /api/platform/search
 ...g.   po.  no         -         POST   /api/platform/impersonate/{user_id}
 ...g.   po.  no         -         GET    /api/platform/management-keys
 ...g.   po.  no         -         POST   /api/platform/management-keys
@@ -586,6 +606,9 @@ everybody                         POST   /webhooks/billing
 ...g.   po.  no         -         POST   /api/platform/organizations/{org_id}/setup-links/{link_id}/release
 ...g.   po.  no         platform-key GET    /api/platform/mfa/metrics
 ...g.   po.  no         platform-key GET    /api/platform/mfa/suspicious
+...g.   po.  no         -         GET    /api/platform/resource-servers
+...g.   po.  no         -         POST   /api/platform/resource-servers/{resource_id}/approval
+...g.   po.  no         -         DELETE /api/platform/resource-servers/{resource_id}/approval
 ...g.   po.  no         platform-key GET    /api/platform/organizations
 ...g.   po.  no         -         DELETE /api/platform/organizations/{org_id}
 ...g.   po.  no         platform-key GET    /api/platform/organizations/{org_id}

@@ -145,6 +145,7 @@ class TwoFurnishedOrganizations(Cast):
             ("scim-tokens", {"name": f"Of {name} {more}"}, 200),
             ("domain", {"domain": f"{more}.{name}.example"}, 200),
             ("domain-routes", {"domain": f"{more}.{name}.example", "join_policy": "ask"}, 201),
+            ("resource-servers", {"identifier": f"https://{more}.example/", "name": f"Of {name}"}, 201),
             ("oauth-credentials/codehost", {"client_id": f"{name}-{more}", "client_secret": "s"}, 200),
             ("siem", {"name": f"Of {name} {more}", "provider_type": "generic", "endpoint_url": f"https://{name}.example/"}, 200),
             (f"services/{scene.service.slug}/plans", {"name": f"Of {name} {more}", "price_cents": 0, "currency": "usd"}, 200),
@@ -172,6 +173,7 @@ class TwoFurnishedOrganizations(Cast):
             ("scim_tokens", "org_id"),
             ("upstream_providers", "org_id"),
             ("domain_routes", "org_id"),
+            ("resource_servers", "org_id"),
             ("join_requests", "org_id"),
             ("audit_entries", "organization_id"),
             ("sessions", "organization_id"),
@@ -211,6 +213,7 @@ async def globex(street: TwoFurnishedOrganizations) -> FurnishedOrganization:
 Asked = Callable[[FurnishedOrganization], Mapping[str, Any]]
 BODIES: Mapping[str, Asked] = {
     "PATCH /api/organizations/{org_slug}/domain-routes/{domain_id}": lambda _: {"join_policy": "on"},
+    "PATCH /api/organizations/{org_slug}/resource-servers/{resource_id}": lambda _: {"name": "Taken over"},
     "PATCH /api/organizations/{org_slug}/members/{user_id}": lambda _: {"role": "admin"},
     "DELETE /api/organizations/{org_slug}/members/{user_id}/mfa": lambda _: {"reason": "Lost it"},
     "PATCH /api/organizations/{org_slug}/roles/{role_id}": lambda _: {"name": "Taken over", "permissions": []},
@@ -264,10 +267,13 @@ WITHOUT_IDS = {
     "DELETE /api/organizations/{org_slug}/siem",
     "PATCH /api/organizations/{org_slug}",
     "PATCH /api/organizations/{org_slug}/branding",
+    "PUT /api/organizations/{org_slug}/branding/logo",
+    "DELETE /api/organizations/{org_slug}/branding/logo",
     "POST /api/organizations/{org_slug}/billing/portal",
     "PATCH /api/organizations/{org_slug}/sign-in-rules",
     "POST /api/organizations/{org_slug}/domain",
     "POST /api/organizations/{org_slug}/domain-routes",
+    "POST /api/organizations/{org_slug}/resource-servers",
     "POST /api/organizations/{org_slug}/domain/verify",
     "POST /api/organizations/{org_slug}/oauth-credentials/{provider}",
     "POST /api/organizations/{org_slug}/management-keys",
@@ -331,6 +337,7 @@ KEPT = (
     "oauth_credentials",
     "siem_configurations",
     "domain_routes",
+    "resource_servers",
     "join_requests",
 )
 OF_SERVICE = ("client_secrets", "plans", "api_keys", "service_claims", "service_roles", "permissions")
@@ -399,11 +406,14 @@ async def test_no_field_takes_what_is_anothers(
 def reads(scene: FurnishedOrganization, *, of: FurnishedOrganization) -> list[str]:
     """Reads every list and every single thing of the organization, also filtered and searched, with the ids and names of `of`."""
     lists = [one.path for one in IN_ORGANIZATION if one.method == "GET" and one not in WITH_IDS]
+    # A search without a word is refused.
+    lists.remove("/api/organizations/{org_slug}/search")
     filtered = [
         f"members?role={of.role.slug}",
         f"members?search={of.member.email}",
         "invitations?status=pending&page=1&limit=100",
         f"users?search={of.slug}",
+        f"search?q={of.slug}",
         f"users?service_id={of.service.id}",
         f"audit-log?actor_id={of.owner.user}",
         f"audit-log?target_type=role&target_id={of.ids['roles'][-1]}",
@@ -444,7 +454,7 @@ async def test_no_answer_contains_anything_of_another(
             not path.endswith(
                 (
                     *("event-types", "client-secrets", "scim/settings", "management-keys", "login-trends", "logins-by-provider"),
-                    *("recent-logins", "sign-ins", "todos"),
+                    *("recent-logins", "sign-ins", "todos", "failed-logins"),
                 )
             )
             and "sign-ins?" not in path

@@ -66,7 +66,8 @@ ROUTINES: Final = """
        and not exists (select from pg_depend where classid = 'pg_proc'::regclass and objid = pg_proc.oid and deptype = 'e')
 """
 
-# The owner's own rights, and those that PostgreSQL gives everybody, are not listed.
+# The owner's own rights, and those that PostgreSQL gives everybody, are not listed. The schema of a new database belongs to whoever owns
+# the database, or to the server's first role; both count as nobody. Rights to what is made later are the schema's.
 OWNERSHIP: Final = """
       with objects as (
                select 'r' || oid as object, relowner as owner, relacl as acl, acldefault('r', relowner) as usual
@@ -76,14 +77,21 @@ OWNERSHIP: Final = """
                select 'f' || oid, proowner, proacl, acldefault('f', proowner)
                  from pg_proc
                 where pronamespace = 'public'::regnamespace
+                union all
+               select 'schema', nspowner, nspacl,
+                      (select initprivs from pg_init_privs where classoid = 'pg_namespace'::regclass and objoid = pg_namespace.oid)
+                 from pg_namespace
+                where nspname = 'public'
            ),
            granted as (
-               (select object, grantee, lower(privilege_type) || case when is_grantable then ' with grant option' else '' end as granted
+               (select object, grantee,
+                       case privilege_type when 'USAGE' then 'use' else lower(privilege_type) end
+                           || case when is_grantable then ' with grant option' else '' end as granted
                   from objects
                  cross join lateral aclexplode(acl)
                  where grantee <> owner
                 except
-                select object, grantee, lower(privilege_type)
+                select object, grantee, case privilege_type when 'USAGE' then 'use' else lower(privilege_type) end
                   from objects
                  cross join lateral aclexplode(usual))
                 union all
@@ -92,8 +100,21 @@ OWNERSHIP: Final = """
                  join pg_class on pg_class.oid = attrelid
                 cross join lateral aclexplode(attacl)
                 where relnamespace = 'public'::regnamespace and grantee <> relowner
+                union all
+               select distinct 'schema', grantee, lower(privilege_type) || ' of later ' || kind.name
+                 from pg_default_acl
+                 join (
+                          values ('r', 'tables', null), ('S', 'sequences', null), ('f', 'functions', 'EXECUTE'), ('T', 'types', 'USAGE')
+                      ) as kind (letter, name, usual) on kind.letter = defaclobjtype::text
+                cross join lateral aclexplode(defaclacl)
+                where defaclnamespace in (0, 'public'::regnamespace) and grantee <> defaclrole
+                  and not (grantee = 0 and privilege_type = coalesce(kind.usual, ''))
            )
-    select object, pg_get_userbyid(owner)::text as owner,
+    select object,
+           case when object = 'schema' and owner in (10, 'pg_database_owner'::regrole)
+                then ''
+                else pg_get_userbyid(owner)::text
+           end as owner,
            case when grantee = 0 then 'public' else pg_get_userbyid(grantee)::text end as role, granted
       from objects
       left join granted using (object)

@@ -104,6 +104,7 @@ class DatabaseSnapshot:
             signing_keys=keys,
             routines={one.name: RoutineState(digest_of(one.text), ownerships[one.object]) for one in await self._all(_Routine, ROUTINES)},
             owner=of_migrations.owner if of_migrations is not None else "",
+            schema=ownerships.get("schema"),
         )
 
     async def has_entry(self, action: str, target: str) -> bool:

@@ -12,12 +12,14 @@ import trio
 from psycopg import OperationalError
 from psycopg._conninfo_utils import get_param, get_param_def, is_ip_address, split_attempts
 from psycopg.abc import ConnDict
-from psycopg.conninfo import timeout_from_conninfo
+from psycopg.conninfo import conninfo_to_dict, timeout_from_conninfo
 
 # Seconds for all addresses together, if the caller does not name a time.
 PATIENCE: Final = 5.0
 # Only a server that takes writes serves Postern. With one host, a proxy or an operator has decided which server that is.
 _OF_SEVERAL: Final = {"target_session_attrs": "read-write"}
+# The operator's own words for the same. Any other word says that a server without writes is wanted, or does not matter.
+_WRITERS: Final = (None, "read-write", "primary")
 
 # Words in the refusals of a server that will be ready in a moment. A refusal without these words does not end by waiting.
 _SOON: Final = ("starting up", "shutting down", "recovery", "too many", "connection slots")
@@ -57,15 +59,15 @@ class HostAttempt:
 
 
 async def attempts(conninfo: str, parameters: ConnDict, patience: float | None) -> list[HostAttempt]:
-    """One for each address of each host: first the one that let us in last, at the end those that were silent. We resolve the names here,
-    because libpq would block while it resolves them. Raises `OperationalError` when no name can be resolved.
+    """One for each address of each host: first the one that let us in last, at the end those that were silent. Raises `OperationalError`
+    when no name can be resolved.
     """
     addresses: list[ConnDict] = []
     failure: OSError | None = None
     hosts = split_attempts(parameters)
     for host in hosts:
         try:
-            addresses += await _resolved(host)
+            addresses += await resolved(host)
         except OSError as error:
             failure = error
     if not addresses:
@@ -80,7 +82,24 @@ async def attempts(conninfo: str, parameters: ConnDict, patience: float | None) 
     return [HostAttempt(conninfo, address, timeout) for address in addresses]
 
 
-async def _resolved(parameters: ConnDict) -> list[ConnDict]:
+def hosts_of(conninfo: str) -> list[ConnDict]:
+    """The hosts among which Postern finds the one that takes writes. Empty if there is one host, or if the operator wants another kind."""
+    parameters = conninfo_to_dict(conninfo)
+    hosts = split_attempts(parameters)
+    if len(hosts) < 2 or get_param(parameters, "target_session_attrs") not in _WRITERS:
+        return []
+    return [{**host, "target_session_attrs": "any"} for host in hosts]
+
+
+def name_of(host: ConnDict) -> str:
+    """As an operator knows the host. It has nothing else of the connection string."""
+    name, address, port = _place(host)
+    name = name or address or "the local socket"
+    return name if port in {"", "5432"} else f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
+
+
+async def resolved(parameters: ConnDict) -> list[ConnDict]:
+    """One for each address of the host. We resolve the names here, because libpq would block while it resolves them. Raises `OSError`."""
     host = get_param(parameters, "host")
     if not host or host.startswith(("/", "@")) or get_param(parameters, "hostaddr"):
         return [parameters]

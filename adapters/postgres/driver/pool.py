@@ -25,6 +25,10 @@ SWITCHOVER: Final = 3.0
 _FIRST_PAUSE: Final = 0.05
 _LONGEST_PAUSE: Final = 0.25
 _READ_ONLY: Final = "25006"
+# For so many seconds, a pool believes that no server takes writes. Whoever told it has told it again by then, or does not look any more.
+_BELIEVED: Final = 15.0
+# A task that gave up after so many seconds of connecting had reason to.
+_TRYING: Final = 0.5
 
 
 class PoolExhausted(Exception):
@@ -37,6 +41,27 @@ class PoolExhausted(Exception):
 
 class PoolClosed(Exception):
     """The pool has been closed."""
+
+
+class NoWriter(psycopg.OperationalError):
+    """No host of several takes writes, and none may be read in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class WriterAway:
+    """No host of several takes writes."""
+
+    told: str
+    """Each host and its state."""
+    conninfo: str | None
+    """Where to read meanwhile. None when no server may be read."""
+    until: float
+    """Of the event loop's clock: from then on, what that server shows may be too old."""
+    found_at: float
+
+    @property
+    def readable(self) -> bool:
+        return self.conninfo is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +87,7 @@ class _Member:
     connection: Connection
     expires_at: float
     idle_since: float = 0.0
+    source: str | None = None  # where it reads while no server takes writes
 
 
 @dataclass(slots=True, eq=False)
@@ -142,6 +168,40 @@ class Pool:
         self._empty = trio.Event()
         self._opened = self._lost = self._retired = self._waited = self._refused = 0
         self._refused_since: float | None = None
+        self._troubled_since: float | None = None
+        self._away: WriterAway | None = None
+        self._searches: set[trio.CancelScope] = set()
+
+    @property
+    def switchover(self) -> float:
+        return self._switchover
+
+    @property
+    def troubled_since(self) -> float | None:
+        """Since when there is reason to think that no server takes writes. None from the next connection to one that does."""
+        return self._troubled_since
+
+    @property
+    def away(self) -> WriterAway | None:
+        if self._away is not None and trio.current_time() > self._away.found_at + _BELIEVED:
+            self.look_for_writer(trouble_is_over=False)
+        return self._away
+
+    def writer_is_away(self, away: WriterAway) -> None:
+        """From now on checkouts look for no writer. They get a connection to the server that can be read, or `NoWriter`."""
+        known, self._away = self._away, away
+        if known is None or known.conninfo != away.conninfo:
+            self.drop_idle()
+            for search in self._searches:
+                search.cancel()
+
+    def look_for_writer(self, *, trouble_is_over: bool) -> None:
+        """From now on checkouts get a connection to a server that takes writes."""
+        if self._away is not None:
+            self._away = None
+            self.drop_idle()
+        if trouble_is_over:
+            self._troubled_since = None
 
     async def open(self) -> None:
         """Open the first `min_size` connections. Raises `psycopg.OperationalError` when the server cannot be reached."""
@@ -163,7 +223,7 @@ class Pool:
 
     def tell_error(self, error: BaseException, member: _Member | None) -> None:
         """For `Lease`: tell the listener of `on_error`, and give up the connections to a server that has become a standby."""
-        if member is not None and _READ_ONLY in (_state(error), _state(error.__cause__)):
+        if member is not None and member.source is None and _READ_ONLY in (_state(error), _state(error.__cause__)):
             member.connection.abort()
             self.drop_idle()
         if self._on_error is not None:
@@ -175,9 +235,14 @@ class Pool:
 
     def drop_idle(self) -> None:
         """Close the idle connections: there is reason to think that their server is not the one to speak to any more."""
+        self._trouble()
         while self._idle:
             self._lost += 1
             self._idle.pop().connection.abort()
+
+    def _trouble(self) -> None:
+        if self._troubled_since is None:
+            self._troubled_since = trio.current_time()
 
     def statistics(self) -> Statistics:
         return Statistics(
@@ -214,6 +279,8 @@ class Pool:
         """For `Lease`: take a member. The fast path costs no turn of the event loop, because the first statement is turn enough."""
         if self._closed:
             raise PoolClosed("the database pool is closed")
+        if self._away is not None:
+            self._require_readable()
         member = self._pop()  # nothing is idle while a task waits
         if member is not None:
             return member
@@ -223,6 +290,11 @@ class Pool:
         finally:
             if self._on_wait is not None:
                 self._on_wait(trio.current_time() - began)
+
+    def _require_readable(self) -> None:
+        away = self.away
+        if away is not None and not (away.readable and trio.current_time() < away.until):
+            raise NoWriter(f"no host takes writes, and none may be read: {away.told}")
 
     async def give_back(self, member: _Member) -> None:
         """For `Lease`: puts the member on the stack, or hands it to the task that has waited longest."""
@@ -241,7 +313,7 @@ class Pool:
             connection.abort()
             self._drop_broken()
             self._call_next(None)
-        elif self._closed or now >= member.expires_at:
+        elif self._closed or now >= member.expires_at or self._leads_elsewhere(member, now):
             self._retired += 1
             connection.abort()
             self._call_next(None)
@@ -254,6 +326,13 @@ class Pool:
             while now - self._idle[0].idle_since > self._max_idle and self._size() > self._min_size:
                 self._retired += 1
                 self._idle.popleft().connection.abort()
+
+    def _leads_elsewhere(self, member: _Member, now: float) -> bool:
+        away = self._away
+        return member.source is not None if away is None else member.source != away.conninfo or now >= away.until
+
+    def _source(self) -> str | None:
+        return None if self._away is None else self._away.conninfo
 
     def _size(self) -> int:
         return len(self._idle) + len(self._in_use) + self._opening
@@ -328,7 +407,7 @@ class Pool:
     async def _open(self) -> _Member:
         """Use up one right to open a connection. When opening fails, the right goes to the next task in the queue."""
         try:
-            connection = await self._connect()
+            connection, source = await self._connect()
         except BaseException:
             self._opening -= 1
             self._call_next(None)
@@ -340,30 +419,47 @@ class Pool:
             raise PoolClosed("the database pool is closed")
         self._opened += 1
         lifetime = self._max_lifetime * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311 - spreads load, guards nothing
-        member = _Member(connection, expires_at=trio.current_time() + lifetime)
+        member = _Member(connection, expires_at=trio.current_time() + lifetime, source=source)
         self._in_use.add(member)
         return member
 
-    async def _connect(self) -> Connection:
-        """Nothing has been asked of the server yet, so another try repeats nothing."""
+    async def _connect(self) -> tuple[Connection, str | None]:
+        """A connection, and where it reads, if no server takes writes. Nothing has been asked of the server yet, so another try repeats
+        nothing.
+        """
         pause = _FIRST_PAUSE
         while True:
-            try:
-                connection = await Connection.connect(
-                    self.conninfo, fallback_application_name=self._application_name, patience=self._timeout
-                )
-            except psycopg.OperationalError as error:
-                now = trio.current_time()
-                if self._refused_since is None:
-                    self._refused_since = now
-                lasting = isinstance(error, SharedSession) or refuses_for_good(error)
-                if lasting or now + pause > self._refused_since + self._switchover:
+            if self.away is not None:
+                self._require_readable()
+                source = self._source()
+                return await self._connect_to(source or self.conninfo), source
+            with trio.CancelScope() as search:
+                self._searches.add(search)
+                began = trio.current_time()
+                try:
+                    connection = await self._connect_to(self.conninfo)
+                except psycopg.OperationalError as error:
+                    now = trio.current_time()
+                    self._trouble()
+                    if self._refused_since is None:
+                        self._refused_since = now
+                    lasting = isinstance(error, SharedSession) or refuses_for_good(error)
+                    if lasting or now + pause > self._refused_since + self._switchover:
+                        raise
+                    await trio.sleep(pause * random.uniform(0.5, 1))  # noqa: S311 - spreads load, guards nothing
+                    pause = min(2 * pause, _LONGEST_PAUSE)
+                except trio.Cancelled:
+                    if trio.current_time() >= began + _TRYING:
+                        self._trouble()
                     raise
-                await trio.sleep(pause * random.uniform(0.5, 1))  # noqa: S311 - spreads load, guards nothing
-                pause = min(2 * pause, _LONGEST_PAUSE)
-            else:
-                self._refused_since = None
-                return connection
+                else:
+                    self._refused_since = self._troubled_since = None
+                    return connection, None
+                finally:
+                    self._searches.discard(search)
+
+    async def _connect_to(self, conninfo: str) -> Connection:
+        return await Connection.connect(conninfo, fallback_application_name=self._application_name, patience=self._timeout)
 
 
 def _state(error: BaseException | None) -> str | None:

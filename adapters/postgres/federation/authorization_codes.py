@@ -10,6 +10,7 @@ from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.privacy.holding import holding_by_use
 from adapters.postgres.identity.proofs.login_events import log_login, login_parameters, queue_for_export, tell_login, told_parameters
 from adapters.postgres.identity.proofs.sign_in_policy import admits
+from adapters.postgres.identity.sessions.audiences import allows_audiences, audiences, kept_audiences, open_audiences
 from adapters.postgres.identity.sessions.profile_columns import PROFILE, PROFILE_COLUMNS, profile, tells_more
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.identity.upstream.directory_contexts import directory_context
@@ -23,11 +24,11 @@ from core.domain.email import Email
 from core.domain.federation.oauth.authorization_codes import (
     CONTENDED,
     Claim,
-    Contended,
     EarlierUse,
     NewCode,
     Opening,
     Redeemed,
+    Untargeted,
 )
 from core.domain.federation.oauth.clients import RegisteredClient
 from core.domain.federation.oauth.scopes import OFFLINE_ACCESS
@@ -68,8 +69,12 @@ class _Presented(NamedTuple):
     profile: Mapping[str, Any] | None
     directory_context: str | None
     tells_more: bool
+    granted: int | None
+    audiences: Sequence[Mapping[str, Any]] | None
+    untargeted: bool
 
-    def found(self, context: Context, opening: Opening, at: datetime) -> Redeemed | EarlierUse | Contended | None:
+    def found(self, context: Context, opening: Opening, at: datetime, resource: str | None) -> Redemption:
+        of_code = audiences(self.granted, self.audiences)
         if self.redeemed and self.expires_at is not None and self.ends_at is not None and self.email is not None:
             return Redeemed(
                 session=Session(
@@ -96,6 +101,7 @@ class _Presented(NamedTuple):
                 subscription=subscription_state(self.subscription),
                 profile=profile(self.profile),
                 tells_more=self.tells_more,
+                audience=of_code.chosen(resource),
             )
         if self.redeemed_at is not None and self.redeemed_with is not None and self.session_id is not None:
             return EarlierUse(
@@ -106,6 +112,8 @@ class _Presented(NamedTuple):
                 OrganizationId(self.organization_id),
                 ServiceId(self.service_id),
             )
+        if self.untargeted:
+            return Untargeted(of_code)
         return CONTENDED if self.contended else None
 
 
@@ -117,7 +125,7 @@ class AuthorizationCodeRows:
 
     async def redeem(self, claim: Claim, client: RegisteredClient, opening: Opening, at: datetime) -> Redemption:
         rows = await self._statements.ask_in_order(_Presented, REDEEM, {"service": client.service, **_parameters(claim, opening, at)})
-        return rows[0].found(client.context, opening, at) if rows else None
+        return rows[0].found(client.context, opening, at, claim.resource) if rows else None
 
     async def redeem_with_secret(
         self, claim: Claim, client: ClientId, secret_digest: bytes | None, opening: Opening, at: datetime
@@ -128,7 +136,7 @@ class AuthorizationCodeRows:
             return None
         row, presented = rows[0]
         registered = row.client(client)
-        return registered, None if presented is None else presented.found(registered.context, opening, at)
+        return registered, None if presented is None else presented.found(registered.context, opening, at, claim.resource)
 
     async def add(self, code: NewCode, registered: Sequence[str], *, by_trust: bool) -> bool:
         approved = code.approved
@@ -148,6 +156,7 @@ class AuthorizationCodeRows:
             "stated_at": approved.stated_at,
             "authenticated_by": list(approved.authenticated_by),
             "provider": approved.provider,
+            "audiences": kept_audiences(approved.audiences),
             "created_at": code.created_at,
             "expires_at": code.expires_at,
         }
@@ -166,6 +175,7 @@ def _parameters(claim: Claim, opening: Opening, at: datetime) -> Mapping[str, ob
         "redirect_uri": storable_text(claim.redirect_uri),
         "code_challenge": claim.code_challenge,
         "proof": claim.proof,
+        "resource": None if claim.resource is None else storable_text(claim.resource),
         "at": at,
         "session": opening.session,
         "refresh_digest": opening.refresh_digest,
@@ -180,9 +190,10 @@ def _parameters(claim: Claim, opening: Opening, at: datetime) -> Mapping[str, ob
 # This statement locks the account, so nobody takes a consent back meanwhile.
 _ADD: Final[LiteralString] = f"""
     insert into authorization_codes (id, digest, service_id, user_id, parent_id, redirect_uri, code_challenge, nonce, scopes, auth_time,
-                                     stated_at, authenticated_by, provider, created_at, expires_at)
+                                     stated_at, authenticated_by, provider, audiences, created_at, expires_at)
     select %(id)s, %(digest)s, services.id, users.id, %(parent)s, %(redirect_uri)s, %(code_challenge)s, %(nonce)s, %(scopes)s::text[],
-           %(auth_time)s, %(stated_at)s, %(authenticated_by)s, %(provider)s, %(created_at)s, %(expires_at)s
+           %(auth_time)s, %(stated_at)s, %(authenticated_by)s, %(provider)s, %(audiences)s,
+           %(created_at)s, %(expires_at)s
       from users
      cross join services
      where users.id = %(user)s and users.deactivated_at is null
@@ -194,6 +205,7 @@ _ADD: Final[LiteralString] = f"""
                            from consents
                           where consents.user_id = users.id and consents.service_id = services.id and consents.scopes @> %(scopes)s::text[]
                      )
+                 and {allows_audiences("%(audiences)s::jsonb", "users.id", "services.id")}
            end
  returning id
 """
@@ -253,7 +265,8 @@ _REDEEMING: Final[LiteralString] = f"""
          ),
          place as materialized (
              select services.id, services.org_id, memberships.role,
-                    coalesce(consents.scopes @> code.scopes, false) as has_consent
+                    coalesce(consents.scopes @> code.scopes, false)
+                    and {allows_audiences("code.audiences", "code.user_id", "code.service_id")} as has_consent
                from code
                join account on account.id = code.user_id
                join services on services.id = code.service_id
@@ -263,23 +276,33 @@ _REDEEMING: Final[LiteralString] = f"""
               where {admits("memberships.role is not null", "code.user_id")}
                 -- Members of the organization need no consent for its trusted services. When the membership ends, the code needs
                 -- consent again, also if the code was given a moment before.
-                and (coalesce(consents.scopes @> code.scopes, false) or services.trusted and {IS_OWN_MEMBERSHIP})
+                and (coalesce(consents.scopes @> code.scopes, false)
+                 and {allows_audiences("code.audiences", "code.user_id", "code.service_id")} or services.trusted and {IS_OWN_MEMBERSHIP})
+         ),
+         choice as materialized (
+             select looked.open,
+                    case
+                        when code.audiences is null then %(resource)s::text is null
+                        else audience_fits(looked.open, code.audiences, %(resource)s::text, '{{}}')
+                    end as fits
+               from code
+              cross join lateral (select {open_audiences("code")} as open) as looked
          ),
          redeemed as (
              update authorization_codes as codes
                 set redeemed_at = %(at)s, redeemed_with = %(proof)s, session_id = %(session)s
-               from code, parent, place
-              where codes.id = code.id and codes.redeemed_at is null
+               from code, parent, place, choice
+              where codes.id = code.id and codes.redeemed_at is null and choice.fits
           returning codes.id
          ),
          opened as (
              insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
-                                   authenticated_by, parent_id, depth, proved_at, second_factor_at, stated_at, scopes)
+                                   authenticated_by, parent_id, depth, proved_at, second_factor_at, stated_at, scopes, audiences)
              select %(session)s, code.user_id, parent.device_id, place.org_id, place.id, %(at)s, %(at)s,
                     least(%(at)s + %(idle)s, %(at)s + %(lifetime)s, bounds.expires_at, bounds.ends_at),
                     least(%(at)s + %(lifetime)s, bounds.ends_at),
                     code.authenticated_by, bounds.id, case when bounds.id is null then 0 else 1 end, code.auth_time,
-                    parent.second_factor_at, code.stated_at, code.scopes
+                    parent.second_factor_at, code.stated_at, code.scopes, code.audiences
                from redeemed
               cross join code
               cross join parent
@@ -320,13 +343,15 @@ _PRESENTED: Final[LiteralString] = f"""
          codes.user_id, codes.service_id, all_services.org_id as organization_id, codes.redeemed_at, codes.redeemed_with, codes.session_id,
          codes.nonce, codes.scopes, codes.auth_time, codes.stated_at, codes.authenticated_by,
          redeemed.id is not null as redeemed,
-         redeemed.id is null and parent.id is not null and services.id is not null as contended,
+         redeemed.id is null and parent.id is not null and services.id is not null and choice.fits as contended,
          opened.expires_at, opened.ends_at, opened.parent_id, opened.device_id, opened.second_factor_at,
          users.email, {is_verified_for("all_services.org_id")} as email_is_verified, users.is_platform_owner, services.role,
          {SUBSCRIPTION_STATE} as subscription,
          case when 'profile' = any (codes.scopes) then {PROFILE} end as profile,
          {directory_context("codes.authenticated_by", "parent.id", "all_services.org_id")} as directory_context,
-         {tells_more("services.id", "services.org_id", "users.id")} as tells_more
+         {tells_more("services.id", "services.org_id", "users.id")} as tells_more,
+         jsonb_array_length(codes.audiences) as granted, choice.open as audiences,
+         redeemed.id is null and parent.id is not null and services.id is not null and not choice.fits as untargeted
 """
 _WHAT_BECAME_OF_IT: Final = """
     left join redeemed on true
@@ -334,6 +359,7 @@ _WHAT_BECAME_OF_IT: Final = """
     left join account as users on true
     left join parent on true
     left join place as services on true
+    left join choice on true
 """
 
 # For a client that is authenticated already.

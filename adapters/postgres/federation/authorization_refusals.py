@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.sessions.audiences import IS_OPEN, admits_service
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.transaction import tell_together
@@ -32,6 +33,7 @@ class _Refusal(Frozen):
 
     redirect_uris: list[str]
     secrets: list[str]
+    resources: list[str]
     id: UUID | None
     place: str | None
     reason: str | None
@@ -46,7 +48,7 @@ class _Refusal(Frozen):
             return None
         reason = RefusalReason(self.reason)
         because, advice = in_words(reason)
-        context = RefusalContext(redirect_uris=self.redirect_uris, secrets=self.secrets)
+        context = RefusalContext(redirect_uris=self.redirect_uris, secrets=self.secrets, resources=self.resources)
         return ListedRefusal(
             id=AuthorizationRefusalId(self.id),
             at=RefusingEndpoint(self.place),
@@ -144,9 +146,15 @@ _TRIM: Final = """
            ))
 """
 
-_LIST: Final = """
+_LIST: Final[LiteralString] = f"""
     select services.redirect_uris,
            array(select prefix from client_secrets where client_secrets.service_id = services.id order by client_secrets.id) as secrets,
+           array(
+               select resource_servers.identifier
+                 from resource_servers
+                where resource_servers.org_id = services.org_id and {IS_OPEN} and {admits_service("services.id")}
+                order by resource_servers.identifier
+           ) as resources,
            recent.id, recent.place, recent.reason, recent.received, recent.expected, recent.said, recent.advice, recent.occurred_at
       from services
       left join lateral (

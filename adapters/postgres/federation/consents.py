@@ -1,19 +1,24 @@
 """Consents in PostgreSQL, and the applications that can act for a person."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, LiteralString
+from uuid import UUID
 
 from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
-from core.domain.federation.oauth.consents import ApplicationAccess, Consent
-from core.domain.identifiers import ConsentId, OrganizationId, ServiceId, UserId
+from core.domain.federation.oauth.consents import AllowedResource, ApplicationAccess, Consent
+from core.domain.identifiers import ConsentId, OrganizationId, ResourceServerId, ServiceId, UserId
 
 
-def _access(*, scopes: list[str] | None, **columns: Any) -> ApplicationAccess:
-    return ApplicationAccess(scopes=tuple(scopes or ()), **columns)
+def _access(*, scopes: list[str] | None, resources: Sequence[Mapping[str, Any]], **columns: Any) -> ApplicationAccess:
+    return ApplicationAccess(scopes=tuple(scopes or ()), resources=[_allowed(**row) for row in resources], **columns)
+
+
+def _allowed(*, id: str, **columns: Any) -> AllowedResource:  # noqa: A002 - the noun's own word
+    return AllowedResource(ResourceServerId(UUID(id)), **columns)
 
 
 class ConsentRows:
@@ -36,6 +41,19 @@ class ConsentRows:
             "granted_at": consent.granted_at,
         }
         rows = await self._statements.ask(IdRow, _GIVE, parameters)
+        for resource in consent.resources if rows else ():
+            await self._statements.tell(
+                _GIVE_RESOURCE,
+                {
+                    "user": consent.user,
+                    "service": consent.service,
+                    "resource": resource.resource,
+                    "identifier": resource.identifier,
+                    "allowed": list(resource.allowed),
+                    "withheld": list(resource.withheld),
+                    "granted_at": consent.granted_at,
+                },
+            )
         return OrganizationId(rows[0].id) if rows else None
 
     async def revoke(self, user: UserId, service: ServiceId) -> ApplicationAccess | None:
@@ -46,6 +64,16 @@ class ConsentRows:
         await self._statements.tell(_TAKE_BACK, parameters)
         await self._statements.tell(_END_CODES, parameters)
         await self._statements.tell(_END_SESSIONS, parameters)
+        return rows[0]
+
+    async def revoke_resource(self, user: UserId, service: ServiceId, resource: ResourceServerId) -> ApplicationAccess | None:
+        parameters = {"user": user, "service": service, "resource": resource}
+        rows = await self._statements.ask(_access, _FIND, parameters)
+        if not rows:
+            return None
+        await self._statements.tell(_TAKE_BACK_RESOURCE, parameters)
+        await self._statements.tell(_END_CODES_FOR, parameters)
+        await self._statements.tell(_END_SESSIONS_AT, parameters)
         return rows[0]
 
     async def remove_all(self, user: UserId) -> None:
@@ -73,10 +101,64 @@ _GIVE: Final = """
   select org_id as id from services where id = %(service)s
 """
 
-_ACCESS: Final[LiteralString] = """
+# What was allowed first stays allowed, unless the person has just refused it.
+_GIVE_RESOURCE: Final = """
+    insert into resource_consents as earlier (user_id, service_id, resource_id, identifier, scopes, withheld, granted_at)
+    select user_id, service_id, %(resource)s, %(identifier)s, %(allowed)s::text[], %(withheld)s::text[], %(granted_at)s
+      from consents
+     where user_id = %(user)s and service_id = %(service)s
+        on conflict (user_id, service_id, resource_id) do update
+       set scopes = array(
+               select scope from unnest(earlier.scopes) as scope
+                where scope <> all (excluded.withheld) and scope <> all (excluded.scopes)
+           ) || excluded.scopes,
+           withheld = array(
+               select scope from unnest(earlier.withheld) as scope
+                where scope <> all (excluded.withheld) and scope <> all (excluded.scopes)
+           ) || excluded.withheld,
+           granted_at = excluded.granted_at
+"""
+
+# Living sessions count beside consents: a device, and an application that the organization trusts, have no consent.
+_RESOURCES: Final = """
+               select jsonb_agg(
+                          jsonb_build_object(
+                              'id', allowed.resource_id, 'identifier', allowed.identifier, 'name', coalesce(resource_servers.name, ''),
+                              'scopes', array(
+                                  select scope.own ->> 'description'
+                                    from jsonb_array_elements(resource_servers.scopes) with ordinality as scope (own, place)
+                                   where scope.own ->> 'name' = any (allowed.scopes)
+                                   order by scope.place
+                              )
+                          )
+                          order by resource_servers.name, allowed.identifier
+                      )
+                 from (
+                          select resource_id, min(identifier) as identifier,
+                                 array_agg(distinct scope) filter (where scope is not null) as scopes
+                            from (
+                                     select resource_id, identifier, scopes
+                                       from resource_consents
+                                      where user_id = %(user)s and service_id = services.id
+                                      union all
+                                     select given.resource_id, given.identifier, given.scopes
+                                       from sessions
+                                      cross join lateral jsonb_to_recordset(sessions.audiences)
+                                         as given (resource_id uuid, identifier text, scopes text[])
+                                      where sessions.user_id = %(user)s and sessions.service_id = services.id
+                                        and sessions.revoked_at is null and sessions.expires_at > now() and sessions.ends_at > now()
+                                 ) as given
+                            left join unnest(given.scopes) as scope on true
+                           group by resource_id
+                      ) as allowed
+                 left join resource_servers on resource_servers.id = allowed.resource_id
+"""
+
+_ACCESS: Final[LiteralString] = f"""
     select services.id as service, services.org_id as organization, organizations.name as organization_name, services.slug,
            services.name, consents.scopes, consents.granted_at, consents.saml_entity_id, coalesce(living.sessions, 0) as sessions,
-           living.last_used_at
+           living.last_used_at,
+           coalesce(({_RESOURCES}), '[]') as resources
       from (
                select service_id, count(*) as sessions, max(last_seen_at) as last_used_at
                  from sessions
@@ -96,8 +178,20 @@ _FIND: Final[LiteralString] = f"{_ACCESS} where services.id = %(service)s"
 
 _TAKE_BACK: Final = "delete from consents where user_id = %(user)s and service_id = %(service)s"
 
+_TAKE_BACK_RESOURCE: Final = """
+    delete from resource_consents where user_id = %(user)s and service_id = %(service)s and resource_id = %(resource)s
+"""
+
+_NAMES_IT: Final = "audiences @> jsonb_build_array(jsonb_build_object('resource_id', %(resource)s::text))"
+
 _REMOVE_ALL: Final = "delete from consents where user_id = %(user)s"
 
 _END_CODES: Final[LiteralString] = ending_codes("user_id = %(user)s and service_id = %(service)s")
+
+_END_CODES_FOR: Final[LiteralString] = ending_codes(f"user_id = %(user)s and service_id = %(service)s and {_NAMES_IT}")
+
+_END_SESSIONS_AT: Final[LiteralString] = revoking(
+    f"user_id = %(user)s and service_id = %(service)s and impersonator_id is null and {_NAMES_IT}"
+)
 
 _END_SESSIONS: Final[LiteralString] = revoking("user_id = %(user)s and service_id = %(service)s and impersonator_id is null")

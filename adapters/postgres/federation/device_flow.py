@@ -1,12 +1,13 @@
 """Device codes in PostgreSQL: their request, polls, decision, and single exchange."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.branding import links_of
 from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow
+from adapters.postgres.identity.sessions.audiences import audiences, granted_audiences, kept_audiences, open_audiences
 from adapters.postgres.identity.sessions.liveness import lost_nothing_since
 from adapters.postgres.identity.sessions.profile_columns import PROFILE, profile
 from adapters.postgres.rows import IdRow
@@ -27,6 +28,7 @@ from core.domain.federation.oauth.device_flow import (
     DeviceCodeState,
     DeviceDecision,
     EnteredCode,
+    EnteredResource,
     NewDeviceCode,
     Poll,
     PolledCode,
@@ -78,6 +80,7 @@ class _Entered(Frozen):
     primary_color: str | None
     links: list[str | None] | None
     session_hours: int | None
+    resources: Sequence[Mapping[str, Any]]
 
     def entered(self) -> EnteredCode:
         return EnteredCode(
@@ -88,6 +91,7 @@ class _Entered(Frozen):
             organization_name=self.name,
             is_open=self.is_open,
             scopes=tuple(self.scopes),
+            resources=[EnteredResource(**resource) for resource in self.resources],
             asker=AskingDevice(address=self.address, user_agent=self.user_agent),
             created_at=self.created_at,
             expires_at=self.expires_at,
@@ -105,6 +109,8 @@ class _Approval(Frozen):
     authenticated_by: list[str]
     role: str | None
     profile: Mapping[str, Any] | None
+    granted: Sequence[Mapping[str, Any]] | None
+    audiences: Sequence[Mapping[str, Any]] | None
 
     def approval(self) -> DeviceApproval:
         return DeviceApproval(
@@ -113,6 +119,8 @@ class _Approval(Frozen):
             authenticated_by=tuple(self.authenticated_by),
             role=self.role or "",
             profile=profile(self.profile),
+            granted=granted_audiences(self.granted),
+            audiences=audiences(len(self.granted or ()), self.audiences),
         )
 
 
@@ -131,6 +139,7 @@ class DeviceCodeRows:
             "organization": None if client.organization is None else storable_text(client.organization),
             "service": None if client.service is None else storable_text(client.service),
             "scopes": list(code.scopes),
+            "audiences": kept_audiences(code.audiences),
             "address": storable_address(code.asker.address),
             "user_agent": None if code.asker.user_agent is None else storable_text(code.asker.user_agent),
             "interval": INTERVAL,
@@ -187,9 +196,10 @@ _ASK: Final = """
                 and services.slug = coalesce(%(service)s::text, services.slug)
          ),
          added as (
-             insert into device_codes (id, digest, user_code_hmac, service_id, scopes, address, user_agent, poll_interval, created_at,
-                                       expires_at)
-             select %(id)s, %(digest)s, %(user_code_hmac)s, asking.id, %(scopes)s, %(address)s, %(user_agent)s, %(interval)s,
+             insert into device_codes (id, digest, user_code_hmac, service_id, scopes, audiences, address, user_agent, poll_interval,
+                                       created_at, expires_at)
+             select %(id)s, %(digest)s, %(user_code_hmac)s, asking.id, %(scopes)s, %(audiences)s, %(address)s, %(user_agent)s,
+                    %(interval)s,
                     %(created_at)s, %(expires_at)s
                from asking
               where asking.is_open
@@ -261,7 +271,25 @@ _ENTERED: Final[LiteralString] = f"""
            services.slug as service_slug, services.name as service_name, organizations.id as organization_id,
            organizations.slug as organization_slug, organizations.status = 'active' as is_open, organizations.name,
            organizations.logo_digest, organizations.primary_color, organizations.session_hours,
-           {links_of("organizations")} as links
+           {links_of("organizations")} as links,
+           coalesce(
+               (
+                   select jsonb_agg(
+                              jsonb_build_object(
+                                  'name', resource_servers.name, 'identifier', resource_servers.identifier,
+                                  'scopes', array(
+                                      select scope.own ->> 'description'
+                                        from jsonb_array_elements(resource_servers.scopes) with ordinality as scope (own, place)
+                                       where scope.own ->> 'name' = any (granted.scopes)
+                                       order by scope.place
+                                  )
+                              )
+                          )
+                     from jsonb_to_recordset(device_codes.audiences) as granted (resource_id uuid, scopes text[])
+                     join resource_servers on resource_servers.id = granted.resource_id
+               ),
+               '[]'
+           ) as resources
       from device_codes
       join services on services.id = device_codes.service_id
       join organizations on organizations.id = services.org_id
@@ -295,23 +323,28 @@ _DENY: Final = """
 
 # The person's proof must still be younger than the organization's `session_hours`: the device's session outlives the browser's session.
 _CONSUME: Final[LiteralString] = f"""
-    update device_codes
-       set state = 'consumed'
-     where id = %(id)s and state = 'approved' and expires_at > %(at)s
-       and exists (
-               select
-                 from all_services
-                 join all_organizations as organizations on organizations.id = all_services.org_id
-                where all_services.id = device_codes.service_id
-                  and (organizations.session_hours is null
-                    or device_codes.proved_at + organizations.session_hours * interval '1 hour' > %(at)s)
-           )
- returning scopes, proved_at, second_factor_at, stated_at, authenticated_by,
-           (
-               select memberships.role
-                 from memberships
-                 join all_services on all_services.org_id = memberships.org_id
-                where all_services.id = device_codes.service_id and memberships.user_id = device_codes.user_id
-           ) as role,
-           (select {PROFILE} from users where users.id = device_codes.user_id) as profile
+    with consumed as (
+             update device_codes
+                set state = 'consumed'
+              where id = %(id)s and state = 'approved' and expires_at > %(at)s
+                and exists (
+                        select
+                          from all_services
+                          join all_organizations as organizations on organizations.id = all_services.org_id
+                         where all_services.id = device_codes.service_id
+                           and (organizations.session_hours is null
+                             or device_codes.proved_at + organizations.session_hours * interval '1 hour' > %(at)s)
+                    )
+          returning *
+         )
+  select consumed.scopes, consumed.proved_at, consumed.second_factor_at, consumed.stated_at, consumed.authenticated_by,
+         (
+             select memberships.role
+               from memberships
+               join all_services on all_services.org_id = memberships.org_id
+              where all_services.id = consumed.service_id and memberships.user_id = consumed.user_id
+         ) as role,
+         (select {PROFILE} from users where users.id = consumed.user_id) as profile,
+         consumed.audiences as granted, {open_audiences("consumed")} as audiences
+    from consumed
 """

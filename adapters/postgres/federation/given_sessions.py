@@ -10,19 +10,22 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow, digests
 from adapters.postgres.identity.factors.mfa import OWES_SECOND_FACTOR
 from adapters.postgres.identity.proofs.sign_in_policy import admits
+from adapters.postgres.identity.sessions.audiences import IS_OPEN, admits_service, open_audiences
 from adapters.postgres.identity.sessions.liveness import AUTHENTICATES, IS_LIVE, lost_nothing_since
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask, ask_in_order
 from adapters.postgres.tenancy.callers import ITS_PERSON_IN_SERVICE
 from adapters.postgres.ties import counts_for
 from core.domain.federation.oauth.clients import RegisteredClient
-from core.domain.federation.oauth.given_sessions import GivenSession, LivingSession
-from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.federation.oauth.given_sessions import GivenSession, LivingAudience, LivingSession, StandingApi
+from core.domain.identifiers import ClientId, OrganizationId, ResourceServerId, ServiceId, SessionId, UserId
 from core.frozen import Frozen
 
 _Shown = tuple[ClientId, bytes | None]
 _Asked = tuple[ClientId, bytes | None, SessionId, UserId]
 _Found = tuple[RegisteredClient, LivingSession | None]
+_AskedAt = tuple[ClientId, bytes | None, SessionId, UserId, ResourceServerId]
+_FoundAt = tuple[RegisteredClient, LivingAudience | None]
 
 
 def _columns(*columns: Any) -> tuple[Any, ...]:
@@ -56,26 +59,61 @@ class _Given(Frozen):
         )
 
 
+class _Api(Frozen):
+    stands: UUID | None
+
+    def standing(self) -> StandingApi:
+        return StandingApi(None if self.stands is None else ServiceId(self.stands))
+
+
 class PostgresGivenSessions:
     """Implements `ports.federation.given_sessions.GivenSessionLookup`. Look-ups that arrive at once share a round trip."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._sessions = SharedLookups(self._find)
+        self._at_resources = SharedLookups(self._find_at_resources)
 
     async def find(self, client: ClientId, secret_digest: bytes | None, session: SessionId, user: UserId) -> _Found | None:
         return await self._sessions.find((client, secret_digest, session, user))
+
+    async def find_at_resource(
+        self, client: ClientId, secret_digest: bytes | None, session: SessionId, user: UserId, resource: ResourceServerId
+    ) -> _FoundAt | None:
+        return await self._at_resources.find((client, secret_digest, session, user, resource))
+
+    async def find_api(self, resource: ResourceServerId, holder: ServiceId) -> StandingApi | None:
+        rows = await ask(self._pool, _Api, _FIND_API, {"resource": resource, "holder": holder})
+        return rows[0].standing() if rows else None
 
     async def find_by_refresh_token(self, digest: bytes) -> GivenSession | None:
         rows = await ask(self._pool, _Given, _FIND_BY_REFRESH_TOKEN, {"digest": digest})
         return rows[0].given() if rows else None
 
+    async def _find_at_resources(self, asked: Sequence[_AskedAt]) -> Mapping[_AskedAt, _FoundAt]:
+        shown = list(dict.fromkeys([one[:2] for one in asked]))
+        parameters = {
+            **_clients(shown),
+            "sessions": array([session.hex for _, _, session, _, _ in asked]),
+            "users": array([user.hex for _, _, _, user, _ in asked]),
+            "resources": array([resource.hex for *_, resource in asked]),
+        }
+        clients: dict[_Shown, RegisteredClient] = {}
+        living: dict[_AskedAt, LivingAudience] = {}
+        for place, email, holder, stands, scopes, *of_client in await ask_in_order(self._pool, _columns, FIND_AT_RESOURCE, parameters):
+            if of_client[0] is not None:
+                client = shown[place - 1]
+                clients[client] = ClientRow(*of_client).client(client[0])
+            if email is not None:
+                standing = None if stands is None else ServiceId(stands)
+                living[asked[place - 1]] = LivingAudience(email, ServiceId(holder), standing, tuple(scopes))
+        return {one: (clients[one[:2]], living.get(one)) for one in asked if one[:2] in clients}
+
     async def _find(self, asked: Sequence[_Asked]) -> Mapping[_Asked, _Found]:
         # Most look-ups that share a round trip come from a few busy clients. Each client is looked up once.
         shown = list(dict.fromkeys([(client, digest) for client, digest, _, _ in asked]))
         parameters = {
-            "clients": array([client for client, _ in shown]),
-            "digests": digests([digest for _, digest in shown]),
+            **_clients(shown),
             "sessions": array([session.hex for _, _, session, _ in asked]),
             "users": array([user.hex for _, _, _, user in asked]),
         }
@@ -88,6 +126,10 @@ class PostgresGivenSessions:
             if organization is not None:
                 living[asked[place - 1]] = LivingSession(OrganizationId(organization), email)
         return {one: (clients[one[:2]], living.get(one)) for one in asked if one[:2] in clients}
+
+
+def _clients(shown: Sequence[_Shown]) -> Mapping[str, Any]:
+    return {"clients": array([client for client, _ in shown]), "digests": digests([digest for _, digest in shown])}
 
 
 # For each session and client, the statement looks once into each index: `adapters/postgres/tenancy/callers.py` gives the reason. The
@@ -108,6 +150,35 @@ FIND: Final[LiteralString] = f"""
                    and not organizations.owes_second_factor
                  limit 1
            ) as living on true
+"""
+
+# The same for a session at an API. The API must still be open to the session's application.
+FIND_AT_RESOURCE: Final[LiteralString] = f"""
+    select asked.place, living.email, living.service_id, living.stands, living.scopes, client.*
+      from unnest(
+               (select %(clients)s::text[]), (select %(digests)s::text[]), (select %(sessions)s::uuid[]), (select %(users)s::uuid[]),
+               (select %(resources)s::uuid[])
+           ) with ordinality as asked (client, digest, session, person, resource, place)
+      left join lateral (select {CLIENT} from (values (true)) as this (look) {ITS_SERVICE}) as client ({", ".join(ClientRow._fields)})
+             on asked.client is not null
+      left join lateral (
+                select users.email, sessions.service_id, resource_servers.service_id as stands, open.scopes
+                  from (select * from sessions where id = asked.session and user_id = asked.person limit 1) as sessions
+                 cross join lateral jsonb_to_recordset({open_audiences("sessions")}) as open (id uuid, scopes text[])
+                  join resource_servers on resource_servers.id = open.id and resource_servers.id = asked.resource
+                       {ITS_PERSON_IN_SERVICE}
+                 where {IS_LIVE}
+                   and sessions.service_id is not null
+                   and {admits("organizations.role is not null", "sessions.user_id")}
+                   and not organizations.owes_second_factor
+                 limit 1
+           ) as living on true
+"""
+
+_FIND_API: Final[LiteralString] = f"""
+    select resource_servers.service_id as stands
+      from resource_servers
+     where resource_servers.id = %(resource)s and {IS_OPEN} and {admits_service("%(holder)s")}
 """
 
 _FIND_BY_REFRESH_TOKEN: Final[LiteralString] = f"""

@@ -6,7 +6,7 @@ from typing import Any, Final, LiteralString
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.addresses import is_proved
-from adapters.postgres.identity.factors.mfa import second_factor_since
+from adapters.postgres.identity.factors.mfa import ADMINISTERS, grace_ends, second_factor_since
 from adapters.postgres.statements import ask, first
 from core.domain.email import Email
 from core.domain.identifiers import UserId
@@ -25,11 +25,11 @@ from core.domain.identity.risk import FAILED_ATTEMPTS
 _LATELY: Final = timedelta(days=7)
 
 
-def _summary(*, email: str, pending_email: str | None, requiring: Sequence[tuple[str, float]], **columns: Any) -> AccountSummary:
+def _summary(*, email: str, pending_email: str | None, requiring: Sequence[tuple[str, float, bool]], **columns: Any) -> AccountSummary:
     return AccountSummary(
         email=Email(email),
         pending_email=None if pending_email is None else Email(pending_email),
-        requiring=[RequiringOrganization(name, datetime.fromtimestamp(due, UTC)) for name, due in requiring],
+        requiring=[RequiringOrganization(name, datetime.fromtimestamp(due, UTC), passkey) for name, due, passkey in requiring],
         **columns,
     )
 
@@ -124,14 +124,22 @@ _SUMMARY: Final[LiteralString] = f"""
                 where latest.created_at > %(lately)s and latest.reason = any (%(failures)s)
            ) as failed_sign_ins,
            coalesce((
-               select jsonb_agg(jsonb_build_array(one.name, extract(epoch from one.due)) order by one.due)
+               select jsonb_agg(jsonb_build_array(one.name, extract(epoch from one.due), one.passkey) order by one.due)
                  from (
                           select organizations.name,
-                                 greatest(organizations.mfa_required_since, memberships.created_at)
-                                 + organizations.mfa_grace_days * interval '1 day' as due
+                                 least(
+                                     case when organizations.mfa_required_since is not null
+                                          then {grace_ends("organizations.mfa_required_since")} end,
+                                     case when of_administrators.asked then {grace_ends("organizations.admin_required_since")} end
+                                 ) as due,
+                                 of_administrators.asked and organizations.admin_factor = 'passkey' as passkey
                             from memberships
                             join organizations on organizations.id = memberships.org_id
-                           where memberships.user_id = users.id and organizations.mfa_required_since is not null
+                           cross join lateral (
+                                     select organizations.admin_factor is not null and {ADMINISTERS} as asked
+                                 ) as of_administrators
+                           where memberships.user_id = users.id
+                             and (organizations.mfa_required_since is not null or of_administrators.asked)
                              and organizations.status = 'active'
                            order by due
                            limit %(most_requiring)s

@@ -6,7 +6,7 @@ commits late is still counted.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Any, Final, LiteralString
 
 from adapters.postgres import locks
@@ -18,7 +18,7 @@ from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import has_name, may_see_name, shown_name
 from core.domain.identifiers import LoginEventId, OrganizationId
-from core.domain.platform.analytics import LoginsOfDay, LoginsOfProvider, LoginsOfService, Overview, RecentLogin, Span
+from core.domain.platform.analytics import FailuresOfDays, LoginsOfDay, LoginsOfProvider, LoginsOfService, Overview, RecentLogin, Span
 from core.domain.platform.sign_in_log import LoggedSignIn, SignInFilter
 
 
@@ -47,6 +47,10 @@ def _logged_sign_in(
     return LoggedSignIn(event=event, email=person_email, name=person_name, service_slug=slug, service_name=name)
 
 
+def _attempts(*, day: date, failed: int, attempts: int) -> tuple[date, int, int]:
+    return day, failed, attempts
+
+
 class PostgresAnalytics:
     """Implements `ports.platform.analytics.AnalyticsLookup`."""
 
@@ -55,6 +59,15 @@ class PostgresAnalytics:
 
     async def by_day(self, organization: OrganizationId, span: Span) -> Sequence[LoginsOfDay]:
         return await ask(self._pool, LoginsOfDay, BY_DAY, _within(organization, span))
+
+    async def failures(self, organization: OrganizationId, since: date, most_read: int) -> FailuresOfDays:
+        begins = datetime.combine(since, time.min, UTC)
+        parameters = {"organization": organization, "first": SignInFilter(since=begins).first, "begins": begins, "read": most_read}
+        days = await ask(self._pool, _attempts, FAILURES, parameters)
+        if sum(attempts for _, _, attempts in days) >= most_read:
+            # Older attempts of the first day were not read.
+            since, days = days[0][0] + timedelta(days=1), days[1:]
+        return FailuresOfDays(since, [LoginsOfDay(day, failed) for day, failed, _ in days if failed])
 
     async def by_service(self, organization: OrganizationId, span: Span) -> Sequence[LoginsOfService]:
         return await ask(self._pool, LoginsOfService, BY_SERVICE, _within(organization, span))
@@ -131,6 +144,20 @@ BY_DAY: Final[LiteralString] = f"""
     from logins
    group by day
    order by day
+"""
+
+# PostgreSQL reads an index backwards, as far as the limit goes.
+FAILURES: Final = """
+    select (created_at at time zone 'UTC')::date as day, count(*) filter (where not success) as failed, count(*) as attempts
+      from (
+               select success, created_at
+                 from login_events
+                where organization_id = %(organization)s and id >= %(first)s and created_at >= %(begins)s
+                order by id desc
+                limit %(read)s
+           ) as newest
+     group by day
+     order by day
 """
 
 # A service that is being deleted keeps its row in `all_services` for a while. After that, its name is in `former_services`.

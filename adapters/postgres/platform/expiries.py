@@ -83,6 +83,10 @@ def _statement(which: LiteralString, *, of_platform: bool) -> LiteralString:
              select 'own_domain', id, domain, null, org_id, null, null, false
                from domains
               where misses > 0 or verified_at is null and checked_at is not null
+          union all
+             select 'api_host', id, name, null, org_id, null, null, false
+               from resource_servers
+              where misses > 0 or verified_at is null and approved_at is null and checked_at is not null
          )
   select found.kind, found.id, found.name, found.service_slug, found.org_id as organization, chosen.slug as organization_slug,
          chosen.name as organization_name, found.ends_at, found.last_used_at, found.has_successor

@@ -16,12 +16,25 @@ from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.mfa import MfaEvent
 from core.domain.languages import Language
-from core.domain.platform.platform_users import MOST_COUNTED, MOST_ORGANIZATIONS, FoundUser, MfaMetrics, MfaOverview, UserMembership
+from core.domain.platform.platform_users import (
+    MOST_COUNTED,
+    MOST_ORGANIZATIONS,
+    FoundUser,
+    FoundUsers,
+    MfaMetrics,
+    MfaOverview,
+    UserMembership,
+)
 
 
 def _found(*, mfa_enabled: bool, organizations: list[dict[str, Any]], name: str | None, **account: Any) -> FoundUser:
     memberships = [UserMembership(OrganizationId(UUID(one.pop("id"))), **one) for one in organizations]
     return FoundUser(ACCOUNT.row(**account), mfa_enabled, memberships, name)
+
+
+def _found_or_none(*, complete: bool, found: UUID | None, **columns: Any) -> tuple[bool, FoundUser | None]:
+    """A row of a search. One that finds nobody is one row without an account."""
+    return complete, None if found is None else _found(**columns)
 
 
 def _mfa(*, user: UUID, email: str, language: str | None, **columns: Any) -> MfaOverview:
@@ -44,6 +57,11 @@ class PostgresUserDirectory:
         parameters = {"part": text, "pattern": containing(text), "user": user, "limit": limit, "most": MOST_ORGANIZATIONS}
         statement = _OF_USER if user is not None else _OF_PART if part else _NEWEST
         return await ask(self._pool, _found, statement, parameters)
+
+    async def find(self, text: str, limit: int, most_read: int) -> FoundUsers:
+        parameters = {"part": storable_text(text), "limit": limit, "read": most_read, "most": MOST_ORGANIZATIONS}
+        rows = await ask(self._pool, _found_or_none, _OF_NAME, parameters)
+        return FoundUsers([one for _, one in rows if one is not None], complete=rows[0][0])
 
     async def owners(self, limit: int) -> Sequence[FoundUser]:
         return await ask(self._pool, _found, _OWNERS, {"limit": limit, "most": MOST_ORGANIZATIONS})
@@ -72,10 +90,7 @@ def containing(part: str) -> str:
 # The search reads an index of addresses. For a text that many addresses contain, PostgreSQL finds enough of them near the start of the
 # index. For a rare text, PostgreSQL reads the index to its end, but the index holds only addresses. An index of substrings would need an
 # extension that not every PostgreSQL has. A whole address is what is asked for most, so it is looked up.
-def _search(sought: LiteralString, condition: LiteralString) -> LiteralString:
-    return f"""
-    with sought as materialized ({sought})
-  select {ACCOUNT.names}, {shown_name("users")} as name,
+_ONE: Final[LiteralString] = f"""{ACCOUNT.names}, {shown_name("users")} as name,
          {second_factor_since("users.id")} is not null as mfa_enabled,
          array(
              select jsonb_build_object('id', organizations.id, 'slug', organizations.slug, 'name', organizations.name,
@@ -85,7 +100,13 @@ def _search(sought: LiteralString, condition: LiteralString) -> LiteralString:
               where memberships.user_id = users.id
               order by organizations.slug
               limit %(most)s
-         ) as organizations
+         ) as organizations"""
+
+
+def _search(sought: LiteralString, condition: LiteralString) -> LiteralString:
+    return f"""
+    with sought as materialized ({sought})
+  select {_ONE}
     from sought
    cross join lateral (select * from users where {condition} limit 1) as users
 """
@@ -107,6 +128,28 @@ _OF_PART: Final[LiteralString] = (
     )
     + "   order by users.email_key"
 )
+
+# Names have no index. So the search reads the newest accounts, by the primary key: ids are in the order of time.
+_OF_NAME: Final[LiteralString] = f"""
+    with sought as materialized (
+             select id, 0 as place from users where email_key = %(part)s
+              union all
+            (select id, 1
+               from (
+                        select id, email_key, username, name, given_name, family_name from users order by id desc limit %(read)s
+                    ) as newest
+              where email_key <> %(part)s
+                and (strpos(email_key, %(part)s) > 0 or strpos(lower({shown_name("newest")}), %(part)s) > 0
+                     or strpos(username, %(part)s) > 0)
+              limit %(limit)s)
+         )
+  select not exists (select from users order by id desc offset %(read)s limit 1) as complete, sought.id as found, {_ONE}
+    from (values (1)) as once
+    left join sought on true
+    left join users on users.id = sought.id
+   order by sought.place, users.id desc
+   limit %(limit)s
+"""
 
 _NEWEST: Final[LiteralString] = (
     _search("select id from users order by id desc limit %(limit)s", "users.id = sought.id") + "   order by users.id desc"

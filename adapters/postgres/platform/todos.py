@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Final, LiteralString
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.factors.mfa import second_factor_since
+from adapters.postgres.identity.factors.mfa import second_factor_due
 from adapters.postgres.statements import ask
 from adapters.postgres.tenancy.connection_refreshes import ENDS_SOON, WAITS
 from core.domain.identifiers import OrganizationId
@@ -74,17 +74,26 @@ _COUNT: Final[LiteralString] = "\nunion all\n".join(
             """,
         ),
         _counted(
+            "resource_servers",
+            """
+            select from resource_servers
+             where org_id = %(organization)s and identifier not like 'http:%%'
+               and (misses > 0 or verified_at is null and approved_at is null)
+            """,
+        ),
+        _counted(
             "second_factors",
             f"""
             select
               from (
-                       select memberships.user_id
+                       select {second_factor_due("memberships.user_id")} as due
                          from organizations
                          join memberships on memberships.org_id = organizations.id
-                        where organizations.id = %(organization)s and organizations.mfa_required_since is not null
+                        where organizations.id = %(organization)s
+                          and (organizations.mfa_required_since is not null or organizations.admin_factor is not null)
                         limit %(most_members)s
                    ) as asked
-             where {second_factor_since("asked.user_id")} is null
+             where asked.due is not null
             """,
         ),
         _counted("mail_server", "select from mail_servers where org_id = %(organization)s and failing_since is not null"),

@@ -203,7 +203,7 @@ _ENTRIES: Final[LiteralString] = f"""
                   from users
                  where users.id = case when entries.target_type = 'user' and entries.target_id ~ '^[0-9a-f-]{{36}}$'
                                        then entries.target_id::uuid end
-                   and {_IS_TIED}
+                   and (entries.organization_id is null or {_IS_TIED})
                  limit 1
            ) as subjects on true
 """

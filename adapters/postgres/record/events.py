@@ -8,6 +8,7 @@ from typing import Final, LiteralString
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.record.audit import PERSONAL_DIGEST
+from adapters.postgres.record.changed_settings import keep_change, require_not_overtaken
 from adapters.postgres.storable import storable, storable_address, storable_text
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP
 from adapters.postgres.transaction import CHANNEL, Transaction
@@ -17,7 +18,7 @@ from core.domain.json import Json
 from core.domain.record.audit import kept_user_agent
 from core.domain.record.audit_chains import PLATFORM_CHAIN
 from core.domain.record.event_types import TEST_EVENT, WEBHOOK_TOPIC
-from core.domain.record.events import ACTING_KEY, DOCUMENT, ActingKey, ActingKind, Event
+from core.domain.record.events import ACTING_KEY, DOCUMENT, UNDOES, ActingKey, ActingKind, Event
 from core.frozen import replace
 from ports.clock import Clock
 from ports.system import Ids
@@ -54,7 +55,13 @@ class EventRows:
         entries = [AuditEntryId(self._ids.new()) if event.audited else None for event in events]
         audited = [_audited(event, entry, at) for event, entry in zip(events, entries, strict=True) if entry is not None]
         if audited:
+            changes = [(event.actor.change, entry) for event, entry in zip(events, entries, strict=True) if event.actor.change and entry]
+            for change, _ in changes[:1]:
+                if change.takes_back is not None:
+                    await require_not_overtaken(self._transaction, change.takes_back)
             await self._transaction.tell(_AUDIT, {"entries": Jsonb(audited)})
+            for change, entry in changes[:1]:
+                await keep_change(self._transaction, change, entry)
         return entries
 
     async def record_in_every_log(self, event: Event, person: UserId, *, listed: bool) -> None:
@@ -123,10 +130,12 @@ def _audited(event: Event, entry: AuditEntryId, at: datetime) -> Mapping[str, Js
 def _details(event: Event) -> Mapping[str, Json]:
     """The details of the entry, with what it says of the actor besides the actor's id."""
     actor = event.actor
-    if actor.key is None and not actor.document:
+    taken = None if actor.change is None else actor.change.takes_back
+    if actor.key is None and not actor.document and taken is None:
         return event.details
     key = {} if actor.key is None else {ACTING_KEY: _acting(actor.key)}
-    return {**event.details, **key, **({DOCUMENT: actor.document} if actor.document else {})}
+    document = {DOCUMENT: actor.document} if actor.document else {}
+    return {**event.details, **key, **document, **({} if taken is None else {UNDOES: str(taken.entry)})}
 
 
 def _acting(key: ActingKey) -> Mapping[str, Json]:

@@ -2,31 +2,19 @@
 on.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.identity.proofs.sign_in_policy import admits, assignments_of
+from adapters.postgres.identity.proofs.sign_in_policy import admits, assignments_of, roles_held
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import IS_MEMBER_HERE, has_come, is_own_member
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import AssignmentId, OrganizationId, ServiceId, UserId
+from core.domain.services.access_evaluations import FoundSubjects
 from core.domain.services.rights import BlockReason, ExplainedRights, GivenBy, HeldRole, ServiceRights
 from core.frozen import Frozen
-
-
-def roles_held(person: LiteralString, organization: LiteralString, service: LiteralString) -> LiteralString:
-    """A subquery: the rows of `service_roles` that a person holds who signs in to the service. The arguments are expressions of ids. Roles
-    that are given to everybody are among them. The subquery reads nothing but an empty index if the service has no roles.
-    """
-    return f"""
-        select service_roles.*
-          from service_roles
-         where service_roles.service_id = {service}
-           and (service_roles.given_to_everybody
-             or service_roles.id in (select assignments.object_id from {assignments_of(person, organization, service)} as assignments))
-    """
 
 
 class _Held(Frozen):
@@ -37,13 +25,18 @@ class _Held(Frozen):
 class _Explained(Frozen):
     is_deactivated: bool
     is_admitted: bool
-    is_known: bool
+    known: list[str]
     teams: list[str]
     roles: list[Mapping[str, Any]]
 
     def explained(self) -> ExplainedRights:
         barred = BlockReason.DEACTIVATED if self.is_deactivated else None if self.is_admitted else BlockReason.NOT_ADMITTED
         return ExplainedRights(barred=barred, held=[_held(role) for role in self.roles], teams=self.teams)
+
+
+class _Holder(Frozen):
+    user_id: UUID
+    holds: bool
 
 
 class RightsRows:
@@ -56,10 +49,20 @@ class RightsRows:
         rows = await self._statements.ask(_Held, _OF, {"organization": organization, "service": service, "user": user})
         return ServiceRights.by({row.slug: row.permissions for row in rows})
 
-    async def explain(self, service: ServiceId, user: UserId, permission: str = "") -> tuple[ExplainedRights, bool] | None:
-        parameters = {"service": service, "user": user, "permission": storable_text(permission)}
+    async def explain(
+        self, service: ServiceId, user: UserId, permissions: Collection[str] = ()
+    ) -> tuple[ExplainedRights, Collection[str]] | None:
+        parameters = {"service": service, "user": user, "permissions": [storable_text(one) for one in permissions]}
         rows = await self._statements.ask(_Explained, EXPLAIN, parameters)
-        return (rows[0].explained(), rows[0].is_known) if rows else None
+        return (rows[0].explained(), rows[0].known) if rows else None
+
+    async def holders(self, service: ServiceId, permission: str, after: UserId | None, limit: int) -> FoundSubjects:
+        parameters = {"service": service, "permission": storable_text(permission), "after": after, "looked": _LOOKED_AT}
+        rows = await self._statements.ask(_Holder, _HOLDERS, parameters)
+        held = [UserId(row.user_id) for row in rows if row.holds]
+        if len(held) > limit:
+            return FoundSubjects(held[:limit], held[limit - 1])
+        return FoundSubjects(held, UserId(rows[-1].user_id) if len(rows) == _LOOKED_AT else None)
 
 
 def _held(role: Mapping[str, Any]) -> HeldRole:
@@ -98,7 +101,11 @@ EXPLAIN: Final[LiteralString] = f"""
                left join roles on roles.id = assignments.role_id
          )
   select person.is_deactivated, person.is_admitted,
-         exists (select from permissions where permissions.service_id = person.service_id and permissions.key = %(permission)s) as is_known,
+         array(
+             select permissions.key
+               from permissions
+              where permissions.service_id = person.service_id and permissions.key = any (%(permissions)s::text[])
+         ) as known,
          array(
              select teams.slug
                from team_members
@@ -138,4 +145,30 @@ EXPLAIN: Final[LiteralString] = f"""
                     ) as held
          ) as roles
     from person
+"""
+
+# The number of users that one search looks at, whether they hold the permission or not.
+_LOOKED_AT: Final = 500
+
+# Of a user whose account is deactivated, the service learns so only if it may know.
+_HOLDERS: Final[LiteralString] = f"""
+    select looked.user_id,
+           permissions.key is not null and not (users.deactivated_at is not null and {_MAY_BE_KNOWN})
+           and {admits(IS_MEMBER_HERE, "users.id")}
+           and exists (
+                   select from ({roles_held("users.id", "services.org_id", "services.id")}) as held
+                    where permissions.key = any (held.permissions)
+               ) as holds
+      from (
+               select user_id
+                 from service_users
+                where service_id = %(service)s and (%(after)s::uuid is null or user_id > %(after)s::uuid)
+                order by user_id
+                limit %(looked)s
+           ) as looked
+      join service_users on service_users.service_id = %(service)s and service_users.user_id = looked.user_id
+      join users on users.id = looked.user_id
+      join services on services.id = %(service)s
+      left join permissions on permissions.service_id = services.id and permissions.key = %(permission)s
+     order by looked.user_id
 """

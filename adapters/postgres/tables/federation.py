@@ -41,7 +41,7 @@ TABLES: Final = (
                 "user_id",
             ),
             plain(WORD, "authenticated_by", "scopes", "provider"),
-            plain(FACT, "redirect_uri"),
+            plain(FACT, "redirect_uri", "audiences"),
             plain(OPAQUE, "digest", "code_challenge", "redeemed_with"),
         ),
         moves=OF_A_SIGN_IN,
@@ -73,6 +73,7 @@ TABLES: Final = (
             personal("address", "The address from which a device asked for a code.", Eraser.JANITOR, "An hour after the code has expired."),
             personal("user_agent", "The device's `User-Agent`.", Eraser.JANITOR, "An hour after the code has expired."),
             plain(WORD, "state", "scopes", "authenticated_by"),
+            plain(FACT, "audiences"),
             plain(OPAQUE, "digest", "user_code_hmac"),
         ),
         moves=OF_A_SIGN_IN,
@@ -120,6 +121,14 @@ TABLES: Final = (
         holds=(plain(WORD, "scopes", "saml_scopes"), plain(FACT, "saml_entity_id")),
         moves=Moved(of_people=True),
         ends=Ends.ROWS,
+    ),
+    Table(
+        "resource_consents",
+        whose=SERVICE,
+        holds=(plain(WORD, "scopes", "withheld"), plain(FACT, "identifier")),
+        # The other installation has to prove the API's host first, and then the person is asked again.
+        moves="The API is no API of the other installation yet",
+        ends=Ends.CASCADES,
     ),
     Table(
         "identity_grants",

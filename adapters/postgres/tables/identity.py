@@ -203,7 +203,7 @@ TABLES: Final = (
     Table(
         "sessions",
         whose=OWN_ORGANIZATION,
-        holds=(plain(WORD, "authenticated_by", "scopes"),),
+        holds=(plain(WORD, "authenticated_by", "scopes"), plain(FACT, "audiences")),
         moves=OF_A_SIGN_IN,
         ends=Ends.ROWS,
         until="30 days after their end",

@@ -47,6 +47,9 @@ class Moved(Frozen):
 # Columns of any table that say who works on the row at the moment, or how the last calls went.
 ALWAYS_LEFT: Final = frozenset({"lease", "leased_until", "rests_until", "failing_since", "fallen_back_at"})
 
+# A text that nobody has published anywhere yet.
+NEW_PROOF: Final[Mapping[str, LiteralString]] = {"token": "replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', '')"}
+
 OWN_TIE: Final[LiteralString] = "case when person.is_trusted then row.own_since end"
 
 # Why rows stay where they are.

@@ -81,6 +81,19 @@ TABLES: Final = (
         forgotten=BY_STATEMENT,
     ),
     Table(
+        "changed_settings",
+        whose=OWN_ORGANIZATION,
+        holds=(
+            plain(WORD, "section"),
+            plain("The address of a page of the console, for ten minutes", "place"),
+            plain("Settings as a form shows them, without secrets, for ten minutes", "before", "after"),
+        ),
+        moves="They are of the last ten minutes, and of pages of this installation",
+        ends=Ends.ROWS,
+        until="10 minutes after the change",
+        ages=(Age("PastChangedSettings", "changed_at < now() - interval '10 minutes'", oldest_first="changed_at"),),
+    ),
+    Table(
         "audit_links",
         whose=ENTRY,
         holds=(plain(COMMITMENT, "digest"),),

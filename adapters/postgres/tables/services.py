@@ -20,7 +20,7 @@ from adapters.postgres.tables.declaring import (
     personal,
     plain,
 )
-from adapters.postgres.tables.moving import OF_PAYMENTS, OWN_TIE, IdMeaning, Moved
+from adapters.postgres.tables.moving import NEW_PROOF, OF_PAYMENTS, OWN_TIE, IdMeaning, Moved
 
 TABLES: Final = (
     Table(
@@ -129,6 +129,26 @@ TABLES: Final = (
     Table("permissions", whose=SERVICE, holds=(plain(FACT, "key", "description"),), moves=Moved(), ends=Ends.ROWS),
     Table(
         "service_roles", whose=SERVICE, holds=(plain(FACT, "slug", "name", "description", "permissions"),), moves=Moved(), ends=Ends.ROWS
+    ),
+    Table(
+        "resource_servers",
+        whose=ORGANIZATION,
+        holds=(plain(WORD, "admits", "access_token_alg"), plain(FACT, "identifier", "domain", "name", "scopes"), plain(OPAQUE, "token")),
+        # Neither the proof nor the approval counts there, and nobody has asked for one.
+        moves=Moved(
+            leaves=("token", "verified_at", "checked_at", "next_check_at", "misses", "approval_asked_at", "approved_at", "settles_at"),
+            sets=NEW_PROOF,
+        ),
+        ends=Ends.ROWS,
+    ),
+    Table("resource_admissions", whose=SERVICE, holds=(), moves=Moved(), ends=Ends.ROWS),
+    Table(
+        "resource_identifiers",
+        whose=INSTALLATION,
+        holds=(plain(FACT, "key"),),
+        moves=THE_INSTALLATIONS,
+        # No other organization ever gets an identifier that tokens were made for.
+        ends=THE_INSTALLATIONS,
     ),
     Table(
         "service_users",

@@ -1,6 +1,5 @@
 """The tables of organizations."""
 
-from collections.abc import Mapping
 from typing import Final, LiteralString
 
 from adapters.postgres.tables.declaring import (
@@ -29,7 +28,7 @@ from adapters.postgres.tables.declaring import (
     plain,
     sealed,
 )
-from adapters.postgres.tables.moving import LEADS_THERE, OWN_TIE, IdMeaning, Moved
+from adapters.postgres.tables.moving import LEADS_THERE, NEW_PROOF, OWN_TIE, IdMeaning, Moved
 
 _ONE_OF_FILE: Final[LiteralString] = "exists (select from {} as named where named.id = row.{})"
 # An invitation of a key is void once the key has ended. Without any key it would be the inviter's own.
@@ -41,7 +40,6 @@ _KEY_OR_NONE: Final[LiteralString] = """case
                 end"""
 # A proof stays where it was given. Its text is public, so anybody could put it into a file, and have another's domain.
 _PROOF: Final = ("token", "verified_at", "checked_at", "next_check_at", "misses")
-_NEW_PROOF: Final[Mapping[str, LiteralString]] = {"token": "replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', '')"}
 
 TABLES: Final = (
     Table(
@@ -231,7 +229,7 @@ TABLES: Final = (
         "domains",
         whose=ORGANIZATION,
         holds=(plain(FACT, "domain"), plain(OPAQUE, "token")),
-        moves=Moved(leaves=_PROOF, sets=_NEW_PROOF),
+        moves=Moved(leaves=_PROOF, sets=NEW_PROOF),
         ends=Ends.ROWS,
     ),
     Table(
@@ -241,7 +239,7 @@ TABLES: Final = (
         moves=Moved(
             leaves=_PROOF,
             # Whom the organization has removed must not come back by the domain, and the file has only people who have a tie.
-            sets={**_NEW_PROOF, "join_policy": "case row.join_policy when 'on' then 'ask' else row.join_policy end"},
+            sets={**NEW_PROOF, "join_policy": "case row.join_policy when 'on' then 'ask' else row.join_policy end"},
         ),
         ends=Ends.ROWS,
     ),
@@ -328,7 +326,7 @@ TABLES: Final = (
         "all_organizations",
         whose=Whose("organization", "one.id"),
         holds=(
-            plain(WORD, "status"),
+            plain(WORD, "status", "admin_factor"),
             plain(
                 FACT,
                 "slug",

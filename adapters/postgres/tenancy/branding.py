@@ -56,7 +56,7 @@ class _Logo(Frozen):
     content: bytes
 
 
-_GET: Final = "select logo_url, primary_color, help_url, privacy_url, terms_url from organizations where id = %(id)s"
+_GET: Final = "select logo_url, primary_color, help_url, privacy_url, terms_url, logo_digest from organizations where id = %(id)s"
 
 _SAVE: Final = """
     update organizations

@@ -120,8 +120,8 @@ def _in_service(*columns: Any) -> tuple[_Caller, bool]:
     return _Caller(*columns[:-1]), columns[-1]
 
 
-def _for_userinfo(*columns: Any) -> tuple[_Caller, bool, ServiceId | None]:
-    return _Caller(*columns[:-2]), *columns[-2:]
+def _for_userinfo(*columns: Any) -> tuple[_Caller, bool, ServiceId | None, list[str] | None]:
+    return _Caller(*columns[:-3]), *columns[-3:]
 
 
 def _browser(*columns: Any) -> tuple[_Caller, _Browser]:
@@ -194,10 +194,13 @@ class PostgresCallers:
 
     async def _find_for_userinfo(self, asked: Sequence[_Presented]) -> Mapping[_Presented, Caller]:
         found = {}
-        for row, owes_second_factor, facts_of in await ask_in_order(self._pool, _for_userinfo, FIND_FOR_USERINFO, _presented(asked)):
+        for row, owes_second_factor, facts_of, scopes in await ask_in_order(
+            self._pool, _for_userinfo, FIND_FOR_USERINFO, _presented(asked)
+        ):
             key = session, user = asked[row.place - 1]
             caller = row.caller(session, user)
-            found[key] = replace(caller, owes_second_factor=owes_second_factor, facts_of=facts_of)
+            granted = None if scopes is None else tuple(scopes)
+            found[key] = replace(caller, owes_second_factor=owes_second_factor, facts_of=facts_of, scopes=granted)
         return found
 
     async def _find_members(self, asked: Sequence[_Visit]) -> Mapping[_Visit, tuple[Caller, OrganizationStanding | None]]:
@@ -309,7 +312,8 @@ FIND_IN_SERVICE: Final[LiteralString] = f"""
 
 FIND_FOR_USERINFO: Final[LiteralString] = f"""
     select {_CALLER}, coalesce(organizations.owes_second_factor, false),
-           case when {tells_more("sessions.service_id", "sessions.organization_id", "sessions.user_id")} then sessions.service_id end
+           case when {tells_more("sessions.service_id", "sessions.organization_id", "sessions.user_id")} then sessions.service_id end,
+           sessions.scopes
       from unnest((select %(sessions)s::uuid[]), (select %(users)s::uuid[])) with ordinality as asked (session, person, place)
            {_SESSION}{ITS_PERSON_IN_SERVICE}
      where {IS_LIVE}

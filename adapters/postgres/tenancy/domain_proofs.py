@@ -94,7 +94,7 @@ class ProofRows(Generic[Proved]):
 
 _LOCK: Final = "select pg_advisory_xact_lock(%(namespace)s, %(lock)s)"
 
-_OF_ANOTHER: Final = "others.domain = %(domain)s and others.verified_at is not null and others.org_id <> %(organization)s"
+OF_ANOTHER: Final[LiteralString] = "others.domain = %(domain)s and others.verified_at is not null and others.org_id <> %(organization)s"
 
 # `before` holds the row and then reads whether the proof is new: the weekly check or another member may have verified the domain meanwhile.
 _VERIFY: Final[LiteralString] = f"""
@@ -105,8 +105,9 @@ _VERIFY: Final[LiteralString] = f"""
        set verified_at = coalesce(verified_at, %(at)s), checked_at = %(at)s, next_check_at = %(next)s, misses = 0, updated_at = %(at)s
       from before
      where {{table}}.id = before.id
-       and not exists (select from domains as others where {_OF_ANOTHER})
-       and not exists (select from domain_routes as others where {_OF_ANOTHER})
+       and not exists (select from domains as others where {OF_ANOTHER})
+       and not exists (select from domain_routes as others where {OF_ANOTHER})
+       and not exists (select from resource_servers as others where {OF_ANOTHER})
  returning before.is_new
 """
 

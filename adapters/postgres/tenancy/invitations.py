@@ -159,6 +159,7 @@ class _Offer(_Invitation):
     role_name: str | None
     gives_service_roles: bool
     is_in_use: bool
+    inviter: str | None
 
     def offer(self, *, on_behalf: bool = False) -> InvitationOffer:
         # A built-in role has no id, and its name says what it permits. An organization's own role never has a built-in name.
@@ -179,6 +180,7 @@ class _Offer(_Invitation):
             self.role_name or "",
             self.gives_service_roles,
             self.is_in_use,
+            self.inviter or "",
         )
 
     def _backing(self, *, on_behalf: bool) -> frozenset[Capability]:
@@ -485,12 +487,18 @@ _SELECT_OFFER: Final[LiteralString] = f"""
                or exists (select from devices where devices.user_id = users.id)
                or exists (select from sessions where sessions.user_id = users.id)
                or exists (select from login_events where login_events.user_id = users.id and login_events.success)
-           ) as is_in_use
+           ) as is_in_use,
+           inviters.shown as inviter
       from invitations
       join organizations on organizations.id = invitations.org_id
       join tiers on tiers.id = organizations.tier_id
       left join users on users.email_key = invitations.email_key
       left join management_keys as keys on keys.id = invitations.made_by_key and keys.expires_at > now()
+      left join lateral (
+               select coalesce({_inviter_name("invitations.org_id")}, users.email) as shown
+                 from users
+                where users.id = invitations.invited_by
+           ) as inviters on true
      where invitations."""
 
 _FIND_BY_TOKEN: Final[LiteralString] = f"{_SELECT_OFFER}{_OF_TOKEN}"

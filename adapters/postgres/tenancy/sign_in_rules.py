@@ -5,13 +5,13 @@ organization needs no join for them.
 from datetime import datetime
 from typing import Final, LiteralString
 
-from adapters.postgres.identity.factors.mfa import has_second_factor
+from adapters.postgres.identity.factors.mfa import ADMINISTERS, has_passkey, has_second_factor
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.pages import MOST_COUNTED
-from core.domain.tenancy.sign_in_rules import RulesAsked, SignInRules
+from core.domain.tenancy.sign_in_rules import AdminFactor, RulesAsked, SignInRules
 from core.frozen import Frozen
 from ports.tenancy.sign_in_rules import HeldRules, RulesReach
 
@@ -23,6 +23,8 @@ class _Rules(Frozen, kw_only=True):
     session_hours: int | None
     invitation_domains: list[str]
     sign_in_links: bool
+    admin_factor: str | None
+    admin_required_since: datetime | None
 
     def rules(self) -> SignInRules:
         return SignInRules(
@@ -32,11 +34,14 @@ class _Rules(Frozen, kw_only=True):
             session_hours=self.session_hours,
             invitation_domains=tuple(self.invitation_domains),
             sign_in_links=self.sign_in_links,
+            admin_factor=AdminFactor.OPTIONAL if self.admin_factor is None else AdminFactor(self.admin_factor),
+            admin_required_since=self.admin_required_since,
         )
 
 
 class _Held(_Rules, kw_only=True):
     has_second_factor: bool
+    has_passkey: bool
 
 
 class SignInRulesRows:
@@ -56,6 +61,7 @@ class SignInRulesRows:
             "hours": asked.hours,
             "hours_before": asked.hours_before,
             "domains": None if asked.domains is None else [storable_text(domain) for domain in asked.domains],
+            "admin_factor": asked.admin_factor,
             "most": MOST_COUNTED,
         }
         (row,) = await self._statements.ask(RulesReach, _REACH, parameters)
@@ -63,7 +69,7 @@ class SignInRulesRows:
 
     async def find(self, organization: OrganizationId, user: UserId) -> HeldRules:
         (row,) = await self._statements.ask(_Held, _FIND_HELD, {"id": organization, "user": user})
-        return HeldRules(row.rules(), row.has_second_factor)
+        return HeldRules(row.rules(), row.has_second_factor, row.has_passkey)
 
     async def save(self, organization: OrganizationId, rules: SignInRules) -> None:
         parameters = {
@@ -74,15 +80,19 @@ class SignInRulesRows:
             "session_hours": rules.session_hours,
             "invitation_domains": [storable_text(domain) for domain in rules.invitation_domains],
             "sign_in_links": rules.sign_in_links,
+            "admin_factor": None if rules.admin_factor is AdminFactor.OPTIONAL else rules.admin_factor.value,
+            "admin_required_since": rules.admin_required_since,
         }
         await self._statements.tell(_SAVE, parameters)
 
 
-_COLUMNS: Final = "mfa_required_since, mfa_grace_days, device_trust_days, session_hours, invitation_domains, sign_in_links"
+_COLUMNS: Final = """
+           mfa_required_since, mfa_grace_days, device_trust_days, session_hours, invitation_domains, sign_in_links, admin_factor,
+           admin_required_since"""
 
 _FIND_HELD: Final[LiteralString] = f"""
     select {_COLUMNS},
-           {has_second_factor("%(user)s")} as has_second_factor
+           {has_second_factor("%(user)s")} as has_second_factor, {has_passkey("%(user)s")} as has_passkey
       from organizations
      where id = %(id)s
 """
@@ -93,7 +103,7 @@ _SAVE: Final = """
     update organizations
        set mfa_required_since = %(mfa_required_since)s, mfa_grace_days = %(mfa_grace_days)s, device_trust_days = %(device_trust_days)s,
            session_hours = %(session_hours)s, invitation_domains = %(invitation_domains)s,
-           sign_in_links = %(sign_in_links)s
+           sign_in_links = %(sign_in_links)s, admin_factor = %(admin_factor)s, admin_required_since = %(admin_required_since)s
      where id = %(id)s
 """
 
@@ -120,5 +130,15 @@ _REACH: Final[LiteralString] = f"""
                         where org_id = %(id)s and %(domains)s::text[] is not null and status = 'pending' and expires_at > now()
                         limit %(most)s
                    ) as pending
-             where substring(pending.email_key from '[^@]*$') <> all (%(domains)s::text[]))::int as uninvitable
+             where substring(pending.email_key from '[^@]*$') <> all (%(domains)s::text[]))::int as uninvitable,
+           (select count(*)
+              from (
+                       select user_id
+                         from memberships
+                        where org_id = %(id)s and %(admin_factor)s::text is not null and {ADMINISTERS}
+                        limit %(most)s
+                   ) as administrators
+             where not {has_second_factor("administrators.user_id")}
+                or %(admin_factor)s::text = 'passkey' and not {has_passkey("administrators.user_id")}
+           )::int as administrators_without
 """

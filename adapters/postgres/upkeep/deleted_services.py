@@ -45,6 +45,7 @@ def _delete_from(services: LiteralString, table: LiteralString) -> LiteralString
 
 
 _ORIGINS: Final = "select id from users where origin_service_id = going.id and id > %(after)s order by id"
+_APIS: Final = "select id from resource_servers where service_id = going.id and id > %(after)s order by id"
 
 
 def _one_of_each(services: LiteralString, table: LiteralString) -> LiteralString:
@@ -106,6 +107,13 @@ def parts_of_services(services: LiteralString) -> Mapping[str, LiteralString]:
         "origins": f"""
         with batch as ({_batch(services, "users", "origin_service_id", _ORIGINS)}),
              gone as (update users set origin_service_id = null from batch where users.id = batch.id and batch.held returning 1)
+        {SWEPT}""",
+        # An API stays when the service that stands for it goes. Nobody holds the permissions that its scopes may need, from then on.
+        "apis": f"""
+        with batch as ({_batch(services, "resource_servers", "service_id", _APIS)}),
+             gone as (
+                 update resource_servers set service_id = null from batch where resource_servers.id = batch.id and batch.held returning 1
+             )
         {SWEPT}""",
         **{table.name: _delete_from(services, table.name) for table in derived if table.ends is Ends.ROWS},
         **{table.name: _one_of_each(services, table.name) for table in derived if table.ends is Ends.ONE},

@@ -4,7 +4,7 @@ in words, what was received beside what is registered, and the change that helps
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -15,7 +15,7 @@ from core.domain.federation.oauth.authorization_steps import NO_APPLICATIONS
 from core.domain.federation.oauth.authorizations import AuthorizationErrorCode
 from core.domain.federation.oauth.clients import NO_CREDENTIAL, NO_KEYS, NO_SUCH_SECRET, ClientCredentials
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, CLIENT_CREDENTIALS, DEVICE_CODE, REFRESH_TOKEN, TokenRequest
-from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, UnauthorizedClient, UnsupportedGrantType
+from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient, UnsupportedGrantType
 from core.domain.federation.oauth.scopes import SCOPES
 from core.domain.identifiers import AuthorizationRefusalId, ClientId
 from core.domain.services.services import SignInPolicy
@@ -24,6 +24,7 @@ from core.frozen import Frozen
 MOST_REFUSALS: Final = 50
 """The limit of one service. The oldest refusals go first."""
 _LONGEST_ADDRESS: Final = 300
+_MOST_ADDRESSES: Final = 3
 _LONGEST_WORD: Final = 100
 _MOST_WORDS: Final = 20
 # Anybody can send a request in an application's name. A value is kept only if it has the form of what belongs there.
@@ -49,6 +50,8 @@ class RefusalReason(StrEnum):
     REQUEST_USED = "request_used"
     ORGANIZATION_CLOSED = "organization_closed"
     SCOPE_UNKNOWN = "scope_unknown"
+    RESOURCE_UNKNOWN = "resource_unknown"
+    """The request names an API that the application may not ask for, or several for one token."""
     RESPONSE_TYPE = "response_type"
     RESPONSE_MODE = "response_mode"
     PKCE_MISSING = "pkce_missing"
@@ -124,6 +127,8 @@ class RefusalContext(Frozen, kw_only=True):
     redirect_uris: Sequence[str]
     secrets: Sequence[str]
     """The beginnings of its client secrets."""
+    resources: Sequence[str]
+    """The identifiers of the APIs that it may ask for."""
 
 
 _GRANTS: Final = (AUTHORIZATION_CODE, REFRESH_TOKEN, CLIENT_CREDENTIALS, DEVICE_CODE)
@@ -146,6 +151,7 @@ _MALFORMED: Final[Mapping[str, RefusalReason]] = {
 }
 _BY_WORD: Final[Mapping[str, RefusalReason]] = {
     AuthorizationErrorCode.INVALID_SCOPE: RefusalReason.SCOPE_UNKNOWN,
+    AuthorizationErrorCode.INVALID_TARGET: RefusalReason.RESOURCE_UNKNOWN,
     AuthorizationErrorCode.UNSUPPORTED_RESPONSE_TYPE: RefusalReason.RESPONSE_TYPE,
     AuthorizationErrorCode.REQUEST_NOT_SUPPORTED: RefusalReason.REQUEST_OBJECT,
     AuthorizationErrorCode.REQUEST_URI_NOT_SUPPORTED: RefusalReason.REQUEST_OBJECT,
@@ -185,19 +191,8 @@ def turned_away(policy: SignInPolicy) -> RefusalReason:
 
 
 def _received(reason: RefusalReason, said: Mapping[str, str | None]) -> str:
-    match reason:
-        case RefusalReason.REDIRECT_UNREGISTERED:
-            return shown_address(said.get("redirect_uri"))
-        case RefusalReason.SCOPE_UNKNOWN:
-            return shown_words(said.get("scope"))
-        case RefusalReason.RESPONSE_TYPE:
-            return shown_words(said.get("response_type"))
-        case RefusalReason.RESPONSE_MODE:
-            return shown_words(said.get("response_mode"))
-        case RefusalReason.PKCE_MALFORMED:
-            return shown_word(said.get("code_challenge_method"))
-        case _:
-            return ""
+    shown = _RECEIVED.get(reason)
+    return "" if shown is None else shown[1](said.get(shown[0]))
 
 
 def refused_exchange(
@@ -223,6 +218,8 @@ def refused_exchange(
             found = (RefusalReason.GRANT_NOT_ALLOWED, asked)
         case InvalidScope():
             found = (RefusalReason.SCOPE_UNKNOWN, scope)
+        case InvalidTarget():
+            found = (RefusalReason.RESOURCE_UNKNOWN, "" if request is None else shown_addresses(request.resources))
         case _:
             found = _malformed(refusal)
     return None if found is None else (*found, None)
@@ -250,6 +247,10 @@ def shown_address(uri: str | None) -> str:
     return plain if len(plain) <= _LONGEST_ADDRESS and _ADDRESS.fullmatch(plain) else ""
 
 
+def shown_addresses(uris: Sequence[str]) -> str:
+    return " ".join(filter(None, map(shown_address, uris[:_MOST_ADDRESSES])))
+
+
 def shown_word(word: str | None) -> str:
     return word if word is not None and len(word) <= _LONGEST_WORD and _WORD.fullmatch(word) else ""
 
@@ -264,7 +265,20 @@ def registered_for(reason: RefusalReason, expected: str, context: RefusalContext
         return (expected,)
     if reason in _ABOUT_REDIRECTS:
         return context.redirect_uris
+    if reason is RefusalReason.RESOURCE_UNKNOWN:
+        return context.resources
     return context.secrets if reason in _ABOUT_SECRETS else _EXPECTED.get(reason, ())
+
+
+# The parameter that was wrong, and the way in which it is shown.
+_RECEIVED: Final[Mapping[RefusalReason, tuple[str, Callable[[str | None], str]]]] = {
+    RefusalReason.REDIRECT_UNREGISTERED: ("redirect_uri", shown_address),
+    RefusalReason.SCOPE_UNKNOWN: ("scope", shown_words),
+    RefusalReason.RESOURCE_UNKNOWN: ("resource", lambda named: shown_addresses((named or "").split())),
+    RefusalReason.RESPONSE_TYPE: ("response_type", shown_words),
+    RefusalReason.RESPONSE_MODE: ("response_mode", shown_words),
+    RefusalReason.PKCE_MALFORMED: ("code_challenge_method", shown_word),
+}
 
 
 def in_words(reason: RefusalReason) -> tuple[str, str]:
@@ -287,6 +301,10 @@ _WORDS: Final[Mapping[RefusalReason, tuple[str, str]]] = {
     ),
     RefusalReason.ORGANIZATION_CLOSED: ("The organization is not active", "A platform owner can activate it"),
     RefusalReason.SCOPE_UNKNOWN: ("No such scope can be granted", "Ask for some of the scopes beside, separated by spaces"),
+    RefusalReason.RESOURCE_UNKNOWN: (
+        "The request names no API that the application may ask for, or several for one token",
+        "Send resource with one of the identifiers beside, byte for byte, or let the application in on the page of the API",
+    ),
     RefusalReason.RESPONSE_TYPE: ("response_type is missing or is not code", "Set response_type to code: Postern issues codes alone"),
     RefusalReason.RESPONSE_MODE: ("There is no such response_mode", "Leave response_mode out, or set it to query or form_post"),
     RefusalReason.PKCE_MISSING: (

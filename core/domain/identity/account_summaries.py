@@ -51,6 +51,8 @@ class RequiringOrganization(Frozen):
     name: str
     due: datetime
     """Until this moment the person can work in the organization without a second factor, and set one up."""
+    passkey: bool = False
+    """Whether the organization requires a passkey of the person, too."""
 
 
 def origin_of(redirect_uri: str) -> str:
@@ -89,8 +91,13 @@ class AccountSummary(Frozen, kw_only=True):
     """The organizations that require a second factor of this member, the most urgent first. At most `MOST_REQUIRING`."""
 
     @property
+    def unmet(self) -> Sequence["RequiringOrganization"]:
+        """The organizations that require something that the person has not set up."""
+        return [one for one in self.requiring if self.second_factor_since is None or (one.passkey and not self.passkeys)]
+
+    @property
     def must_set_up(self) -> bool:
-        return bool(self.requiring) and self.second_factor_since is None
+        return bool(self.unmet)
 
     @property
     def has_few_backup_codes(self) -> bool:

@@ -7,6 +7,7 @@ from enum import Enum, auto
 from hashlib import sha256
 from typing import Final
 
+from core.domain.audiences import NO_AUDIENCES, NoAudience, TokenAudience, TokenAudiences
 from core.domain.claims import NO_PROFILE, StandardProfile
 from core.domain.email import Email
 from core.domain.identifiers import ClientId, ServiceId
@@ -15,7 +16,7 @@ from core.domain.identity.sessions import NO_SUBSCRIPTION, OpenedSession, Sessio
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Token
 from core.domain.signing_keys import TokenAlgorithm
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 
 # For this long, a client that lost the answer to its refresh may ask again. It gets the same successor.
 GRACE: Final = timedelta(seconds=10)
@@ -50,6 +51,8 @@ class PresentedRefreshToken(Frozen):
     profile: StandardProfile = NO_PROFILE
     tells_more: bool = False
     """See `OpenedSession.tells_more`."""
+    audiences: TokenAudiences = NO_AUDIENCES
+    """The APIs that the session was granted."""
 
 
 class Holder(Frozen):
@@ -61,6 +64,10 @@ class Holder(Frozen):
     service: ServiceId
     scopes: tuple[str, ...] = ()
     is_public: bool = False
+    resource: str | None = None
+    """The API that the access token shall be for."""
+    foreign_scopes: tuple[str, ...] = ()
+    """The scopes that it wants there. Without any, it gets all that were granted there."""
 
 
 class Continued(Frozen):
@@ -87,6 +94,8 @@ class RefreshOutcome(Enum):
     """Two clients have this token, and one of them is not its owner, so the session ends."""
     NOT_A_MEMBER = auto()
     BEYOND_SCOPES = auto()
+    NO_AUDIENCE = auto()
+    """The session has no API of this name open, or several to choose from."""
     ORGANIZATION_NOT_ACTIVE = auto()
     SECOND_FACTOR_REQUIRED = auto()
 
@@ -117,7 +126,28 @@ def _forbidden(presented: PresentedRefreshToken, holder: Holder | None) -> Refre
             return RefreshOutcome.SECOND_FACTOR_REQUIRED
     if holder is not None and not set(holder.scopes) <= set(presented.session.scopes or ()):
         return RefreshOutcome.BEYOND_SCOPES
-    return None
+    try:
+        audience = presented.audiences.chosen(None if holder is None else holder.resource)
+    except NoAudience:
+        return RefreshOutcome.NO_AUDIENCE
+    return RefreshOutcome.BEYOND_SCOPES if holder is not None and _asks_too_much(holder, audience) else None
+
+
+def _asks_too_much(holder: Holder, audience: TokenAudience | None) -> bool:
+    """Whether the application asks for scopes that it was not granted at the API. Without an API, words that are no scopes of ours are
+    ignored, unless there is no other.
+    """
+    if audience is None:
+        return bool(holder.foreign_scopes) and not holder.scopes
+    return not set(holder.foreign_scopes) <= set(audience.scopes)
+
+
+def audience_of(presented: PresentedRefreshToken, holder: Holder | None) -> TokenAudience | None:
+    """The API of the next access token, with the scopes that the application wants there. Raises `NoAudience`."""
+    audience = presented.audiences.chosen(None if holder is None else holder.resource)
+    if audience is None or holder is None or not holder.foreign_scopes:
+        return audience
+    return replace(audience, scopes=tuple(scope for scope in audience.scopes if scope in holder.foreign_scopes))
 
 
 def successor(token: Token, key: bytes) -> Token:

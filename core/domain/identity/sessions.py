@@ -6,6 +6,7 @@ from enum import StrEnum
 from typing import Final
 from uuid import UUID
 
+from core.domain.audiences import TokenAudience
 from core.domain.claims import (
     NO_FACTS,
     OF_ACCOUNT,
@@ -43,6 +44,8 @@ class TokenUse(StrEnum):
     ACCESS = "access"
     CLIENT = "client"
     """An application's own token. It stands for no person and no session."""
+    RESOURCE = "resource"
+    """A session's token for an API of an organization. It opens nothing of ours but userinfo."""
     PREAUTHENTICATION = "mfa_preauth"
     IMPERSONATION = "impersonation"
 
@@ -157,6 +160,8 @@ class OpenedSession(Frozen):
     tells_more: bool = False
     """The service has claims or roles of its own, or the person is in a team: the facts have to be read before the tokens are made."""
     facts: ServiceFacts = NO_FACTS
+    audience: TokenAudience | None = None
+    """The API that the access token is for. None for the service of the session's context itself."""
 
 
 class TokenPair(Frozen):
@@ -187,6 +192,46 @@ def sessions_revoked(user: UserId, actor: Actor, count: int) -> Event:
 def session_revoked(user: UserId, actor: Actor, session: SessionId) -> Event:
     """The person ended this session from another one."""
     return Event("security.sessions.revoked", actor, Target("user", str(user)), details={"sessions": 1, "session_id": str(session)})
+
+
+def resource_claims(
+    opened: OpenedSession,
+    application: Application,
+    audience: TokenAudience,
+    *,
+    issuer: str,
+    token_id: str,
+    now: datetime,
+    lifetime: timedelta,
+) -> Mapping[str, Json]:
+    """The claims of an access token for an API (RFC 9068). The API learns who acts, through which application, and what it may do. It gets
+    none of the person's values: what an application may see of a person, the application asks for itself.
+    """
+    session = opened.session
+    expires_at = min(now + (audience.lifetime or lifetime), session.ends_at)
+    claims: dict[str, Json] = {
+        "iss": issuer,
+        "sub": str(session.user),
+        "aud": audience.identifier,
+        "exp": int(expires_at.timestamp()),
+        "iat": int(now.timestamp()),
+        "jti": token_id,
+        "sid": str(session.id),
+        "client_id": application.client,
+        "scope": " ".join(audience.scopes),
+        "token_use": TokenUse.RESOURCE.value,
+        "resource_id": str(audience.id),
+        "org": session.context.organization_slug,
+        "org_id": str(session.context.organization),
+        "service": session.context.service_slug,
+        "service_id": str(session.context.service),
+        "amr": list(session.authenticated_by),
+        "acr": session.context_class,
+    }
+    shown_at = session.proved.shown_at
+    if shown_at is not None and not session.proved.is_silent:
+        claims["auth_time"] = int(shown_at.timestamp())
+    return claims
 
 
 def access_claims(opened: OpenedSession, *, issuer: str, token_id: str, now: datetime, lifetime: timedelta) -> Mapping[str, Json]:

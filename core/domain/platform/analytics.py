@@ -2,7 +2,7 @@
 counts stay when the rows are deleted.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
@@ -14,6 +14,8 @@ DEFAULT_DAYS: Final = 30
 DEFAULT_RECENT: Final = 10
 # A list of recent sign-ins reads so many rows at a time. More would keep the event loop busy for longer than other requests should wait.
 PAGE: Final = 100
+# Failures are not counted when they happen. Their figures read the newest rows of the log, up to this number.
+MOST_READ_FOR_FAILURES: Final = 20_000
 # The number of sign-ins that one transaction counts. No request waits for it.
 COUNTED_AT_ONCE: Final = 5_000
 
@@ -37,6 +39,15 @@ class Span(Frozen):
 class LoginsOfDay(Frozen):
     day: date
     logins: int
+
+
+class FailuresOfDays(Frozen):
+    """Failed attempts to sign in, of people who know the organization."""
+
+    since: date
+    """The first day whose attempts were all read."""
+    days: Sequence[LoginsOfDay]
+    """In order, without days on which nobody failed."""
 
 
 class LoginsOfService(Frozen):

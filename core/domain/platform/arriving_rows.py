@@ -17,6 +17,8 @@ from core.domain.images import image_of
 from core.domain.outbound.destinations import NotADestination, destination
 from core.domain.services.api_keys import Permission
 from core.domain.services.redirect_uris import redirect_uri, web_page
+from core.domain.services.resource_identifiers import resource_identifier
+from core.domain.services.resource_servers import ResourceScope, checked_scopes
 from core.domain.services.service_claims import checked_claim
 from core.domain.services.services import ServiceType, service_slug
 from core.domain.tenancy.branding import LARGEST_LOGO, MOST_PIXELS
@@ -67,6 +69,13 @@ def _service(row: Values) -> None:
 def _claim(row: Values) -> None:
     places = tuple(ClaimPlace(place) for place in row["told_in"])
     checked_claim(ServiceClaim(row["name"], ClaimSource(row["source"]), row["argument"], places))
+
+
+def _resource_server(row: Values) -> None:
+    if resource_identifier(row["identifier"]).host != row["domain"]:
+        raise BadRequest("domain: is not the identifier's host")
+    # The service that stands for the API may be gone. Nobody holds its permissions then.
+    checked_scopes([ResourceScope(**scope) for scope in row["scopes"]], has_service=True)
 
 
 def _saml(row: Values) -> None:
@@ -132,6 +141,7 @@ def _require_addresses(addresses: Iterable[str | None]) -> None:
 _CHECKS: Final[Mapping[str, Callable[[Values], None]]] = {
     "all_organizations": _organization,
     "all_services": _service,
+    "resource_servers": _resource_server,
     "service_claims": _claim,
     "service_roles": _slug,
     "roles": _slug,

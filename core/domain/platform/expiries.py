@@ -31,6 +31,8 @@ class ExpiryKind(StrEnum):
     """A domain of people's addresses whose proof was not found at the last look."""
     OWN_DOMAIN = "own_domain"
     """The organization's own domain, likewise."""
+    API_HOST = "api_host"
+    """The host of an API, likewise. Its name is the API's."""
 
 
 class Expiry(Frozen, kw_only=True):

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
+from uuid import UUID
 
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, UserId
@@ -17,6 +18,10 @@ MOST_FOUND: Final = 100
 MOST_ORGANIZATIONS: Final = 100
 # The longest address has so many characters (RFC 5321 section 4.5.3.1), so no part of one is longer.
 LONGEST_SOUGHT: Final = 320
+# A search for a part of a name or address reads the newest accounts, up to this number. A whole address is found among all.
+MOST_READ: Final = 200_000
+# Whose turn a search over the whole installation takes.
+INSTALLATION: Final = OrganizationId(UUID(int=0))
 COUNTED_BACK: Final = timedelta(days=7)
 # Events are counted one by one up to this number.
 MOST_COUNTED: Final = 100_000
@@ -34,6 +39,12 @@ class FoundUser(Frozen):
     mfa_enabled: bool
     organizations: Sequence[UserMembership]
     name: str | None = None
+
+
+class FoundUsers(Frozen):
+    users: Sequence[FoundUser]
+    complete: bool = True
+    """False if there are older accounts, which the search has not read."""
 
 
 class MfaOverview(Frozen):

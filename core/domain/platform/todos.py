@@ -24,6 +24,8 @@ class Todo(StrEnum):
     """Webhooks that fail, or that we have disabled because they failed for days."""
     DOMAINS = "domains"
     """Domains whose proof is gone."""
+    RESOURCE_SERVERS = "resource_servers"
+    """APIs that no tokens are made for, because nobody has shown whose host it is."""
     SECOND_FACTORS = "second_factors"
     """Members without a second factor although the organization requires one."""
     MAIL_SERVER = "mail_server"

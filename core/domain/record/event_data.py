@@ -113,6 +113,18 @@ _ROUTE: Final[Mapping[str, Json]] = {
     "login_policy": "upstream_only",
     "join_policy": "on",
 }
+_IDENTIFIER: Final[Mapping[str, Json]] = {"identifier": "https://api.example.org/orders"}
+_API_HOST: Final[Mapping[str, Json]] = {**_IDENTIFIER, "host": "api.example.org"}
+_API: Final[Mapping[str, Json]] = {
+    **_IDENTIFIER,
+    "name": "Orders",
+    "service_slug": "shop",
+    "token_lifetime": None,
+    "access_token_alg": "ES256",
+    "admits": "named",
+    "admitted_services": ["till"],
+    "scopes": ["orders:read"],
+}
 _JOIN_REQUEST: Final[Mapping[str, Json]] = {"join_request_id": _ID, "email": "grace@example.org"}
 _WEBHOOK: Final[Mapping[str, Json]] = {"name": "CRM", "host": "crm.example.org", "events": ["user.joined"], "is_active": True}
 _SIEM: Final[Mapping[str, Json]] = {
@@ -285,6 +297,19 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "domain_route.lost": EventData(
         "The route. Three checks in a row have not found its proof, so it does nothing any more.",
         {"domain_id": _ID, "domain": "example.org"},
+    ),
+    "resource_server.created": EventData("The API.", _API),
+    "resource_server.updated": EventData(
+        "The API, and each changed part before and after. Of scopes whose description or permission changed, the names.",
+        {"identifier": "https://api.example.org/orders", "old_scopes": ["orders:read"], "new_scopes": ["orders:read", "orders:write"]},
+    ),
+    "resource_server.deleted": EventData("The deleted API.", _IDENTIFIER),
+    "resource_server.verified": EventData("The API, for which tokens are made from now on.", _API_HOST),
+    "resource_server.lost": EventData(
+        "The API. Three checks in a row have not found the proof of its host, so no tokens are made for it any more.", _API_HOST
+    ),
+    "resource_server.superseded": EventData(
+        "The API. Another organization has proved the host, so no tokens are made for the API any more.", _API_HOST
     ),
     "join_request.created": EventData("The person who asked, and the domain.", {**_JOIN_REQUEST, "domain": "example.org"}),
     "join_request.approved": EventData("The person who became a member.", _JOIN_REQUEST),

@@ -227,6 +227,22 @@ _FURTHER: Final = (
         published=False,
     ),
     *_types(
+        "APIs",
+        ("resource_server.created", "API registered"),
+        ("resource_server.updated", "API changed"),
+        ("resource_server.deleted", "API deleted"),
+        ("resource_server.verified", "API host proved"),
+        ("resource_server.lost", "API host lost"),
+        ("resource_server.superseded", "Approval of an API ended"),
+    ),
+    *_types(
+        "APIs",
+        ("resource_server.approval_asked", "Approval of an API asked for"),
+        ("resource_server.approved", "API approved"),
+        ("resource_server.approval_withdrawn", "Approval of an API taken back"),
+        published=False,
+    ),
+    *_types(
         "Claims",
         ("service.claim.created", "Claim of a service created"),
         ("service.claim.updated", "Claim of a service changed"),

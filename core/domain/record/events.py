@@ -9,6 +9,7 @@ from typing import Final
 from core.domain.identifiers import ApiKeyId, ManagementKeyId, OrganizationId, ScimTokenId, SetupLinkId, UserId
 from core.domain.json import Json
 from core.domain.languages import Language
+from core.domain.record.changed_settings import SettingChange
 from core.domain.record.event_types import Audience, EventType, event_type
 from core.frozen import Frozen, field
 
@@ -17,6 +18,9 @@ ACTING_KEY: Final = "acting_key"
 
 DOCUMENT: Final = "document"
 """The member of an audit entry's stored details for the digest of the configuration document that asked for the change."""
+
+UNDOES: Final = "undoes"
+"""The member of an audit entry's stored details for the id of the entry whose change this one takes back."""
 
 
 class ActingKind(StrEnum):
@@ -53,6 +57,8 @@ class Actor(Frozen):
     """The name of an operator who acts at the command line, without an account."""
     document: str = ""
     """The digest of the configuration document that asks for the change. Empty for every other change."""
+    change: SettingChange | None = None
+    """The settings that a page changes, so that they can be put back."""
 
 
 SYSTEM = Actor()
@@ -78,6 +84,7 @@ class TargetType(StrEnum):
     WEBHOOK = "webhook"
     SIEM = "siem"
     UPSTREAM_PROVIDER = "upstream_provider"
+    RESOURCE_SERVER = "resource_server"
     SETUP_LINK = "setup_link"
     SIGNING_KEY = "signing_key"
     ENCRYPTION_KEY = "encryption_key"
@@ -118,7 +125,7 @@ class Event(Frozen):
         type_of_it = self.type
         if self.organization is not None and type_of_it.audience is not Audience.ORGANIZATION:
             raise ValueError(f"{self.name} does not concern an organization")
-        for name in (ACTING_KEY, DOCUMENT):
+        for name in (ACTING_KEY, DOCUMENT, UNDOES):
             if name in self.details or name in self.personal:
                 raise ValueError(f"{name} comes from the actor, not from the details")
 

@@ -10,6 +10,7 @@ from core.domain.branding import brand_color
 from core.domain.changes import UNCHANGED, Unchanged
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId
+from core.domain.identity.profile.pictures import picture_of
 from core.domain.images import image_of
 from core.domain.json import Json
 from core.domain.outbound.destinations import NotADestination, OutboundDestination, destination
@@ -28,6 +29,8 @@ class OrganizationLook(Frozen):
     help_url: str | None = None
     privacy_url: str | None = None
     terms_url: str | None = None
+    logo_digest: str | None = None
+    """The digest of the logo that pages show: fetched from `logo_url`, or uploaded."""
 
 
 class Logo(Frozen):
@@ -62,6 +65,7 @@ class LookChange(Frozen):
             look.help_url if isinstance(self.help_url, Unchanged) else _link("help_url", self.help_url),
             look.privacy_url if isinstance(self.privacy_url, Unchanged) else _link("privacy_url", self.privacy_url),
             look.terms_url if isinstance(self.terms_url, Unchanged) else _link("terms_url", self.terms_url),
+            look.logo_digest,
         )
 
 
@@ -91,6 +95,24 @@ def logo_of(status: int, content: bytes) -> Logo:
             )
         return Logo(image.media_type, content)
     raise BadRequest("logo_url: there is no PNG, JPEG, WebP or GIF picture", words="picture_unknown")
+
+
+def uploaded_logo(content: bytes, declared: str = "") -> Logo:
+    """The picture without its metadata, as pictures of people are kept. `declared` is the media type that the sender stated, if they did.
+    Raises `BadRequest` and `PayloadTooLarge`.
+    """
+    picture = picture_of(content, declared)
+    return Logo(picture.media_type, picture.content)
+
+
+def logo_changed(organization: OrganizationId, before: OrganizationLook, actor: Actor) -> Event:
+    """A logo was uploaded, or removed. The address that the logo before was fetched from is no more."""
+    changed: list[Json] = ["logo"]
+    details: dict[str, Json] = {"changed": changed}
+    if before.logo_url is not None:
+        changed.append("logo_url")
+        details |= {"old_logo_url": before.logo_url, "new_logo_url": None}
+    return Event("branding.updated", actor, Target("organization", str(organization)), organization, details)
 
 
 def branding_updated(

@@ -176,6 +176,8 @@ class InvitationOffer(Frozen):
     """Roles of services are assigned to the offered role, which is one of the organization's own."""
     is_in_use: bool = False
     """Somebody can sign in to the account, or has signed in to it before."""
+    inviter: str = ""
+    """The name of the person who invites, if the organization may see it, otherwise the address. Empty when the account is gone."""
 
     @property
     def chooses_password(self) -> bool:

@@ -23,7 +23,7 @@ LONGEST_SLUG: Final = 50
 SHORTEST_NAME: Final = 2
 LONGEST_NAME: Final = 100
 # The limit of pending organizations that one person has founded. The queue of approvals must stay readable.
-MOST_WAITING: Final = 100
+MOST_APPROVALS: Final = 100
 # The limit of organizations that one person has founded, in any state. If nobody has to approve them, nothing else stops a loop.
 MOST_OWNED: Final = 1000
 # The limit of a person's own list. Many organizations can make the same person a member.

@@ -5,7 +5,7 @@ without one, how long sessions last, which addresses get invitations, and whethe
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 from core.domain.changes import UNCHANGED, Unchanged
 from core.domain.email import Email
@@ -30,6 +30,18 @@ class MfaPolicy(StrEnum):
     REQUIRED = "required"
 
 
+class AdminFactor(StrEnum):
+    """What administrators need to sign in, beyond what all members need. Administrators are members with the role owner or administrator,
+    of their own or by a team.
+    """
+
+    OPTIONAL = "optional"
+    """Nothing more."""
+    SECOND_FACTOR = "second_factor"
+    PASSKEY = "passkey"
+    """A second factor, and a passkey."""
+
+
 class SignInRules(Frozen, kw_only=True):
     mfa_required_since: datetime | None = None
     """None when members need no second factor."""
@@ -42,10 +54,16 @@ class SignInRules(Frozen, kw_only=True):
     """The domains in the form in which addresses compare. Empty when invitations may go to any address."""
     sign_in_links: bool = True
     """Whether members may sign in by a mailed link."""
+    admin_factor: AdminFactor = AdminFactor.OPTIONAL
+    admin_required_since: datetime | None = None
+    """The beginning of what is asked of administrators. None if nothing more is."""
 
     @property
     def mfa_policy(self) -> MfaPolicy:
         return MfaPolicy.OPTIONAL if self.mfa_required_since is None else MfaPolicy.REQUIRED
+
+
+_STRICTNESS: Final = (AdminFactor.OPTIONAL, AdminFactor.SECOND_FACTOR, AdminFactor.PASSKEY)
 
 
 class SignInRulesChange(Frozen, kw_only=True):
@@ -59,6 +77,7 @@ class SignInRulesChange(Frozen, kw_only=True):
     session_hours: int | Unchanged | None = UNCHANGED
     invitation_domains: Sequence[str] | None = None
     sign_in_links: bool | None = None
+    admin_factor: AdminFactor | None = None
 
     def require_allowed(self) -> None:
         """Raises `BadRequest`, with the name of the field."""
@@ -86,7 +105,16 @@ class SignInRulesChange(Frozen, kw_only=True):
             session_hours=before.session_hours if isinstance(self.session_hours, Unchanged) else self.session_hours,
             invitation_domains=before.invitation_domains if self.invitation_domains is None else tuple(self.invitation_domains),
             sign_in_links=before.sign_in_links if self.sign_in_links is None else self.sign_in_links,
+            **self._of_administrators(before, now),
         )
+
+    def _of_administrators(self, before: SignInRules, now: datetime) -> Mapping[str, Any]:
+        """A demand that grows begins anew, so that administrators have time for it."""
+        if self.admin_factor is None or self.admin_factor is before.admin_factor:
+            return {}
+        grows = _STRICTNESS.index(self.admin_factor) > _STRICTNESS.index(before.admin_factor)
+        since = None if self.admin_factor is AdminFactor.OPTIONAL else now if grows else before.admin_required_since
+        return {"admin_factor": self.admin_factor, "admin_required_since": since}
 
 
 class RulesEffects(Frozen, kw_only=True):
@@ -100,6 +128,12 @@ class RulesEffects(Frozen, kw_only=True):
     """Sessions that work today, and that would ask for another sign-in."""
     uninvitable: int
     """Pending invitations to addresses outside the domains. They stay valid: the domains are about new invitations."""
+    administrators_without: int = 0
+    """Administrators without what the change asks of them."""
+    administrators_due: datetime | None = None
+    """The end of their grace period. None where nothing changes for them."""
+    admin_factor: AdminFactor = AdminFactor.OPTIONAL
+    """What the change asks of them."""
 
 
 class RulesAsked(Frozen, kw_only=True):
@@ -109,6 +143,7 @@ class RulesAsked(Frozen, kw_only=True):
     hours: int | None
     hours_before: int | None
     domains: tuple[str, ...] | None
+    admin_factor: AdminFactor | None = None
 
 
 def asked_of(before: SignInRules, after: SignInRules) -> RulesAsked:
@@ -123,11 +158,29 @@ def asked_of(before: SignInRules, after: SignInRules) -> RulesAsked:
         hours=after.session_hours if shorter else None,
         hours_before=before.session_hours,
         domains=after.invitation_domains if narrower else None,
+        admin_factor=after.admin_factor if _asks_administrators(before, after) else None,
     )
 
 
-def due_after(after: SignInRules) -> datetime | None:
-    return None if after.mfa_required_since is None else after.mfa_required_since + timedelta(days=after.mfa_grace_days)
+def _asks_administrators(before: SignInRules, after: SignInRules) -> bool:
+    asks = after.admin_factor is not AdminFactor.OPTIONAL
+    return asks and (after.admin_required_since != before.admin_required_since or after.mfa_grace_days < before.mfa_grace_days)
+
+
+def require_of_oneself(before: SignInRules, after: SignInRules, *, has_second_factor: bool, has_passkey: bool) -> None:
+    """Whoever asks for something has it. Otherwise they would lock themselves out. Raises `SecondFactorRequired`."""
+    grows = after.admin_required_since is not None and after.admin_required_since != before.admin_required_since
+    if after.mfa_required_since is not None and before.mfa_required_since is None and not has_second_factor:
+        raise SecondFactorRequired("mfa_policy: set up a second factor of your own first", words="mfa_required_of_you")
+    if grows and not has_second_factor:
+        raise SecondFactorRequired("admin_factor: set up a second factor of your own first", words="mfa_required_of_you")
+    if grows and after.admin_factor is AdminFactor.PASSKEY and not has_passkey:
+        raise SecondFactorRequired("admin_factor: add a passkey of your own first", words="passkey_required_of_you")
+
+
+def due_after(since: datetime | None, after: SignInRules) -> datetime | None:
+    """The end of the grace period of those who are members today, for a demand that began at that time."""
+    return None if since is None else since + timedelta(days=after.mfa_grace_days)
 
 
 def _require_within(name: str, number: int | None, least: int, most: int) -> None:
@@ -182,4 +235,5 @@ def _told(rules: SignInRules) -> Mapping[str, Json]:
         "session_lifetime_hours": rules.session_hours,
         "invitation_domains": list(rules.invitation_domains),
         "sign_in_links": rules.sign_in_links,
+        "admin_factor": rules.admin_factor.value,
     }

@@ -13,13 +13,14 @@ from core.domain.federation.oauth.authorization_codes import (
     Opening,
     Redeemed,
     SecondUse,
+    Untargeted,
     claim_of,
     code_reused,
     second_use,
 )
 from core.domain.federation.oauth.clients import AuthenticatedClient, ClientCredentials
 from core.domain.federation.oauth.grants import Granted, TokenRequest
-from core.domain.federation.oauth.oauth_errors import InvalidGrant
+from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidTarget
 from core.domain.identifiers import AuthorizationCodeId, EventId, LoginEventId, SessionId
 from core.domain.identity.devices import Client
 from core.domain.identity.login_events import login_event
@@ -64,7 +65,8 @@ class AuthorizationCodes(Frozen):
 
     async def redeem(self, request: TokenRequest, client: AuthenticatedClient, sender: Client) -> Granted:
         """Redeems a code. A code works only once. The application's session ends with the browser's session, unless the person has
-        permitted the application to stay signed in. Raises `BadRequest` when the request lacks a parameter, and `InvalidGrant`.
+        permitted the application to stay signed in. Raises `BadRequest` when the request lacks a parameter, `InvalidGrant`, and
+        `InvalidTarget`, which leaves the code as it is.
         """
         claim = claim_of(request, client.registered.client, is_public=client.is_public)
 
@@ -119,11 +121,14 @@ class AuthorizationCodes(Frozen):
                         found.subscription,
                         application,
                         tells_more=found.tells_more,
+                        audience=found.audience,
                     )
                     return Granted(opened, found.email_is_verified, found.role, found.nonce, found.profile), client
                 case EarlierUse():
                     await self._end_after(claim, client, found, sender)
                     raise InvalidGrant(detail="the code was redeemed before")
+                case Untargeted():
+                    raise InvalidTarget(found.audiences.missing(claim.resource))
                 case None:
                     raise InvalidGrant(detail="no such code is open to this client")
                 case _:  # contended: look again

@@ -1,6 +1,6 @@
 """Authorization requests: an application sends a person here, and gets a code, or the person has to do something first."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -36,11 +36,12 @@ from core.domain.federation.oauth.authorizations import (
     unregistered,
 )
 from core.domain.federation.oauth.clients import AuthenticatedClient, AuthenticationMethod, RegisteredClient
-from core.domain.federation.oauth.consents import Consent
+from core.domain.federation.oauth.consents import Consent, answer
 from core.domain.federation.oauth.direct_requests import DirectRequest, has_chosen
 from core.domain.federation.oauth.direct_requests import checked as checked_directly
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, TokenRequest
 from core.domain.federation.oauth.redirects import Answered, Recipient, ResponseMode, is_registered
+from core.domain.federation.oauth.resources import OfferedResource, Ticked, named_resources
 from core.domain.federation.oauth.scopes import SCOPES
 from core.domain.identifiers import ClientId, ConsentId
 from core.domain.identity.callers import Caller
@@ -58,6 +59,7 @@ from core.usecases.federation.id_token_hints import read_hint
 from core.usecases.identity.flows import complete_once
 from core.usecases.identity.sessions import Sessions
 from ports.federation.authorizations import AuthorizationEncounter, Encounters
+from ports.federation.resources import ResourceLookup
 from ports.system import System
 from ports.tokens import TokenVerifier
 from ports.unit_of_work import UnitOfWorkFactory
@@ -77,6 +79,8 @@ class UnfinishedAuthorization(Frozen):
     request: AuthorizationRequest
     application: RequestingApplication
     signed_in: SignedInPerson | None
+    resources: Sequence[OfferedResource] = ()
+    """The APIs that the request names."""
 
 
 Outcome = FinishedAuthorization | UnfinishedAuthorization
@@ -85,6 +89,7 @@ Outcome = FinishedAuthorization | UnfinishedAuthorization
 class Authorizations(Frozen):
     unit_of_work: UnitOfWorkFactory
     encounters: Encounters
+    resources: ResourceLookup
     verifier: TokenVerifier
     codes: AuthorizationCodes
     sessions: Sessions
@@ -93,7 +98,8 @@ class Authorizations(Frozen):
 
     async def arrive(self, parameters: Parameters, caller: Caller | None) -> Outcome:
         """Takes a request that a browser brings. A request that gets its code at once takes three round trips: one for all look-ups, one
-        for the code, and one for the commit. Raises `UnknownRecipient` and `OrganizationNotActive`, which the person sees.
+        for the code, and one for the commit. A request that names an API takes one more. Raises `UnknownRecipient` and
+        `OrganizationNotActive`, which the person sees.
         """
         client, secret = client_of(parameters), pushed(parameters)
         if secret is not None:
@@ -133,11 +139,14 @@ class Authorizations(Frozen):
         )
         return await self._settled(request, met, progress, flow, caller=caller, sender=sender)
 
-    async def allow(self, flow: Flow, caller: Caller, actor: Actor, sender: Client) -> Outcome:
-        """The person allows the request, with the account that the page has shown. Raises the errors of `resume`."""
+    async def allow(self, flow: Flow, caller: Caller, actor: Actor, sender: Client, ticked: Ticked = ()) -> Outcome:
+        """The person allows the request, with the account that the page has shown, and at its APIs the scopes that are ticked. Raises the
+        errors of `resume`.
+        """
         request = _kept(flow)
         met = await self._met_again(request, caller)
-        return await self._settled(request, met, _allowed(flow), flow, None if flow.repeats else actor, caller=caller, sender=sender)
+        by = None if flow.repeats else actor
+        return await self._settled(request, met, _allowed(flow), flow, by, caller=caller, sender=sender, ticked=ticked)
 
     async def rehearse(self, client: ClientId, caller: Caller, began: datetime) -> AuthorizationStep:
         """The step that would come next if the application had sent this person here, and the person had signed in for it since `began`.
@@ -186,6 +195,15 @@ class Authorizations(Frozen):
         await self._complete(flow, refused=True)
         return self._refused(request.recipient, AuthorizationRefused(AuthorizationErrorCode.ACCESS_DENIED, "The person has refused"))
 
+    async def named_resources(
+        self, request: AuthorizationRequest, application: RequestingApplication, signed_in: SignedInPerson | None
+    ) -> Sequence[OfferedResource]:
+        """The APIs that the request names. Only such a request costs a round trip. Raises `AuthorizationRefused`."""
+        if not request.resources:
+            return ()
+        offered = await self.resources.find(application.service, request.resources, None if signed_in is None else signed_in.user)
+        return named_resources(request.resources, request.foreign_scopes, offered)
+
     async def checked(self, parameters: Parameters, application: RequestingApplication, answers_to: Recipient) -> AuthorizationRequest:
         """Raises `AuthorizationRefused`."""
         request = checked(parameters, application.registered, answers_to)
@@ -217,19 +235,24 @@ class Authorizations(Frozen):
         *,
         caller: Caller | None,
         sender: Client | None = None,
+        ticked: Ticked = (),
     ) -> Outcome:
         application, signed_in = met.application, met.signed_in
         try:
             require_open(request, application)
             require_redeemable(request, application.registered)
+            resources = await self.named_resources(request, application, signed_in)
+            if signed_in is not None and any(one.asks_again(request.foreign_scopes) for one in resources):
+                signed_in = replace(signed_in, owes_answer=True)
             step = next_step(request, application, signed_in, progress, self.system.clock.now())
             if step is not AuthorizationStep.DONE or signed_in is None:
-                return UnfinishedAuthorization(step, request, application, signed_in)
+                return UnfinishedAuthorization(step, request, application, signed_in, resources)
             if request.recipient.response_mode is ResponseMode.FRAGMENT and sender is not None:
                 return FinishedAuthorization(
                     await self._with_tokens(request, application, signed_in, flow, actor, sender=sender), application
                 )
-            return FinishedAuthorization(await self._approved(request, application, signed_in, flow, actor), application)
+            answered = await self._approved(request, application, signed_in, flow, actor, resources=resources, ticked=ticked)
+            return FinishedAuthorization(answered, application)
         except CodeNotIssued:
             # The person is asked for the missing step. If no step is missing, the account has ended.
             met = await self._met_again(request, caller)
@@ -246,8 +269,14 @@ class Authorizations(Frozen):
         signed_in: SignedInPerson,
         flow: Flow | None,
         actor: Actor | None,
+        *,
+        resources: Sequence[OfferedResource] = (),
+        ticked: Ticked = (),
     ) -> Answered:
         """Answers with a code. With an actor, the person has just given the consent. Without, an earlier consent counts."""
+        by_trust = actor is None and not relies_on_consent(application, signed_in)
+        asked = request.foreign_scopes
+        audiences = [one.granted(asked, None if actor is None else ticked, by_trust=by_trust) for one in resources]
         approved = ApprovedAuthorization(
             service=application.service,
             user=signed_in.user,
@@ -260,6 +289,7 @@ class Authorizations(Frozen):
             stated_at=signed_in.stated_at,
             authenticated_by=signed_in.authenticated_by,
             provider=_provider(flow, signed_in),
+            audiences=audiences,
         )
         async with self.unit_of_work() as uow:
             # The account is locked before the flow, in the same order as in transactions that end both.
@@ -267,10 +297,10 @@ class Authorizations(Frozen):
             if flow is not None:
                 await complete_once(uow, flow, self.system.clock.now())
             if actor is not None:
-                consent = Consent(signed_in.user, application.service, request.scopes, self.system.clock.now())
+                answers = [answer(one, asked, audience.scopes) for one, audience in zip(resources, audiences, strict=True)]
+                consent = Consent(signed_in.user, application.service, request.scopes, self.system.clock.now(), resources=answers)
                 if not await give_consent(uow, ConsentId(self.system.ids.new()), consent, actor):
                     raise NotFound("This application does not exist any more", words="application_unknown")
-            by_trust = actor is None and not relies_on_consent(application, signed_in)
             code = await self.codes.issue(uow, approved, application.registered.redirect_uris, by_trust=by_trust)
             await uow.commit()
         return request.recipient.answered(self.issuer, {"code": code.reveal()})

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from core.domain.errors import NotFound
-from core.domain.federation.oauth.consents import ApplicationAccess, Consent, consent_given, consent_revoked
-from core.domain.identifiers import ConsentId, ServiceId, UserId
+from core.domain.federation.oauth.consents import ApplicationAccess, Consent, consent_given, consent_revoked, resource_consent_revoked
+from core.domain.identifiers import ConsentId, ResourceServerId, ServiceId, UserId
 from core.domain.record.events import Actor
 from core.frozen import Frozen
 from ports.federation.consents import ConsentStore
@@ -29,6 +29,20 @@ class Consents(Frozen):
             if access is None:
                 raise NotFound("This application has no access to your account")
             await uow.record(consent_revoked(access, actor))
+            await uow.commit()
+        return access
+
+    async def revoke_resource(self, user: UserId, service: ServiceId, resource: ResourceServerId, actor: Actor) -> ApplicationAccess:
+        """Ends what the application may do at one API, with every session and code that was granted it. Raises `NotFound` when the
+        application has no access there.
+        """
+        async with self.unit_of_work() as uow:
+            await uow.accounts.hold(user)
+            access = await uow.consents.revoke_resource(user, service, resource)
+            ended = None if access is None else next((one for one in access.resources if one.id == resource), None)
+            if access is None or ended is None:
+                raise NotFound("This application has no access to this API for you")
+            await uow.record(resource_consent_revoked(access, ended, actor))
             await uow.commit()
         return access
 

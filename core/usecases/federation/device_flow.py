@@ -1,8 +1,10 @@
 """The device flow: a code is asked for, entered, approved or denied by a person, and exchanged once by the device that asked."""
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final, TypeGuard
 
+from core.domain.audiences import NoAudience, TokenAudience
 from core.domain.errors import (
     Forbidden,
     NotFound,
@@ -13,6 +15,7 @@ from core.domain.errors import (
     Unavailable,
 )
 from core.domain.federation.oauth.authorization_steps import NO_APPLICATIONS
+from core.domain.federation.oauth.authorizations import AuthorizationErrorCode, AuthorizationRefused
 from core.domain.federation.oauth.clients import (
     AuthenticatedClient,
     AuthenticationMethod,
@@ -46,8 +49,9 @@ from core.domain.federation.oauth.device_flow import (
     user_code_hmac,
 )
 from core.domain.federation.oauth.grants import Granted
-from core.domain.federation.oauth.oauth_errors import InvalidGrant, client_refused
-from core.domain.identifiers import DeviceCodeId, UserId
+from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, InvalidTarget, client_refused
+from core.domain.federation.oauth.resources import MOST_RESOURCES, TOO_MANY, named_resources
+from core.domain.identifiers import ClientId, DeviceCodeId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.risk import Approach
@@ -59,7 +63,9 @@ from core.usecases.identity.devices import Devices
 from core.usecases.identity.sessions import Sessions
 from core.usecases.identity.sign_in.admission import Admission, Arrived
 from core.usecases.identity.sign_in.landings.api import WithTokens
+from ports.federation.clients import ClientLookup
 from ports.federation.device_flow import DeviceCodeStore
+from ports.federation.resources import ResourceLookup
 from ports.metrics import Metrics
 from ports.rate_limits import SharedBuckets
 from ports.server_secrets import ServerSecrets
@@ -76,6 +82,8 @@ class DeviceFlow(Frozen):
     unit_of_work: UnitOfWorkFactory
     codes: DeviceCodeStore
     clients: Clients
+    client_lookup: ClientLookup
+    resources: ResourceLookup
     devices: Devices
     admission: Admission
     sessions: Sessions
@@ -85,10 +93,18 @@ class DeviceFlow(Frozen):
     system: System
     activation_page: str
 
-    async def ask(self, asking: AskingClient, scopes: tuple[str, ...], client: Client) -> DeviceAuthorization:
-        """Issues a device code, and a user code for the person. Raises `Unauthorized` when there is no such client, and
-        `OrganizationNotActive`.
+    async def ask(
+        self,
+        asking: AskingClient,
+        scopes: tuple[str, ...],
+        client: Client,
+        resources: Sequence[str] = (),
+        foreign_scopes: tuple[str, ...] = (),
+    ) -> DeviceAuthorization:
+        """Issues a device code, and a user code for the person. Raises `Unauthorized` when there is no such client,
+        `OrganizationNotActive`, and `InvalidTarget` and `InvalidScope` for APIs that the client may not ask for.
         """
+        audiences = await self._audiences(asking.id, resources, foreign_scopes)
         actor = client.actor()
         asker = AskingDevice(address=actor.address, user_agent=actor.user_agent)
         key = await self.server_secrets.get(USER_CODES)
@@ -99,6 +115,7 @@ class DeviceFlow(Frozen):
                 digest=device_code.digest(),
                 user_code_hmac=user_code_hmac(user_code, key),
                 scopes=scopes,
+                audiences=audiences,
                 asker=asker,
                 created_at=self.system.clock.now(),
             )
@@ -174,11 +191,13 @@ class DeviceFlow(Frozen):
                 return found
         return await self._decided(code, caller, DeviceCodeState.DENIED)
 
-    async def redeem(self, device_code: Token, shown: ClientCredentials | None, sender: Client) -> tuple[Granted, AuthenticatedClient]:
+    async def redeem(
+        self, device_code: Token, shown: ClientCredentials | None, sender: Client, resource: str | None = None
+    ) -> tuple[Granted, AuthenticatedClient]:
         """Exchanges a device code for a session after a person has approved. A poll before the approval takes one round trip. `shown` are
         the client's credentials, or None when the client sends the device code alone. Raises `DeviceCodePending` or `SlowDown` while nobody
         has decided, `DeviceDenied`, `DeviceCodeExpired`, `InvalidGrant`, `Unauthorized` when the client has a credential and does not show
-        it, and `OrganizationNotActive`.
+        it, `OrganizationNotActive`, and `InvalidTarget`, which leaves the code as it is.
         """
         found = await self.codes.poll(device_code.digest(), shown, self.system.clock.now())
         if found is None:
@@ -187,7 +206,7 @@ class DeviceFlow(Frozen):
         decision = approved(found.code, self.system.clock.now())
         # An application that keeps a secret sends this request from its own servers, and their address says nothing about the person.
         known = sender if client.is_public else replace(sender, address=None)
-        return await self._let_in(decision, client, await self.devices.observe(known)), client
+        return await self._let_in(decision, client, await self.devices.observe(known), resource), client
 
     async def _authenticated(self, found: RegisteredClient, shown: ClientCredentials | None) -> AuthenticatedClient:
         if shown is not None and shown.method is not AuthenticationMethod.NONE:
@@ -197,7 +216,25 @@ class DeviceFlow(Frozen):
         require_open(found)
         return AuthenticatedClient(found, AuthenticationMethod.NONE)
 
-    async def _let_in(self, decision: DeviceDecision, client: AuthenticatedClient, approach: Approach) -> Granted:
+    async def _audiences(self, client: ClientId, resources: Sequence[str], foreign_scopes: tuple[str, ...]) -> Sequence[TokenAudience]:
+        """The APIs that a device names, with the scopes that it asks for there. Only such a device costs more look-ups."""
+        if not resources:
+            return ()
+        if len(resources) > MOST_RESOURCES:
+            raise InvalidTarget(TOO_MANY)
+        registered = await self.client_lookup.find(client, None)
+        if registered is None:
+            raise client_refused("there is no such client")
+        try:
+            named = named_resources(resources, foreign_scopes, await self.resources.find(registered.service, resources, None))
+        except AuthorizationRefused as refusal:
+            raise (InvalidScope if refusal.word is AuthorizationErrorCode.INVALID_SCOPE else InvalidTarget)(refusal.message) from None
+        return [
+            TokenAudience(one.id, one.identifier, tuple(scope.name for scope in one.scopes if scope.name in foreign_scopes))
+            for one in named
+        ]
+
+    async def _let_in(self, decision: DeviceDecision, client: AuthenticatedClient, approach: Approach, resource: str | None) -> Granted:
         user, service = decision.user, client.registered.service
         async with self.unit_of_work() as uow:
             # `confirm` locks the account. The account is locked before the code, in the same order as in transactions that end both.
@@ -212,6 +249,10 @@ class DeviceFlow(Frozen):
             approval = await uow.device_codes.consume(decision.code, now)
             if approval is None:
                 raise InvalidGrant(detail="another poll was quicker, or the approval was withdrawn or has become too old")
+            try:
+                audience = approval.audiences.chosen(resource)
+            except NoAudience as refusal:
+                raise InvalidTarget(str(refusal)) from None
             knowledge = await uow.devices.knowledge(user, approach)
             sighting = self.devices.judge(approach, knowledge)
             arrived = Arrived(
@@ -227,10 +268,12 @@ class DeviceFlow(Frozen):
             # The session has no parent: signing out in the browser leaves the device signed in.
             landing = WithTokens(self.sessions, client.registered.application(approval.scopes))
             admitted = await self.admission.let_in(uow, arrived, landing)
+            if approval.granted:
+                await uow.sessions.grant(admitted.kept.session.id, approval.granted)
             await uow.commit()
         self.metrics.device_flow(DeviceStep.LET_IN)
         is_verified = confirmed.account.address_is_verified_for(context.organization)
-        return Granted(admitted.kept, is_verified, approval.role, profile=approval.profile)
+        return Granted(replace(admitted.kept, audience=audience), is_verified, approval.role, profile=approval.profile)
 
     def _pending(self, found: EnteredCode | None) -> EnteredCode:
         if found is None:

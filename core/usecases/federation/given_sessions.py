@@ -5,7 +5,16 @@ from typing import Final
 
 from core.domain.errors import Unauthorized
 from core.domain.federation.oauth.clients import AuthenticatedClient, ClientCredentials
-from core.domain.federation.oauth.given_sessions import ReadToken, client_named, is_of, of_refresh_token, read, repeated, session_named
+from core.domain.federation.oauth.given_sessions import (
+    ReadToken,
+    client_named,
+    is_of,
+    of_refresh_token,
+    read,
+    repeated,
+    resource_named,
+    session_named,
+)
 from core.domain.identity.devices import Client
 from core.domain.identity.refresh_tokens import LONGEST_REFRESH_TOKEN
 from core.domain.json import Json
@@ -41,9 +50,9 @@ class GivenSessions:
         self._tokens: dict[Json, ReadToken] = {}
 
     async def introspect(self, credentials: ClientCredentials, token: Token) -> tuple[AuthenticatedClient, Mapping[str, Json]]:
-        """The claims of a token that is good at this moment and was given for a service of the client's own organization. All other tokens
-        get `INACTIVE`, without a reason. An access token and the client are looked up in one round trip. Raises `Unauthorized` and
-        `OrganizationNotActive`.
+        """The claims of a token that is good at this moment and was given for a service of the client's own organization. A token for an
+        API is shown to the service that stands for the API, and to the client that has the token. All other tokens get `INACTIVE`, without
+        a reason. An access token and the client are looked up in one round trip. Raises `Unauthorized` and `OrganizationNotActive`.
         """
         claims = await self._claims(token)
         given_token = None if claims is None else self._read(claims)
@@ -72,8 +81,16 @@ class GivenSessions:
             await self._sessions.sign_out(given.session, sender.actor(given.user))
 
     async def _of_session(self, credentials: ClientCredentials, token: ReadToken) -> tuple[AuthenticatedClient, Mapping[str, Json]]:
-        secret = credentials.secret
-        found = await self._lookup.find(credentials.client, None if secret is None else secret.digest(), token.session, token.user)
+        secret = None if credentials.secret is None else credentials.secret.digest()
+        if token.resource is not None:
+            at = await self._lookup.find_at_resource(credentials.client, secret, token.session, token.user, token.resource)
+            asking, audience = (None, None) if at is None else at
+            client = await self._clients.confirm(asking, credentials)
+            require_credential(client)
+            if audience is None or not audience.may_be_asked_by(client.registered):
+                return client, INACTIVE
+            return client, {**token.told, **audience.told(token.claims)}
+        found = await self._lookup.find(credentials.client, secret, token.session, token.user)
         registered, living = (None, None) if found is None else found
         client = await self._clients.confirm(registered, credentials)
         require_credential(client)
@@ -82,11 +99,17 @@ class GivenSessions:
         return client, {**token.told, "username": living.email}
 
     async def _of_client(self, client: AuthenticatedClient, claims: Mapping[str, Json]) -> Mapping[str, Json]:
-        """The claims of an application's own token, which is good while the application exists."""
-        named = client_named(claims)
+        """The claims of an application's own token, which is good while the application exists. A token for an API is good while the API
+        is open to the application.
+        """
+        named, resource = client_named(claims), resource_named(claims)
         holder = None if named is None else await self._client_lookup.find(named, None)
         if holder is None or holder.organization != client.registered.organization:
             return INACTIVE
+        if resource is not None:
+            api = await self._lookup.find_api(resource, holder.service)
+            if api is None or client.registered.service not in {holder.service, api.stands}:
+                return INACTIVE
         return repeated(claims)
 
     async def _authenticated(self, credentials: ClientCredentials) -> AuthenticatedClient:

@@ -6,6 +6,7 @@ from typing import Protocol
 
 import structlog
 
+from core.domain.audiences import NoAudience, TokenAudience
 from core.domain.claims import LONG_ID_TOKEN, largest
 from core.domain.errors import BadRequest, Forbidden, Unauthorized
 from core.domain.federation.oauth.clients import AuthenticatedClient
@@ -17,15 +18,18 @@ from core.domain.federation.oauth.grants import (
     TokenRequest,
     client_claims,
     no_such_grant,
+    one_resource,
 )
-from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, UnauthorizedClient
+from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient
 from core.domain.federation.oauth.oidc import id_claims
+from core.domain.federation.oauth.resources import foreign_scopes, of_application
 from core.domain.federation.oauth.scopes import LONGEST_SCOPES, OPENID, known, words
 from core.domain.identity.devices import Client
 from core.domain.identity.refresh_tokens import BeyondScopes, Holder
 from core.domain.secrets import Token
 from core.frozen import Frozen, replace
 from core.usecases.identity.sessions import Sessions
+from ports.federation.resources import ResourceLookup
 from ports.metrics import Metrics
 from ports.system import System
 from ports.tokens import TokenSigner
@@ -45,6 +49,7 @@ class Grants(Frozen):
     grants: Mapping[str, Grant]
     """The grants by their types. The client credentials grant is built in, because that grant opens no session."""
     sessions: Sessions
+    resources: ResourceLookup
     signer: TokenSigner
     metrics: Metrics
     system: System
@@ -87,24 +92,38 @@ class Grants(Frozen):
                 service = client.registered.context.service
                 log.warning("id_token_is_long", service=str(service), length=len(text), claims=largest(claims))
             id_token = Token(text)
-        return IssuedTokens(pair.access_token, pair.expires_in, " ".join(scopes) or None, pair.refresh_token, id_token)
+        at_audience = () if opened.audience is None else opened.audience.scopes
+        return IssuedTokens(pair.access_token, pair.expires_in, " ".join((*scopes, *at_audience)) or None, pair.refresh_token, id_token)
 
     async def _of_client(self, request: TokenRequest, client: AuthenticatedClient) -> IssuedTokens:
-        """A token of the client's own (RFC 6749 section 4.4), without another look at the database."""
+        """A token of the client's own (RFC 6749 section 4.4). Only a token for an API costs a look at the database."""
         if client.is_public:
             raise UnauthorizedClient
-        if request.scope is not None:
-            raise InvalidScope("There are no scopes for a client's own token")
+        audience = await self._audience_of_client(request, client)
+        lifetime, algorithm = self.access_lifetime, client.registered.access_token_algorithm
+        if audience is not None:
+            lifetime, algorithm = audience.lifetime or lifetime, audience.algorithm
         claims = client_claims(
             client.registered,
+            audience,
             issuer=self.issuer,
             token_id=str(self.system.ids.new()),
             now=self.system.clock.now(),
-            lifetime=self.access_lifetime,
+            lifetime=lifetime,
         )
-        token = Token(await self.signer.sign_for_application(claims, client.registered.access_token_algorithm))
+        token = Token(await self.signer.sign_for_application(claims, algorithm))
         self.metrics.token_issued()
-        return IssuedTokens(token, int(self.access_lifetime.total_seconds()))
+        return IssuedTokens(token, int(lifetime.total_seconds()), None if audience is None else " ".join(audience.scopes) or None)
+
+    async def _audience_of_client(self, request: TokenRequest, client: AuthenticatedClient) -> TokenAudience | None:
+        """The API of the client's own token. Raises `InvalidTarget`, `InvalidScope`."""
+        resource = one_resource(request.resources)
+        if resource is None:
+            if request.scope is not None:
+                raise InvalidScope("There are no scopes for a client's own token, unless it names an API as its resource")
+            return None
+        offered = await self.resources.find(client.registered.service, [resource], None)
+        return of_application(offered, words(request.scope or ""))
 
 
 class RefreshGrant(Frozen):
@@ -115,21 +134,41 @@ class RefreshGrant(Frozen):
     async def __call__(self, request: TokenRequest, client: AuthenticatedClient, sender: Client) -> Granted:
         if request.refresh_token is None:
             raise BadRequest("refresh_token: send the refresh token that you got last")
-        holder = Holder(client.registered.client, client.registered.service, asked_scopes(request.scope), client.is_public)
+        named = _words_of(request.scope)
+        holder = Holder(
+            client.registered.client,
+            client.registered.service,
+            known(named),
+            client.is_public,
+            one_resource(request.resources),
+            foreign_scopes(named),
+        )
         try:
             continued = await self.sessions.continued(request.refresh_token, sender, holder)
         except BeyondScopes:
             raise InvalidScope from None
+        except NoAudience as refusal:
+            raise InvalidTarget(str(refusal)) from None
         except (Unauthorized, Forbidden) as refusal:
             raise InvalidGrant(detail=refusal.detail or refusal.message) from None
         return Granted(continued.opened, continued.email_is_verified, continued.role, profile=continued.profile)
 
 
-def asked_scopes(text: str | None) -> tuple[str, ...]:
-    """The scopes that a client asks for. Raises `InvalidScope` when all of the asked scopes are unknown."""
+def asked_scopes(text: str | None, *, of_apis: bool = False) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The scopes of ours that a client asks for, and the scopes of APIs. Raises `InvalidScope` when all of the asked scopes are unknown: a
+    scope that is none of ours is known only to APIs.
+    """
+    named = _words_of(text)
+    if named and not of_apis and not known(named):
+        raise InvalidScope
+    return known(named), foreign_scopes(named) if of_apis else ()
+
+
+def _words_of(text: str | None) -> tuple[str, ...]:
+    """Raises `InvalidScope` for a text that names nothing, or too much."""
     if text is None:
         return ()
     named = words(text)
-    if len(text) > LONGEST_SCOPES or not named or known(named) == ():
+    if len(text) > LONGEST_SCOPES or not named:
         raise InvalidScope
-    return known(named)
+    return named

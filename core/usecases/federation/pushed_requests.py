@@ -36,6 +36,7 @@ class PushedRequests(Frozen):
             raise unknown_application()
         application = met.application
         request = await self.authorizations.checked(parameters, application, recipient(parameters, application.registered))
+        await self.authorizations.named_resources(request, application, None)
         secret = self.system.secrets.token()
         expires_at = self.system.clock.now() + LIFETIME
         await self.store.add(PushedRequestId(self.system.ids.new()), secret.digest(), application.service, stored(request), expires_at)

@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta
 from typing import Final
 
+from core.domain.audiences import NoAudience
 from core.domain.errors import BadRequest, Forbidden, OrganizationNotActive, SecondFactorRequired, Unauthorized, Unavailable
 from core.domain.identifiers import DeviceId, SessionId, UserId
 from core.domain.identity.accounts import Account
@@ -17,6 +18,7 @@ from core.domain.identity.refresh_tokens import (
     Holder,
     PresentedRefreshToken,
     RefreshOutcome,
+    audience_of,
     fingerprint,
     refresh_outcome,
     successor,
@@ -36,6 +38,7 @@ from core.domain.identity.sessions import (
     SubscriptionState,
     TokenPair,
     access_claims,
+    resource_claims,
     session_ended,
     sessions_revoked,
 )
@@ -173,17 +176,19 @@ class Sessions(Frozen):
         that does not exist.
         """
         opened = await self.with_facts(opened)
-        claims = access_claims(
-            opened,
-            issuer=self.issuer,
-            token_id=str(self.system.ids.new()),
-            now=self.system.clock.now(),
-            lifetime=self.access_lifetime,
-        )
-        if opened.application is None:
+        application, audience = opened.application, opened.audience
+        token_id, now = str(self.system.ids.new()), self.system.clock.now()
+        if application is not None and audience is not None:
+            claims = resource_claims(
+                opened, application, audience, issuer=self.issuer, token_id=token_id, now=now, lifetime=self.access_lifetime
+            )
+        else:
+            claims = access_claims(opened, issuer=self.issuer, token_id=token_id, now=now, lifetime=self.access_lifetime)
+        if application is None:
             access_token = Token(await self.signer.sign_access(claims))
         else:
-            access_token = Token(await self.signer.sign_for_application(claims, opened.application.algorithm))
+            algorithm = application.algorithm if audience is None else audience.algorithm
+            access_token = Token(await self.signer.sign_for_application(claims, algorithm))
         self.metrics.token_issued()
         return TokenPair(access_token, opened.refresh_token, _seconds(claims["exp"]) - _seconds(claims["iat"]))
 
@@ -194,11 +199,16 @@ class Sessions(Frozen):
         organization requires a second factor that the user lacks. Tokens of a session that an application was given are unknown here if the
         application can authenticate: such an application has to authenticate.
         """
-        return await self.tokens((await self.continued(token, client)).opened)
+        try:
+            continued = await self.continued(token, client)
+        except NoAudience:
+            raise Unauthorized(_REFUSED, detail="the session has several APIs, or its API is closed") from None
+        return await self.tokens(continued.opened)
 
     async def continued(self, token: Token, client: Client, holder: Holder | None = None) -> Continued:
-        """Returns the session with its next refresh token. Raises the errors of `refresh`, and `BeyondScopes` when the application,
-        `holder`, asks for more scopes than the session was opened with.
+        """Returns the session with its next refresh token. Raises the errors of `refresh`; `BeyondScopes` when the application, `holder`,
+        asks for more scopes than the session was opened with; and `NoAudience` when the session was granted APIs, and the application names
+        none of them, or not one alone.
         """
         _require_plausible(token)
         following = successor(token, await self.server_secrets.get(SUCCESSORS))
@@ -218,24 +228,17 @@ class Sessions(Frozen):
                         presented.subscription,
                         _application(presented, holder),
                         tells_more=presented.tells_more,
+                        audience=audience_of(presented, holder),
                     )
                     await self._witness(presented.session, client)
                     return Continued(opened, presented.email_is_verified, presented.role, presented.profile)
-                case RefreshOutcome.BEYOND_SCOPES:
-                    raise BeyondScopes
                 case RefreshOutcome.REUSED:
                     await self._revoke_after_reuse(presented.session, client)
                     raise Unauthorized(_REFUSED, detail="a refresh token was used again")
-                case RefreshOutcome.NOT_A_MEMBER:
-                    raise Forbidden(NOT_A_MEMBER, words="not_a_member")
-                case RefreshOutcome.ORGANIZATION_NOT_ACTIVE:
-                    raise OrganizationNotActive
-                case RefreshOutcome.SECOND_FACTOR_REQUIRED:
-                    raise SecondFactorRequired
-                case RefreshOutcome.ENDED:
-                    raise Unauthorized(_REFUSED)
-                case _:  # contended: look again
+                case RefreshOutcome.CONTENDED:  # look again
                     continue
+                case refused:
+                    raise _refusal(refused, presented, holder)
         raise Unavailable(retry_after=1, detail="a refresh token stayed contended")
 
     async def sign_out(self, session: SessionId, actor: Actor) -> None:
@@ -295,6 +298,22 @@ class Sessions(Frozen):
 
 # The text is the same for all refusals, so that a guesser learns nothing.
 _REFUSED: Final = "The refresh token is not valid"
+
+
+def _refusal(outcome: RefreshOutcome, presented: PresentedRefreshToken, holder: Holder | None) -> Exception:
+    match outcome:
+        case RefreshOutcome.BEYOND_SCOPES:
+            return BeyondScopes()
+        case RefreshOutcome.NO_AUDIENCE:
+            return NoAudience(presented.audiences.missing(None if holder is None else holder.resource))
+        case RefreshOutcome.NOT_A_MEMBER:
+            return Forbidden(NOT_A_MEMBER, words="not_a_member")
+        case RefreshOutcome.ORGANIZATION_NOT_ACTIVE:
+            return OrganizationNotActive()
+        case RefreshOutcome.SECOND_FACTOR_REQUIRED:
+            return SecondFactorRequired()
+        case _:
+            return Unauthorized(_REFUSED)
 
 
 def _application(presented: PresentedRefreshToken, holder: Holder | None) -> Application | None:

@@ -2,11 +2,15 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import nullcontext
+from datetime import timedelta
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import LoginEventId, OrganizationId
 from core.domain.platform.analytics import (
+    DEFAULT_DAYS,
+    MOST_READ_FOR_FAILURES,
     PAGE,
+    FailuresOfDays,
     LoginsOfDay,
     LoginsOfProvider,
     LoginsOfService,
@@ -35,6 +39,12 @@ class Analytics(Frozen):
         wanted = self._span(first, last)
         async with self.turns.take(organization):
             return await self.lookup.by_day(organization, wanted)
+
+    async def failures(self, organization: OrganizationId) -> FailuresOfDays:
+        """Those of today and the thirty days before. Raises `Overloaded`."""
+        since = self.clock.now().date() - timedelta(days=DEFAULT_DAYS)
+        async with self.turns.take(organization):
+            return await self.lookup.failures(organization, since, MOST_READ_FOR_FAILURES)
 
     async def by_service(self, organization: OrganizationId, first: str | None, last: str | None) -> Sequence[LoginsOfService]:
         """Raises `BadRequest`, `Overloaded`."""

@@ -1,18 +1,29 @@
 """Users and their second factors, for platform owners."""
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest, NotFound
 from core.domain.identifiers import UserId
 from core.domain.identity.alerts import LOOKED_BACK, Alert
 from core.domain.identity.impersonation import reason_of
-from core.domain.platform.platform_users import COUNTED_BACK, MOST_OWNERS, FoundUser, MfaMetrics, MfaOverview
+from core.domain.platform.platform_users import (
+    COUNTED_BACK,
+    INSTALLATION,
+    MOST_OWNERS,
+    MOST_READ,
+    FoundUser,
+    FoundUsers,
+    MfaMetrics,
+    MfaOverview,
+)
 from core.domain.record.events import Actor
 from core.frozen import Frozen
 from core.usecases.identity.mfa import Mfa
 from ports.clock import Clock
 from ports.platform.platform_users import AlertLookup, UserDirectory
+from ports.turns import Turns
 
 
 class PlatformUsers(Frozen):
@@ -21,6 +32,7 @@ class PlatformUsers(Frozen):
     directory: UserDirectory
     activity: AlertLookup
     second_factors: Mfa
+    turns: Turns
     clock: Clock
 
     async def search(self, part: str, user: UserId | None, limit: int) -> Sequence[FoundUser]:
@@ -28,7 +40,19 @@ class PlatformUsers(Frozen):
         at most this account.
         """
         # The text is normalized as addresses are for comparison, so that a displayed address finds its account.
-        return await self.directory.search(Email(part.strip()).key, user, limit)
+        wanted = Email(part.strip()).key
+        async with self.turns.take(INSTALLATION) if wanted and user is None else nullcontext():
+            return await self.directory.search(wanted, user, limit)
+
+    async def find(self, text: str, limit: int) -> FoundUsers:
+        """The newest accounts whose address, name or user name contains this text, ignoring case; first the one whose address it is. Raises
+        `Overloaded` when too many searches are under way.
+        """
+        wanted = Email(text.strip()).key
+        if not wanted:
+            return FoundUsers(await self.directory.search("", None, limit))
+        async with self.turns.take(INSTALLATION):
+            return await self.directory.find(wanted, limit, MOST_READ)
 
     async def owners(self) -> Sequence[FoundUser]:
         """All platform owners, the first one first."""

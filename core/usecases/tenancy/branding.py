@@ -11,12 +11,14 @@ from core.domain.tenancy.branding import (
     LookChange,
     OrganizationLook,
     branding_updated,
+    logo_changed,
     logo_destination,
     logo_of,
+    uploaded_logo,
 )
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 from core.usecases.fetches import not_fetched
 from core.usecases.tenancy.rights import hold_rights
 from ports.outbound import Outbound, OutboundFailed
@@ -59,7 +61,33 @@ class OrganizationBranding(Frozen):
             await uow.looks.save(member.organization, after)
             if change.logo_url is not UNCHANGED:
                 await uow.looks.replace_logo(member.organization, logo, LogoId(self.ids.new()))
+                after = replace(after, logo_digest=None if logo is None else logo.digest)
             await uow.record(branding_updated(member.organization, before, after, actor, new_logo=logo is not None))
+            await uow.commit()
+        return after
+
+    async def put_logo(self, member: Member, content: bytes, actor: Actor, *, declared: str = "") -> OrganizationLook:
+        """Sets an uploaded picture as the logo, in place of one that was fetched. Raises `BadRequest`, `PayloadTooLarge`, and `Forbidden`
+        when the caller may no longer change the branding.
+        """
+        logo = uploaded_logo(content, declared)
+        return await self._replace(member, logo, actor)
+
+    async def remove_logo(self, member: Member, actor: Actor) -> None:
+        """Does nothing when there is no logo. Raises `Forbidden`."""
+        await self._replace(member, None, actor)
+
+    async def _replace(self, member: Member, logo: Logo | None, actor: Actor) -> OrganizationLook:
+        async with self.unit_of_work() as uow:
+            await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            before = _found(await uow.looks.get(member.organization))
+            digest = None if logo is None else logo.digest
+            if digest == before.logo_digest and before.logo_url is None:
+                return before
+            after = replace(before, logo_url=None, logo_digest=digest)
+            await uow.looks.save(member.organization, after)
+            await uow.looks.replace_logo(member.organization, logo, LogoId(self.ids.new()))
+            await uow.record(logo_changed(member.organization, before, actor))
             await uow.commit()
         return after
 

@@ -8,6 +8,7 @@ from uuid import UUID
 from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, TokenInvalid, Unauthorized
 from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.identity.callers import NOT_A_MEMBER, Caller, Participation, require_admitted
+from core.domain.identity.sessions import TokenUse
 from core.domain.json import Json
 from core.domain.secrets import Token
 from core.domain.tenancy.members import IN_A_SERVICE, NOT_YOUR_ORGANIZATION, Member, OrganizationStanding
@@ -33,6 +34,8 @@ class _Claims(Frozen):
     impersonator: UserId | None
     methods: tuple[str, ...]
     scopes: tuple[str, ...] | None
+    is_of_resource: bool
+    """The token is for an API of an organization."""
 
 
 class Callers(Frozen):
@@ -54,7 +57,7 @@ class Callers(Frozen):
         `OrganizationNotActive`; `SecondFactorRequired` in a service of an organization that requires a second factor which the user lacks.
         In the organization itself, the person may still set one up.
         """
-        claims = await self._claims(token)
+        claims = await self._claims(token, of_resources=for_userinfo)
         in_service = self.lookup.find_for_userinfo if for_userinfo else self.lookup.find_in_service
         find = in_service if claims.service else self.lookup.find
         caller = await find(claims.session, claims.user)
@@ -66,7 +69,9 @@ class Callers(Frozen):
         if caller.organization:
             _require_participation(caller, participation)
         self.presence.seen(caller.session, self.clock.now())
-        return replace(caller, authentication_methods=claims.methods, scopes=claims.scopes)
+        # A token for an API names the scopes of that API. Userinfo goes by what the session's application was granted.
+        scopes = caller.scopes if claims.is_of_resource else claims.scopes
+        return replace(caller, authentication_methods=claims.methods, scopes=scopes)
 
     async def resolve_member(
         self, token: str, slug: str, participation: Participation = Participation.ACTIVE, witness: Witness | None = None
@@ -174,10 +179,11 @@ class Callers(Frozen):
         if stated != (caller.organization, caller.service, caller.impersonator):
             raise TokenInvalid(detail="the token and its session have different contexts")
 
-    async def _claims(self, token: str) -> _Claims:
+    async def _claims(self, token: str, *, of_resources: bool = False) -> _Claims:
         claims = await self.verifier.verify_access(token)
-        impersonator = _impersonator(claims)
-        organization, service = _context(claims)
+        is_of_resource = of_resources and claims.get("token_use") == TokenUse.RESOURCE.value
+        impersonator = None if is_of_resource else _impersonator(claims)
+        organization, service = _places(claims) if is_of_resource else _context(claims)
         return _Claims(
             SessionId(_id(claims, "sid")),
             UserId(_id(claims, "sub")),
@@ -186,6 +192,7 @@ class Callers(Frozen):
             impersonator,
             _methods(claims),
             _scopes(claims),
+            is_of_resource,
         )
 
 
@@ -200,7 +207,9 @@ def _require_participation(caller: Caller, participation: Participation) -> None
 
 
 def _impersonator(claims: Mapping[str, Json]) -> UserId | None:
-    """Returns the impersonator, if any. Tokens for another use (`mfa_preauth`, or an ID token, which names no use) are refused here."""
+    """Returns the impersonator, if any. Tokens for another use are refused here: `mfa_preauth`, `resource`, which is for an API of an
+    organization, or an ID token, which names no use.
+    """
     match claims.get("token_use"):
         case "access" if "impersonator" not in claims:
             return None
@@ -212,9 +221,7 @@ def _impersonator(claims: Mapping[str, Json]) -> UserId | None:
 
 def _context(claims: Mapping[str, Json]) -> tuple[str, str]:
     """Returns the token's organization and service. The audience must agree with both, because other parties rely on the audience."""
-    organization, service = claims.get("org", ""), claims.get("service", "")
-    if not isinstance(organization, str) or not isinstance(service, str) or (service and not organization):
-        raise TokenInvalid(detail="org and service are malformed")
+    organization, service = _places(claims)
     audience = "platform"
     if service:
         audience = f"service:{organization}/{service}"
@@ -222,6 +229,13 @@ def _context(claims: Mapping[str, Json]) -> tuple[str, str]:
         audience = f"org:{organization}"
     if claims.get("aud") != audience:
         raise TokenInvalid(detail="aud does not match org and service")
+    return organization, service
+
+
+def _places(claims: Mapping[str, Json]) -> tuple[str, str]:
+    organization, service = claims.get("org", ""), claims.get("service", "")
+    if not isinstance(organization, str) or not isinstance(service, str) or (service and not organization):
+        raise TokenInvalid(detail="org and service are malformed")
     return organization, service
 
 

@@ -11,6 +11,7 @@ from core.domain.identity.account_mails import AccountMail, AskedMail
 from core.domain.identity.accounts import opened_by_proof, unverified_account
 from core.domain.identity.callers import Caller
 from core.domain.identity.links import Links
+from core.domain.identity.profile.profiles import NOTHING_TOLD, OwnProfileChange, ToldProfile
 from core.domain.pages import Page
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password, Token
@@ -41,6 +42,7 @@ from core.frozen import Frozen, replace
 from core.usecases.identity.account_access import end_access
 from core.usecases.identity.account_passwords import AccountPasswords
 from core.usecases.identity.accounts import Accounts
+from core.usecases.identity.profiles import Profiles
 from core.usecases.tenancy.rights import hold_rights
 from ports.mail_templates import MailTemplates
 from ports.server_secrets import ServerSecrets
@@ -75,6 +77,7 @@ class Invitations(Frozen):
     lookup: InvitationStore
     accounts: Accounts
     passwords: AccountPasswords
+    profiles: Profiles
     templates: MailTemplates
     links: Links
     server_secrets: ServerSecrets
@@ -206,11 +209,12 @@ class Invitations(Frozen):
         """
         return offer.chooses_password and not await self.passwords.realms.requires_provider(offer.invitation.email)
 
-    async def accept_with_password(self, token: Token, password: Password, actor: Actor) -> None:
+    async def accept_with_password(self, token: Token, password: Password, actor: Actor, *, name: str = "") -> None:
         """Does what `accept` does, and sets the account's first password, in one unit of work. Only for the token that our own mail server
         has sent, and for an account that nobody has used: any other acceptance leads to a mailed link. Signs nobody in. Raises
-        `BadRequest`, and leaves the invitation as it was if the password is refused.
+        `BadRequest`, and leaves the invitation as it was if the password or the name is refused.
         """
+        told = self.told(name)
         presented = await self._presented(token)
         offer = await self.look(token)
         if not await self.may_choose_password(offer):
@@ -224,13 +228,15 @@ class Invitations(Frozen):
                 if not offer.chooses_password:
                     # Another request has given the account a way in meanwhile.
                     raise _by_mail_alone()
-                done = await self._accept(uow, offer, presented.way, _answering(presented, actor), encoded)
+                done = await self._accept(uow, offer, presented.way, _answering(presented, actor), encoded=encoded, told=told)
 
-    async def accept(self, token: Token, actor: Actor, *, signed_in: UserId | None = None) -> None:
+    async def accept(self, token: Token, actor: Actor, *, signed_in: UserId | None = None, name: str = "") -> None:
         """Accepted by the holder of the link or of a token from their own list. If the address has no account, one is made. `signed_in` has
         a session in the browser that shows the link: where only a directory has vouched for the address, the person proves it there first,
-        and keeps what is theirs. Raises `BadRequest`.
+        and keeps what is theirs. `name` is kept as `chooses_password` says: others hold the other tokens, and a profile is the person's
+        own. Raises `BadRequest`.
         """
+        told = self.told(name)
         presented = await self._presented(token)
         done = False
         while not done:
@@ -238,7 +244,14 @@ class Invitations(Frozen):
                 offer = _require_meant(await uow.invitations.hold(presented.which), presented)
                 if offer.account is not None and offer.account.id == signed_in and offer.account.address_is_vouched:
                     raise BadRequest("Confirm your e-mail address first", words="address_unproved")
-                done = await self._accept(uow, offer, presented.way, _answering(presented, actor))
+                done = await self._accept(uow, offer, presented.way, _answering(presented, actor), told=told)
+
+    def told(self, name: str) -> ToldProfile:
+        """What the invited person says of themselves. Raises `WrongField`."""
+        if not name.strip():
+            return NOTHING_TOLD
+        checked = OwnProfileChange(name=name).checked(self.profiles.is_zone).name
+        return ToldProfile(name=checked if isinstance(checked, str) else None)
 
     async def accept_on_behalf(self, member: Member, invitation: InvitationId, actor: Actor) -> None:
         """Accepted by a manager, who must be able to give the role."""
@@ -287,7 +300,16 @@ class Invitations(Frozen):
             raise InvitationExpired("This token has expired; list your invitations again", words="invitation_token_expired")
         return PresentedInvitation(ById(listed.invitation, session=listed.session), Way.OWN_LIST, listed.user, listed.impersonator)
 
-    async def _accept(self, uow: UnitOfWork, offer: InvitationOffer, way: Way, actor: Actor, encoded: str | None = None) -> bool:
+    async def _accept(
+        self,
+        uow: UnitOfWork,
+        offer: InvitationOffer,
+        way: Way,
+        actor: Actor,
+        *,
+        encoded: str | None = None,
+        told: ToldProfile = NOTHING_TOLD,
+    ) -> bool:
         """`encoded` is the hash of a first password that the person has chosen while accepting. False when the account or the membership
         appeared at this very moment. The caller then starts over.
         """
@@ -324,6 +346,7 @@ class Invitations(Frozen):
         elif offer.account is None or proves:
             asked = AskedMail(AccountMail.SET_PASSWORD, account.email, offer.organization_slug, actor.language, account=account.id)
             await uow.jobs.add(asked.as_job())
+        await self.profiles.fill(uow, account.id, told if offer.chooses_password else NOTHING_TOLD, actor, "")
         await uow.invitations.close(invitation.id, InvitationStatus.ACCEPTED, now)
         is_theirs = _is_theirs(offer, way, actor)
         membership = Membership(

@@ -13,8 +13,8 @@ from core.domain.record.events import Actor, Event
 from core.domain.tenancy.members import Member, Membership, MembershipOrigin, session_opened
 from core.domain.tenancy.metadata import Metadata, checked_metadata
 from core.domain.tenancy.organizations import (
+    MOST_APPROVALS,
     MOST_OWNED,
-    MOST_WAITING,
     Organization,
     OrganizationOverview,
     OrganizationStatus,
@@ -144,9 +144,9 @@ class Organizations(Frozen):
         added = await uow.organizations.add(organization)
         if added is None:
             raise Conflict("slug: another organization already has it", words="slug_taken")
-        if not organization.is_active and added.waiting >= MOST_WAITING:
-            message = f"{MOST_WAITING} of your organizations are waiting for approval: wait until one is decided"
-            raise BadRequest(message, words="organizations_waiting", values={"count": MOST_WAITING})
+        if not organization.is_active and added.waiting >= MOST_APPROVALS:
+            message = f"{MOST_APPROVALS} of your organizations are waiting for approval: wait until one is decided"
+            raise BadRequest(message, words="organizations_waiting", values={"count": MOST_APPROVALS})
         if added.owned >= MOST_OWNED:
             message = f"You own {MOST_OWNED} organizations, which is as many as anybody may own"
             raise BadRequest(message, words="organizations_owned", values={"count": MOST_OWNED})

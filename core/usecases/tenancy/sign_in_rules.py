@@ -2,11 +2,19 @@
 
 from collections.abc import Sequence
 
-from core.domain.errors import BadRequest, NotFound, SecondFactorRequired
+from core.domain.errors import BadRequest, NotFound
 from core.domain.record.events import Actor
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
-from core.domain.tenancy.sign_in_rules import RulesEffects, SignInRules, SignInRulesChange, asked_of, due_after, sign_in_rules_updated
+from core.domain.tenancy.sign_in_rules import (
+    RulesEffects,
+    SignInRules,
+    SignInRulesChange,
+    asked_of,
+    due_after,
+    require_of_oneself,
+    sign_in_rules_updated,
+)
 from core.frozen import Frozen, replace
 from core.usecases.tenancy.rights import hold_rights
 from ports.clock import Clock
@@ -36,9 +44,12 @@ class OrganizationSignInRules(Frozen):
         reach = await self.lookup.reach(member.organization, asked)
         return RulesEffects(
             without_second_factor=reach.without_second_factor,
-            due=due_after(after) if asked.factor else None,
+            due=due_after(after.mfa_required_since, after) if asked.factor else None,
             outlasted_sessions=reach.outlasted_sessions,
             uninvitable=reach.uninvitable,
+            administrators_without=reach.administrators_without,
+            administrators_due=None if asked.admin_factor is None else due_after(after.admin_required_since, after),
+            admin_factor=after.admin_factor,
         )
 
     async def change(self, member: Member, change: SignInRulesChange, actor: Actor) -> SignInRules:
@@ -54,9 +65,8 @@ class OrganizationSignInRules(Frozen):
             after = change.applied(before, self.clock.now())
             if after == before:
                 return before
-            begins_to_require = after.mfa_required_since is not None and before.mfa_required_since is None
-            if begins_to_require and member.key is None and not held.has_second_factor:
-                raise SecondFactorRequired("mfa_policy: set up a second factor of your own first", words="mfa_required_of_you")
+            if member.key is None:
+                require_of_oneself(before, after, has_second_factor=held.has_second_factor, has_passkey=held.has_passkey)
             await uow.sign_in_rules.save(member.organization, after)
             await uow.record(sign_in_rules_updated(member.organization, before, after, actor))
             await uow.commit()

@@ -15,12 +15,14 @@ WAYS: Final[Mapping[str, str]] = {
     "offset": "The request names the entries to skip as `offset`, and the entries of the answer as `limit`.",
     "limit": "The answer has the first entries, as many as `limit`, and nothing asks for the rest.",
     "scim": "The request names the first entry as `startIndex`, beginning with 1, and the entries as `count` (RFC 7644 section 3.4.2.4).",
+    "token": "The answer has `page.next_token`, which the next request sends as `page.token`. On the last page it is empty.",
     "whole": "One answer is the whole list. If only the last entries are kept, the description of the operation says so.",
 }
 # The fields of a request that tell the way. The first way with all its fields is the way of the list.
 _FIELDS: Final[Mapping[str, frozenset[str]]] = {
     "after": frozenset({"after", "limit"}),
     "page": frozenset({"page", "limit"}),
+    "token": frozenset({"page", "subject"}),
     "offset": frozenset({"offset", "limit"}),
     "limit": frozenset({"limit"}),
     "scim": frozenset({"startIndex", "count"}),

@@ -15,6 +15,7 @@ from core.domain.identity.devices import Client
 from core.domain.languages import DEFAULT, Language, chosen_language
 from core.domain.platform.configuration.marks import ManagedMark
 from core.domain.rate_limits import RateLimit
+from core.domain.record.changed_settings import SettingChange
 from core.domain.record.events import ActingKey, Actor
 from core.domain.secrets import Token
 from core.frozen import replace
@@ -61,6 +62,7 @@ class Request:
         "body",
         "caller",
         "cause",
+        "change",
         "client_address",
         "client_id",
         "document",
@@ -70,6 +72,7 @@ class Request:
         "limiter",
         "managed",
         "method",
+        "named",
         "path",
         "path_values",
         "query_string",
@@ -97,8 +100,12 @@ class Request:
         self.client_id: ClientId | None = None
         # For pages of the console: the mark of the object that a configuration document manages.
         self.managed: ManagedMark | None = None
+        # For pages of the console: the names of the things that the page stands below, by the templates of their addresses.
+        self.named: Mapping[str, str] = {}
         # The digest of the configuration document that the request applies.
         self.document = ""
+        # For pages of the console: the settings that the request changes.
+        self.change: SettingChange | None = None
         # A handler that has called `finish` runs to its end, even when the client leaves. Other handlers are cancelled when their client
         # leaves.
         self.finish: Callable[[], None] = nothing
@@ -215,7 +222,9 @@ class Request:
         """
         sender, caller = self.sender, self.caller
         actor = sender.actor(key=self.acting_key) if caller is None else sender.actor(caller.user, caller.impersonator)
-        return replace(actor, document=self.document) if self.document else actor
+        if self.document or self.change is not None:
+            return replace(actor, document=self.document, change=self.change)
+        return actor
 
     @property
     def needs_no_proof(self) -> bool:

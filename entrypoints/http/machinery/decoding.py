@@ -338,4 +338,4 @@ def _is_struct(kind: Any) -> bool:
 def _is_list(kind: inspect.Type) -> bool:
     if isinstance(kind, inspect.UnionType):
         return any(map(_is_list, kind.types))
-    return isinstance(kind, inspect.CollectionType)
+    return _is_list(kind.type) if isinstance(kind, inspect.Metadata) else isinstance(kind, inspect.CollectionType)

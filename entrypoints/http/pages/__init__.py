@@ -54,6 +54,7 @@ class Pages:
         self._assets["pages.css"] = _without_comments(self._assets["pages.css"])
         # The console's styles stand behind those of all pages, so that a page loads one stylesheet.
         self._assets["console.css"] = self._assets["pages.css"] + _without_comments(self._assets["console.css"])
+        self._assets["pages.js"] = _without_indents(self._assets["pages.js"])
         self._urls = {name: _url(name, content) for name, content in self._assets.items()}
         self._coloured = lru_cache(_MOST_COLOURS)(self._in_colour)
         self._around_fields = lru_cache(_MOST_LEAVING)(self._made_around_fields)
@@ -209,6 +210,12 @@ def _is_plain(value: str) -> bool:
 def _without_comments(stylesheet: bytes) -> bytes:
     """Our stylesheet as browsers get it: a fifth of the file is for the people who read it."""
     return _SPACES.sub(rb"\1\2", b"".join(line.strip() for line in _COMMENTS.sub(b"", stylesheet).splitlines()))
+
+
+def _without_indents(script: bytes) -> bytes:
+    """Our script as browsers get it: line by line, without the spaces and the lines that are for the people who read it."""
+    lines = (line.strip() for line in script.splitlines())
+    return b"\n".join(line for line in lines if line and not line.startswith(b"//"))
 
 
 def _url(name: str, content: bytes) -> str:

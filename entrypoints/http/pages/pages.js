@@ -1,4 +1,4 @@
-// This script only adds comfort: every page is complete without it. The elements that need it are in the page, and hidden until it runs.
+// Pages are complete without this script. Elements that need it are hidden until it runs.
 
 function turned(button) {
   const { other, otherLabel } = button.dataset;
@@ -31,6 +31,10 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
   });
 }
 
+for (const here of document.querySelectorAll(".tabs [aria-current]")) {
+  here.scrollIntoView({ block: "nearest", inline: "center" });
+}
+
 for (const button of document.querySelectorAll("button[data-print]")) {
   button.hidden = false;
   button.addEventListener("click", () => window.print());
@@ -42,6 +46,15 @@ for (const all of document.querySelectorAll("input[data-all]")) {
   all.addEventListener("change", () => { for (const box of boxes) box.checked = all.checked; });
   for (const box of boxes) box.addEventListener("change", follow);
   follow();
+}
+
+for (const sought of document.querySelectorAll("[aria-keyshortcuts]")) {
+  sought.nextElementSibling.hidden = false;
+  document.addEventListener("keydown", event => {
+    if (event.key !== "/" || event.ctrlKey || event.target.matches("input, textarea, select")) return;
+    event.preventDefault();
+    sought.focus();
+  });
 }
 
 document.querySelector("form[data-leave]")?.submit();

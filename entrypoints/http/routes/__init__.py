@@ -1,9 +1,23 @@
-"""The routes of the API, family by family. Health, metrics and the published keys belong to no family."""
+"""The routes of the API, family by family. Health, metrics and the published keys belong to no family. A
+search knows things of all families.
+"""
 
 from typing import Final
 
 from entrypoints.http.machinery.endpoints import Endpoints
-from entrypoints.http.routes import configuration, federation, health, identity, metrics, platform, record, services, signing_keys, tenancy
+from entrypoints.http.routes import (
+    configuration,
+    federation,
+    health,
+    identity,
+    metrics,
+    platform,
+    record,
+    searches,
+    services,
+    signing_keys,
+    tenancy,
+)
 
 ROUTES: Final = Endpoints(
     [
@@ -15,5 +29,6 @@ ROUTES: Final = Endpoints(
         *platform.ROUTES,
         *record.ROUTES,
         *configuration.ROUTES,
+        *Endpoints.of(searches),
     ]
 )

@@ -33,9 +33,11 @@ class Readiness(msgspec.Struct, frozen=True):
     version: Annotated[str, example("1.0.0")]
     """The version of Postern."""
     database: Literal["connected", "disconnected"]
-    """Whether a trivial query succeeds now."""
+    """Whether a trivial query succeeds now or, of several hosts, one answers."""
     reason: str | msgspec.UnsetType = msgspec.UNSET
-    """Why the process cannot serve although the database answers: writes fail, or the clocks of both differ."""
+    """Why the process cannot serve although the database answers: writes fail, or the clocks of both differ. If the address of the database
+    names several hosts and none takes writes, each host and its state.
+    """
 
 
 @endpoint.get("/health", caller=ANYONE, limit=UNLIMITED, tags=_TAGS, quiet=True)
@@ -64,7 +66,13 @@ async def check_readiness(_call: Call, postern: Postern) -> Answer[Readiness]:
     process and of the database are more than 30 seconds apart. The answer is 200 again once all is well.
     """
     database = postern.foundation.database
-    if not await database.ping():
+    answers = await database.ping()
+    hosts = database.hosts_without_writer
+    if hosts:
+        reason = "; ".join(f"{host.name}: {host.state}" for host in hosts)
+        reads = "" if answers else ", and reads are refused"
+        return Answer(Readiness("unhealthy", postern.foundation.version, "connected", f"no host takes writes{reads}: {reason}"), 503)
+    if not answers:
         return Answer(Readiness("unhealthy", postern.foundation.version, "disconnected"), 503)
     if clocks_differ(database.clock_ahead):
         apart = f"clocks differ: the process is {in_words(database.clock_ahead)} the database"

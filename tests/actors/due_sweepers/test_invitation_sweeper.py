@@ -18,6 +18,7 @@ from core.domain.errors import Unavailable
 from core.domain.identity.links import Links
 from core.usecases.identity.account_passwords import AccountPasswords
 from core.usecases.identity.accounts import Accounts
+from core.usecases.identity.profiles import Profiles
 from core.usecases.tenancy.invitations import Invitations
 from tests.actors.observed import no_doubt, no_spread
 from tests.adapters.postgres.conftest import Store
@@ -49,6 +50,7 @@ def invitations_on(store: Store) -> Invitations:
         InvitationRows(Statements(store.pool)),
         accounts=cast("Accounts", None),
         passwords=cast("AccountPasswords", None),
+        profiles=cast("Profiles", None),
         templates=ShippedMailTemplates(ShippedTexts(), "https://id.example.org"),
         links=Links("https://id.example.org", "https://id.example.org/ui"),
         server_secrets=PostgresServerSecrets(store.pool, store.keyring, store.clock),

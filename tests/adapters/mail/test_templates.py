@@ -34,6 +34,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "mail_server_test": {"host": "smtp.example.org", "when": WHEN},
     "domain_proof_missing": {"domain": "login.example.org", "record": "_postern-verification.login.example.org", "when": WHEN},
     "domain_route_lost": {"domain": "example.org", "record": "_postern-verification.example.org", "when": WHEN},
+    "resource_host_lost": {"domain": "api.example.org", "record": "_postern-verification.api.example.org", "when": WHEN},
     "join_requested": {"person": "grace@example.org", "domain": "example.org"},
     "join_approved": {},
     **{f"ownership_{what}": {"link": LINK} for what in ("received", "returned", "declined")},

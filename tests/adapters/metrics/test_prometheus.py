@@ -210,6 +210,14 @@ def test_the_queue_is_told_as_a_whole_and_by_kind_and_a_kind_that_is_done_goes_t
     assert value(page, "sso_job_oldest_due_age_seconds") == 0
 
 
+def test_mails_that_are_given_up_count_from_the_first_look_at_the_queue_on(metrics: PrometheusMetrics) -> None:
+    """A series that begins with ten shows no increase. One that began with 0 before the first look would show one at each start."""
+    assert "sso_jobs_dead{" not in metrics.render().decode()
+    metrics.queue([], {})
+    page = metrics.render().decode()
+    assert [value(page, "sso_jobs_dead", job_type=kind) for kind in ("mail", "mail.organization")] == [0, 0]
+
+
 _CHILD = """
 import sys
 import time

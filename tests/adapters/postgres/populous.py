@@ -11,7 +11,7 @@ ACME: Final = OrganizationId(UUID("01900000-0000-7000-8000-00000000000a"))
 OTHER: Final = OrganizationId(UUID("01900000-0000-7000-8000-00000000000b"))
 MEMBERS: Final = 60
 # The log of what happened outlives the organization that it is about.
-KEPT: Final = frozenset({"audit_entries", "audit_links", "audit_pending"})
+KEPT: Final = frozenset({"audit_entries", "audit_links", "audit_pending", "resource_identifiers"})
 
 # For each of the two organizations: of everything that there is.
 _FILL: Final = """
@@ -85,6 +85,9 @@ _FILL: Final = """
      where id in (select id from users where origin_org_id is null order by id limit 25);
     insert into consents (id, user_id, service_id, scopes, granted_at)
     select gen_random_uuid(), users.id, services.id, '{openid}', now() from services cross join users where org_id = %(organization)s;
+    insert into resource_consents (user_id, service_id, resource_id, identifier, scopes, granted_at)
+    select consents.user_id, services.id, gen_random_uuid(), 'https://api.example', '{read}', now()
+      from services join consents on consents.service_id = services.id where services.org_id = %(organization)s;
     insert into upstream_providers (id, org_id, name, issuer, client_id, sealed_client_secret, scopes, enabled, created_at, updated_at)
     select gen_random_uuid(), %(organization)s, 'Provider ' || n, 'https://login.example.org', 'client', 'sealed', '{}', true, now(), now()
       from generate_series(1, 3) as n;
@@ -167,6 +170,17 @@ _FILL: Final = """
     values (gen_random_uuid(), %(organization)s, 'smtp.example', 587, 'u', '', 'a@b.example', now(), now());
     insert into logos (id, org_id, digest, media_type, content, created_at)
     values (gen_random_uuid(), %(organization)s, 'd', 'image/png', '', now());
+    insert into resource_servers (id, org_id, identifier, domain, name, service_id, admits, token, created_at, updated_at)
+    select gen_random_uuid(), %(organization)s, 'https://api.example/' || n, 'api.example', 'API',
+           (select id from services where org_id = %(organization)s and slug = 'service-1'), 'named', 't', now(), now()
+      from generate_series(1, 3) as n;
+    insert into resource_admissions (id, resource_id, service_id)
+    select gen_random_uuid(), resource_servers.id, services.id
+      from resource_servers
+      join services on services.org_id = resource_servers.org_id
+     where resource_servers.org_id = %(organization)s;
+    insert into resource_identifiers (key, org_id, is_proved, given_at)
+    values ('https://api.example/' || %(organization)s::uuid, %(organization)s, true, now());
     insert into domains (id, org_id, domain, token, created_at, updated_at)
     values (gen_random_uuid(), %(organization)s, 'login.example', 't', now(), now());
     insert into domain_routes (id, org_id, domain, token, login_policy, join_policy, created_at, updated_at)
@@ -194,7 +208,11 @@ _FILL: Final = """
     select gen_random_uuid(), %(organization)s, id, 'thing.done', 'user', id::text, true, '{}', now() from users;
     insert into audit_personal (entry_id, actor_id, address, details, salt)
     select id, actor_id, '192.0.2.1', '{"email": "ada@example.org"}', '' from audit_entries where organization_id = %(organization)s;
-    insert into audit_pending (entry_id, chain_id) select id, %(organization)s from audit_entries where organization_id = %(organization)s
+    insert into audit_pending (entry_id, chain_id) select id, %(organization)s from audit_entries where organization_id = %(organization)s;
+    insert into changed_settings (id, entry_id, organization_id, place, section, before, after, earlier, changed_at)
+    select gen_random_uuid(), id, %(organization)s, '/ui/o/a/settings', 'change', '{}', '{}', 0, now()
+      from audit_entries
+     where organization_id = %(organization)s
 """
 
 

@@ -40,6 +40,12 @@ _FILL: Final = """
     insert into api_keys (id, service_id, name, prefix, digest, permissions, created_by, created_at)
     select gen_random_uuid(), %(service)s, 'Key', %(slug)s || n, sha256((%(slug)s || n)::bytea), '{read:users}', gen_random_uuid(), now()
       from generate_series(1, 20) as n;
+    insert into resource_servers (id, org_id, identifier, domain, name, service_id, admits, token, created_at, updated_at)
+    select gen_random_uuid(), %(organization)s, 'https://api.example/' || %(slug)s || n, 'api.example', 'API', %(service)s, 'named', 't',
+           now(), now()
+      from generate_series(1, 20) as n;
+    insert into resource_admissions (id, resource_id, service_id)
+    select gen_random_uuid(), id, %(service)s from resource_servers where service_id = %(service)s;
     insert into permissions (id, service_id, key, created_at)
     select gen_random_uuid(), %(service)s, 'p' || n, now() from generate_series(1, 20) as n;
     insert into service_roles (id, org_id, service_id, slug, name, created_at, updated_at)
@@ -86,6 +92,8 @@ _FILL: Final = """
     select gen_random_uuid(), id, %(service)s, 'client', '{}', now() from identities;
     insert into consents (id, user_id, service_id, scopes, granted_at)
     select gen_random_uuid(), id, %(service)s, '{openid}', now() from users;
+    insert into resource_consents (user_id, service_id, resource_id, identifier, scopes, granted_at)
+    select user_id, service_id, gen_random_uuid(), 'https://api.example', '{read}', now() from consents where service_id = %(service)s;
     insert into flows (id, browser_digest, purpose, service_id, request, wanted, created_at, expires_at)
     select gen_random_uuid(), sha256('b'), 'authorize', %(service)s, '{}', '{}', now(), now() from generate_series(1, 8) as n;
     insert into login_events (id, user_id, organization_id, service_id, provider, success, created_at)

@@ -127,8 +127,8 @@ def test_what_exists_is_said() -> None:
         known = known or (name in {"title", "text", "button"} and section in literals)
         # A refusal is named by its words, or by its code.
         known = known or (section == "refusals" and (name in literals or name.upper() in codes()))
-        # A sentence of the audit log is named by its event, whose name has dots (`test_audit_sentences.py` compares them with the events).
-        known = known or key.startswith("console.told.by.")
+        # Sentences of the audit log and labels are named by their event, whose name has dots (`test_audit_sentences.py` compares them).
+        known = known or key.startswith(("console.told.by.", "console.event."))
         assert known, key
 
 

@@ -17,6 +17,24 @@ _CONSENT: Final[dict[str, Any]] = {
     "destination": "timesheets.example",
     "on_device": False,
     "hidden": {},
+    "resources": [],
+}
+_API: Final[dict[str, Any]] = {
+    "name": "Orders",
+    "identifier": "https://api.acme.example/orders",
+    "scopes": [
+        ("0197f0c8-0000-7000-8000-000000000003 orders:read", "orders:read", "See your orders"),
+        (
+            "0197f0c8-0000-7000-8000-000000000003 orders:write",
+            "orders:write",
+            "Order in your name, and pay with the card that you have kept",
+        ),
+    ],
+}
+_LONG_API: Final[dict[str, Any]] = {
+    "name": "The orders of the northern branch, with receipts",
+    "identifier": "https://api." + "northern-branch." * 6 + "example/orders",
+    "scopes": [],
 }
 _EVERYTHING: Final = ["openid", "profile", "email", "offline_access", "organization", "groups", "provider_token"]
 _ASKED: Final[dict[str, Any]] = {**_FORM, "service": "Timesheets", "email": "ada@example.org", "person_name": "Ada Lovelace"}
@@ -28,6 +46,7 @@ _REQUIRED: Final[dict[str, Any]] = {
     "elsewhere": "/ui/consent",
     "onward": "/ui/authorize",
     "due": NOW + timedelta(days=6),
+    "passkeys": "",
     "has_time": True,
 }
 _LISTED: Final[dict[str, Any]] = {
@@ -119,6 +138,7 @@ STATES: Final = (
         {**_CONSENT, "scopes": _EVERYTHING, "destination": "127.0.0.1", "on_device": True},
         PALE,
     ),
+    State("consent, at two APIs", "authorization/consent.html", {**_CONSENT, "resources": [_API, _LONG_API]}, ACME),
     State(
         "consent, long",
         "authorization/consent.html",
@@ -166,6 +186,7 @@ STATES: Final = (
         ENDLESS,
     ),
     State("second factor required", "sign_in/second_factor_required.html", _REQUIRED, ACME),
+    State("passkey required of an administrator", "sign_in/second_factor_required.html", {**_REQUIRED, "passkeys": "/ui/passkeys"}, ACME),
     State(
         "second factor required, no time left, long",
         "sign_in/second_factor_required.html",

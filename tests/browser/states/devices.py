@@ -22,6 +22,7 @@ _DECISION: Final[dict[str, Any]] = {
     "email": "ada@example.org",
     "person_name": "Ada Lovelace",
     "scopes": ["openid", "email", "offline_access"],
+    "resources": [{"name": "Orders", "identifier": "https://api.acme.example/orders", "scopes": ["See your orders", "Order in your name"]}],
 }
 
 STATES: Final = (
@@ -43,6 +44,7 @@ STATES: Final = (
             "person_name": ENDLESS.name,
             "is_here": False,
             "scopes": [],
+            "resources": [],
         },
         ENDLESS,
     ),

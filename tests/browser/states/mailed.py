@@ -62,6 +62,9 @@ _INVITATION: Final[dict[str, Any]] = {
     "action": "/ui/invitations/accept",
     "token": "token",
     "email": "ada@example.org",
+    "inviter": "Grace Hopper",
+    "name": "",
+    "longest_name": 200,
     "offered": "member",
     "role_name": "",
     "until": NOW,
@@ -74,6 +77,7 @@ _INVITATION: Final[dict[str, Any]] = {
     "longest": 128,
 }
 _FIRST: Final[dict[str, Any]] = {**_INVITATION, "here": True, "email": ORDINARY}
+_MAIL_PARTS: Final = [("Hello,\n\nopen ", ""), ("https://id.example.org/ui/reset-password?token=" + "x" * 86,) * 2]
 _MAIL: Final = {"path": "/dev/mail/1", "to": "ada@example.org", "subject": "Choose a new password", "sent": "2026-11-20 23:12:00 UTC"}
 
 
@@ -152,11 +156,22 @@ STATES: Final = (
     State(
         "invitation, first password, common",
         "mailed/invitation.html",
-        {**_FIRST, "email": LONG, "errors": {"password": Words("refusals.password_common")}},
+        {**_FIRST, "email": LONG, "inviter": LONG, "errors": {"password": Words("refusals.password_common")}},
         ENDLESS,
     ),
+    State(
+        "invitation, first password, both wrong",
+        "mailed/invitation.html",
+        {**_FIRST, "name": "x", "errors": {"name": Words("refusals.name_unprintable"), "password": Words("refusals.password_common")}},
+        ACME,
+    ),
     State("invitation, long", "mailed/invitation.html", {**_INVITATION, "email": LONG, "role_name": LONG_ROLE}, ENDLESS),
-    State("invitation, from the right", "mailed/invitation.html", {**_INVITATION, "role_name": "محاسب الفرع الشمالي"}, FROM_THE_RIGHT),
+    State(
+        "invitation, from the right",
+        "mailed/invitation.html",
+        {**_INVITATION, "inviter": "ياسمين", "role_name": "محاسب الفرع الشمالي"},
+        FROM_THE_RIGHT,
+    ),
     _of_acme("invitation accepted, known", "known"),
     _of_acme("invitation accepted, mailed", "mailed", onward=""),
     _of_acme("invitation accepted, by the inviter's link", "text"),
@@ -173,15 +188,19 @@ STATES: Final = (
     _for_now("at fault", "internal_server_error", "common.later"),
     _for_now("busy", "service_unavailable", "common.later"),
     _for_now("too many attempts", "rate_limit_exceeded"),
-    State("mails, none", "development/mail_list.html", {"mails": [], "most": 100}),
-    State("mails", "development/mail_list.html", {"mails": [_MAIL, {**_MAIL, "to": LONG, "subject": "ياسمين للتجارة"}], "most": 2}),
+    State("mails, none", "development/mail_list.html", {"mails": [], "newest": [], "most": 100}),
+    State(
+        "mails",
+        "development/mail_list.html",
+        {"mails": [_MAIL, {**_MAIL, "to": LONG, "subject": "ياسمين للتجارة"}], "newest": _MAIL_PARTS, "most": 2},
+    ),
     State(
         "a mail",
         "development/mail.html",
         {
             "mail": _MAIL,
             "back": "/dev/mail",
-            "parts": [("Hello,\n\nopen ", ""), ("https://id.example.org/ui/reset-password?token=" + "x" * 86,) * 2],
+            "parts": _MAIL_PARTS,
         },
     ),
 )

@@ -82,7 +82,7 @@ def _summary(**values: Any) -> Thing:
         "failed_sign_ins": 0,
         "created_at": _LAST_YEAR,
         "must_set_up": False,
-        "requiring": [],
+        "unmet": [],
         "has_fields": False,
     }
     return Thing(**{**usual, **values})
@@ -194,22 +194,31 @@ _INVITATION: Final = _invitation(1, "Acme Metals", _ADA, "admin")
 _LONG_INVITATION: Final = _invitation(2, ENDLESS.name, _LONG, "revision", LONG_ROLE)
 
 
-def _application(name: str, organization: str, scopes: list[str], granted_at: Any = _LAST_YEAR, saml_entity_id: str = "") -> Thing:
+def _application(name: str, organization: str, scopes: list[str], granted_at: Any = _LAST_YEAR, **more: Any) -> Thing:
     return Thing(
         service=1,
         name=name,
         organization_name=organization,
         scopes=scopes,
         granted_at=granted_at,
-        saml_entity_id=saml_entity_id,
         sessions=2,
         last_used_at=_YESTERDAY,
+        **{"saml_entity_id": "", "resources": [], **more},
     )
 
 
 _APPLICATIONS: Final = [
     _application("Timesheets", "Acme Metals", ["openid", "profile", "email", "offline_access", "organization"]),
     _application("The timesheets of the northern branch, with receipts", ENDLESS.name, ["openid"]),
+    _application(
+        "Assistant",
+        "Acme Metals",
+        ["openid"],
+        resources=[
+            Thing(id=2, name="Orders", identifier="https://api.acme.example/orders", scopes=["See your orders", "Order in your name"]),
+            Thing(id=3, name="", identifier="https://api.northern-branch.acme-metals.example/a-very-long-name-of-an-api", scopes=[]),
+        ],
+    ),
     _application("الفواتير", FROM_THE_RIGHT.name, [], None),
     _application("Receipts", "Acme Metals", [], saml_entity_id="https://receipts.northern-branch.acme-metals.example/saml/metadata"),
 ]
@@ -321,6 +330,7 @@ _STEPS: Final = [
     (Thing(done=True, at="/ui/password"), "first_steps.password"),
     (Thing(done=False, at="/ui/second-factor"), "first_steps.two_step"),
     (Thing(done=False, at=""), "first_steps.application"),
+    (Thing(done=False, at=""), "first_steps.mail"),
 ]
 _FOUNDING: Final[dict[str, Any]] = {"action": "/ui/organizations/~new", "longest_name": 100, "longest_slug": 50}
 
@@ -366,8 +376,8 @@ STATES: Final = (
         person=LONG,
         done=Words("confirm_address.sent"),
     ),
-    _account("account, first steps", "first_steps.html", "/ui", steps=_STEPS, left=2, embedded=True),
-    _account("account, first steps, done", "first_steps.html", "/ui", steps=_STEPS[:1], left=0, embedded=False),
+    _account("account, first steps", "first_steps.html", "/ui", steps=_STEPS, left=3, embedded=True, mail="/dev/mail"),
+    _account("account, first steps, done", "first_steps.html", "/ui", steps=_STEPS[:1], left=0, embedded=False, mail=""),
     _account("account, new organization", "organizations/new.html", "/ui/organizations", **_FOUNDING, name="", slug="", approves=True),
     _account(
         "account, new organization, taken",
@@ -396,7 +406,7 @@ STATES: Final = (
             invitations=2,
             failed_sign_ins=7,
             must_set_up=True,
-            requiring=_REQUIRING,
+            unmet=_REQUIRING,
         ),
     ),
     _account("account, profile", "profile.html", "/ui/profile", **_LANGUAGE, summary=_summary(), done=Words("profile.done_mailed")),
@@ -468,7 +478,14 @@ STATES: Final = (
         "factors/two_step.html",
         "/ui/second-factor",
         **_TWO_STEP,
-        summary=_summary(second_factor_since=None, must_set_up=True, requiring=_REQUIRING),
+        summary=_summary(second_factor_since=None, must_set_up=True, unmet=_REQUIRING),
+    ),
+    _account(
+        "account, passkey required",
+        "factors/two_step.html",
+        "/ui/second-factor",
+        **_TWO_STEP,
+        summary=_summary(must_set_up=True, unmet=_REQUIRING),
     ),
     _account("account, two-step sign-in on", "factors/two_step.html", "/ui/second-factor", **_TWO_STEP, summary=_summary()),
     _account(

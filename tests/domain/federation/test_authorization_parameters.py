@@ -81,6 +81,7 @@ def test_all_that_one_may_ask() -> None:
             "resource": "https://api.example.com",
         },
         ("resource", "https://another.example.com"),
+        ("resource", "https://api.example.com"),
         ("unheard_of", ""),
     )
     assert request == AuthorizationRequest(
@@ -94,6 +95,8 @@ def test_all_that_one_may_ask() -> None:
         login_hint="ada@example.org",
         acr_values=("urn:postern:acr:2fa", "phr"),
         ui_locales=("de-CH", "fr"),
+        resources=("https://api.example.com", "https://another.example.com"),
+        foreign_scopes=("address", "phone"),
     )
 
 

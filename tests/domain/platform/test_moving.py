@@ -68,6 +68,11 @@ SAML: Final = {
     "acs_endpoints": [{"url": "https://sp.example/b"}],
 }
 WEBHOOK: Final = {"url": "https://receiver.example", "events": ["user.joined"]}
+API: Final = {
+    "identifier": "https://login.example/",
+    "domain": "login.example",
+    "scopes": [{"name": "read", "description": "See orders", "permission": None}],
+}
 FIT: Final[tuple[tuple[str, dict[str, Any], dict[str, Any]], ...]] = (
     ("all_organizations", ORGANIZATION, {"name": ""}),
     ("all_organizations", ORGANIZATION, {"primary_color": "red;}"}),
@@ -97,6 +102,10 @@ FIT: Final[tuple[tuple[str, dict[str, Any], dict[str, Any]], ...]] = (
     ("upstream_providers", {"issuer": "https://login.example"}, {"issuer": "login"}),
     ("domains", {"domain": "login.example"}, {"domain": "LOGIN.example"}),
     ("domain_routes", {"domain": "login.example"}, {"domain": "x/../y"}),
+    ("resource_servers", API, {"identifier": "https://login.example/#a"}),
+    ("resource_servers", API, {"domain": "other.example"}),
+    ("resource_servers", API, {"scopes": [{"name": "openid", "description": "All", "permission": None}]}),
+    ("resource_servers", API, {"scopes": [{"description": "All"}]}),
     ("invitations", {"email": "A@b.example", "email_key": "a@b.example"}, {"email_key": "c@b.example"}),
     ("management_keys", {"capabilities": ["services.view"]}, {"capabilities": ["tiers.manage"]}),
     ("api_keys", {"permissions": ["read:users"]}, {"permissions": ["everything"]}),

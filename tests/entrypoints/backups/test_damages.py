@@ -143,6 +143,30 @@ SCHEMA: Final = {
         "alter table users owner to pg_monitor",
         "the table users belongs to pg_monitor, and the schema to",
     ),
+    "everybody may make tables": (
+        "grant create on schema public to public",
+        "the schema public lets public create, of which the manifest says nothing",
+    ),
+    "a role may make tables, and pass that on": (
+        "grant create on schema public to pg_monitor with grant option",
+        "the schema public lets pg_monitor create with grant option, of which the manifest says nothing",
+    ),
+    "a role may look into the schema": (
+        "grant usage on schema public to pg_monitor",
+        "the schema public lets pg_monitor use, of which the manifest says nothing",
+    ),
+    "the schema belongs to somebody else": (
+        "alter schema public owner to pg_monitor",
+        "the schema public belongs to pg_monitor, and its tables to",
+    ),
+    "a role may read what is made later": (
+        "alter default privileges in schema public grant select on tables to pg_monitor",
+        "the schema public lets pg_monitor select of later tables, of which the manifest says nothing",
+    ),
+    "everybody may read what is made later": (
+        "alter default privileges grant select on tables to public",
+        "the schema public lets public select of later tables, of which the manifest says nothing",
+    ),
     "a function belongs to somebody else": (
         "alter function count_members() owner to pg_monitor",
         "the function count_members() belongs to pg_monitor",

@@ -148,6 +148,8 @@ def test_all_of_it_arrives_and_its_secrets_open_here_alone(moving: Moving, here:
         == []
     )
     assert here.rows("select 1 from domains where token = 't' union all select 1 from domain_routes where token = 't'") == []
+    assert here.rows("select 1 from resource_servers where verified_at is not null or approved_at is not null or token = 't'") == []
+    assert here.rows("select 1 from resource_identifiers") == []
     assert here.rows("select 1 from invitations where mailed_digest is not null") == []
     assert here.rows("select 1 from domain_routes where join_policy = 'on'") == []
     assert here.rows("select 1 from subscriptions where managed") == []

@@ -90,6 +90,21 @@ ACME: Final[dict[str, Any]] = {
     "domain_routes": {
         "acme.example": {"login_policy": "password_allowed", "join_policy": "ask"},
     },
+    "resource_servers": {
+        "https://api.acme.example/invoices": {
+            "name": "Invoices",
+            "service_slug": "billing",
+            "admits": "named",
+            "admitted_services": ["billing"],
+            "token_lifetime": 300,
+            "access_token_alg": "RS256",
+            "scopes": [
+                {"name": "invoices:read", "description": "See  your invoices"},
+                {"name": "invoices:write", "description": "Write invoices", "permission": "invoices:write"},
+            ],
+        },
+        "http://localhost:8000/mcp": {"name": "In development", "admits": "all"},
+    },
     "services": {
         "billing": {
             "name": "Billing",

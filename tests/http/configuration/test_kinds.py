@@ -32,8 +32,13 @@ NEVER: Final = {
             f"{ORGANIZATION}/webhooks/{{webhook_id}}/rotate-secret",
         ),
     ),
-    "proofs": (f"{ORGANIZATION}/domain/verify", f"{ORGANIZATION}/domain-routes/{{domain_id}}/verify"),
-    "states and approvals": tuple(f"{PLATFORM}/organizations/{{org_id}}/{act}" for act in ("approve", "reject", "suspend", "activate")),
+    "proofs": tuple(
+        f"{ORGANIZATION}/{place}/verify" for place in ("domain", "domain-routes/{domain_id}", "resource-servers/{resource_id}")
+    ),
+    "states and approvals": (
+        *(f"{PLATFORM}/organizations/{{org_id}}/{act}" for act in ("approve", "reject", "suspend", "activate")),
+        *(f"{ORGANIZATION}/resource-servers/{{resource_id}}/ask-approval", f"{PLATFORM}/resource-servers/{{resource_id}}/approval"),
+    ),
     "the end of an organization, which people decide": (f"DELETE {ORGANIZATION}", f"DELETE {PLATFORM}/organizations/{{org_id}}"),
     "organizations are founded by people, and by the command": ("POST /api/organizations",),
     "states, tests and certificates of our own; metadata, whose settings the entry has itself": tuple(
@@ -48,6 +53,7 @@ NEVER: Final = {
         *(f"{SERVICE}/checkout", f"{ORGANIZATION}/billing/portal", f"{ORGANIZATION}/configuration/", f"{PLATFORM}/configuration/"),
         f"{PLATFORM}/jobs/",
     ),
+    "a picture is no text; documents have the address of a logo": (f"{ORGANIZATION}/branding/logo",),
     "`enabled: false` disables it, and the end also removes our certificates": (f"DELETE {SERVICE}/saml",),
 }
 

@@ -101,6 +101,8 @@ OLDER_WAYS: Final = {
     },
     "offset": {"list_api_keys", "list_platform_organizations", "list_service_users", "list_services", "list_subscriptions"},
     "limit": {"list_recent_logins", "list_scim_exchanges", "search_users"},
+    # OpenID AuthZEN has its own.
+    "token": {"search_access_actions", "search_access_resources", "search_access_subjects"},
     "scim": {"list_scim_groups", "list_scim_users", "search_scim", "search_scim_groups", "search_scim_users"},
 }
 OF_PAGING: Final = {"limit", "page", "offset", "after", "count", "startIndex"}

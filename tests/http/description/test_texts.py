@@ -5,7 +5,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qs
 
 import pytest
 
@@ -168,7 +168,8 @@ def test_every_curl_can_be_pasted_into_a_shell(name: str) -> None:
         elif media_type.endswith("json"):
             assert json.loads(words[words.index("--json") + 1]) == media["example"]
         else:
-            assert dict(parse_qsl(words[words.index("-d") + 1])) == media["example"]
+            sent = parse_qs(words[words.index("-d") + 1])
+            assert sent == {field: value if isinstance(value, list) else [value] for field, value in media["example"].items()}
     implied = "POST" if {"--json", "-d", "--data-binary"} & set(words) else "GET"
     assert (words[words.index("-X") + 1] if "-X" in words else implied) == method.upper()
 

@@ -90,6 +90,43 @@ async def test_the_inviters_token_opens_no_account(scene: Inviting) -> None:
     assert person(scene)["password_hash"] is None
 
 
+async def test_a_newcomer_says_their_name_and_hears_who_invites(scene: Inviting) -> None:
+    scene.people.change("update users set name = 'Ada <b>Lovelace</b>' where id = %s", scene.ada.user)
+    _, mailed = await invited(scene)
+    tab = await opened(scene, mailed)
+    assert "Invited by Ada <b>Lovelace</b> For bob@example.org" in tab.page.text
+    assert tab.page.inputs["name"]["autocomplete"] == "name"
+    # What is wrong with both fields is said at once, and the name stays in the form.
+    await tab.send(name="Bob \u202e", password="short")
+    assert (tab.status, scene.statuses(), person(scene)) == (400, ["pending"], {})
+    assert tab.page.inputs["name"]["value"] == "Bob \u202e"
+    assert tab.page.inputs["name"]["aria-invalid"] == tab.page.inputs["password"]["aria-invalid"] == "true"
+    await tab.send(name="  Bob Bauer ", password=GOOD)
+    assert tab.place == "/ui/organizations/acme?done=joined"
+    (named,) = scene.people.rows("select name from users where email = 'bob@example.org'")
+    assert named["name"] == "Bob Bauer"
+    (told,) = scene.people.rows("select details from audit_log where action = 'user.profile.updated'")
+    assert told["details"]["changed"] == ["name"]
+
+
+async def test_only_the_mails_reader_names_a_newcomer(scene: Inviting) -> None:
+    """The inviter has a token, too, and must not say who somebody is; nor does the mail of an account that is in use."""
+    shown, _ = await invited(scene)
+    (await scene.client.post("/api/invitations/accept", {"token": shown, "name": "Mallory"})).ok()
+    assert scene.people.rows("select name from users where email = 'bob@example.org'") == [{"name": None}]
+    await scene.postbox.empty()
+    scene.verified("eve@example.org")
+    scene.people.change("update users set password_hash = 'x' where email = 'eve@example.org'")
+    _, mailed = await invited(scene, "eve@example.org")
+    (await scene.client.post("/api/invitations/accept", {"token": mailed, "name": "Mallory"})).ok()
+    assert scene.people.rows("select name from users where email = 'eve@example.org'") == [{"name": None}]
+    _, mailed = await invited(scene, "mia@example.org")
+    refused = await scene.client.post("/api/invitations/accept", {"token": mailed, "name": "\u0007"})
+    assert (refused.status, refused.json()["error"]) == (400, "name: must not be empty; null removes it")
+    (await scene.client.post("/api/invitations/accept", {"token": mailed, "name": "Mia Maier"})).ok()
+    assert scene.people.rows("select name from users where email = 'mia@example.org'") == [{"name": "Mia Maier"}]
+
+
 async def own_token(tab: Tab) -> str:
     """The form's token of this browser, from a page of a flow that has not begun."""
     return str((await tab.tabs.tab().open("/ui/sign-in")).page.forms[0].fields["form_token"])

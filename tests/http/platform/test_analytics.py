@@ -12,6 +12,7 @@ from adapters.postgres.platform.analytics import PostgresLoginCounter
 from adapters.postgres.upkeep.deleted_services import PostgresDeletedServices
 from core.domain.platform.analytics import PAGE
 from core.domain.services.services import purge_job
+from core.usecases.platform import analytics
 from core.usecases.purge import Purge
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
@@ -318,3 +319,22 @@ async def test_platform_owners_see_the_installation_in_figures(scene: AnalyticsS
     await scene.count()
     assert (await scene.request("GET", path, by=scene.governor)).ok() == expected
     assert (await scene.request("GET", path)).status == 403
+
+
+async def test_failures_are_told_by_day_of_the_organization_alone(scene: AnalyticsScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    today = scene.postern.foundation.clock.now().replace(hour=0, minute=30)
+    scene.signs_in(2, at=today, of=scene.acme, success=False)
+    scene.signs_in(3, at=today, of=scene.acme)
+    scene.signs_in(4, at=today - timedelta(days=3), of=scene.acme, success=False)
+    scene.signs_in(7, at=today - timedelta(days=40), of=scene.acme, success=False)
+    scene.signs_in(5, at=today, of=scene.globex, success=False)
+
+    async def told() -> tuple[str, dict[str, int]]:
+        answer = (await scene.ask("failed-logins")).json()
+        return answer["since"], {one["date"]: one["count"] for one in answer["days"]}
+
+    day, before = today.date(), today.date() - timedelta(days=3)
+    assert await told() == ((day - timedelta(days=30)).isoformat(), {before.isoformat(): 4, day.isoformat(): 2})
+    # Of the oldest day that was read, not all attempts may have been read.
+    monkeypatch.setattr(analytics, "MOST_READ_FOR_FAILURES", 7)
+    assert await told() == ((before + timedelta(days=1)).isoformat(), {day.isoformat(): 2})

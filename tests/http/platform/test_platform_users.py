@@ -30,7 +30,7 @@ class PlatformUserScene(Cast):
 
     async def found(self, query: str) -> list[Body]:
         body = (await self.request("GET", f"{SEARCH}?{query}")).ok()
-        assert set(body) == {"users"}
+        assert set(body) == {"users", "complete"}
         users: list[Body] = body["users"]
         return users
 

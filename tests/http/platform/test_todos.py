@@ -72,12 +72,21 @@ async def test_each_todo_is_counted_where_it_is_and_nowhere_else(street: Shops) 
         acme,
         owner.user,
     )
+    for identifier in ("https://api.acme.example/", "http://localhost/"):
+        change(
+            "insert into resource_servers (id, org_id, identifier, domain, name, admits, token, created_at, updated_at)"
+            " values (%s, %s, %s, 'api.acme.example', 'API', 'all', 't', now(), now())",
+            new(),
+            acme,
+            identifier,
+        )
     change("update organizations set mfa_required_since = now(), mfa_grace_days = 30 where id = %s", acme)
     assert {one["todo"]: one["count"] for one in (await street.request("GET", TODOS, by=owner)).json()} == {
         "join_requests": 2,
         "certificates": 1,
         "webhooks": 1,
         "domains": 1,
+        "resource_servers": 1,
         "second_factors": 1,
         "mail_server": 1,
         "siem": 1,

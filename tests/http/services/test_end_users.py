@@ -9,7 +9,7 @@ import psycopg
 import pytest
 import trio
 
-from adapters.turns import MOST_WAITING
+from adapters.turns import MOST_APPROVALS
 from core.domain.pages import LARGEST_LIMIT, MOST_COUNTED
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
@@ -134,11 +134,11 @@ async def test_an_expensive_caller_leaves_connections_to_others(
                 nursery.start_soon(ask)
             await scene.people.somebody_waits()
             with trio.fail_after(PATIENCE):
-                while len(statuses) < 2 * most - MOST_WAITING - 1:
+                while len(statuses) < 2 * most - MOST_APPROVALS - 1:
                     await trio.sleep(0.01)
                 assert set(statuses) == {503}
                 assert (await scene.client.get("/api/organizations/globex/services", token=others)).status == 200
-    assert sorted(statuses) == [200] * (MOST_WAITING + 1) + [503] * (2 * most - MOST_WAITING - 1)
+    assert sorted(statuses) == [200] * (MOST_APPROVALS + 1) + [503] * (2 * most - MOST_APPROVALS - 1)
 
 
 async def test_one_service_has_its_own_users_and_shows_all_that_they_use(scene: EndUserScene) -> None:

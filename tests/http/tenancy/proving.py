@@ -85,7 +85,8 @@ async def proving(
             domain_drafts=replace(tenancy.domain_drafts, proofs=proofs),
             setup_drafts=replace(tenancy.setup_drafts, activations=replace(tenancy.setup_drafts.activations, proofs=proofs)),
         )
-        changed = replace(postern, tenancy=tenancy)
+        services = replace(postern.services, resource_servers=replace(postern.services.resource_servers, proofs=proofs))
+        changed = replace(postern, tenancy=tenancy, services=services)
         scene = kind(changed, people, unlimited(changed), log)
         scene.records, scene.failing, scene.network = records, failing, network
         yield scene

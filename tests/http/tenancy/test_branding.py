@@ -1,5 +1,6 @@
 """The looks of an organization over HTTP: its logo is fetched once, kept, and shown from our own address."""
 
+from hashlib import sha256
 from types import SimpleNamespace
 from typing import Any, Final, cast
 from uuid import uuid4
@@ -15,12 +16,12 @@ from tests.conftest import CapturedLog
 from tests.hostile_addresses import HOSTILE_ADDRESSES, HOSTILE_URLS
 from tests.http.cast import Neighbours
 from tests.http.client import Received
-from tests.http.people import People, Person
+from tests.http.people import BASE_URL, People, Person
 from tests.http.signing_in import unlimited
-from tests.pictures import gif, png
+from tests.pictures import drawn_png, gif, png
 from tests.receiver import CRUMBS, answering, hanging_up, receiving
 
-UNSET: Final = {"logo_url": None, "primary_color": None, "help_url": None, "privacy_url": None, "terms_url": None}
+UNSET: Final = {"logo_url": None, "primary_color": None, "help_url": None, "privacy_url": None, "terms_url": None, "logo": None}
 
 
 class BrandingScene(Neighbours):
@@ -53,12 +54,13 @@ async def test_looks_are_changed_part_by_part_and_removed(scene: BrandingScene) 
     assert (await scene.ask("PATCH", {"primary_color": "#A01040"})).ok(200) == {**UNSET, "primary_color": "#a01040"}
     async with receiving(answering(200, png(), "Content-Type: text/html")) as receiver:
         there = url(receiver.port)
-        told = {**UNSET, "logo_url": there, "primary_color": "#a01040"}
+        told: dict[str, Any] = {**UNSET, "logo_url": there, "primary_color": "#a01040"}
+        told["logo"] = f"{BASE_URL}/logos/{sha256(png()).hexdigest()}"
         assert (await scene.ask("PATCH", {"logo_url": there})).ok(200) == told
         (call,) = receiver.calls
     assert call.body == b""
     assert (await scene.ask("GET", by=scene.member)).ok(200) == told
-    assert (await scene.ask("PATCH", {"logo_url": None})).ok(200) == {**told, "logo_url": None}
+    assert (await scene.ask("PATCH", {"logo_url": None})).ok(200) == {**told, "logo_url": None, "logo": None}
     assert (scene.digest(), scene.people.rows("select from logos")) == (None, [])
     assert (await scene.ask("PATCH", {"primary_color": None})).ok(200) == UNSET
     assert (await scene.ask("PATCH", {"primary_color": None})).ok(200) == UNSET
@@ -237,3 +239,69 @@ async def test_an_organization_that_is_gone_meanwhile_has_no_looks(scene: Brandi
     caller = SimpleNamespace(organization=OrganizationId(uuid4()))
     with pytest.raises(NotFound):
         await scene.postern.tenancy.branding.get(cast(Member, caller))
+
+
+async def upload(scene: BrandingScene, content: bytes, kind: str = "image/png", *, by: Person | None = None, of: str = "acme") -> Received:
+    place = f"/api/organizations/{of}/branding/logo"
+    token = await scene.tenants.token(by or scene.speaker)
+    return await scene.client.request("PUT", place, body=content, token=token, headers=[("content-type", kind)])
+
+
+async def test_a_logo_is_uploaded_shown_to_everybody_and_removed(scene: BrandingScene) -> None:
+    told = (await upload(scene, drawn_png())).ok()
+    assert told == {**UNSET, "logo": f"{BASE_URL}/logos/{scene.digest()}"}
+    shown = await scene.client.get(f"/logos/{scene.digest()}")
+    assert (shown.status, shown.header("content-type"), shown.header("x-content-type-options")) == (200, "image/png", "nosniff")
+    assert "immutable" in (shown.header("cache-control") or "")
+    # The same again changes nothing, and is not on record.
+    assert (await upload(scene, drawn_png())).ok() == told
+    assert [entry["details"] for entry in scene.audited("branding.updated")] == [{"changed": ["logo"]}]
+    token = await scene.tenants.token(scene.speaker)
+    for _ in range(2):
+        assert (await scene.client.request("DELETE", "/api/organizations/acme/branding/logo", token=token)).status == 204
+    assert (await scene.ask("GET")).ok() == UNSET
+    assert (await scene.client.get(told["logo"].removeprefix(BASE_URL))).status == 404
+    assert scene.people.rows("select from logos") == []
+    assert len(scene.audited("branding.updated")) == 2
+
+
+async def test_an_uploaded_logo_takes_the_place_of_a_fetched_one_and_gives_way_to_another(scene: BrandingScene) -> None:
+    async with receiving(answering(200, gif())) as receiver:
+        there = url(receiver.port)
+        fetched = (await scene.ask("PATCH", {"logo_url": there})).ok()
+        uploaded = (await upload(scene, drawn_png())).ok()
+        assert (uploaded["logo_url"], uploaded["logo"] != fetched["logo"]) == (None, True)
+        assert scene.audited("branding.updated")[-1]["details"] == {
+            "changed": ["logo", "logo_url"],
+            "old_logo_url": there,
+            "new_logo_url": None,
+        }
+        assert (await scene.ask("PATCH", {"logo_url": there})).ok() == fetched
+    assert len(scene.people.rows("select from logos")) == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "kind", "status"),
+    [
+        (b"<svg xmlns='http://www.w3.org/2000/svg'><script>alert(1)</script></svg>", "image/png", 400),
+        (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "image/svg+xml", 415),
+        (gif(), "image/gif", 415),
+        (gif(), "image/png", 400),
+        (drawn_png(), "image/jpeg", 400),
+        (drawn_png()[:40], "image/png", 400),
+        (drawn_png(2049, 1), "image/png", 400),
+        (b"", "image/png", 400),
+        (drawn_png() + bytes(256 << 10), "image/png", 413),
+    ],
+)
+async def test_what_is_no_picture_is_no_logo(content: bytes, kind: str, status: int, scene: BrandingScene) -> None:
+    assert (await upload(scene, content, kind)).status == status
+    assert scene.people.rows("select from logos") == []
+
+
+async def test_only_who_manages_the_settings_uploads_a_logo(scene: BrandingScene) -> None:
+    for person in (scene.member, scene.stranger):
+        assert (await upload(scene, drawn_png(), by=person)).status == 403
+    token = await scene.tenants.token(scene.member)
+    assert (await scene.client.request("DELETE", "/api/organizations/acme/branding/logo", token=token)).status == 403
+    assert scene.people.rows("select from logos") == []

@@ -11,7 +11,7 @@ import trio
 from core.domain.errors import Forbidden, Unauthorized
 from core.domain.identifiers import UserId
 from core.domain.record.events import Actor
-from core.domain.tenancy.organizations import MOST_OWNED, MOST_WAITING, PURGE_JOB
+from core.domain.tenancy.organizations import MOST_APPROVALS, MOST_OWNED, PURGE_JOB
 from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.tiers import FREE
 from core.frozen import replace
@@ -305,7 +305,7 @@ async def test_nobody_has_more_than_a_hundred_organizations_waiting_even_at_once
         "insert into organizations (id, slug, name, status, owner_user_id, created_at, updated_at)"
         " select gen_random_uuid(), 'waiting-' || n, 'Waiting', 'pending', %s, now(), now() from generate_series(1, %s) as n",
         ada.user,
-        MOST_WAITING - 2,
+        MOST_APPROVALS - 2,
     )
     token = await people.token(ada)
     assert await crowd_founds(client, token) == [200, 200] + [400] * (CROWD - 2)

@@ -33,6 +33,8 @@ DEFAULTS: Final[dict[str, Any]] = {
     "session_lifetime_hours": None,
     "invitation_domains": [],
     "sign_in_links": True,
+    "admin_factor": "optional",
+    "admin_required_since": None,
 }
 
 
@@ -275,6 +277,81 @@ async def test_the_rule_costs_a_request_no_further_round_trip(scene: SignInRuleS
     scene.require()
     scene.limit_sessions(1)
     assert [await round_trips(path) for path in ("/api/user", ACME)] == before
+
+
+async def test_administrators_need_more_than_members(scene: SignInRuleScene) -> None:
+    scene.protect(scene.owner)
+    answer = (await scene.change(admin_factor="second_factor", mfa_grace_days=0)).ok()
+    assert answer == {
+        **DEFAULTS,
+        "admin_factor": "second_factor",
+        "mfa_grace_days": 0,
+        "admin_required_since": answer["admin_required_since"],
+    }
+    assert answer["admin_required_since"] is not None
+    assert scene.audited("organization.sign_in_rules.updated")[-1]["details"] == {
+        "old_mfa_grace_days": 7,
+        "new_mfa_grace_days": 0,
+        "old_admin_factor": "optional",
+        "new_admin_factor": "second_factor",
+    }
+    # Members have nothing to set up, administrators have, and so has a member with the role by a team.
+    assert (await scene.enter(scene.member)).status == 200
+    assert refused(await scene.enter(scene.admin)) == MFA_REQUIRED
+    assert refused(await scene.client.get("/api/user", token=await scene.tenants.token(scene.admin, scene.acme))) != MFA_REQUIRED
+    (await scene.request("POST", f"{ACME}/teams", {"slug": "chiefs", "name": "Chiefs", "role": "admin"})).ok(201)
+    assert (await scene.request("PUT", f"{ACME}/teams/chiefs/members/{scene.member.user}")).status == 204
+    assert refused(await scene.enter(scene.member)) == MFA_REQUIRED
+    for person in (scene.admin, scene.member):
+        scene.protect(person)
+        assert (await scene.enter(person)).status == 200
+    (await scene.change(admin_factor="optional")).ok()
+    scene.people.change("delete from mfa_secrets")
+    assert (await scene.enter(scene.admin)).status == 200
+
+
+async def test_administrators_who_need_a_passkey_need_a_second_factor_too(scene: SignInRuleScene) -> None:
+    assert refused(await scene.change(admin_factor="passkey")) == MFA_REQUIRED
+    scene.protect(scene.owner)
+    answer = await scene.change(admin_factor="passkey")
+    assert refused(answer) == MFA_REQUIRED
+    assert answer.json()["error"] == "admin_factor: add a passkey of your own first"
+    scene.people.give_passkey(scene.owner)
+    (await scene.change(admin_factor="passkey", mfa_grace_days=0)).ok()
+    assert (await scene.enter(scene.owner)).status == 200
+    scene.protect(scene.admin)
+    assert refused(await scene.enter(scene.admin)) == MFA_REQUIRED
+    scene.people.give_passkey(scene.admin)
+    assert (await scene.enter(scene.admin)).status == 200
+    # A passkey alone leaves the password as a way in.
+    scene.people.change("delete from mfa_secrets where user_id = %s", scene.admin.user)
+    assert refused(await scene.enter(scene.admin)) == MFA_REQUIRED
+    assert (await scene.enter(scene.member)).status == 200
+
+
+async def test_a_stricter_demand_gives_time_and_a_milder_one_takes_none(scene: SignInRuleScene) -> None:
+    scene.protect(scene.owner)
+    scene.people.give_passkey(scene.owner)
+    (await scene.change(admin_factor="second_factor")).ok()
+    scene.people.change("update all_organizations set admin_required_since = now() - interval '8 days'")
+    scene.joined(scene.admin, "1 year")
+    assert refused(await scene.enter(scene.admin)) == MFA_REQUIRED
+    (await scene.change(admin_factor="passkey")).ok()
+    # The seven days begin anew, for what was not asked before.
+    assert (await scene.enter(scene.admin)).status == 200
+    since = (await scene.change(admin_factor="second_factor")).ok()["admin_required_since"]
+    assert since == (await scene.show()).ok()["admin_required_since"]
+
+
+async def test_another_organizations_demand_on_administrators_is_nothing_here(scene: SignInRuleScene) -> None:
+    scene.people.change(
+        "update all_organizations set admin_factor = 'passkey', admin_required_since = now() - interval '1 year' where id = %s",
+        scene.globex.id,
+    )
+    scene.joined(scene.admin, "1 year")
+    assert (await scene.enter(scene.admin)).status == 200
+    scene.tenants.join(scene.admin, scene.globex, "member")
+    assert (await scene.request("GET", "/api/organizations/globex", by=scene.admin)).status == 200
 
 
 async def test_while_impersonating_the_second_factor_of_who_acts_counts(scene: SignInRuleScene) -> None:

@@ -16,6 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurv
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 AUDIENCE = "service:acme/shop"
+API, API_ID = "https://api.acme.example/orders", "0197f0c8-0000-7000-8000-00000000000c"
 SERVICE, ORGANIZATION = "0197f0c8-0000-7000-8000-00000000000a", "0197f0c8-0000-7000-8000-00000000000b"
 
 

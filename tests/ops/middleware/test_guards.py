@@ -22,7 +22,7 @@ from ops.free_ports import free_port
 from ops.middleware.__main__ import INSTALLED
 from ops.middleware.postern_tokens import TWO_FACTORS
 from tests.e2e.postern import until
-from tests.ops.middleware.issuer import AUDIENCE, ORGANIZATION, SERVICE, TokenIssuer, token_issuer
+from tests.ops.middleware.issuer import API, API_ID, AUDIENCE, ORGANIZATION, SERVICE, TokenIssuer, token_issuer
 from tests.places import ROOT
 
 pytestmark = pytest.mark.slow
@@ -105,8 +105,8 @@ def api(request: pytest.FixtureRequest, issuer: TokenIssuer, tmp_path_factory: p
         **os.environ,
         "PYTHONPATH": os.pathsep.join(map(str, (GUARDS, FRAMEWORKS))),
         "ISSUER": issuer.url,
-        "AUDIENCE": f"{AUDIENCE} services:acme",
-        "IDS": f"{SERVICE} {ORGANIZATION}",
+        "AUDIENCE": f"{AUDIENCE} services:acme {API}",
+        "IDS": f"{SERVICE} {ORGANIZATION} {API_ID}",
         "PORT": str(made.port),
     }
     folder = tmp_path_factory.mktemp("guarded")
@@ -134,6 +134,9 @@ def test_a_token_opens_its_endpoints(api: Api) -> None:
     assert (answer.status, answer.body.replace(b" ", b"").strip()) == (200, b'{"sub":"ada"}')
     program = api.issuer.token(token_use="client", sub="shop", aud="services:acme", service_id=None, sid=None, auth_time=None)
     assert api.ask("/orders", program).status == 200
+    # An API of its own, which applications name as their resource.
+    resource = api.issuer.token(aud=API, token_use="resource", resource_id=API_ID)
+    assert api.ask("/orders", resource).status == 200
 
 
 def unsigned(issuer: TokenIssuer) -> str:
@@ -170,6 +173,10 @@ FORGED: Mapping[str, tuple[Callable[[TokenIssuer], str], str]] = {
     "an audience that ours begins": (lambda issuer: issuer.token(aud=f"{AUDIENCE}-evil"), "another audience"),
     "another service of that name": (lambda issuer: issuer.token(service_id="0197f0c8"), "another service"),
     # The id of the organization, which a program's token may have, in the place of the service.
+    "another API of that name": (
+        lambda issuer: issuer.token(aud=API, token_use="resource", resource_id="0197f0c8"),
+        "another service or API",
+    ),
     "a service of the organization": (lambda issuer: issuer.token(service_id=None), "another service"),
     "an ended session": (lambda issuer: issuer.token(sid="ended"), "session has ended"),
 }

@@ -11,13 +11,21 @@ from datetime import date
 from pathlib import Path
 
 import pytest
+import yaml
 
-from ops.release.files import DIGESTS, archive, write_digests
-from ops.release.version import COPIES, NotReleased, changes, current_version, release
+from ops.image.debian import NotMade
+from ops.release.archives import archive
+from ops.release.files import DIGESTS, write_digests
+from ops.release.version import COPIES, KUSTOMIZATION, NotReleased, changes, current_version, release
 from tests.places import ROOT
 from tests.tools import needs
 
 DAY = date(2026, 12, 1)
+DIGEST = f"sha256:{'5' * 64}"
+
+
+def digest_of_image(_tree: Path) -> str:
+    return DIGEST
 
 
 def git(tree: Path, *arguments: str) -> str:
@@ -48,7 +56,7 @@ def test_a_release_names_its_version_everywhere_and_tags_the_commit(tree: Path) 
         name: sum(len(re.findall(one.replace(r"\d+\.\d+\.\d+", former), (ROOT / name).read_text(), re.MULTILINE)) for one in COPIES[name])
         for name in COPIES
     }
-    release(tree, "9.9.9", DAY)
+    release(tree, "9.9.9", DAY, digest_of_image)
     assert current_version(tree) == "9.9.9"
     assert git(tree, "log", "-1", "--format=%s") == "Release 9.9.9"
     assert git(tree, "rev-parse", "v9.9.9^{commit}") == git(tree, "rev-parse", "HEAD")
@@ -59,6 +67,37 @@ def test_a_release_names_its_version_everywhere_and_tags_the_commit(tree: Path) 
     # `tests/ops/test_version.py` compares these places in the checkout.
     for name in COPIES:
         assert len(re.findall(r"9\.9\.9", (tree / name).read_text())) == before[name]
+
+
+@needs("git")
+def test_a_release_names_its_image_by_version_and_digest(tree: Path) -> None:
+    def made(of: Path) -> str:
+        assert current_version(of) == "9.9.9"  # the image is of the new version
+        return DIGEST
+
+    release(tree, "9.9.9", DAY, made)
+    release(commit_news(tree), "9.9.10", DAY, lambda _: f"sha256:{'6' * 64}")
+    (named,) = yaml.safe_load((tree / KUSTOMIZATION).read_text())["images"]
+    assert (named["newTag"], named["digest"]) == ("9.9.10", f"sha256:{'6' * 64}")
+    assert DIGEST in git(tree, "show", f"v9.9.9:{KUSTOMIZATION}")
+
+
+def commit_news(tree: Path) -> Path:
+    file = tree / "CHANGELOG.md"
+    file.write_text(file.read_text().replace("## Unreleased\n", "## Unreleased\n\n- Something newer.\n"))
+    git(tree, "commit", "--quiet", "--all", "--message", "Tell news")
+    return tree
+
+
+@needs("git")
+def test_without_an_image_nothing_is_changed(tree: Path) -> None:
+    def fails(_tree: Path) -> str:
+        raise NotMade("no mirror has a package")
+
+    head = git(tree, "rev-parse", "HEAD")
+    with pytest.raises(NotMade):
+        release(tree, "9.9.9", DAY, fails)
+    assert (git(tree, "rev-parse", "HEAD"), git(tree, "status", "--porcelain"), git(tree, "tag")) == (head, "", "")
 
 
 def changed(tree: Path) -> None:
@@ -91,7 +130,7 @@ def test_what_is_not_ready_is_not_released(tree: Path, version: str, before: Cal
     before(tree)
     head, state = git(tree, "rev-parse", "HEAD"), git(tree, "status", "--porcelain")
     with pytest.raises(NotReleased, match=why):
-        release(tree, version, DAY)
+        release(tree, version, DAY, digest_of_image)
     assert (git(tree, "rev-parse", "HEAD"), git(tree, "status", "--porcelain")) == (head, state)
 
 
@@ -106,7 +145,7 @@ def test_an_archive_of_the_same_files_is_the_same(tmp_path: Path) -> None:
             (folder / name).chmod(0o600 if number else 0o755)
         target = tmp_path / str(number) / "site.tar.gz"
         target.parent.mkdir()
-        archive(folder, target)
+        archive(folder, target, root="site")
         digests.add(hashlib.sha256(target.read_bytes()).hexdigest())
     assert len(digests) == 1
     with tarfile.open(tmp_path / "0" / "site.tar.gz") as packed:

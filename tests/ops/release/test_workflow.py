@@ -1,6 +1,8 @@
 """The workflow of a release: it calls what exists, is pinned, and only the job that publishes may write."""
 
 import re
+import shlex
+from fnmatch import fnmatch
 from typing import Any
 
 import yaml
@@ -40,3 +42,49 @@ def test_its_targets_exist_and_nothing_from_outside_becomes_a_command() -> None:
     assert targets
     assert all(re.search(rf"^{target}:", (ROOT / "Makefile").read_text(), re.MULTILINE) for target in targets)
     assert "${{" not in commands
+
+
+def commands_of(job: str) -> str:
+    return "\n".join(step.get("run", "") for step in JOBS[job]["steps"])
+
+
+# As the tests of each file name it.
+FILES = (
+    "postern-9.9.9-py3-none-any.whl",
+    "postern_client-9.9.9-py3-none-any.whl",
+    "postern-client-9.9.9.tgz",
+    "postern-9.9.9-site.tar.gz",
+    *(f"postern-9.9.9-image{end}" for end in (".tar", ".cdx.json", "-licences.txt", ".digest")),
+    "CHANGES.md",
+    "SHA256SUMS",
+)
+
+
+def test_each_file_of_a_release_is_published_once() -> None:
+    given = shlex.split(commands_of("publish").partition("gh release create")[2].replace("\\\n", " "))
+    named = given[given.index("--notes-file") + 2 :]
+    assert [len([one for one in named if fnmatch(file, one)]) for file in FILES] == [1] * len(FILES)
+    assert [one for one in named if not any(fnmatch(file, one) for file in FILES)] == []
+    taken = re.findall(r"--pattern '([^']+)'", commands_of("clients") + commands_of("site"))
+    assert [[file for file in FILES if fnmatch(file, one)] for one in taken] == [[FILES[1]], [FILES[2]], [FILES[3]]]
+
+
+def test_what_goes_elsewhere_is_asked_for_and_comes_after_the_release() -> None:
+    for job, variable, rights in (
+        ("site", "PUBLISH_SITE", {"contents": "read", "pages": "write", "id-token": "write"}),
+        ("clients", "PUBLISH_CLIENTS", {"contents": "read", "attestations": "read", "id-token": "write"}),
+    ):
+        assert (JOBS[job]["needs"], JOBS[job]["if"], JOBS[job]["permissions"]) == ("publish", f"vars.{variable} == 'true'", rights)
+        assert f"`{variable}=true`" in (ROOT / "CONTRIBUTING.md").read_text()
+    # What was published is what goes to the registries, and nothing is built with their trust.
+    assert "make" not in commands_of("clients")
+    assert commands_of("clients").index("gh attestation verify") < commands_of("clients").index("uv==")
+
+
+def test_the_tools_of_the_checks_are_installed_as_root() -> None:
+    assert [step.get("run") for step in JOBS["check"]["steps"]][-2:] == ["sudo ops/install-test-tools", ".ci/run"]
+
+
+def test_the_publisher_has_the_version_of_the_lock() -> None:
+    (used,) = re.findall(r"uv==([\d.]+)", commands_of("clients"))
+    assert f"\nuv=={used} " in (ROOT / "requirements-dev.lock").read_text()

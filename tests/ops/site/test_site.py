@@ -1,6 +1,8 @@
 """The documents as a site: links and anchors are whole, nothing is asked of others, and the search finds what newcomers ask for."""
 
 import re
+import shutil
+import tarfile
 import tomllib
 from collections.abc import AsyncIterator, Iterator, Mapping
 from html.parser import HTMLParser
@@ -9,7 +11,10 @@ from urllib.parse import quote, unquote, urljoin, urlsplit
 
 import pytest
 
-from ops.site.__main__ import INSTALLED, build
+from ops.release.archives import archive
+from ops.release.version import current_version
+from ops.site.__main__ import INSTALLED, build_site
+from ops.site.versions import LATEST, NOINDEX, lay_out, minor, unpack
 from tests.browser.chromium import PROGRAMS, started
 from tests.browser.page import WIDE, Page, new_page
 from tests.patience import PATIENCE
@@ -21,6 +26,10 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(not INSTALLED.exists(), reaso
 QUESTIONS: Mapping[str, list[str]] = tomllib.loads((Path(__file__).with_name("questions.toml")).read_text())["questions"]
 # Of the twenty.
 FOUND_AT_LEAST = 18
+NEWEST = minor(current_version(ROOT))
+OLD = "0.0"
+# The pages that the old version has.
+OLD_PAGES = ("index", "README", "docs/guides/passkeys")
 
 
 class SitePage(HTMLParser):
@@ -45,10 +54,23 @@ class SitePage(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def versions(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A site with two versions."""
     made = tmp_path_factory.mktemp("site")
-    build(made)
+    build_site(made)
+    for name in OLD_PAGES:
+        (made / OLD / name).parent.mkdir(parents=True, exist_ok=True)
+        text = (made / NEWEST / f"{name}.html").read_text()
+        (made / OLD / f"{name}.html").write_text(text.replace(f'data-version="{NEWEST}"', f'data-version="{OLD}"'))
+    shutil.copytree(made / NEWEST / "_static", made / OLD / "_static")
+    lay_out(made)
     return made
+
+
+@pytest.fixture(scope="module")
+def site(versions: Path) -> Path:
+    """The version of the checkout."""
+    return versions / NEWEST
 
 
 @pytest.fixture(scope="module")
@@ -57,13 +79,14 @@ def pages(site: Path) -> Mapping[str, SitePage]:
 
 
 def broken(pages: Mapping[str, SitePage], site: Path) -> Iterator[str]:
-    for name, page in pages.items():
-        for link in page.links:
-            parts = urlsplit(urljoin(f"https://site.example/{name}", link))
+    for name, leading in pages.items():
+        for link in leading.links:
+            parts = urlsplit(urljoin(f"https://site.example/{site.name}/{name}", link))
             if parts.netloc != "site.example" or parts.scheme != "https":
                 continue
-            target = unquote(parts.path.lstrip("/")) or "index.html"
-            if not (site / target).is_file() or (parts.fragment and target in pages and unquote(parts.fragment) not in pages[target].ids):
+            target, anchor = site.parent / unquote(parts.path.lstrip("/")), unquote(parts.fragment)
+            page = pages.get(target.relative_to(site).as_posix()) if target.is_relative_to(site) else None
+            if not target.is_file() or (anchor and page and anchor not in page.ids):
                 yield f"{name}: {link}"
 
 
@@ -113,3 +136,85 @@ async def found(page: Page, site: Path) -> list[str]:
     await page.evaluate(waited)
     links = await page.evaluate("[...document.querySelectorAll('#search-results ul.search li > a')].map((one) => one.href)")
     return [unquote(urlsplit(link).path).removeprefix(f"{site}/").removesuffix(".html") for link in links]
+
+
+def test_only_the_newest_version_is_for_search_engines_and_only_once(versions: Path, pages: Mapping[str, SitePage]) -> None:
+    assert {file.relative_to(versions / LATEST).as_posix() for file in (versions / LATEST).rglob("*.html")} == set(pages)
+    shown = {name for name in (LATEST, NEWEST, OLD) for file in (versions / name).rglob("*.html") if NOINDEX not in file.read_text()}
+    assert shown == {LATEST}
+    assert not any(NOINDEX in file.read_text() for file in (versions / LATEST).rglob("*.html"))
+
+
+def test_the_root_leads_to_the_newest_version_and_lists_all(versions: Path) -> None:
+    for name in ("index.html", "versions.html"):
+        assert SitePage(versions / name).links == [f"{LATEST}/index.html", f"{OLD}/index.html"]
+    assert f'content="0; url={LATEST}/index.html"' in (versions / "index.html").read_text()
+    assert "refresh" not in (versions / "versions.html").read_text()
+    for folder, name in ((LATEST, "docs/guides/passkeys.html"), (OLD, "index.html")):
+        file = versions / folder / name
+        (back,) = [link for link in SitePage(file).links if link.rpartition("/")[2] == "versions.html"]
+        assert (file.parent / back).resolve() == versions / "versions.html"
+
+
+def test_laying_out_again_changes_nothing(versions: Path) -> None:
+    before = {file: file.read_bytes() for file in versions.rglob("*") if file.is_file()}
+    lay_out(versions)
+    assert {file: file.read_bytes() for file in versions.rglob("*") if file.is_file()} == before
+
+
+OPTIONS = "[...document.querySelectorAll('.versions option')].map((one) => [one.text, one.selected])"
+CHOOSE = (
+    "(() => { const one = document.querySelector('.versions select'); one.selectedIndex = %d; one.dispatchEvent(new Event('change')) })()"
+)
+
+
+@needs(PROGRAMS[0])
+async def test_the_chooser_goes_to_the_same_page_of_another_version(versions: Path, page: Page) -> None:
+    await page.open((versions / OLD / "docs/guides/passkeys.html").as_uri())
+    assert await page.evaluate(OPTIONS) == [[f"Version {NEWEST}, the newest", False], [f"Version {OLD}", True]]
+    notice = f"This page is about version {OLD}. Version {NEWEST} is the newest."
+    assert await page.evaluate("document.querySelector('.old-version').innerText") == notice
+    async with page.loading():
+        await page.evaluate(CHOOSE % 0)
+    assert await page.evaluate("location.href") == (versions / LATEST / "docs/guides/passkeys.html").as_uri()
+    assert await page.evaluate("document.querySelector('.old-version')") is None
+    assert await page.evaluate(OPTIONS) == [[f"Version {NEWEST}, the newest", True], [f"Version {OLD}", False]]
+    # A page that the old version has not: its index.
+    await page.open((versions / LATEST / "docs/operations.html").as_uri())
+    async with page.loading():
+        await page.evaluate(CHOOSE % 1)
+    assert await page.evaluate("location.href") == (versions / OLD / "index.html").as_uri()
+
+
+def packed(version: str, text: str, folder: Path) -> Path:
+    source, target = folder / version, folder / f"postern-{version}-site.tar.gz"
+    for name in (minor(version), LATEST):
+        (source / name).mkdir(parents=True)
+        (source / name / "index.html").write_text(f"<head>{NOINDEX}</head>{text}")
+    archive(source, target, root=target.name.removesuffix(".tar.gz"))
+    return target
+
+
+def test_the_archives_of_releases_become_one_site(tmp_path: Path) -> None:
+    made = [packed(version, version, tmp_path) for version in ("0.9.1", "0.10.2", "0.9.12", "0.9.2", "0.10.1")]
+    site = tmp_path / "site"
+    site.mkdir()
+    unpack(made, site)
+    lay_out(site)
+    assert sorted(one.name for one in site.iterdir()) == ["0.10", "0.9", "index.html", LATEST, "versions.html", "versions.js"]
+    assert {name: (site / name / "index.html").read_text()[-6:] for name in ("0.9", "0.10", LATEST)} == {
+        "0.9": "0.9.12",
+        "0.10": "0.10.2",
+        LATEST: "0.10.2",
+    }
+    assert SitePage(site / "versions.html").links == [f"{LATEST}/index.html", "0.9/index.html"]
+
+
+def test_what_is_no_archive_of_a_release_is_not_unpacked(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="no site of a release"):
+        unpack([packed("0.9.1", "x", tmp_path).rename(tmp_path / "other.tar.gz")], tmp_path)
+    escaping = tmp_path / "postern-0.9.1-site.tar.gz"
+    with tarfile.open(escaping, "w:gz") as written:
+        written.addfile(tarfile.TarInfo("postern-0.9.1-site/0.9/../../../escaped"))
+    with pytest.raises(tarfile.OutsideDestinationError):
+        unpack([escaping], tmp_path / "site")

@@ -31,6 +31,7 @@ _VALUES: Final[Mapping[tuple[str, str], Any]] = {
     (f"{ORGANIZATION}/teams/{{team_slug}}", "role"): "clerk",
     (f"{ORGANIZATION}/members/{{user_id}}", "role"): "clerk",
     (_ROUTE, "upstream_provider_id"): "codehost",
+    (f"{ORGANIZATION}/resource-servers/{{resource_id}}", "admitted_services"): ["app", "shop"],
     (_VALUES_OF, "values"): {"department": "Sales"},
     (_USER, "profile"): {"department": "Sales"},
     ("/api/service/subscriptions/{user_id}", "current_period_end"): "2096-04-01T00:00:00Z",
@@ -43,6 +44,7 @@ _REFUSED: Final = {
     (f"{ORGANIZATION}/branding", "logo_url"): 400,  # its picture would be fetched
     (_USER, "email"): 403,  # the account is the person's own
     (f"{ORGANIZATION}/sign-in-rules", "mfa_policy"): 403,  # whoever asks for a second factor has one
+    (f"{ORGANIZATION}/sign-in-rules", "admin_factor"): 403,
     **{
         (_PROVIDER, name): 400  # of a directory by SAML alone, or fetched
         for name in ("issuer", "sso_url", "slo_url", "slo_response_url", "slo_binding", "metadata_url", "preset", "subject_source")

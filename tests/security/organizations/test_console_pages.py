@@ -36,12 +36,15 @@ _OF_END_USER: Final = "GET /ui/o/{org_slug}/people/users/{user_id}"
 # Forms that no page shows in the state of the world, each with the reason.
 NOT_SHOWN: Final[Mapping[str, str]] = {
     "POST /ui/o/{org_slug}/applications/{service_slug}/saml-certificate": "the next certificate is there already",
+    "POST /ui/o/{org_slug}/apis/{resource_id}/ask-approval": "the API has asked already",
     "POST /ui/o/{org_slug}/directories/{provider_id}/saml": "the walk opens a provider of OpenID Connect",
     "POST /ui/o/{org_slug}/directories/{provider_id}/connection/metadata": "the walk opens a provider of OpenID Connect",
     "POST /ui/o/{org_slug}/directories/{provider_id}/connection/certificate": "the walk opens a provider of OpenID Connect",
     "POST /ui/o/{org_slug}/directories/{provider_id}/certificates/{fingerprint}/approve": "the walk opens a provider of OpenID Connect",
     "POST /ui/o/{org_slug}/directories/{provider_id}/certificates/{fingerprint}/decline": "the walk opens a provider of OpenID Connect",
     "POST /ui/o/{org_slug}/directories/{provider_id}/certificates/former": "the walk opens a provider of OpenID Connect",
+    "POST /ui/o/{org_slug}/settings/looks/logo/remove": "the organization has no logo",
+    **{str(one): "it stands there for ten minutes after a change" for one in CONSOLE if one.path.endswith("/undo")},
 }
 # Forms whose refusal has a status of 500, as that of their endpoint: there is no payment provider here.
 WITHOUT_PROVIDER: Final = ("/settings/billing",)

@@ -64,6 +64,7 @@ _NAMED: Final[Mapping[str, str]] = {
     "delivery_id": "webhook_deliveries",
     "provider_id": "upstream_providers",
     "domain_id": "domain_routes",
+    "resource_id": "resource_servers",
     "key_id": "management_keys",
     "token_id": "scim_tokens",
     "link_id": "setup_links",
@@ -106,7 +107,7 @@ QUERIES: Final[Mapping[str, tuple[str, ...]]] = {
     "/scim/v2/Groups": ("filter=" + quote('displayName eq "A company"'),),
 }
 # Queries without which nothing is answered.
-NEEDED: Final[Mapping[str, str]] = {f"{SHOP}/token-preview": "user_id={bob}"}
+NEEDED: Final[Mapping[str, str]] = {f"{SHOP}/token-preview": "user_id={bob}", f"{ORGANIZATION}/search": "q=e"}
 # Requests that are not about one organization, or that call another server, which is missing here.
 OUTSIDE: Final = frozenset(
     (
@@ -114,6 +115,7 @@ OUTSIDE: Final = frozenset(
         f"POST {ORGANIZATION}/siem/test",
         f"POST {ORGANIZATION}/domain/verify",
         f"POST {ORGANIZATION}/domain-routes/{{domain_id}}/verify",
+        f"POST {ORGANIZATION}/resource-servers/{{resource_id}}/verify",
         f"POST {ORGANIZATION}/upstream-providers",
         # About a directory by SAML, whose metadata and key pairs each take their time.
         f"POST {ORGANIZATION}/upstream-providers/{{provider_id}}/metadata",
@@ -123,6 +125,8 @@ OUTSIDE: Final = frozenset(
         f"POST {ORGANIZATION}/billing/portal",
         f"POST {SHOP}/checkout",
         f"POST {SHOP}/saml/metadata",
+        # Its body is a picture; the removal of it is walked.
+        f"PUT {ORGANIZATION}/branding/logo",
         # Always refused.
         "POST /scim/v2/Bulk",
         # About no organization.
@@ -190,6 +194,11 @@ _LED: Final = """
 _USED_LINK: Final = "update setup_links set browser_digest = 'b', used_by = 'Grace', used_at = now()"
 _OF_PLATFORM_LINK: Final = "/api/platform/organizations/{org_id}/setup-links/{link_id}"
 _PENDING: Final = "update all_organizations set status = 'pending'"
+_MAY_BOB: Final = {
+    "subject": {"type": "user", "id": "{bob}"},
+    "action": {"name": "read"},
+    "resource": {"type": "service", "id": "shop"},
+}
 CHANGES: Final = (
     Step("POST", f"{ORGANIZATION}/services", {"slug": "another", "name": "Another", "service_type": "web"}),
     Step("PATCH", SHOP, {"name": "Renamed"}),
@@ -205,6 +214,8 @@ CHANGES: Final = (
     Step("POST", f"{SHOP}/assignments", {"role": "editor", "user_id": "{cleo}"}),
     Step("POST", f"{SHOP}/assignments", {"role": "editor", "organization_role": "clerk"}),
     Step("POST", "/api/service/check", {"user_id": "{bob}", "permission": "read"}, by="key"),
+    *(Step("POST", f"/access/v1/{path}", _MAY_BOB, by="key") for path in ("evaluation", "evaluations", "search/action", "search/subject")),
+    Step("POST", "/access/v1/search/resource", _MAY_BOB, by="key", refused=501),
     Step("POST", f"{SHOP}/plans", {"name": "Another", "price_cents": 0, "currency": "usd"}),
     Step("PATCH", f"{SHOP}/plans/{{plan_id}}", {"name": "Renamed"}),
     Step("DELETE", f"{SHOP}/plans/{{plan_id}}", ids={"plan_id": "{unused_plan}"}),
@@ -225,6 +236,7 @@ CHANGES: Final = (
     Step("POST", f"{ORGANIZATION}/configuration/plan", DOCUMENT),
     Step("POST", f"{ORGANIZATION}/configuration/apply", DOCUMENT),
     Step("PATCH", f"{ORGANIZATION}/branding", {"primary_color": "#123456", "help_url": "https://help.example/"}),
+    Step("DELETE", f"{ORGANIZATION}/branding/logo"),
     Step("PATCH", f"{ORGANIZATION}/sign-in-rules", {"sign_in_links": False, "device_trust_days": 3, "invitation_domains": []}),
     Step(
         "POST",
@@ -239,6 +251,9 @@ CHANGES: Final = (
     Step("DELETE", f"{ORGANIZATION}/upstream-providers/{{provider_id}}/certificate/waiting/{{fingerprint}}", refused=404),
     Step("DELETE", f"{ORGANIZATION}/upstream-providers/{{provider_id}}/certificate/former"),
     Step("POST", f"{ORGANIZATION}/domain-routes", {"domain": "new.example", "upstream_provider_id": "{upstream_providers}"}),
+    Step("POST", f"{ORGANIZATION}/resource-servers", {"identifier": "https://new.example/", "name": "New", "admitted_services": ["app"]}),
+    Step("PATCH", f"{ORGANIZATION}/resource-servers/{{resource_id}}", {"name": "Renamed", "admits": "all", "admitted_services": []}),
+    Step("POST", f"{ORGANIZATION}/resource-servers/{{resource_id}}/ask-approval"),
     Step("PATCH", f"{ORGANIZATION}/domain-routes/{{domain_id}}", {"join_policy": "on", "upstream_provider_id": None}),
     Step("PATCH", f"{ORGANIZATION}/members/{{user_id}}", {"role": "clerk"}),
     Step("POST", f"{ORGANIZATION}/invitations", {"email": "another@people.example", "role": "clerk"}),
@@ -393,6 +408,7 @@ CHANGES: Final = (
     Step("DELETE", f"{ORGANIZATION}/domain"),
     Step("DELETE", f"{ORGANIZATION}/oauth-credentials/{{provider}}"),
     Step("DELETE", f"{ORGANIZATION}/domain-routes/{{domain_id}}"),
+    Step("DELETE", f"{ORGANIZATION}/resource-servers/{{resource_id}}"),
     Step("DELETE", f"{ORGANIZATION}/upstream-providers/{{provider_id}}", refused=409, first=_LED),
     Step("DELETE", f"{ORGANIZATION}/upstream-providers/{{provider_id}}", first="delete from domain_routes"),
     Step("DELETE", f"{ORGANIZATION}/management-keys/{{key_id}}", query="end_made=true"),
@@ -431,6 +447,14 @@ _WITH_FIELDS: Final = (
     # Both other organizations have a client at this provider.
     Step("POST", f"{ORGANIZATION}/domain-routes", {"domain": "a.example", "upstream_provider_id": "officesuite"}, refused=400),
     Step("PATCH", f"{ORGANIZATION}/domain-routes/{{domain_id}}", {"upstream_provider_id": "officesuite"}, refused=400),
+    Step("PATCH", f"{ORGANIZATION}/resource-servers/{{resource_id}}", {"admitted_services": ["only-of-acme"]}, refused=400),
+    Step("PATCH", f"{ORGANIZATION}/resource-servers/{{resource_id}}", {"service_slug": "only-of-acme"}, refused=400),
+    Step(
+        "PATCH",
+        f"{ORGANIZATION}/resource-servers/{{resource_id}}",
+        {"scopes": [{"name": "a", "description": "A", "permission": "only-theirs"}]},
+        refused=400,
+    ),
     Step("POST", f"{ORGANIZATION}/invitations", {"email": "a@people.example", "role": "theirs"}, refused=400),
     Step("PATCH", f"{ORGANIZATION}/members/{{user_id}}", {"role": "theirs"}, refused=400),
     Step("POST", f"{ORGANIZATION}/transfer-ownership", {"new_owner_user_id": "{first member}"}, refused=400),
@@ -488,6 +512,7 @@ NAMED_ALIKE: Final = (
     Step("POST", f"{ORGANIZATION}/teams", {"slug": "new", "name": "Theirs"}),
     Step("POST", "/scim/v2/Groups", {"displayName": "New", "externalId": "0"}, by="directory"),
     Step("POST", f"{ORGANIZATION}/domain-routes", {"domain": "theirs.example"}),
+    Step("POST", f"{ORGANIZATION}/resource-servers", {"identifier": "https://theirs.example/", "name": "Theirs"}),
     Step("POST", f"{ORGANIZATION}/services", {"slug": "only-of-acme", "name": "Theirs", "service_type": "web"}),
     Step("PATCH", f"{ORGANIZATION}/upstream-providers/{{provider_id}}", {"name": "Theirs"}),
 )

@@ -286,6 +286,19 @@ class World:
             join_policy="ask",
         )
         self._put("domain_routes", org_id=org, domain="unproved.example", login_policy="password_allowed", join_policy="off")
+        ids["resource_servers"] = self._put(
+            "resource_servers",
+            org_id=org,
+            # Everybody may claim it; nobody has proved it.
+            identifier="https://api.example/",
+            domain="api.example",
+            name=f"API of {scene.slug}",
+            service_id=scene.shop.id,
+            admits="named",
+            approval_asked_at="now",
+        )
+        self._put("resource_admissions", resource_id=ids["resource_servers"], service_id=scene.shop.id)
+        self._put("resource_identifiers", key=f"https://{scene.slug}.example", org_id=org, is_proved=True)
         ids["webhooks"] = self._put(
             "webhooks", org_id=org, name="CRM", url=f"https://{scene.slug}.example/", events=["user.joined", "role.created"]
         )
@@ -540,6 +553,7 @@ class World:
                 details={"number": number},
             )
             self._put("audit_personal", entry_id=entry, actor_id=self.ada.user, address="198.51.100.7", user_agent=f"Of {scene.slug}")
+            self._put("changed_settings", entry_id=entry, organization_id=org, place=f"/ui/o/{scene.slug}/settings", section="change")
             if number:
                 self._put("audit_links", chain_id=org, sequence=number, entry_id=entry)
             else:
@@ -555,6 +569,7 @@ class World:
         shop = scene.shop.id
         for person in (self.ada, self.bob, self.cleo):
             self._put("consents", user_id=person.user, service_id=shop, scopes=["openid", "email"])
+            self._put("resource_consents", user_id=person.user, service_id=shop, identifier="https://api.example/", scopes=["read"])
         self._put(
             "authorization_codes",
             service_id=shop,
@@ -671,6 +686,7 @@ class World:
                 self._put("teams", org_id=org, slug=f"team-{number}", name="Theirs", external_id=str(number))
             for domain in ("theirs.example", *(f"{number}.example" for number in range(MOST_ROUTES))):
                 self._put("domain_routes", org_id=org, domain=domain, login_policy="password_allowed", join_policy="off")
+                self._put("resource_servers", org_id=org, identifier=f"https://{domain}/", domain=domain, name="Theirs", admits="all")
 
     def ids_of_others(self) -> Collection[str]:
         """The ids of everything that another organization has, and of its own people."""

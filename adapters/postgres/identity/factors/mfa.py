@@ -187,19 +187,47 @@ def has_second_factor(person: LiteralString) -> LiteralString:
            )"""
 
 
+def has_passkey(person: LiteralString) -> LiteralString:
+    return f"exists (select from passkeys where passkeys.user_id = {person})"
+
+
+# Whether the row of `memberships` is an administrator's, of their own or by a team: see `core.domain.tenancy.sign_in_rules.AdminFactor`.
+ADMINISTERS: Final = """(
+               memberships.role in ('owner', 'admin')
+            or exists (
+                   select
+                     from team_members
+                     join teams on teams.id = team_members.team_id
+                    where team_members.user_id = memberships.user_id and team_members.org_id = memberships.org_id and teams.role = 'admin'
+               )
+           )"""
+
+
 def second_factor_due(person: LiteralString) -> LiteralString:
-    """The end of the grace period of a member who has no second factor although the organization requires one; null for all others. The
-    statement must read `organizations` and `memberships`; either row may be missing. PostgreSQL looks for the person's second factor only
-    if the organization requires one.
+    """The end of the grace period of a member who has no second factor although the organization requires one, or of an administrator who
+    lacks what the organization requires of administrators; null for all others. The statement must read `organizations` and
+    `memberships`; either row may be missing. PostgreSQL looks for the person's second factor only if the organization requires one.
 
     `person` is the account that must have the second factor: the member, or a platform owner who acts in the member's name.
     """
     return f"""
-           case
-               when organizations.mfa_required_since is not null and memberships.user_id is not null
-                and {second_factor_since(person)} is null
-               then greatest(organizations.mfa_required_since, memberships.created_at) + organizations.mfa_grace_days * interval '1 day'
-           end"""
+           least(
+               case
+                   when organizations.mfa_required_since is not null and memberships.user_id is not null
+                    and {second_factor_since(person)} is null
+                   then {grace_ends("organizations.mfa_required_since")}
+               end,
+               case
+                   when organizations.admin_factor is not null and memberships.user_id is not null and {ADMINISTERS}
+                    and ({second_factor_since(person)} is null or organizations.admin_factor = 'passkey' and not {has_passkey(person)})
+                   then {grace_ends("organizations.admin_required_since")}
+               end
+           )"""
+
+
+def grace_ends(since: LiteralString) -> LiteralString:
+    """The end of a member's grace period, for a demand that began at that time."""
+    return f"greatest({since}, memberships.created_at) + organizations.mfa_grace_days * interval '1 day'"
 
 
 def second_factor_due_in(organization: LiteralString, person: LiteralString) -> LiteralString:

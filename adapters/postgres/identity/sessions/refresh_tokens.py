@@ -1,6 +1,6 @@
 """The exchange of refresh tokens, in one statement."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -9,11 +9,13 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.factors.mfa import OWES_SECOND_FACTOR
 from adapters.postgres.identity.proofs.sign_in_policy import admits
+from adapters.postgres.identity.sessions.audiences import audiences, open_audiences
 from adapters.postgres.identity.sessions.liveness import AUTHENTICATES, IS_LIVE, lost_nothing_since
 from adapters.postgres.identity.sessions.profile_columns import PROFILE, profile, tells_more
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.identity.upstream.directory_contexts import directory_context
 from adapters.postgres.statements import ask
+from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import counts_for
 from core.domain.email import Email
 from core.domain.identifiers import ClientId, DeviceId, ImpersonationId, OrganizationId, ServiceId, SessionId, UserId
@@ -61,6 +63,8 @@ class _Presented(Frozen):
     profile: Mapping[str, Any] | None
     directory_context: str | None
     tells_more: bool
+    granted: int | None
+    audiences: Sequence[Mapping[str, Any]] | None
 
     def presented(self) -> PresentedRefreshToken:
         impersonated = None
@@ -102,6 +106,7 @@ class _Presented(Frozen):
             algorithm=TokenAlgorithm(self.access_token_alg or TokenAlgorithm.ES256),
             profile=profile(self.profile),
             tells_more=self.tells_more,
+            audiences=audiences(self.granted, self.audiences),
         )
 
 
@@ -123,6 +128,8 @@ class PostgresRefreshTokens:
             "service": None if holder is None else holder.service,
             "scopes": [] if holder is None else list(holder.scopes),
             "is_public": holder is None or holder.is_public,
+            "resource": None if holder is None or holder.resource is None else storable_text(holder.resource),
+            "foreign_scopes": [] if holder is None else [storable_text(scope) for scope in holder.foreign_scopes],
         }
         rows = await ask(self._pool, _Presented, _ROTATE, parameters)
         return rows[0].presented() if rows else None
@@ -144,8 +151,8 @@ _ROTATE: Final[LiteralString] = f"""
                     sessions.last_seen_at, sessions.expires_at, sessions.ends_at, sessions.authenticated_by, sessions.impersonator_id,
                     sessions.impersonation_id, users.email, users.is_platform_owner,
                     {IS_LIVE} as is_live,
-                    memberships.role, sessions.scopes, sessions.proved_at, sessions.second_factor_at, sessions.stated_at,
-                    sessions.parent_id,
+                    memberships.role, sessions.scopes, sessions.audiences, sessions.proved_at, sessions.second_factor_at,
+                    sessions.stated_at, sessions.parent_id,
                     {is_verified_for("sessions.organization_id")} as email_is_verified,
                     {admits("memberships.role is not null", "sessions.user_id")} as is_admitted,
                     coalesce(organizations.status = 'active', false) as organization_is_active,
@@ -170,11 +177,23 @@ _ROTATE: Final[LiteralString] = f"""
                     end
                 and (sessions.scopes is null or not %(is_public)s::boolean or {lost_nothing_since("sessions.created_at")})
          ),
+         choice as materialized (
+             select looked.open,
+                    case
+                        when found.audiences is null
+                        then %(resource)s::text is null
+                         and (%(foreign_scopes)s::text[] = '{{}}' or %(scopes)s::text[] <> '{{}}')
+                        else audience_fits(looked.open, found.audiences, %(resource)s::text, %(foreign_scopes)s::text[])
+                    end as fits
+               from found
+              cross join lateral (select {open_audiences("found")} as open) as looked
+         ),
          rotated as (
              update refresh_tokens
                 set rotated_at = %(at)s, rotated_by = %(by)s
-               from found
+               from found, choice
               where refresh_tokens.digest = %(digest)s
+                and choice.fits
                 and refresh_tokens.rotated_at is null
                 and found.is_live
                 and %(scopes)s::text[] <@ coalesce(found.scopes, '{{}}')
@@ -211,10 +230,11 @@ _ROTATE: Final[LiteralString] = f"""
          found.impersonation_id, found.email, found.is_platform_owner, found.is_admitted, found.organization_is_active, found.rotated_at,
          found.rotated_by, found.subscription, found.scopes, found.proved_at, found.second_factor_at, found.stated_at, found.parent_id,
          found.email_is_verified, found.role, found.owes_second_factor, found.client_id, found.access_token_alg, found.profile,
-         found.directory_context, found.tells_more,
+         found.directory_context, found.tells_more, jsonb_array_length(found.audiences) as granted, choice.open as audiences,
          rotated.session_id is not null as rotated,
          found.is_live and (rotated.session_id is null or extended.id is not null) as is_live
     from found
+    left join choice on true
     left join rotated on true
     left join extended on extended.id = rotated.session_id
 """

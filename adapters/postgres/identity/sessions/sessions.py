@@ -1,5 +1,6 @@
 """Sessions in PostgreSQL: the statements that open and end sessions."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -7,12 +8,14 @@ from uuid import UUID
 from adapters.postgres.arrays import array_of_texts
 from adapters.postgres.columns import Columns
 from adapters.postgres.identity.accounts import ACCOUNT
+from adapters.postgres.identity.sessions.audiences import kept_audiences
 from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
 from adapters.postgres.identity.sessions.renewed_proofs import RENEWED, proof_parameters
 from adapters.postgres.identity.sessions.revoking import LINE, ending_codes, revoking
 from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import first
 from adapters.postgres.transaction import Transaction
+from core.domain.audiences import TokenAudience
 from core.domain.identifiers import DeviceId, OrganizationId, SessionId, UserId
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import Parent, Session
@@ -79,6 +82,9 @@ class SessionRows:
     async def issue(self, session: SessionId, token_digest: bytes, at: datetime) -> None:
         await self._transaction.tell_along(_ISSUE, {"digest": token_digest, "session": session, "at": at})
 
+    async def grant(self, session: SessionId, granted: Sequence[TokenAudience]) -> None:
+        await self._transaction.tell(_GRANT, {"session": session, "audiences": kept_audiences(granted)})
+
     async def prove(self, session: SessionId, user: UserId, proved: Proved) -> None:
         parameters = {"id": session, "user": user, **proof_parameters(proved)}
         await self._transaction.tell(_PROVE, parameters)
@@ -141,6 +147,8 @@ _ADD: Final = """
             %(authenticated_by)s::text[], %(impersonator)s, %(impersonation)s, %(parent)s, %(depth)s, %(proved_at)s, %(second_factor_at)s,
             %(stated_at)s, %(refuses_applications)s, %(scopes)s::text[], %(opened_through)s)
 """
+
+_GRANT: Final = "update sessions set audiences = %(audiences)s where id = %(session)s"
 
 _ISSUE: Final = "insert into refresh_tokens (digest, session_id, created_at) values (%(digest)s, %(session)s, %(at)s)"
 

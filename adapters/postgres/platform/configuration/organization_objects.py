@@ -21,7 +21,8 @@ _SIGN_IN_RULES: Final = """
            jsonb_build_object(
                'mfa_policy', case when mfa_required_since is null then 'optional' else 'required' end,
                'mfa_grace_days', mfa_grace_days, 'device_trust_days', device_trust_days, 'session_lifetime_hours', session_hours,
-               'invitation_domains', invitation_domains, 'sign_in_links', sign_in_links
+               'invitation_domains', invitation_domains, 'sign_in_links', sign_in_links,
+               'admin_factor', coalesce(admin_factor, 'optional')
            ) as fields
       from organizations
 """
@@ -140,6 +141,26 @@ _DOMAIN_ROUTES: Final = """
       left join upstream_providers on upstream_providers.id = domain_routes.own_provider
 """
 
+# Whether tokens are made for an API is its state.
+_RESOURCE_SERVERS: Final = """
+    select organizations.slug as organization, resource_servers.identifier as name, resource_servers.id::text as id,
+           jsonb_build_object(
+               'name', resource_servers.name, 'scopes', scopes, 'token_lifetime', token_lifetime,
+               'access_token_alg', resource_servers.access_token_alg, 'service_slug', services.slug,
+               'admits', admits,
+               'admitted_services', array(
+                   select named.slug
+                     from resource_admissions
+                     join services as named on named.id = resource_admissions.service_id
+                    where resource_admissions.resource_id = resource_servers.id
+                    order by named.slug collate "C"
+               )
+           ) as fields
+      from organizations
+      join resource_servers on resource_servers.org_id = organizations.id
+      left join services on services.id = resource_servers.service_id
+"""
+
 OF_ORGANIZATION: Final[dict[str, LiteralString]] = {
     "organization": _ORGANIZATION,
     "limits": _LIMITS,
@@ -156,4 +177,5 @@ OF_ORGANIZATION: Final[dict[str, LiteralString]] = {
     "upstream_providers": _UPSTREAM_PROVIDERS,
     "oauth_credentials": _OAUTH_CREDENTIALS,
     "domain_routes": _DOMAIN_ROUTES,
+    "resource_servers": _RESOURCE_SERVERS,
 }

@@ -4,15 +4,17 @@ minute, for a session.
 
 import re
 from base64 import urlsafe_b64encode
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from enum import Enum, auto
 from hashlib import sha256
 from typing import Final
 
+from core.domain.audiences import TokenAudience, TokenAudiences
 from core.domain.claims import NO_PROFILE, StandardProfile
 from core.domain.email import Email
 from core.domain.errors import BadRequest
-from core.domain.federation.oauth.grants import TokenRequest
+from core.domain.federation.oauth.grants import TokenRequest, one_resource
 from core.domain.identifiers import AuthorizationCodeId, ClientId, EventId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.login_events import LoginEvent
 from core.domain.identity.sessions import Session, SubscriptionState
@@ -49,6 +51,8 @@ class ApprovedAuthorization(Frozen, kw_only=True):
     authenticated_by: tuple[str, ...]
     provider: str = SESSION_PROVIDER
     """The provider in the login event."""
+    audiences: Sequence[TokenAudience] = ()
+    """The APIs that the application may have tokens for."""
 
 
 class NewCode(Frozen, kw_only=True):
@@ -72,6 +76,8 @@ class Claim(Frozen, kw_only=True):
     code_challenge: str | None
     proof: bytes
     """A digest of a value that the client knows, and a thief of the code does not."""
+    resource: str | None = None
+    """The API that the first access token shall be for."""
 
 
 class Opening(Frozen, kw_only=True):
@@ -112,6 +118,14 @@ class Redeemed(Frozen, kw_only=True):
     profile: StandardProfile = NO_PROFILE
     tells_more: bool = False
     """See `OpenedSession.tells_more`."""
+    audience: TokenAudience | None = None
+    """The API that the access token is for, if the code was granted for any."""
+
+
+class Untargeted(Frozen):
+    """The code is good, and nothing was redeemed: the request names no API, or not one alone, that the code was granted for."""
+
+    audiences: TokenAudiences
 
 
 class Contended:
@@ -145,7 +159,9 @@ def claim_of(request: TokenRequest, client: ClientId, *, is_public: bool) -> Cla
             raise BadRequest("code_verifier: 43 to 128 of A-Z, a-z, 0-9 and -._~ (RFC 7636)")
         challenge, known = code_challenge(verifier), f"verifier {text}"
     proof = sha256(known.encode()).digest()
-    return Claim(digest=code.digest(), redirect_uri=redirect_uri, code_challenge=challenge, proof=proof)
+    return Claim(
+        digest=code.digest(), redirect_uri=redirect_uri, code_challenge=challenge, proof=proof, resource=one_resource(request.resources)
+    )
 
 
 def code_challenge(verifier: Token) -> str:

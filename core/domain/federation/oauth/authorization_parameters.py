@@ -20,6 +20,7 @@ from core.domain.federation.oauth.authorizations import (
 )
 from core.domain.federation.oauth.redirects import Recipient, ResponseMode, is_registered
 from core.domain.federation.oauth.requested_claims import NO_CLAIMS, RequestedClaims, requested_claims
+from core.domain.federation.oauth.resources import LONGEST_RESOURCE, MOST_RESOURCES, TOO_MANY, UNKNOWN_RESOURCE, foreign_scopes
 from core.domain.federation.oauth.scopes import OPENID, known
 from core.domain.identifiers import ClientId
 from core.domain.services.client_ids import read_client_id
@@ -75,7 +76,11 @@ class Parameters:
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
         self._values: dict[str, str] = {}
         self.repeated: set[str] = set()
+        self.resources: list[str] = []
+        """The only parameter that a request may have more than once (RFC 8707 section 2)."""
         for name, value in pairs:
+            if name == "resource":
+                self.resources += [value] if value else []
             if name not in _OURS:
                 continue
             if name in self._values:
@@ -142,6 +147,8 @@ def checked(parameters: Parameters, client: Registered, answers_to: Recipient) -
         acr_values=asked.acr_values or acr_values,
         ui_locales=locales(parameters.get("ui_locales")),
         subject=asked.subject,
+        resources=_resources(parameters),
+        foreign_scopes=foreign_scopes((parameters.get("scope") or "").split()) if parameters.resources else (),
     )
 
 
@@ -218,9 +225,19 @@ def _scopes(parameters: Parameters) -> tuple[str, ...]:
     if len(given) > LONGEST or not _SCOPES.fullmatch(given):
         raise AuthorizationRefused(AuthorizationErrorCode.INVALID_SCOPE, "scope: must be a list of scopes, separated by spaces")
     scopes = known(given.split())
-    if not scopes:
+    if not scopes and not parameters.resources:
         raise AuthorizationRefused(AuthorizationErrorCode.INVALID_SCOPE, "scope: none of these scopes is known")
     return scopes
+
+
+def _resources(parameters: Parameters) -> tuple[str, ...]:
+    """The identifiers, each once. Which APIs they name, and whether the application may ask for them, the database knows."""
+    named = tuple(dict.fromkeys(parameters.resources))
+    if len(named) > MOST_RESOURCES:
+        raise AuthorizationRefused(AuthorizationErrorCode.INVALID_TARGET, TOO_MANY)
+    if any(len(identifier) > LONGEST_RESOURCE for identifier in named):
+        raise AuthorizationRefused(AuthorizationErrorCode.INVALID_TARGET, UNKNOWN_RESOURCE)
+    return named
 
 
 def _requested_claims(parameters: Parameters, scopes: tuple[str, ...]) -> RequestedClaims:

@@ -76,6 +76,8 @@ class SignedInPerson(Frozen, kw_only=True):
     """The scopes that the person has allowed the application. None when the application never asked, or the person has
     revoked the consent.
     """
+    owes_answer: bool = False
+    """The request names an API, and the person has not said yet what the application may do there."""
 
     @property
     def proved(self) -> Proved:
@@ -312,7 +314,7 @@ def _must_consent(request: AuthorizationRequest, application: RequestingApplicat
         return True
     if not relies_on_consent(application, signed_in):
         return False
-    return signed_in.consented is None or not set(signed_in.consented).issuperset(request.scopes)
+    return signed_in.owes_answer or signed_in.consented is None or not set(signed_in.consented).issuperset(request.scopes)
 
 
 # OpenID Connect Core, section 3.1.2.6. The step CREATE is missing, because `none` cannot be combined with `create`.

@@ -15,8 +15,8 @@ from core.frozen import Frozen
 
 
 class AuthorizationErrorCode(StrEnum):
-    """The error codes that an application gets for a refused request: RFC 6749 section 4.1.2.1, OpenID Connect Core 3.1.2.6, RFC 9101 and
-    RFC 9470.
+    """The error codes that an application gets for a refused request: RFC 6749 section 4.1.2.1, OpenID Connect Core 3.1.2.6, RFC 8707,
+    RFC 9101 and RFC 9470.
     """
 
     INVALID_REQUEST = "invalid_request"
@@ -32,6 +32,7 @@ class AuthorizationErrorCode(StrEnum):
     REQUEST_URI_NOT_SUPPORTED = "request_uri_not_supported"
     REGISTRATION_NOT_SUPPORTED = "registration_not_supported"
     UNMET_REQUIREMENTS = "unmet_authentication_requirements"
+    INVALID_TARGET = "invalid_target"
 
 
 TOLD_TO_THE_PERSON: Final = ("application_unknown", "redirect_missing", "redirect_unregistered", "request_used", "application_closed")
@@ -99,6 +100,10 @@ class AuthorizationRequest(Frozen, kw_only=True):
     ui_locales: tuple[str, ...] = ()
     subject: UserId | None = None
     """The person whom the application expects: from the ID token in `id_token_hint`, or from the `sub` of its `claims`."""
+    resources: tuple[str, ...] = ()
+    """The identifiers of the APIs that the application wants tokens for."""
+    foreign_scopes: tuple[str, ...] = ()
+    """The words of `scope` that are none of ours: scopes of these APIs."""
 
 
 def stored(request: AuthorizationRequest) -> Mapping[str, Json]:
@@ -118,6 +123,8 @@ def stored(request: AuthorizationRequest) -> Mapping[str, Json]:
         "acr_values": list(request.acr_values),
         "ui_locales": list(request.ui_locales),
         "subject": None if request.subject is None else str(request.subject),
+        "resource": list(request.resources),
+        "foreign_scope": list(request.foreign_scopes),
     }
     return {name: value for name, value in kept.items() if name == "scope" or (value is not None and value != [])}
 
@@ -136,4 +143,6 @@ def restored(kept: Mapping[str, Any]) -> AuthorizationRequest:
         acr_values=tuple(kept.get("acr_values", ())),
         ui_locales=tuple(kept.get("ui_locales", ())),
         subject=UserId(UUID(kept["subject"])) if "subject" in kept else None,
+        resources=tuple(kept.get("resource", ())),
+        foreign_scopes=tuple(kept.get("foreign_scope", ())),
     )

@@ -2,12 +2,34 @@
 
 from collections.abc import Sequence
 from datetime import datetime
+from typing import NamedTuple
 
+from core.domain.federation.oauth.resources import OfferedResource
 from core.domain.federation.oauth.scopes import SCOPES
-from core.domain.identifiers import OrganizationId, ServiceId, UserId
+from core.domain.identifiers import OrganizationId, ResourceServerId, ServiceId, UserId
 from core.domain.json import Json
 from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen
+
+
+class ResourceAnswer(Frozen):
+    """What a person has said about the scopes of one API."""
+
+    resource: ResourceServerId
+    identifier: str
+    allowed: Sequence[str]
+    withheld: Sequence[str]
+
+
+class AllowedResource(NamedTuple):
+    """An API at which an application can act for a person."""
+
+    id: ResourceServerId
+    identifier: str
+    name: str
+    """Empty when the API is gone."""
+    scopes: Sequence[str]
+    """What the application may do there, in the words of the API's owners."""
 
 
 class Consent(Frozen):
@@ -22,6 +44,7 @@ class Consent(Frozen):
     saml_scopes: Sequence[str] = ()
     """What the page said that the service provider may learn. If it shall learn more of the person's own values, the person is asked again.
     """
+    resources: Sequence[ResourceAnswer] = ()
 
 
 class ApplicationAccess(Frozen, kw_only=True):
@@ -40,11 +63,19 @@ class ApplicationAccess(Frozen, kw_only=True):
     sessions: int
     """The number of its living sessions."""
     last_used_at: datetime | None
+    resources: Sequence[AllowedResource] = ()
+    """The APIs at which it may act for the person, by their names."""
 
 
 def widened(earlier: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]:
     """The scopes after the person has allowed the asked ones. Scopes add up, so that an application may ask for little at first."""
     return tuple(scope for scope in SCOPES if scope in earlier or scope in asked)
+
+
+def answer(offered: OfferedResource, asked: Sequence[str], allowed: Sequence[str]) -> ResourceAnswer:
+    """The person's word about the asked scopes of an API. It says nothing about scopes that the person cannot have."""
+    withheld = [scope.name for scope in offered.held(asked) if scope.name not in allowed]
+    return ResourceAnswer(offered.id, offered.identifier, allowed, withheld)
 
 
 def consent_given(consent: Consent, organization: OrganizationId, actor: Actor) -> Event:
@@ -55,10 +86,18 @@ def consent_revoked(access: ApplicationAccess, actor: Actor) -> Event:
     return _event("user.consent.revoked", access, access.organization, actor)
 
 
+def resource_consent_revoked(access: ApplicationAccess, resource: AllowedResource, actor: Actor) -> Event:
+    """The application keeps what else it may."""
+    details: dict[str, Json] = {"service_id": str(access.service), "resource": resource.identifier}
+    return Event("user.consent.revoked", actor, Target("service", str(access.service)), access.organization, details)
+
+
 def _event(name: str, about: Consent | ApplicationAccess, organization: OrganizationId, actor: Actor) -> Event:
     details: dict[str, Json] = {
         "service_id": str(about.service),
         "scopes": list(about.scopes),
         "saml_entity_id": about.saml_entity_id,
     }
+    if about.resources:
+        details["resources"] = [resource.identifier for resource in about.resources]
     return Event(name, actor, Target("service", str(about.service)), organization, details)

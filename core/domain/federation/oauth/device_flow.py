@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from hashlib import sha256
-from typing import ClassVar, Final
+from typing import ClassVar, Final, NamedTuple
 from urllib.parse import quote, urlsplit, urlunsplit
 
+from core.domain.audiences import NO_AUDIENCES, TokenAudience, TokenAudiences
 from core.domain.branding import POSTERN, Branding
 from core.domain.claims import NO_PROFILE, StandardProfile
 from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, RateLimited
@@ -126,6 +127,8 @@ class NewDeviceCode(Frozen, kw_only=True):
     digest: bytes
     user_code_hmac: bytes
     scopes: tuple[str, ...]
+    audiences: Sequence[TokenAudience] = ()
+    """The APIs that the device wants tokens for, with the scopes that it asks for there."""
     asker: AskingDevice
     created_at: datetime
 
@@ -156,6 +159,15 @@ class DeviceAuthorization(Frozen, kw_only=True):
     interval: int = INTERVAL
 
 
+class EnteredResource(NamedTuple):
+    """An API that a device wants tokens for, as the page shows it."""
+
+    name: str
+    identifier: str
+    scopes: Sequence[str]
+    """What the scopes allow, in the words of the API's owners."""
+
+
 class EnteredCode(Frozen, kw_only=True):
     """The data for the page on which a person has entered the user code: which device the person lets in, and to which service."""
 
@@ -166,6 +178,7 @@ class EnteredCode(Frozen, kw_only=True):
     organization_name: str
     is_open: bool
     scopes: tuple[str, ...]
+    resources: Sequence[EnteredResource] = ()
     asker: AskingDevice
     created_at: datetime
     expires_at: datetime
@@ -246,6 +259,9 @@ class DeviceApproval(Frozen, kw_only=True):
     role: str
     """The person's role in the organization of the service. Empty for a person who is no member."""
     profile: StandardProfile = NO_PROFILE
+    granted: Sequence[TokenAudience] = ()
+    """The APIs that the person has approved."""
+    audiences: TokenAudiences = NO_AUDIENCES
 
 
 def read_user_code(text: str) -> Secret | None:

@@ -6,7 +6,7 @@ from typing import Final
 from uuid import UUID
 
 from core.domain.federation.oauth.clients import RegisteredClient
-from core.domain.identifiers import ClientId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identifiers import ClientId, OrganizationId, ResourceServerId, ServiceId, SessionId, UserId
 from core.domain.identity.sessions import TokenUse
 from core.domain.json import Json
 from core.frozen import Frozen
@@ -15,10 +15,10 @@ from core.frozen import Frozen
 _REPEATED: Final = frozenset(
     (
         *("iss", "sub", "aud", "exp", "iat", "jti", "sid", "client_id", "scope", "amr", "acr", "auth_time"),
-        *("org", "org_id", "service", "service_id", "token_use"),
+        *("org", "org_id", "service", "service_id", "resource_id", "token_use"),
     )
 )
-_OF_A_SESSION: Final = frozenset((TokenUse.ACCESS.value, TokenUse.IMPERSONATION.value))
+_OF_A_SESSION: Final = frozenset((TokenUse.ACCESS.value, TokenUse.IMPERSONATION.value, TokenUse.RESOURCE.value))
 
 
 class LivingSession(Frozen):
@@ -26,6 +26,32 @@ class LivingSession(Frozen):
 
     organization: OrganizationId
     email: str
+
+
+class LivingAudience(Frozen):
+    """A session that is valid at this moment, at an API that is open to its application."""
+
+    email: str
+    holder: ServiceId
+    """The service of the session."""
+    stands: ServiceId | None
+    """The service that stands for the API."""
+    scopes: tuple[str, ...]
+    """The granted scopes that the person still holds."""
+
+    def may_be_asked_by(self, client: RegisteredClient) -> bool:
+        """Whether this client may learn about the token: its own, or one for the API that it stands for."""
+        return client.service in {self.holder, self.stands}
+
+    def told(self, claims: Mapping[str, Json]) -> Mapping[str, Json]:
+        scopes = [scope for scope in str(claims.get("scope", "")).split() if scope in self.scopes]
+        return {"scope": " ".join(scopes), "username": self.email}
+
+
+class StandingApi(Frozen):
+    """An API that is open to an application at this moment."""
+
+    stands: ServiceId | None
 
 
 class GivenSession(Frozen, kw_only=True):
@@ -52,6 +78,8 @@ class ReadToken(Frozen):
     user: UserId
     told: Mapping[str, Json]
     """The answer about the token while it is active."""
+    resource: ResourceServerId | None
+    """The API that the token is for. None for the service of the session."""
 
 
 def session_named(claims: Mapping[str, Json]) -> tuple[SessionId, UserId] | None:
@@ -64,7 +92,13 @@ def session_named(claims: Mapping[str, Json]) -> tuple[SessionId, UserId] | None
 def read(claims: Mapping[str, Json]) -> ReadToken | None:
     """None for a token without a session."""
     named = session_named(claims)
-    return None if named is None else ReadToken(claims, *named, repeated(claims))
+    return None if named is None else ReadToken(claims, *named, repeated(claims), resource_named(claims))
+
+
+def resource_named(claims: Mapping[str, Json]) -> ResourceServerId | None:
+    """The API that a token of ours is for."""
+    named = claims.get("resource_id")
+    return None if named is None else ResourceServerId(UUID(str(named)))
 
 
 def client_named(claims: Mapping[str, Json]) -> ClientId | None:

@@ -1,13 +1,14 @@
 """Grants: a client exchanges a grant for tokens (RFC 6749 sections 4 and 5)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from core.domain.audiences import ONE_AT_A_TIME, TokenAudience
 from core.domain.claims import NO_PROFILE, StandardProfile
 from core.domain.errors import BadRequest
 from core.domain.federation.oauth.clients import RegisteredClient
-from core.domain.federation.oauth.oauth_errors import UnsupportedGrantType
+from core.domain.federation.oauth.oauth_errors import InvalidTarget, UnsupportedGrantType
 from core.domain.identity.sessions import OpenedSession, TokenUse
 from core.domain.json import Json
 from core.domain.secrets import Token
@@ -28,6 +29,8 @@ class TokenRequest(Frozen, kw_only=True):
     code_verifier: Token | None = None
     refresh_token: Token | None = None
     scope: str | None = None
+    resources: Sequence[str] = ()
+    """The identifiers of APIs, as the request names them."""
 
 
 class Granted(Frozen):
@@ -60,11 +63,20 @@ def no_such_grant(named: str) -> UnsupportedGrantType:
     return UnsupportedGrantType(detail=f"grant_type {named[:100]!r}")
 
 
-def client_claims(client: RegisteredClient, *, issuer: str, token_id: str, now: datetime, lifetime: timedelta) -> Mapping[str, Json]:
+def one_resource(named: Sequence[str]) -> str | None:
+    """The API that a token request names. Raises `InvalidTarget` when it names several: a token is for one."""
+    if len(set(named)) > 1:
+        raise InvalidTarget(ONE_AT_A_TIME)
+    return named[0] if named else None
+
+
+def client_claims(
+    client: RegisteredClient, audience: TokenAudience | None, *, issuer: str, token_id: str, now: datetime, lifetime: timedelta
+) -> Mapping[str, Json]:
     """The claims of an application's own token (RFC 9068). The token names the application and no person. It names no session, so no caller
-    rule admits it. No session's token has its audience.
+    rule admits it. No session's token has its audience, except at an API that both may ask for: there, `sub` is the client.
     """
-    return {
+    claims: dict[str, Json] = {
         "iss": issuer,
         "sub": client.client,
         "aud": f"services:{client.context.organization_slug}",
@@ -78,3 +90,6 @@ def client_claims(client: RegisteredClient, *, issuer: str, token_id: str, now: 
         "service": client.context.service_slug,
         "service_id": str(client.context.service),
     }
+    if audience is not None:
+        claims |= {"aud": audience.identifier, "resource_id": str(audience.id), "scope": " ".join(audience.scopes)}
+    return claims

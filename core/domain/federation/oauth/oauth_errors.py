@@ -17,6 +17,13 @@ class InvalidScope(BadRequest):
     text = "The scope goes beyond what was granted"
 
 
+class InvalidTarget(BadRequest):
+    """The request names an API that the client may have no token for (RFC 8707 section 2)."""
+
+    oauth_error: ClassVar = "invalid_target"
+    text = "No API that this client may ask for has this identifier"
+
+
 class UnauthorizedClient(BadRequest):
     oauth_error: ClassVar = "unauthorized_client"
     text = "This client may not use this grant type"

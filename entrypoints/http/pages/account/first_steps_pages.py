@@ -11,6 +11,7 @@ from entrypoints.http.machinery.limits import PAGE_LOADS
 from entrypoints.http.pages.account import show
 from entrypoints.http.pages.account.first_steps import steps
 from entrypoints.http.pages.declaring import WITH_FORM, page
+from entrypoints.http.pages.development.mail_pages import mail_list
 
 
 @page.get(FIRST_STEPS, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(NotFound,))
@@ -31,4 +32,5 @@ async def show_first_steps(call: Call, postern: Postern) -> bytes:
         steps=[(one, f"first_steps.{one.name}") for one in found],
         left=sum(not one.done for one in found),
         embedded=postern.settings.embedded,
+        mail=mail_list(call.request, postern.settings),
     )

@@ -98,6 +98,10 @@ class AuthorizationQuery(msgspec.Struct, frozen=True):
     """
     id_token_hint: str = ""
     """An ID token of the person whom the application expects. An expired token will do."""
+    resource: str = ""
+    """The identifier of an API that the application wants tokens for (RFC 8707). It may come several times. `scope` then names scopes of
+    these APIs, too.
+    """
     request_uri: str = ""
     """The name of a pushed request. With it, only `client_id` counts as well."""
 

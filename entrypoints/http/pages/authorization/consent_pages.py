@@ -1,9 +1,15 @@
 """The pages between sign-in and an application: the choice of an account, and the consent to the application's access."""
 
-from typing import Final, Literal
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, Literal
+from uuid import UUID
+
+import msgspec
 
 from core.domain.errors import OrganizationNotActive
 from core.domain.federation.oauth.authorization_steps import AuthorizationStep
+from core.domain.federation.oauth.resources import Ticked
+from core.domain.identifiers import ResourceServerId
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt
 from core.frozen import replace
 from core.usecases.federation.authorizations import UnfinishedAuthorization
@@ -18,6 +24,7 @@ from entrypoints.http.pages.authorization.interim_pages import interim_page, lea
 from entrypoints.http.pages.declaring import IN_POPUP, page
 from entrypoints.http.pages.flows import AnyCall, FlowLink, Page, browser_secret, even_twice, flow_of, to
 
+_MOST_SCOPES: Final = 500
 _REFUSES: Final = (FlowOver, OrganizationNotActive)
 
 
@@ -26,6 +33,8 @@ class ConsentForm(BoundForm, frozen=True, kw_only=True):
 
     flow: str
     answer: Literal["allow", "deny", "another"]
+    scopes: Annotated[Sequence[str], msgspec.Meta(max_length=_MOST_SCOPES)] = ()
+    """The scopes of APIs that the person has left ticked, each behind the id of its API and a space."""
 
 
 class AccountForm(BoundForm, frozen=True, kw_only=True):
@@ -44,7 +53,7 @@ async def show_consent(call: Call[None, FlowLink], postern: Postern) -> Page:
     match outcome:
         case UnfinishedAuthorization(step=AuthorizationStep.CONSENT, request=request):
             where = leading_to(request.recipient.redirect_uri)
-            more = {"hidden": {}, "scopes": request.scopes, **where}
+            more = {"hidden": {}, "scopes": request.scopes, "resources": _shown(outcome), **where}
             return Answer(
                 interim_page("authorization/consent.html", call, postern, flow, outcome, rule=BROWSER, action=action, **more), 200
             )
@@ -62,7 +71,8 @@ async def answer_consent(call: Call[ConsentForm], postern: Postern) -> Page:
     async def answered(flow: Flow) -> Page:
         match call.body.answer:
             case "allow":
-                return await settled(call, postern, flow, await authorizations.allow(flow, call.caller, call.actor, call.client))
+                ticked = _ticked(call.body.scopes)
+                return await settled(call, postern, flow, await authorizations.allow(flow, call.caller, call.actor, call.client, ticked))
             case "deny":
                 return left(call, flow, await authorizations.deny(flow))
             case "another":
@@ -98,6 +108,30 @@ async def choose_account(call: Call[AccountForm], postern: Postern) -> Page:
         return await settled(call, postern, flow, outcome)
 
     return await even_twice(call, postern, call.body.flow, answered)
+
+
+def _shown(outcome: UnfinishedAuthorization) -> list[Mapping[str, Any]]:
+    """The APIs of the request, with the scopes that the person may allow there."""
+    asked = outcome.request.foreign_scopes
+    return [
+        {
+            "name": resource.name,
+            "identifier": resource.identifier,
+            "scopes": [(f"{resource.id} {scope.name}", scope.name, scope.description) for scope in resource.held(asked)],
+        }
+        for resource in outcome.resources
+    ]
+
+
+def _ticked(sent: Sequence[str]) -> Ticked:
+    ticked = set()
+    for one in sent:
+        resource, _, scope = one.partition(" ")
+        try:
+            ticked.add((ResourceServerId(UUID(resource)), scope))
+        except ValueError:
+            continue
+    return ticked
 
 
 async def _with_another_account(call: AnyCall, postern: Postern, flow: Flow) -> Page:

@@ -13,6 +13,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.browsers import SECOND_FACTOR, token_for
 from entrypoints.http.machinery.callers import CallerRule
 from entrypoints.http.pages import account_of, shipped_pages
+from entrypoints.http.pages.account import PASSKEYS
 from entrypoints.http.pages.flows import AnyCall
 
 Unfinished = authorizations.UnfinishedAuthorization | sign_in.UnfinishedSamlSignIn
@@ -52,4 +53,12 @@ def until_second_factor(postern: Postern, flow: Flow, asked: Unfinished, onward:
     """The values for the page that requires a second factor: the time that is left, and the ways on."""
     due = None if asked.signed_in is None else asked.signed_in.second_factor_due
     has_time = due is not None and due > postern.foundation.clock.now()
-    return {"set_up": SECOND_FACTOR, "onward": f"{onward}?flow={flow.id}", "due": due, "has_time": has_time}
+    # Whoever has a second factor is an administrator who lacks the passkey.
+    lacks_passkey = asked.signed_in is not None and asked.signed_in.has_second_factor
+    return {
+        "set_up": SECOND_FACTOR,
+        "onward": f"{onward}?flow={flow.id}",
+        "due": due,
+        "has_time": has_time,
+        "passkeys": PASSKEYS if lacks_passkey else "",
+    }

@@ -79,6 +79,12 @@ def role_in_words(role: str, text: Text) -> str:
     return str(text(f"roles.{role}")) if role in frozenset(BuiltInRole) else role
 
 
+def role(value: str | Value) -> Column:
+    """A role in the organization."""
+    of = _of(value)
+    return sentence(lambda row, text: role_in_words(of(row), text) if of(row) else "", "console.field.role")
+
+
 def value_key(value: str) -> str:
     """The last step of the text key of one of our values."""
     return str(value).lower().replace("-", "_").replace(".", "_").replace(":", "_")

@@ -1,7 +1,8 @@
 """Charts, drawn on the server as SVG, with their figures as a table beside them. Nothing in a chart moves, and no script draws it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from core.frozen import Frozen
@@ -15,6 +16,7 @@ _RIGHT: Final = 48
 _TOP: Final = 12
 _BOTTOM: Final = 24
 _LABELS: Final = 5
+NONE: Final[Mapping[date, int]] = MappingProxyType({})
 
 
 class Mark(NamedTuple):
@@ -34,6 +36,10 @@ class LineChart(Frozen):
     end: tuple[float, float]
     newest: int
     figures: Sequence[tuple[date, int]]
+    beside: str = ""
+    """The points of a second line, which may begin later."""
+    beside_end: tuple[float, float] = (0, 0)
+    beside_figures: Mapping[date, int] = NONE
     width: int = WIDTH
     height: int = HEIGHT
     left: int = _LEFT
@@ -41,24 +47,34 @@ class LineChart(Frozen):
     bottom: int = HEIGHT - _BOTTOM
 
 
-def line_chart(figures: Sequence[tuple[date, int]], text: Text) -> LineChart:
-    """The figures are of days in a row, the oldest first, two at least."""
-    most = _rounded_up(max(value for _, value in figures))
+def line_chart(figures: Sequence[tuple[date, int]], text: Text, beside: Mapping[date, int] = NONE) -> LineChart:
+    """The figures are of days in a row, the oldest first, two at least. `beside` are those of a second line, on the last of these days."""
+    most = _rounded_up(max([value for _, value in figures] + [*beside.values()]))
     width, height = WIDTH - _LEFT - _RIGHT, HEIGHT - _TOP - _BOTTOM
-    points = [
-        (round(_LEFT + width * number / (len(figures) - 1), 1), round(_TOP + height * (1 - value / most), 1))
-        for number, (_, value) in enumerate(figures)
-    ]
+
+    def place(number: int, value: int) -> tuple[float, float]:
+        return round(_LEFT + width * number / (len(figures) - 1), 1), round(_TOP + height * (1 - value / most), 1)
+
+    points = [place(number, value) for number, (_, value) in enumerate(figures)]
+    second = [place(number, beside[day]) for number, (day, _) in enumerate(figures) if day in beside]
     step = max((len(figures) - 1) // (_LABELS - 1), 1)
     labelled = range(len(figures) - 1, -1, -step)
+    first = labelled[-1]
     return LineChart(
-        line=" ".join(f"{across},{down}" for across, down in points),
-        days=[Mark(points[number][0], _day(figures[number][0], text)) for number in labelled],
+        line=_points(points),
+        days=[Mark(points[number][0], _day(figures[number][0], text, with_month=number == first)) for number in labelled],
         values=[Mark(_TOP + height, "0"), Mark(_TOP + height / 2, f"{most // 2}"), Mark(_TOP, f"{most}")],
         end=points[-1],
         newest=figures[-1][1],
         figures=figures,
+        beside=_points(second),
+        beside_end=second[-1] if second else (0, 0),
+        beside_figures=beside,
     )
+
+
+def _points(places: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{across},{down}" for across, down in places)
 
 
 def _rounded_up(value: int) -> int:
@@ -71,5 +87,6 @@ def _rounded_up(value: int) -> int:
         unit *= 10
 
 
-def _day(day: date, text: Text) -> str:
-    return f"{text(f'console.weekday.{day.isoweekday()}')} {day.day}"
+def _day(day: date, text: Text, *, with_month: bool) -> str:
+    named = f"{text(f'console.weekday.{day.isoweekday()}')} {day.day}"
+    return f"{named} {text(f'console.month.{day.month}')}" if with_month else named

@@ -12,6 +12,7 @@ from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.resources import Making, Resource
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, counting, drawn, example_of, explained, sent_texts, texts_of
+from entrypoints.http.pages.console.short_names import at_short_name, completed, is_taken
 from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, PageVisit
 
 
@@ -33,6 +34,7 @@ def making_pages(resource: Resource, making: Making) -> Sequence[Endpoint]:
             action=visit.here(at),
             back=visit.here(resource.at),
             button=resource.text(visit, "new"),
+            explained=visit.text(making.explained) if making.explained else "",
         )
 
     async def ask_for(call: AnyCall, postern: Postern) -> Page:
@@ -41,10 +43,13 @@ def making_pages(resource: Resource, making: Making) -> Sequence[Endpoint]:
     async def make(call: AnyCall, postern: Postern) -> Page:
         visit = PageVisit(call, postern)
         try:
-            made = await visit.ask(endpoint, body=body_of(making.shape, call.body))
+            made = await visit.ask(endpoint, body=body_of(making.shape, completed(inputs, call.body)))
         except (WrongInput, Refusal) as problem:
             errors, status = explained(visit, problem, counting(inputs, call.body))
-            return Answer(await form(visit, sent_texts(inputs, call.body), errors), status)
+            sent = call.body
+            if is_taken(problem):
+                errors, sent = at_short_name(inputs, errors), completed(inputs, sent, 2)
+            return Answer(await form(visit, sent_texts(inputs, sent), errors), status)
         key = making.key or resource.key
         onward = visit.here(resource.one, **{resource.parameter: key(made)}) if resource.parameter else visit.here(resource.at)
         if making.secret:

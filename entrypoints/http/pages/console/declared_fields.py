@@ -4,7 +4,7 @@ from typing import Final
 
 from core.domain.tenancy.profile_fields import FieldKind
 from entrypoints.http.pages.console.cells import code, listed, number, plain, when, words, yes_or_no
-from entrypoints.http.pages.console.forms import Asked, InputKind
+from entrypoints.http.pages.console.forms import Asked, InputKind, ShortName
 
 
 def _bound(kind: FieldKind, name: str, hint: str = "") -> Asked:
@@ -31,7 +31,13 @@ BOUNDS: Final = (
 )
 ASKED: Final = ("written_by", Asked("asked_at", hint="console.declared_fields.asked_at_hint"), "required")
 """Who writes values, and when a person is asked for one."""
-NEW: Final = ("label", Asked("key", hint="console.declared_fields.key_hint"), Asked("kind", kind=InputKind.CARDS), *BOUNDS, *ASKED)
+NEW: Final = (
+    "label",
+    Asked("key", hint="console.declared_fields.key_hint", derived=ShortName("label", "field", "_")),
+    Asked("kind", kind=InputKind.CARDS),
+    *BOUNDS,
+    *ASKED,
+)
 COLUMNS: Final = (plain("label"), code("key"), words("kind"), words("written_by"), words("asked_at"), yes_or_no("required"))
 FACTS: Final = (
     code("key"),

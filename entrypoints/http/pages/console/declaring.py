@@ -1,12 +1,14 @@
 """`console.get` and `console.post` declare pages of the console. A page names the endpoint that it offers, and takes caller, limits, fresh
-proof and refusals from the endpoint's declaration.
+proof and refusals from the endpoint's declaration. `console.name` declares the name of a thing, for the pages below it.
 """
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from functools import wraps
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
+from core.domain.errors import Forbidden, NotFound
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import Form
 from entrypoints.http.machinery.browsers import in_browser
@@ -14,6 +16,7 @@ from entrypoints.http.machinery.callers import CallerRule
 from entrypoints.http.machinery.endpoints import Endpoint, Handler
 from entrypoints.http.machinery.headers import PagePolicy
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
+from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.pages.declaring import WITH_FORM, page
 from entrypoints.http.routes.configuration.kinds import ObjectKind
 from entrypoints.http.routes.configuration.managed import kind_offered, mark_of
@@ -33,12 +36,42 @@ def _marked(handler: Handler, kind: ObjectKind) -> Handler:
     return marked
 
 
+class _ThingName(NamedTuple):
+    beneath: str
+    """The beginning of the templates of the pages that say the name."""
+    at: str
+    find: Callable[[PageVisit], Awaitable[str]]
+
+
+def _naming(handler: Handler, things: Sequence[_ThingName]) -> Handler:
+    """The page names the things that it stands below as people call them, where its caller may know."""
+
+    @wraps(handler)
+    async def naming(call: Any, postern: Postern) -> Any:
+        visit = PageVisit(call, postern)
+        named = {}
+        for one in things:
+            # Whether the thing is gone is for the page to say: a form may have been sent twice.
+            with suppress(Forbidden, NotFound):
+                named[one.at] = await one.find(visit)
+        call.request.named = named
+        answer = handler(call, postern)
+        return await answer if inspect.isawaitable(answer) else answer
+
+    return naming
+
+
 class Console:
     """The pages of the console, and the endpoints that each page offers."""
 
     def __init__(self) -> None:
         self.offers: dict[str, tuple[Endpoint, ...]] = {}
         """By the page, as `GET /ui/o/{org_slug}/people`."""
+        self._things: list[_ThingName] = []
+
+    def name(self, at: str, find: Callable[[PageVisit], Awaitable[str]], *, beneath: str = "") -> None:
+        """Pages beneath the thing at this address say its name. `beneath` is for a thing whose own forms find it by themselves."""
+        self._things.append(_ThingName(f"{beneath or at}/", at, find))
 
     def get(
         self, path: str, *, of: Endpoint | CallerRule, also: Sequence[Endpoint] = (), policy: PagePolicy = WITH_FORM, **stated: Any
@@ -69,8 +102,11 @@ class Console:
 
         kind = kind_offered(of, path) if isinstance(of, Endpoint) else None
 
+        above = [one for one in self._things if f"{path}/".startswith(one.beneath) and path != one.at]
+
         def declared(handler: Handler) -> Endpoint:
-            shown: Endpoint = declare(path, caller=in_browser(rule), **stated)(handler if kind is None else _marked(handler, kind))
+            marked = handler if kind is None else _marked(handler, kind)
+            shown: Endpoint = declare(path, caller=in_browser(rule), **stated)(_naming(marked, above) if above else marked)
             self.offers[str(shown)] = offered
             return shown
 

@@ -51,6 +51,16 @@ class Choice(NamedTuple):
 Choices = Callable[[PageVisit], Awaitable[Sequence[Choice]]]
 
 
+class ShortName(NamedTuple):
+    """A short name is made from another field, unless somebody chooses it."""
+
+    source: str
+    """The name of the HTML field."""
+    otherwise: str
+    """For a name without a letter that short names may have."""
+    separator: str = "-"
+
+
 class InvalidForm(Exception):
     """A form asks for a field that the endpoint's body lacks. Postern does not start."""
 
@@ -76,6 +86,8 @@ class Asked(Frozen):
     """The fields of the body that a value of the form stands for, where it is none of them itself."""
     at_first: Any = None
     """The value with which a form that makes something begins. By default the body's."""
+    derived: ShortName | None = None
+    """For a short name that the body needs and the form can do without."""
 
 
 class Input(Frozen):
@@ -92,6 +104,7 @@ class Input(Frozen):
     shown: Callable[[Any], Any]
     under: tuple[str, str] | None = None
     stands_for: Callable[[str], Mapping[str, Any]] | None = None
+    derived: ShortName | None = None
     is_shared: bool = False
     """Whether the form has several inputs for the place, each under a value of its own."""
     optional: bool = False
@@ -122,7 +135,8 @@ def shape(endpoint: Endpoint, *asked: str | Asked) -> Shape:
     named = asked or tuple(one.name for one in msgspec.structs.fields(endpoint.body_type))
     asking = [one if isinstance(one, Asked) else Asked(one) for one in named]
     times = Counter(one.name for one in asking)
-    inputs = tuple(_input(endpoint, one, is_shared=times[one.name] > 1) for one in asking)
+    body = inspect.type_info(endpoint.body_type)
+    inputs = tuple(_input(endpoint, body, one, is_shared=times[one.name] > 1) for one in asking)
     fields = [(WAS, str, ""), *(_form_field(one) for one in inputs)]
     form: Any = msgspec.defstruct(f"{endpoint.handler.__name__}_form", fields, bases=(BoundForm,), frozen=True, kw_only=True)
     return Shape(endpoint, inputs, form)
@@ -134,8 +148,8 @@ def _form_field(one: Input) -> tuple[str, Any, Any]:
     return (one.field, Secret, Secret("")) if one.kind is InputKind.SECRET else (one.field, str, "")
 
 
-def _input(endpoint: Endpoint, asked: Asked, *, is_shared: bool) -> Input:
-    described: Any = inspect.type_info(endpoint.body_type)
+def _input(endpoint: Endpoint, described: Any, asked: Asked, *, is_shared: bool) -> Input:
+    """`described` is the type of the body."""
     stated: inspect.Field | None = None
     for step in asked.name.split("."):
         structs = [one for one in _unwrapped(described) if isinstance(one, inspect.StructType)]
@@ -150,7 +164,7 @@ def _input(endpoint: Endpoint, asked: Asked, *, is_shared: bool) -> Input:
     needed = (
         stated.required or _is_never_empty(stated, kinds, kind) or asked.is_needed or (asked.under is not None and kind is InputKind.CHOICE)
     )
-    required = needed and not _may_be_null(described) and kind not in {InputKind.TICK, InputKind.TICKS}
+    required = needed and not _may_be_null(described) and kind not in {InputKind.TICK, InputKind.TICKS} and asked.derived is None
     return Input(
         name=asked.name,
         kind=kind,
@@ -165,8 +179,9 @@ def _input(endpoint: Endpoint, asked: Asked, *, is_shared: bool) -> Input:
         shown=_shown_under(asked.under, asked.shown or _reader(asked.name)),
         under=asked.under,
         stands_for=asked.stands_for,
+        derived=asked.derived,
         is_shared=is_shared,
-        optional=not required and endpoint.method != "PATCH" and kind is not InputKind.VALUE,
+        optional=not required and endpoint.method != "PATCH" and kind is not InputKind.VALUE and asked.derived is None,
     )
 
 

@@ -69,7 +69,7 @@ async def listed(resource: Resource, visit: PageVisit, query: Any) -> tuple[Head
     head = Head(
         title=resource.text(visit, "title"),
         crumbs=resource.crumbs(visit),
-        main=_new(resource, visit),
+        main=new_of(resource, visit),
         curl=visit.curl(resource.listed, query=given),
         done=query.done,
         errors=errors,
@@ -122,7 +122,7 @@ def page_of_list(listed: Endpoint, query: Query) -> Mapping[str, Any]:
     return {**filters, **_part(listed, _paging(listed, query.get("page", ""), query.get("after", "")))}
 
 
-def _new(resource: Resource, visit: PageVisit) -> ButtonLink | None:
+def new_of(resource: Resource, visit: PageVisit) -> ButtonLink | None:
     if resource.main is not None:
         return resource.main(visit)
     if resource.making is None or not visit.may(resource.making.shape.endpoint):
@@ -131,10 +131,11 @@ def _new(resource: Resource, visit: PageVisit) -> ButtonLink | None:
 
 
 async def latest_of(resource: Resource, visit: PageVisit, columns: Sequence[Column] = (), **filters: object) -> LatestRows:
-    """The newest rows of a list, for the page of the record that they are about."""
+    """The newest rows of a list, for the page of the record that they are about; of a whole list, its first."""
     shown, given = columns or _columns(resource), {name: str(value) for name, value in filters.items()}
-    answer = await visit.ask(resource.listed, query={**given, "limit": _LATEST})
-    rows = rows_of(visit.reachable(shown), resource.rows_in(answer), visit.text, visit.path)
+    limit = {"limit": _LATEST} if "limit" in query_names(resource.listed) else {}
+    answer = await visit.ask(resource.listed, query={**given, **limit})
+    rows = rows_of(visit.reachable(shown), resource.rows_in(answer)[:_LATEST], visit.text, visit.path)
     return shown, rows, f"{visit.here(resource.at)}{f'?{urlencode(given)}' if given else ''}"
 
 

@@ -32,8 +32,10 @@ class ConsolePlace(Frozen):
     """Each group with the text key of its heading. The first group needs none."""
     change: str
     """The address of the list of places."""
-    search: str = ""
-    """The template of the address of the search. Empty where there is none."""
+    search: str
+    """The template of the address of the search."""
+    others: tuple[Tab, ...] = ()
+    """Pages that no entry of the side list has. The search finds them."""
 
 
 class PagePosition(Frozen):
@@ -43,9 +45,8 @@ class PagePosition(Frozen):
     entry: SideEntry
     tab: Tab
     tabs: tuple[Tab, ...] = ()
-    parts: tuple[Tab, ...] = ()
-    """The pages that stand side by side within the tab, if it has several."""
-    part: Tab | None = None
+    record: str = ""
+    """The template of the address of that record. Its name heads all pages below it."""
 
     def beside(self, crumbs: Sequence[object]) -> tuple[Tab, ...]:
         """The tabs that the page shows. A page with crumbs stands below the tabs of its entry, and shows only those of its record."""

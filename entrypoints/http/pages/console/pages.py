@@ -4,6 +4,7 @@ from typing import Final
 
 from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.pages.console.organization import events, expiries, overview, search, sign_ins
+from entrypoints.http.pages.console.organization.apis import apis
 from entrypoints.http.pages.console.organization.applications import pages as applications
 from entrypoints.http.pages.console.organization.connections import (
     certificates_pages,
@@ -45,6 +46,7 @@ CONSOLE: Final = Endpoints(
         *roles.PAGES,
         *fields.PAGES,
         *applications.PAGES,
+        *apis.PAGES,
         *providers.PAGES,
         *connection_pages.PAGES,
         *certificates_pages.PAGES,

@@ -26,6 +26,7 @@ from entrypoints.http.pages.console.sent_forms import (
     sent_texts,
     texts_of,
 )
+from entrypoints.http.pages.console.undo.undo_pages import changing, noted, offered
 from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, DoneLink, Head, Page, PageVisit
 
 
@@ -88,14 +89,13 @@ async def shown(
         below=[(visit.text(label), visit.here(where)) for label, where, of in resource.below if visit.may(of)],
         meanwhile=meanwhile,
         told=told,
+        undos=await offered(visit, record, resource.undoables),
         **({} if resource.more is None or record is None else await resource.more(visit, record)),
     )
 
 
 def facts_of(columns: Sequence[Column], visit: PageVisit, record: Any) -> Sequence[tuple[str, Cell]]:
-    """What is empty says nothing."""
-    cells = ((column.label, column.cell(record, visit.text, visit.path)) for column in visit.reachable(columns))
-    return [(visit.text(label), cell) for label, cell in cells if cell.kind != "none"]
+    return [(visit.text(column.label), column.cell(record, visit.text, visit.path)) for column in visit.reachable(columns)]
 
 
 def _state(resource: Resource, visit: PageVisit, record: Any) -> Any:
@@ -123,6 +123,7 @@ async def _section(
 
 def section_pages(resource: Resource, section: Section) -> Sequence[Endpoint]:
     at, endpoint = f"{resource.one}/{section.name}", section.shape.endpoint
+    undoable = next((one for one in resource.undoables if one.name == section.name), None)
 
     async def ask_for(call: AnyCall, postern: Postern) -> Page:
         visit = PageVisit(call, postern)
@@ -144,7 +145,9 @@ def section_pages(resource: Resource, section: Section) -> Sequence[Endpoint]:
         try:
             # A body that cannot do without a field gets it unchanged, too.
             only = [one for one in inputs if one in own or one.required]
-            await visit.ask(endpoint, body=body_of(section.shape, call.body, only=only))
+            change = None if undoable is None else noted(undoable, visit, own, record, call.body)
+            async with changing(visit, change):
+                await visit.ask(endpoint, body=body_of(section.shape, call.body, only=only))
         except (WrongInput, Refusal) as problem:
             errors, status = explained(visit, problem, counting(inputs, call.body))
             return Answer(await shown(resource, visit, record, errors=errors, given=given), status)

@@ -8,6 +8,7 @@ from entrypoints.http.pages.console.many.bulks import bulk_page
 from entrypoints.http.pages.console.many.exports import export_page
 from entrypoints.http.pages.console.records import record_page, section_pages
 from entrypoints.http.pages.console.resources import Resource
+from entrypoints.http.pages.console.undo.undo_pages import undo_pages
 
 
 def pages(resource: Resource) -> list[Endpoint]:
@@ -21,6 +22,8 @@ def pages(resource: Resource) -> list[Endpoint]:
         made.append(record_page(resource))
         for section in resource.sections:
             made += section_pages(resource, section)
+        for undoable in resource.undoables:
+            made += undo_pages(undoable)
         for act in resource.acts:
             made += act_pages(resource, act)
         if resource.ending is not None:

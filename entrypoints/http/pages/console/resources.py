@@ -18,8 +18,9 @@ from core.domain.errors import NotFound
 from core.frozen import Frozen
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.pages.console.cells import Column, Words
-from entrypoints.http.pages.console.forms import Choices, Shape
+from entrypoints.http.pages.console.forms import Choices, InputKind, Shape
 from entrypoints.http.pages.console.navigation import PagePosition
+from entrypoints.http.pages.console.undo.undo_pages import Undoable
 from entrypoints.http.pages.console.visit import ButtonLink, PageVisit
 
 # How far the page of a record looks for it in a paged list.
@@ -46,6 +47,8 @@ class Making(Frozen):
     shape: Shape
     secret: str = ""
     """The field of the answer with the secret, which a page shows once. Empty if the thing has none."""
+    explained: str = ""
+    """The text key of the sentence above the button. A form without a field needs one."""
     key: Callable[[Any], Any] | None = None
     """The new thing's value of the resource's parameter, from the answer; by default as from a row."""
 
@@ -57,6 +60,8 @@ class Section(Frozen):
     shape: Shape
     whole: bool = False
     """Whether the endpoint sets all fields at once. Otherwise the form sends those that were changed."""
+    undone: bool = True
+    """Whether a change can be put back."""
 
 
 class Act(Frozen):
@@ -170,11 +175,36 @@ class Resource(Frozen, kw_only=True):
     """What the template shows beside."""
     also: tuple[Endpoint, ...] = ()
     """The endpoints that `more` asks."""
+    undone: tuple[Undoable, ...] = ()
+    """Forms on pages of their own, whose changes the record's page puts back."""
 
     @property
     def one(self) -> str:
         """The template of the record's address."""
         return self.page or (self.at if self.is_single else f"{self.at}/{{{self.parameter}}}")
+
+    @property
+    def undoables(self) -> Sequence[Undoable]:
+        """The forms whose changes can be put back. A form that sets everything at once, with a secret, could not say the secret."""
+        return (
+            *(
+                self.undoable(one)
+                for one in self.sections
+                if one.undone and not (one.whole and any(part.kind is InputKind.SECRET for part in one.shape.inputs))
+            ),
+            *self.undone,
+        )
+
+    def undoable(self, section: Section) -> Undoable:
+        return Undoable(
+            name=section.name,
+            page=self.one,
+            at=f"{self.one}/{section.name}",
+            shape=section.shape,
+            find=self.find,
+            position=self.position,
+            whole=section.whole,
+        )
 
     def call(self, visit: PageVisit, record: Any) -> str:
         """The title of the record's page."""

@@ -19,7 +19,7 @@ from core.domain.secrets import Secret
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.decoding import convert
 from entrypoints.http.machinery.errors import NotAsDeclared, status_of
-from entrypoints.http.pages.console.cells import value_key
+from entrypoints.http.pages.console.cells import in_words, value_key
 from entrypoints.http.pages.console.forms import WAS, Choice, Input, InputKind, Shape
 from entrypoints.http.pages.console.visit import PageVisit
 
@@ -145,7 +145,7 @@ def body_of(shaped: Shape, form: BoundForm, *, only: Sequence[Input] | None = No
     if shaped.endpoint.body_type is None:
         return None
     body: dict[str, Any] = dict(fixed or {})
-    asked = shaped.inputs if only is None else _with_their_choices(shaped.inputs, only)
+    asked = shaped.inputs if only is None else with_their_choices(shaped.inputs, only)
     counted = counting(asked, form)
     for one in asked:
         value = _sent(one, getattr(form, one.field)) if one in counted else _not_chosen(shaped, one, counted)
@@ -181,7 +181,18 @@ def of_record(inputs: Sequence[Input], record: Any) -> Sequence[Input]:
     ]
 
 
-def _with_their_choices(inputs: Sequence[Input], only: Sequence[Input]) -> Sequence[Input]:
+def told(visit: PageVisit, one: Input, given: Any) -> str:
+    """A text of the form, or several, as people say it."""
+    if one.kind is InputKind.TICK:
+        return visit.text("console.yes" if given == "yes" else "console.no")
+    if not given:
+        return visit.text("console.none")
+    if one.takes_several:
+        return ", ".join(in_words(value, visit.text) if value in one.allowed else value for value in given)
+    return in_words(given, visit.text) if one.kind is InputKind.CHOICE and given in one.allowed else ", ".join(given.split("\n"))
+
+
+def with_their_choices(inputs: Sequence[Input], only: Sequence[Input]) -> Sequence[Input]:
     """A choice and the inputs under it go together."""
     choices = {one.under[0] if one.under is not None else one.name for one in only} & {one.name for one in inputs}
     return [one for one in inputs if one in only or one.name in choices or (one.under is not None and one.under[0] in choices)]

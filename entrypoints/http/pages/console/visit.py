@@ -3,9 +3,12 @@ in the frame of its place.
 """
 
 import inspect
+import json
+import shlex
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
+from urllib.parse import urlencode
 
 import msgspec
 
@@ -23,14 +26,13 @@ from entrypoints.http.machinery.decoding import convert
 from entrypoints.http.machinery.endpoints import Endpoint, parameters
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.cells import Column, Tone
-from entrypoints.http.pages.console.curl import curl
 from entrypoints.http.pages.console.navigation import PagePosition, address, offered
 from entrypoints.http.pages.refusals import in_words
 
 AnyCall = Call[Any, Any, Any, Any]
 Page = Answer[bytes] | Answer[NoBody]
 NO_ERRORS: Final[Mapping[str, str]] = MappingProxyType({})
-_NOTICES: Final = frozenset({"made", "saved", "unchanged"})
+_NOTICES: Final = frozenset({"made", "saved", "put_back", "unchanged"})
 _BUTTONS: Final[set[str]] = set()
 
 
@@ -111,9 +113,24 @@ class PageVisit:
         """The address of another page of this place."""
         return address(template, {**self.path, **path})
 
+    def named(self, template: str, otherwise: str = "") -> str:
+        """The name of the thing that the page stands below, by the template of its address. Where the caller may not know the name, the
+        last part of the address stands for it, or `otherwise`.
+        """
+        return self.call.request.named.get(template) or otherwise or self.path[parameters(template)[-1]]
+
     def curl(self, endpoint: Endpoint, *, body: Any = None, query: Mapping[str, Any] | None = None, **path: object) -> str:
-        """The line for a shell that does the same as the page."""
-        return curl(self.postern.foundation.public_url, endpoint, {**self.path, **path}, body=body, query=query)
+        """The line for a shell that does the same as the page. A secret is never among the values: its place says what belongs there."""
+        asked = f"?{urlencode(query)}" if query else ""
+        parts = ["curl"]
+        if endpoint.method != "GET":
+            parts.append(f"-X {endpoint.method}")
+        parts += ['-H "Authorization: Bearer $TOKEN"']
+        if body is not None:
+            parts += ["-H 'Content-Type: application/json'", f"-d {shlex.quote(json.dumps(body, ensure_ascii=False))}"]
+        public_url = self.postern.foundation.public_url
+        parts.append(shlex.quote(f"{public_url}{address(endpoint.path, {**self.path, **path})}{asked}"))
+        return " \\\n  ".join(parts)
 
     def said(self, refusal: Refusal) -> str:
         """A refusal in the reader's language."""
@@ -121,19 +138,17 @@ class PageVisit:
 
     def show(self, template: str, position: PagePosition, head: Head, **values: Any) -> bytes:
         caller, person = self.call.caller, self.person
+        tabs = offered(position.beside(head.crumbs), caller, self.path)
         return shipped_pages().page(
             f"console/{template}",
             self.call.language,
             place_name=caller.organization_name if isinstance(caller, Member) else self.text("console.installation"),
             change=position.place.change,
-            search=self.here(position.place.search) if position.place.search else "",
+            search=self.here(position.place.search),
             groups=self._groups(position),
-            tabs=[
-                (where, self.text(tab.label), tab is position.tab)
-                for where, tab in offered(position.beside(head.crumbs), caller, self.path)
-            ],
-            parts=[(where, self.text(part.label), part is position.part) for where, part in offered(position.parts, caller, self.path)],
+            tabs=[(where, self.text(tab.label), tab is position.tab) for where, tab in tabs],
             head=head,
+            **self._headings(position, head, len(tabs)),
             errors=head.errors,
             managed=self.call.request.managed,
             done=self._done(head.done),
@@ -145,6 +160,28 @@ class PageVisit:
             now=self.postern.foundation.clock.now(),
             **values,
         )
+
+    def _headings(self, position: PagePosition, head: Head, tabs: int) -> Mapping[str, Any]:
+        """`heading` is the title above the tabs: of the record, or of the entry. `crumbs` stand above it, and `within` above the title of
+        the page itself, which needs none where the tab says it.
+        """
+        if position.record and self.call.request.named.get(position.record):
+            at, named = self.here(position.record), self.named(position.record)
+            places = [where for _, where in head.crumbs]
+            level = places.index(at) if at in places else len(places)
+            is_first = self.call.request.template == position.tab.at
+            tab = () if is_first else ((self.text(position.tab.label), self.here(position.tab.at)),)
+            return {
+                "heading": named,
+                # A crumb that says the heading again leads nowhere else.
+                "crumbs": [one for one in head.crumbs[:level] if one[0] != named],
+                "within": () if head.title == named else (*tab, *head.crumbs[level + 1 :]),
+                "subtitle": "" if head.title == named else head.title,
+                "is_said": is_first,
+            }
+        if tabs > 1 and not position.tabs:
+            return {"heading": self.text(position.entry.label), "crumbs": (), "within": (), "subtitle": head.title, "is_said": True}
+        return {"heading": head.title, "crumbs": head.crumbs, "within": (), "subtitle": "", "is_said": False}
 
     def _done(self, done: str) -> str:
         """What the last form has done. The word stands in the address, so it may be anything."""

@@ -66,6 +66,11 @@ def comes_from_this_machine(request: Request) -> bool:
     )
 
 
+def mail_list(request: Request, settings: Settings) -> str:
+    """The address of the list of mails. Empty where the list does not exist."""
+    return _LIST if mail_pages_directory(settings) is not None and comes_from_this_machine(request) else ""
+
+
 class MailPath(msgspec.Struct, frozen=True):
     mail_id: str
 
@@ -105,7 +110,11 @@ class MailPages:
         async def list_mail(_call: Call[None, None, None, None], _postern: Postern) -> bytes:
             """List the newest mails"""
             mails = await self._read(lambda: list(islice(self._folder.mails(), _MOST)))
-            return self._pages.page("development/mail_list.html", DEFAULT, mails=[_shown(mail) for mail in mails], most=_MOST)
+            # Most people come for the mail that was just sent.
+            newest = list(parts(mails[0].text)) if mails else []
+            return self._pages.page(
+                "development/mail_list.html", DEFAULT, mails=[_shown(mail) for mail in mails], newest=newest, most=_MOST
+            )
 
         return list_mail
 

@@ -135,6 +135,7 @@ async def show_decision(call: Call[None, FlowLink], postern: Postern) -> Page:
         now=postern.foundation.clock.now(),
         **account_of(call.caller),
         scopes=entered.scopes,
+        resources=entered.resources,
     )
     return Answer(content, 200)
 

@@ -3,6 +3,7 @@ without scripts. A person who comes by the mail of our own server, and whose acc
 """
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Final, Literal
 from urllib.parse import quote
 
@@ -22,6 +23,7 @@ from core.domain.identifiers import UserId
 from core.domain.identity.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import FlowPurpose, Wanted, form_token
+from core.domain.identity.profile.profiles import LONGEST_NAME
 from core.domain.identity.realms import ProviderRequired
 from core.domain.secrets import Password, Token
 from core.domain.tenancy.invitations import InvitationOffer, InvitationStatus
@@ -68,6 +70,7 @@ class InvitationForm(msgspec.Struct, frozen=True):
 
 class FirstPasswordForm(FlowForm, frozen=True, kw_only=True):
     token: Token = Token("")
+    name: str = ""
     password: Password = Password("")
 
 
@@ -107,16 +110,20 @@ async def show_invitation(call: Call[None, OpenedInvitation, None, Caller | None
 async def answer_invitation_by_form(call: Call[InvitationForm], postern: Postern) -> Answer[NoBody]:
     """Accept or decline an invitation"""
     form, invitations = call.body, postern.tenancy.invitations
-    accepts = form.answer == "accept"
+    accepts, signed_in_here = form.answer == "accept", await _signed_in_here(call, postern)
     try:
         if accepts:
-            await invitations.accept(form.token, call.actor, signed_in=await _signed_in_here(call, postern))
+            await invitations.accept(form.token, call.actor, signed_in=signed_in_here)
         else:
             await invitations.decline(form.token, call.actor)
     except BadRequest:
         answered = InvitationStatus.ACCEPTED if accepts else InvitationStatus.REJECTED
         if not await invitations.was_just_answered(form.token, answered):
             raise
+    if accepts and signed_in_here is not None:
+        offer = await _answered(form.token, postern)
+        if offer is not None and offer.account is not None and offer.account.id == signed_in_here:
+            return redirect(f"{_place(offer)}?done=joined")
     return redirect(f"{_ACCEPTED if accepts else _DECLINED}?token={quote(form.token.reveal())}")
 
 
@@ -141,15 +148,21 @@ async def accept_invitation_with_password(call: Call[FirstPasswordForm, None, No
     """
     form, invitations = call.body, postern.tenancy.invitations
     offer = await invitations.answered(form.token)
-    try:
-        postern.identity.account_passwords.rules.require(form.password, offer.invitation.email)
-    except BadRequest as refusal:
-        said = in_words(refusal, shipped_pages().text(call.language))
-        shown = await _shown(call, postern, form.token, await invitations.look(form.token), {"password": said})
+    errors = {}
+    for field, require in (
+        ("name", partial(invitations.told, form.name)),
+        ("password", partial(postern.identity.account_passwords.rules.require, form.password, offer.invitation.email)),
+    ):
+        try:
+            require()
+        except BadRequest as refusal:
+            errors[field] = in_words(refusal, shipped_pages().text(call.language))
+    if errors:
+        shown = await _shown(call, postern, form.token, await invitations.look(form.token), errors, name=form.name)
         return Answer(shown.value, 400, shown.headers)
     repeats = False
     try:
-        await invitations.accept_with_password(form.token, form.password, call.actor)
+        await invitations.accept_with_password(form.token, form.password, call.actor, name=form.name)
     except BadRequest:
         # When the form is sent twice, the second request signs in as the first did, if it has the same password.
         repeats = offer.by_mail and await invitations.was_just_answered(form.token, InvitationStatus.ACCEPTED)
@@ -165,7 +178,7 @@ async def invitation_accepted(call: Call[None, OpenedInvitation], postern: Poste
     text = shipped_pages().text(call.language)
     if offer is None:
         return shipped_pages().outcome("invitation_accepted", call.language, good=True, onward=SIGN_IN)
-    email, onward = offer.invitation.email.address, SIGN_IN
+    email, onward = offer.invitation.email.address, f"{SIGN_IN}?to={quote(_place(offer))}"
     if not offer.by_mail or offer.account is None:
         # The inviter may be the reader, and must not learn whether the address had an account.
         explained = text("invitation_accepted.text")
@@ -186,6 +199,11 @@ async def invitation_declined(call: Call[None, OpenedInvitation], postern: Poste
     return shipped_pages().outcome("invitation_declined", call.language, good=True, brand=POSTERN if offer is None else offer.organization)
 
 
+def _place(offer: InvitationOffer) -> str:
+    """The page of the organization, for its new member."""
+    return f"{ORGANIZATIONS}/{offer.organization_slug}"
+
+
 async def _signed_in_here(call: AnyCall, postern: Postern) -> UserId | None:
     token = session_token(call.request, postern.foundation.public_url)
     caller = None if token is None else await postern.tenancy.callers.resolve_browser(token)
@@ -193,7 +211,7 @@ async def _signed_in_here(call: AnyCall, postern: Postern) -> UserId | None:
 
 
 async def _shown(
-    call: AnyCall, postern: Postern, token: Token, offer: InvitationOffer, errors: Mapping[str, str] = NO_ERRORS
+    call: AnyCall, postern: Postern, token: Token, offer: InvitationOffer, errors: Mapping[str, str] = NO_ERRORS, *, name: str = ""
 ) -> Answer[bytes]:
     invitation = offer.invitation
     browser, headers = browser_secret(call, postern)
@@ -204,6 +222,9 @@ async def _shown(
         token=token.reveal(),
         brand=offer.organization,
         email=invitation.email.address,
+        inviter=offer.inviter,
+        name=name,
+        longest_name=LONGEST_NAME,
         offered=invitation.role,
         role_name=offer.role_name,
         until=invitation.expires_at,
@@ -225,7 +246,7 @@ async def _signed_in(call: AnyCall, postern: Postern, offer: InvitationOffer, pa
     """
     email = offer.invitation.email
     browser, headers = browser_secret(call, postern)
-    request = {"to": f"{ORGANIZATIONS}/{offer.organization_slug}?done=joined"}
+    request = {"to": f"{_place(offer)}?done=joined"}
     wanted = Wanted(organization=offer.organization_slug)
     flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, request, wanted, email=email.address)
     try:

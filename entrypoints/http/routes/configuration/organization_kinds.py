@@ -121,6 +121,7 @@ ORGANIZATION_KINDS: Final = (
             "session_lifetime_hours": _RULES.session_hours,
             "invitation_domains": list(_RULES.invitation_domains),
             "sign_in_links": _RULES.sign_in_links,
+            "admin_factor": _RULES.admin_factor.value,
         },
         unordered=frozenset({"invitation_domains"}),
         stored={"invitation_domains": lambda names: sorted({_domain(one) for one in names})},

@@ -2,14 +2,18 @@
 
 from typing import Any, Final
 
+import msgspec
+from msgspec.structs import replace
+
 from core.domain.errors import BadRequest
+from core.domain.lines import one_line
 from core.domain.platform.configuration.object_places import SERVICE, SERVICE_ROLES, ObjectPlace
 from entrypoints.http.routes.configuration.entries import entry
 from entrypoints.http.routes.configuration.kinds import Fields, ObjectKind, References, Within
 from entrypoints.http.routes.configuration.organization_kinds import lower
 from entrypoints.http.routes.configuration.saml_metadata import SamlServiceProvider, metadata, stored_endpoints, stored_pem
 from entrypoints.http.routes.federation import saml
-from entrypoints.http.routes.services import assignments, permissions, plans, service_claims, service_roles, services
+from entrypoints.http.routes.services import assignments, permissions, plans, resource_servers, service_claims, service_roles, services
 
 FREE_PLAN: Final[dict[str, Any]] = {"name": "Free", "price_cents": 0, "currency": "usd", "features": [], "billing_price_id": None}
 _TO_TEAM: Final = " to team "
@@ -23,6 +27,16 @@ async def _assignment(fields: Fields, place: ObjectPlace, _references: Reference
         if is_there:
             return {**fields, "role": role, named: to}
     raise BadRequest("an assignment is called `<role of the service> to team <team>` or `<role of the service> to role <role>`")
+
+
+def _scopes(value: Any) -> Any:
+    given = msgspec.convert(value, tuple[resource_servers.ResourceScopeBody, ...])
+    return [msgspec.to_builtins(replace(one, description=one_line(one.description))) for one in given]
+
+
+def _stated_scopes(value: Any) -> Any:
+    """Without the permissions that scopes do not need."""
+    return [{name: said for name, said in scope.items() if said is not None} for scope in value]
 
 
 SERVICE_KINDS: Final = (
@@ -137,5 +151,21 @@ SERVICE_KINDS: Final = (
             "sign_response": True,
             "require_signed_requests": False,
         },
+    ),
+    # An API names services, and permissions of one of them.
+    ObjectKind(
+        name="resource_servers",
+        within=Within.ORGANIZATION,
+        entry=entry("ResourceServerEntry", resource_servers.NewResourceServer, without=("identifier",)),
+        shown_by=resource_servers.list_resource_servers,
+        make=resource_servers.create_resource_server,
+        change=resource_servers.change_resource_server,
+        end=resource_servers.delete_resource_server,
+        key="identifier",
+        parameter="resource_id",
+        unordered=frozenset({"admitted_services"}),
+        stored={"scopes": _scopes},
+        shown={"scopes": _stated_scopes},
+        together=(frozenset({"admits", "admitted_services"}), frozenset({"service_slug", "scopes"})),
     ),
 )

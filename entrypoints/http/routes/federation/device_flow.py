@@ -9,7 +9,8 @@ from core.domain.errors import NotFound, OrganizationNotActive
 from core.domain.federation.oauth.clients import AuthenticationMethod
 from core.domain.federation.oauth.device_flow import LONGEST_USER_CODE, AskingClient, DeviceCodeExpired
 from core.domain.federation.oauth.metadata import DEVICE_AUTHORIZATION_ENDPOINT
-from core.domain.federation.oauth.oauth_errors import InvalidScope
+from core.domain.federation.oauth.oauth_errors import InvalidScope, InvalidTarget
+from core.domain.federation.oauth.resources import MOST_RESOURCES
 from core.domain.federation.oauth.scopes import LONGEST_SCOPES
 from core.domain.identity.sign_in import PASSWORD_PROVIDER
 from core.usecases.federation.grants import asked_scopes
@@ -37,6 +38,8 @@ class DeviceCodeRequest(ClientFields, frozen=True, kw_only=True):
     """The slug of the service. A device may leave it out."""
     scope: Annotated[str, msgspec.Meta(max_length=LONGEST_SCOPES), example("openid email")] | None = None
     """The scopes that the device asks for, separated by spaces."""
+    resource: Annotated[Sequence[str], msgspec.Meta(max_length=MOST_RESOURCES), example(["https://api.acme.example/orders"])] = ()
+    """The identifiers of the APIs that the device wants tokens for (RFC 8707)."""
 
 
 class DeviceCodes(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,7 +81,7 @@ class DeviceVerification(msgspec.Struct, frozen=True):
     DEVICE_AUTHORIZATION_ENDPOINT,
     caller=CLIENT,
     limit=(AUTH, DEVICE_FLOW),
-    refuses=(InvalidScope,),
+    refuses=(InvalidScope, InvalidTarget),
     accepts=FormOrJson(),
     errors=OAUTH,
     tags=_TAGS,
@@ -95,7 +98,9 @@ async def request_device_code(call: Call[DeviceCodeRequest], postern: Postern) -
     if shown.method is not AuthenticationMethod.NONE:
         await postern.federation.clients.authenticate(shown)
     asking = AskingClient(id=shown.client, organization=said(fields.org), service=said(fields.service))
-    told = await postern.federation.device_flow.ask(asking, asked_scopes(said(fields.scope)), call.sender)
+    resources = tuple(dict.fromkeys(identifier for identifier in fields.resource if identifier))
+    scopes, foreign = asked_scopes(said(fields.scope), of_apis=bool(resources))
+    told = await postern.federation.device_flow.ask(asking, scopes, call.sender, resources, foreign)
     return DeviceCodes(
         device_code=told.device_code.reveal(),
         user_code=told.user_code.reveal(),

@@ -39,7 +39,7 @@ class Introspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     active: bool
     """Whether the token is valid at this moment, and belongs to a service of your organization."""
     token_use: Annotated[str, example("access")] | None = None
-    """`access`, `refresh`, `client` for an application's own, or `impersonation`."""
+    """`access`, `refresh`, `resource` for an API's, `client` for an application's own, or `impersonation`."""
     token_type: Annotated[str, example("Bearer")] | None = None
     """`Bearer` for an access token."""
     scope: Annotated[str, example("openid email")] | None = None
@@ -70,6 +70,8 @@ class Introspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """The service's slug."""
     service_id: Annotated[str, example("0199d3a0-0000-7000-8000-000000000006")] | None = None
     """The service's id."""
+    resource_id: Annotated[str, example("0199d3a0-0000-7000-8000-000000000007")] | None = None
+    """The id of the API that the token is for, if it is for one."""
     amr: Annotated[Sequence[str], example(["pwd"])] | None = None
     """How the person proved who they are (RFC 8176)."""
     acr: Annotated[str, example("urn:postern:acr:one-factor")] | None = None
@@ -96,7 +98,8 @@ async def introspect_token(call: Call[PresentedToken], postern: Postern) -> Intr
     """Ask whether a token is valid
 
     For servers that receive tokens of the services of their organization. The answer is up to date: it takes the end of a session into
-    account at once. Public clients cannot ask.
+    account at once. About a token for an API, only the service that stands for the API may ask, and the client that has the token. Public
+    clients cannot ask.
     """
     shown = await needed_credentials(call, postern)
     try:

@@ -1,6 +1,6 @@
 """The token endpoint: applications exchange codes, refresh tokens and credentials for tokens."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Annotated, Final
 
@@ -9,9 +9,10 @@ import msgspec
 from core.domain.errors import BadRequest, RateLimited, Refusal, Unauthorized
 from core.domain.federation.oauth.clients import AuthenticatedClient, AuthenticationMethod, ClientCredentials
 from core.domain.federation.oauth.device_flow import DeviceCodeExpired, DeviceCodePending, DeviceDenied, SlowDown, TooManyPolls
-from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, DEVICE_CODE, IssuedTokens, TokenRequest, grant_type
+from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, DEVICE_CODE, IssuedTokens, TokenRequest, grant_type, one_resource
 from core.domain.federation.oauth.metadata import TOKEN_ALIAS, TOKEN_ENDPOINT
-from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, UnauthorizedClient, UnsupportedGrantType
+from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient, UnsupportedGrantType
+from core.domain.federation.oauth.resources import MOST_RESOURCES
 from core.domain.federation.oauth.scopes import LONGEST_SCOPES
 from core.domain.secrets import Token
 from core.domain.services.redirect_uris import LONGEST_URI
@@ -55,7 +56,11 @@ class TokenRequestBody(ClientFields, frozen=True, kw_only=True):
     device_code: Token | None = None
     """The code of the device flow (RFC 8628)."""
     scope: Annotated[str, msgspec.Meta(max_length=LONGEST_SCOPES)] | None = None
-    """With a refresh token: fewer scopes than the granted ones, for the new access token."""
+    """With a refresh token: fewer scopes than the granted ones, for the new access token. With `client_credentials` and `resource`: scopes
+    of the API.
+    """
+    resource: Annotated[Sequence[str], msgspec.Meta(max_length=MOST_RESOURCES), example(["https://api.acme.example/orders"])] = ()
+    """The identifier of the API that the access token is for (RFC 8707), once. If one API was granted, it may be left out."""
 
 
 class TokenResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -66,7 +71,7 @@ class TokenResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """Always `Bearer`."""
     expires_in: ExpiresIn
     scope: Annotated[str, example("openid email")] | None = None
-    """The granted scopes. Absent from an application's own token."""
+    """The granted scopes, with those of the API that the access token is for. Absent from an application's own token for no API."""
     refresh_token: Annotated[str, example(_REFRESH_TOKEN)] | None = None
     """Exchange it when the access token expires. Absent beside an application's own token."""
     id_token: Annotated[str, example("eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiI3YyJ9.c2ln")] | None = None
@@ -78,7 +83,7 @@ _DECLARED: Final[Statement] = {
     "limit": UNLIMITED,
     "counts": COUNTS,
     "refuses": (
-        *(BadRequest, InvalidGrant, InvalidScope, UnauthorizedClient, UnsupportedGrantType),
+        *(BadRequest, InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient, UnsupportedGrantType),
         *(DeviceCodePending, SlowDown, DeviceCodeExpired, DeviceDenied),
     ),
     "reads": (DEVICE_TOKEN,),
@@ -99,7 +104,8 @@ async def exchange_for_tokens(call: Call[TokenRequestBody], postern: Postern) ->
     other services of its organization can introspect. A device polls with its device code every few seconds until the person has decided.
     `authorization_pending` tells the device to go on polling, and `slow_down` to wait 5 seconds longer between all further polls. `mobile`
     and `desktop` services are public clients and send only their client id; so do `web` services without a client secret or key. All others
-    authenticate. `/oauth/token` is another name for this endpoint.
+    authenticate. With `resource`, the access token is for that API alone: the API is its audience, and it opens nothing here but userinfo.
+    `/oauth/token` is another name for this endpoint.
     """
     return await _exchange(call, postern)
 
@@ -157,7 +163,8 @@ async def _polled(call: Call[TokenRequestBody], postern: Postern) -> IssuedToken
         with _slowing():
             await request.count(AUTH, DEVICE_FLOW)
     try:
-        granted, client = await postern.federation.device_flow.redeem(device_code, shown, call.device)
+        resource = one_resource([identifier for identifier in call.body.resource if identifier])
+        granted, client = await postern.federation.device_flow.redeem(device_code, shown, call.device, resource)
     except Unauthorized as refusal:
         if has_credential:
             await count_refusal(request, refusal)
@@ -211,6 +218,7 @@ def _request(fields: TokenRequestBody) -> TokenRequest:
         code_verifier=said(fields.code_verifier),
         refresh_token=said(fields.refresh_token),
         scope=said(fields.scope),
+        resources=[identifier for identifier in fields.resource if identifier],
     )
 
 

@@ -1,5 +1,6 @@
 """Pushed authorization requests (RFC 9126): an application deposits its request here before it sends the person to sign in."""
 
+from collections.abc import Sequence
 from typing import Annotated, Final
 
 import msgspec
@@ -7,6 +8,7 @@ import msgspec
 from core.domain.federation.oauth.authorization_parameters import LONGEST, LONGEST_HINT, Parameters
 from core.domain.federation.oauth.authorizations import AuthorizationRefused, UnknownRecipient
 from core.domain.federation.oauth.metadata import PUSHED_AUTHORIZATION_ENDPOINT
+from core.domain.federation.oauth.resources import MOST_RESOURCES
 from core.domain.services.redirect_uris import LONGEST_URI
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import Form
@@ -31,7 +33,9 @@ class PushedAuthorizationRequest(ClientFields, frozen=True, kw_only=True):
     response_type: Annotated[str, msgspec.Meta(max_length=LONGEST), example("code")] | None = None
     """Must be `code`."""
     scope: Annotated[str, msgspec.Meta(max_length=LONGEST), example("openid email")] | None = None
-    """Some of `openid profile email organization groups offline_access`, separated by spaces."""
+    """Some of `openid profile email organization groups offline_access`, and scopes of the named APIs, separated by spaces."""
+    resource: Annotated[Sequence[str], msgspec.Meta(max_length=MOST_RESOURCES), example(["https://api.acme.example/orders"])] = ()
+    """The identifiers of the APIs that the application wants tokens for (RFC 8707)."""
     state: _Text = None
     """A text that the answer repeats."""
     nonce: _Text = None
@@ -99,7 +103,8 @@ async def push_authorization_request(call: Call[PushedAuthorizationRequest], pos
         await call.request.count(AUTH)
     fields = call.body
     given = ((name, getattr(fields, name)) for name in fields.__struct_fields__ if name not in _OF_CLIENT)
-    parameters = Parameters((name, value) for name, value in given if isinstance(value, str))
+    pairs = [(name, value) for name, value in given if isinstance(value, str)]
+    parameters = Parameters([*pairs, *(("resource", identifier) for identifier in fields.resource)])
     try:
         pushed = await postern.federation.pushed_requests.push(parameters, client.registered.client)
     except (AuthorizationRefused, UnknownRecipient) as refusal:

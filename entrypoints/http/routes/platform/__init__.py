@@ -13,6 +13,7 @@ from entrypoints.http.routes.platform import (
     management_keys,
     platform_fields,
     platform_users,
+    resource_servers,
     settings_in_force,
     setup_links,
     sign_ins,
@@ -22,6 +23,7 @@ from entrypoints.http.routes.platform import (
 
 ROUTES: Final = Endpoints.of(
     governance,
+    resource_servers,
     platform_users,
     account_administration,
     platform_fields,

@@ -52,6 +52,15 @@ class LoginTrend(msgspec.Struct, frozen=True):
     count: _Logins
 
 
+class FailedLogins(msgspec.Struct, frozen=True):
+    """The failed attempts to sign in of the last thirty days."""
+
+    since: _Day
+    """The first day that is counted. Later than thirty days ago if the organization has more than 20 000 attempts since."""
+    days: Sequence[LoginTrend]
+    """The failed attempts of each day, without days that have none."""
+
+
 class ServiceLogins(msgspec.Struct, frozen=True):
     """The number of sign-ins to a service."""
 
@@ -106,10 +115,20 @@ class PlatformOverview(msgspec.Struct, frozen=True, kw_only=True):
 async def list_login_trends(call: Call[None, SpanQuery, AnalyticsPath, Member], postern: Postern) -> Sequence[LoginTrend]:
     """List the number of sign-ins to the organization and its services on each day
 
-    Days without sign-ins are left out. People who only use a service count as well as members. Failed attempts do not count.
+    Days without sign-ins are left out. People who only use a service count as well as members. Failed attempts are told by `failed-logins`.
     """
     days = await postern.platform.analytics.by_day(call.caller.organization, call.query.start_date, call.query.end_date)
     return [LoginTrend(one.day.isoformat(), one.logins) for one in days]
+
+
+@endpoint.get(f"{_ANALYTICS}/failed-logins", caller=MEMBER, keys=Capability.MEMBERS_VIEW, tags=_TAGS)
+async def get_failed_logins(call: Call[None, None, AnalyticsPath, Member], postern: Postern) -> FailedLogins:
+    """Count the failed attempts to sign in on each of the last thirty days
+
+    Attempts of people who have been there, or are members by their own act. The log of sign-ins has each of them with its reason.
+    """
+    found = await postern.platform.analytics.failures(call.caller.organization)
+    return FailedLogins(found.since.isoformat(), [LoginTrend(one.day.isoformat(), one.logins) for one in found.days])
 
 
 @endpoint.get(f"{_ANALYTICS}/logins-by-service", caller=MEMBER, keys=Capability.MEMBERS_VIEW, refuses=(BadRequest,), tags=_TAGS)

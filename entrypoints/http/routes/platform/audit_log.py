@@ -17,7 +17,15 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import OrganizationUuid
 from entrypoints.http.machinery.paging import page_of
-from entrypoints.http.routes.record.audit import AuditLogQuery, DetailedPagination, LoggedAnywhere, filter_of, parts_of, whole_pagination
+from entrypoints.http.routes.record.audit import (
+    AuditLogQuery,
+    DetailedPagination,
+    LoggedAnywhere,
+    filter_of,
+    parts_of,
+    subject_of,
+    whole_pagination,
+)
 
 _TAGS = ("installation",)
 _LOG = "/api/platform/audit-log"
@@ -66,4 +74,4 @@ async def get_platform_audit_entry(call: Call[None, None, PlatformEntryPath], po
 
 
 def _logged(reader: Caller | ManagementKeyHolder, entry: AuditEntry) -> PlatformAuditEntryRecord:
-    return PlatformAuditEntryRecord(**parts_of(reader, entry))
+    return PlatformAuditEntryRecord(subject=subject_of(entry), **parts_of(reader, entry))

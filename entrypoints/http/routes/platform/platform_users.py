@@ -40,7 +40,12 @@ class PlatformUserPath(msgspec.Struct, frozen=True):
 
 
 class SoughtUsers(msgspec.Struct, frozen=True):
-    """A search for users. With neither `email` nor `user_id` you get the newest users."""
+    """A search for users. With neither `search`, `email` nor `user_id` you get the newest users."""
+
+    search: Annotated[str, msgspec.Meta(max_length=LONGEST_SOUGHT, examples=["lovelace"])] = ""
+    """A part of the address, the name or the user name, in upper or lower case. Give it alone. It is looked for in the newest 200 000
+    users; a whole address is found among all.
+    """
 
     email: Annotated[str, msgspec.Meta(max_length=LONGEST_SOUGHT, examples=["ada@"])] = ""
     """A part of the address, in upper or lower case."""
@@ -79,6 +84,8 @@ class UserSearchResult(msgspec.Struct, frozen=True):
 
     users: Sequence[PlatformUser]
     """The users."""
+    complete: Annotated[bool, example(True)] = True
+    """False if there are older users, in whose names `search` was not looked for."""
 
 
 class UserMfaStatus(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,13 +161,18 @@ class PlatformOwnerChanged(msgspec.Struct, frozen=True):
     """The user after the change."""
 
 
-@endpoint.get("/api/platform/users/search", caller=PLATFORM_OWNER, keys=PlatformCapability.PEOPLE_VIEW, tags=_TAGS)
+@endpoint.get("/api/platform/users/search", caller=PLATFORM_OWNER, keys=PlatformCapability.PEOPLE_VIEW, refuses=(BadRequest,), tags=_TAGS)
 async def search_users(call: Call[None, SoughtUsers], postern: Postern) -> UserSearchResult:
-    """Find users by id or by a part of their e-mail address
+    """Find users by id, or by a part of their e-mail address or name
 
-    A whole address finds only the account that has it.
+    As `email`, a whole address finds only the account that has it.
     """
     asked = call.query
+    if asked.search.strip():
+        if asked.email or asked.user_id is not None:
+            raise BadRequest("search: give it without email and user_id", words="search_alone")
+        sought = await postern.platform.platform_users.find(asked.search, asked.limit)
+        return UserSearchResult([_found(call.caller, one) for one in sought.users], sought.complete)
     user = None if asked.user_id is None else UserId(asked.user_id)
     return UserSearchResult(
         [_found(call.caller, one) for one in await postern.platform.platform_users.search(asked.email, user, asked.limit)]

@@ -98,6 +98,14 @@ class AuditActor(msgspec.Struct, frozen=True, kw_only=True):
     """The set-up link; absent if somebody else acted."""
 
 
+class AuditSubject(msgspec.Struct, frozen=True, kw_only=True):
+    """The person whom an entry is about, with today's address."""
+
+    id: Id
+    email: EmailAddress
+    name: PersonName | None
+
+
 class LoggedAnywhere(msgspec.Struct, frozen=True, kw_only=True):
     """One entry of an audit log, whichever log it is in."""
 
@@ -122,22 +130,16 @@ class LoggedAnywhere(msgspec.Struct, frozen=True, kw_only=True):
     """More about the action. The keys depend on `action`."""
     created_at: CreatedAt
     """When the action took place."""
-
-
-class AuditSubject(msgspec.Struct, frozen=True, kw_only=True):
-    """The person whom an entry is about, with today's address."""
-
-    id: Id
-    email: EmailAddress
-    name: PersonName | None
+    subject: AuditSubject | msgspec.UnsetType = msgspec.UNSET
+    """The person whom the entry is about, with an account. In an organization's log it is absent unless they are a member or use one of its
+    services.
+    """
 
 
 class AuditEntryRecord(LoggedAnywhere, frozen=True, kw_only=True):
     """One entry of the audit log."""
 
     org_id: OrganizationUuid
-    subject: AuditSubject | msgspec.UnsetType = msgspec.UNSET
-    """The person whom the entry is about; absent unless it is somebody who is a member or uses one of the organization's services."""
 
 
 class DetailedPagination(Pagination, frozen=True):
@@ -230,9 +232,12 @@ def whole_pagination(query: Paging, found: Listed[AuditEntry]) -> DetailedPagina
 
 
 def logged(reader: Member, entry: AuditEntry) -> AuditEntryRecord:
+    return AuditEntryRecord(org_id=entry.organization, subject=subject_of(entry), **parts_of(reader, entry))
+
+
+def subject_of(entry: AuditEntry) -> AuditSubject | msgspec.UnsetType:
     about = entry.subject
-    subject = msgspec.UNSET if about is None else AuditSubject(id=about.id, email=about.email, name=about.name)
-    return AuditEntryRecord(org_id=entry.organization, subject=subject, **parts_of(reader, entry))
+    return msgspec.UNSET if about is None else AuditSubject(id=about.id, email=about.email, name=about.name)
 
 
 def parts_of(reader: Caller | Member | ManagementKeyHolder, entry: AuditEntry) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from typing import Final
 
 from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.routes.services import (
+    access_evaluations,
     api_keys,
     assignments,
     billing,
@@ -11,6 +12,7 @@ from entrypoints.http.routes.services import (
     end_users,
     permissions,
     plans,
+    resource_servers,
     rights,
     service_claims,
     service_info,
@@ -28,12 +30,14 @@ ROUTES: Final = Endpoints.of(
     service_roles,
     assignments,
     api_keys,
+    resource_servers,
     service_claims,
     plans,
     billing,
     subscriptions,
     service_users,
     rights,
+    access_evaluations,
     service_subscriptions,
     service_info,
     end_users,

@@ -10,6 +10,7 @@ import msgspec
 
 from core.domain.errors import BadRequest, InvitationExpired, OrganizationNotActive, RateLimited, TeamLimitExceeded
 from core.domain.identifiers import InvitationId
+from core.domain.identity.profile.profiles import LONGEST_NAME
 from core.domain.record.audit import DELETED_USER
 from core.domain.secrets import Token
 from core.domain.tenancy.invitations import Invitation, InvitationStatus, Inviter, InvitingKey
@@ -163,6 +164,15 @@ class InvitationReply(msgspec.Struct, frozen=True):
     """The token from the mailed link, or from the list of your own invitations."""
 
 
+class InvitationAcceptance(InvitationReply, frozen=True, kw_only=True):
+    """The token of the invitation, and what the invited person is called."""
+
+    name: Annotated[str, msgspec.Meta(max_length=2 * LONGEST_NAME, examples=["Ada Lovelace"])] = ""
+    """The name of the invited person. It is kept if Postern's own mail server sent the token, if nobody has used the account yet, and if
+    the account has no name. Otherwise it is left out.
+    """
+
+
 class InvitationLink(msgspec.Struct, frozen=True):
     token: Annotated[str, example("b3f1a5c2-7d0e-4d1c-9a53-2f6c1f0f8e11")]
     """The token in the mailed link."""
@@ -234,13 +244,13 @@ async def list_own_invitations(call: Call, postern: Postern) -> Sequence[OwnInvi
 
 
 @endpoint.post("/api/invitations/accept", caller=ANYONE, limit=INVITATION_ANSWERS, refuses=_ANSWERS, tags=_TAGS)
-async def accept_invitation(call: Call[InvitationReply], postern: Postern) -> EmptyObject:
+async def accept_invitation(call: Call[InvitationAcceptance], postern: Postern) -> EmptyObject:
     """Accept an invitation
 
     The invited address becomes a member of the organization. If the address has no account yet, we create one and mail a link to choose a
     password.
     """
-    await postern.tenancy.invitations.accept(call.body.token, call.actor)
+    await postern.tenancy.invitations.accept(call.body.token, call.actor, name=call.body.name)
     return EMPTY_OBJECT
 
 

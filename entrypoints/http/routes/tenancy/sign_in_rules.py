@@ -15,6 +15,7 @@ from core.domain.tenancy.sign_in_rules import (
     LONGEST_GRACE_DAYS,
     LONGEST_SESSION_HOURS,
     MOST_DOMAINS,
+    AdminFactor,
     MfaPolicy,
     SignInRules,
     SignInRulesChange,
@@ -62,6 +63,10 @@ class SignInRulesPatch(msgspec.Struct, frozen=True, kw_only=True):
     """
     sign_in_links: bool | msgspec.UnsetType = msgspec.UNSET
     """Whether members may sign in by a mailed link."""
+    admin_factor: Annotated[AdminFactor, example("passkey")] | msgspec.UnsetType = msgspec.UNSET
+    """What owners and administrators need beyond what all members need: a second factor, or a second factor and a passkey. The grace days
+    begin anew when it asks for more.
+    """
 
 
 class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -85,6 +90,10 @@ class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The domains of the addresses that may be invited; empty for any address."""
     sign_in_links: bool
     """Whether members may sign in by a mailed link."""
+    admin_factor: Annotated[AdminFactor, example("passkey")]
+    """What owners and administrators need beyond what all members need."""
+    admin_required_since: datetime | None
+    """When this was last made stricter; null if nothing more is needed."""
 
 
 @endpoint.get(_RULES, caller=able(Capability.SETTINGS_MANAGE, impersonated=True), keys=True, tags=_TAGS)
@@ -109,8 +118,9 @@ async def change_sign_in_rules(call: Call[SignInRulesPatch, None, SignInRulesPat
     """Change the sign-in rules of an organization
 
     The rules apply from the next request and the next sign-in on. After the grace days, members without a second factor get `MFA_REQUIRED`
-    from the organization and its services; they can still sign in and set up a second factor. To require a second factor you need one
-    yourself. You need a recent proof of who you are: of the second factor, if you have one.
+    from the organization and its services; they can still sign in and set up a second factor. The same holds for administrators who lack
+    what `admin_factor` asks of them. What you require, you need yourself. You need a recent proof of who you are: of the second factor, if
+    you have one.
     """
     return _record(await postern.tenancy.sign_in_rules.change(call.caller, change_of(call.body), call.actor))
 

@@ -21,7 +21,7 @@ PARAMETERS: Final[Mapping[str, object]] = {
     **dict.fromkeys(("redirect_uri", "code_challenge", "root"), "none"),
     **dict.fromkeys(("service", "client", "session"), uuid4()),
     **dict.fromkeys(("lifetime", "idle"), timedelta(days=1)),
-    "secret": None,
+    **dict.fromkeys(("secret", "resource")),
     **login_parameters(LOGIN),
     **told_parameters(EventId(uuid4()), LOGIN),
     "at": datetime.now(UTC),

@@ -263,6 +263,6 @@ async def test_the_list_and_the_detail_read_by_index_the_rows_that_they_show(fre
         plan = list(nodes(row["QUERY PLAN"][0]["Plan"]))
         read = {one["Relation Name"]: one for one in plan if "Relation Name" in one}
         # Two rows, and none.
-        assert {name for name, one in read.items() if one["Node Type"] == "Seq Scan"} <= {"tiers", "mfa_secrets", "passkeys"}
+        assert {name for name, one in read.items() if one["Node Type"] == "Seq Scan"} <= {"tiers", "mfa_secrets", "passkeys", "teams"}
         assert read["memberships"]["Actual Rows"] <= most
         assert read["all_organizations"]["Actual Rows"] * read["all_organizations"]["Actual Loops"] <= most

@@ -82,6 +82,8 @@ async def test_all_of_it_goes_and_nothing_of_another(store: Store, remains: Post
     assert await store.count("refresh_tokens") == USERS
     # In batches, each of them small.
     assert {part: sum(rows) for part, rows in batches.items()} == {
+        "apis": 20,
+        "resource_admissions": 20,
         "sessions": USERS,
         "preauthentications": 20,
         "subscriptions": PLANS * USERS,

@@ -57,6 +57,7 @@ def path_of(one: Endpoint) -> str:
         session_id=SOME_ID,
         invitation_id=SOME_ID,
         service_id=SOME_ID,
+        resource_id=SOME_ID,
         org_slug="acme",
         provider="codehost",
     )

@@ -41,7 +41,7 @@ class ConsoleScene(AccountPagesScene):
     def fields(self, action: str) -> PageForm:
         return self.tab.page.forms[self.number(action)]
 
-    async def submit(self, action: str, **fields: str | Sequence[str]) -> Tab:
+    async def submit(self, action: str, **fields: str | bytes | Sequence[str]) -> Tab:
         return await self.tab.send(self.number(action), **fields)
 
     def colleague(self, role: str = "member") -> Tab:

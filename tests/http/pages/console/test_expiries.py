@@ -73,6 +73,12 @@ class Ends:
             ada,
         )
         change(
+            "insert into resource_servers (id, org_id, identifier, domain, name, admits, token, checked_at, created_at, updated_at)"
+            " values (%s, %s, 'https://api.example/', 'api.example', 'Orders', 'all', 't', now(), now(), now())",
+            self.new(),
+            acme,
+        )
+        change(
             "insert into domain_routes (id, org_id, domain, token, checked_at, login_policy, join_policy, created_at, updated_at)"
             " values (%s, %s, 'people.example', 't', now(), 'password_allowed', 'off', now(), now())",
             self.new(),
@@ -104,7 +110,7 @@ async def test_everything_that_ends_stands_on_one_page(ends: Ends) -> None:
     ends.management_key(console.acme, "Long ago", -31)
     listed = (await console.request("GET", API, by=console.ada)).ok()["expiries"]
     assert [(one["kind"], one["name"], one["has_successor"]) for one in listed] == [
-        *sorted([("domain", "people.example", False), ("own_domain", "login.example", False)]),
+        *sorted([("api_host", "Orders", False), ("domain", "people.example", False), ("own_domain", "login.example", False)]),
         ("directory_certificate", "Directory", False),
         ("scim_token", "Provisioning", False),
         ("own_certificate", "Directory", False),

@@ -31,7 +31,7 @@ async def test_the_file_has_what_the_filter_shows(console: ConsoleScene) -> None
     tab = await console.at("/people?role=admin")
     assert "/ui/o/acme/people/~export?role=admin" in tab.page.links
     _, *rows = lines((await console.at("/people/~export?role=admin")).shown.body)
-    assert [row[2] for row in rows] == ["admin"]
+    assert [row[2] for row in rows] == ["Administrator"]
 
 
 async def test_a_cell_is_never_a_formula(console: ConsoleScene) -> None:

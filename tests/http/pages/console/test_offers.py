@@ -22,6 +22,7 @@ FOR_OTHERS: Final[Mapping[str, str]] = {
     "/api/service/": "servers of applications ask, with an API key",
     "/auth/": "applications and links in mails",
     "/oauth/": "applications",
+    "/access/v1/": "servers of services, and gateways in front of them",
     "/saml/": "applications",
     "/scim/v2/": "directories",
     "/webhooks/billing": "the payment provider",

@@ -1,5 +1,10 @@
 """The overview of an organization."""
 
+from datetime import date, timedelta
+
+from core.domain.languages import Language
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.console.charts import line_chart
 from tests.http.pages.console.conftest import ConsoleScene
 
 
@@ -49,9 +54,77 @@ async def test_the_search_finds_people_applications_and_teams_by_name_address_an
         assert place in tab.page.links
     assert (await console.at(f"/search?q={mary.user}")).place == f"/ui/o/acme/people/{mary.user}"
     tab = await console.at("/search?q=%3Cb%3Enobody")
-    assert "Nothing has “<b>nobody”" in tab.page.text
+    assert "Nothing that you may open here has “<b>nobody”" in tab.page.text
     # Another organization's people are not found.
     other = console.people.add("zoe@globex.example")
     console.tenants.join(other, console.tenants.add("globex"))
     assert str(other.user) not in (await console.at("/search?q=zoe")).shown.body.decode()
     assert (await console.at(f"/search?q={other.user}")).place == f"/ui/o/acme/search?q={other.user}"
+
+
+async def test_the_search_finds_end_users_and_pages_by_their_title_in_the_language(console: ConsoleScene) -> None:
+    zoe = console.people.add("zoe@customers.example")
+    console.tenants.uses(zoe, console.tenants.service(console.acme, "shop"))
+    tab = await console.at("/search?q=ZOE@")
+    assert f"/ui/o/acme/people/users/{zoe.user}" in tab.page.links
+    assert "Nothing that" not in tab.page.text
+    tab = await console.at("/search?q=settin")
+    assert {"/ui/o/acme/settings", "/ui/o/acme/settings/looks", "/ui/o/acme/settings/danger"} <= set(tab.page.links)
+    tab = await console.at("/search?q=ends+soon")
+    assert "/ui/o/acme/ends-soon" in tab.page.links
+    console.people.change("update users set language = 'de' where id = %s", console.ada.user)
+    tab = await console.at("/search?q=einstell")
+    assert "/ui/o/acme/settings/looks" in tab.page.links
+
+
+async def test_an_empty_search_says_what_can_be_found_and_shows_the_pages(console: ConsoleScene) -> None:
+    tab = await console.at("/search?q=%20")
+    assert "Type a part of the name" in tab.page.text
+    assert {"/ui/o/acme/people/teams", "/ui/o/acme/sign-ins", "/ui/o/acme/settings/danger"} <= set(tab.page.links)
+    member = console.colleague()
+    await member.open("/ui/o/acme/search")
+    assert "/ui/o/acme/settings/danger" not in member.page.links
+
+
+async def test_a_member_finds_only_what_they_may_list(console: ConsoleScene) -> None:
+    console.people.change(
+        "insert into webhooks (id, org_id, name, url, events, sealed_secret, created_at, updated_at)"
+        " values (%s, %s, 'CRM', 'https://crm.example', '{user.joined}', '', now(), now())",
+        console.postern.foundation.ids.new(),
+        console.acme.id,
+    )
+    tab = await console.at("/search?q=crm")
+    assert "Webhooks" in tab.page.text
+    assert "Nothing that" not in tab.page.text
+    member = console.colleague()
+    await member.open("/ui/o/acme/search?q=crm")
+    assert "Nothing that you may open here has “crm”" in member.page.text
+
+
+async def test_few_applications_stand_on_the_overview_by_name(console: ConsoleScene) -> None:
+    for number in range(8):
+        console.tenants.service(console.acme, f"shop-{number}")
+    tab = await console.at()
+    assert {f"/ui/o/acme/applications/shop-{number}" for number in range(8)} <= set(tab.page.links)
+    console.tenants.service(console.acme, "shop-8")
+    assert "/ui/o/acme/applications/shop-0" not in (await console.at()).page.links
+
+
+async def test_the_chart_shows_failures_beside_sign_ins_from_the_first_attempt_on(console: ConsoleScene) -> None:
+    assert b'class="chart"' not in (await console.at()).shown.body
+    console.people.change(
+        "insert into login_events (id, user_id, organization_id, provider, success, created_at)"
+        " select %s, %s, %s, 'password', false, now()",
+        console.postern.foundation.ids.new(),
+        console.ada.user,
+        console.acme.id,
+    )
+    tab = await console.at()
+    assert b'<polyline class="beside"' in tab.shown.body
+    assert "Failed attempts" in tab.page.text
+
+
+def test_the_first_day_of_a_chart_has_its_month() -> None:
+    text = shipped_pages().text(Language.ENGLISH)
+    chart = line_chart([(date(2026, 10, 27) + timedelta(days=day), day) for day in range(30)], text)
+    assert [mark.label for mark in chart.days] == ["Wed 25", "Wed 18", "Wed 11", "Wed 4", "Wed 28 Oct"]

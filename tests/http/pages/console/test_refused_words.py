@@ -31,6 +31,7 @@ NO_PAGES = (
     "core/domain/record/audit_chains.py",
     "core/domain/record/audit_progress.py",
     "core/domain/record/stories.py",
+    "core/domain/services/access_evaluations.py",
     "core/domain/services/billing_news.py",
     "core/domain/services/billing_signatures.py",
     "core/domain/services/client_ids.py",

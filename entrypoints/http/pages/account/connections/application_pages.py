@@ -8,7 +8,7 @@ import msgspec
 
 from core.domain.errors import NotFound
 from core.domain.federation.oauth.consents import ApplicationAccess
-from core.domain.identifiers import ServiceId
+from core.domain.identifiers import ResourceServerId, ServiceId
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import redirect
 from entrypoints.http.machinery.browsers import BROWSER, BoundForm
@@ -18,11 +18,16 @@ from entrypoints.http.pages.account import APPLICATIONS, ON_A_PAGE, AnyCall, Lis
 from entrypoints.http.pages.declaring import WITH_FORM, page
 
 _REVOKE: Final = f"{APPLICATIONS}/{{service_id}}/revoke"
-_DONE: Final = {"revoked": "applications.done_revoked"}
+_REVOKE_API: Final = f"{APPLICATIONS}/{{service_id}}/apis/{{resource_id}}/revoke"
+_DONE: Final = {"revoked": "applications.done_revoked", "api_revoked": "applications.done_api_revoked"}
 
 
 class ApplicationPath(msgspec.Struct, frozen=True):
     service_id: UUID
+
+
+class ApplicationApiPath(ApplicationPath, frozen=True):
+    resource_id: UUID
 
 
 @page.get(APPLICATIONS, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
@@ -65,6 +70,41 @@ async def revoke_application(call: Call[BoundForm, None, ApplicationPath], poste
     except NotFound:
         return redirect(APPLICATIONS)
     return back_to(APPLICATIONS, "revoked")
+
+
+@page.get(_REVOKE_API, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(NotFound,))
+async def ask_to_revoke_application_api(call: Call[None, None, ApplicationApiPath], postern: Postern) -> bytes:
+    """Ask before an application loses its access to an API"""
+    application = await _own(call, postern)
+    resource = next((one for one in application.resources if one.id == call.path.resource_id), None)
+    if resource is None:
+        raise NotFound("This application has no access to this API for you", words="service_unknown")
+    action = f"{APPLICATIONS}/{application.service}/apis/{resource.id}/revoke"
+    values = {"application": isolated(application.name), "api": isolated(resource.name or resource.identifier)}
+    return ask(
+        call,
+        postern,
+        APPLICATIONS,
+        action,
+        name="application_api_revoke",
+        button="application_api_revoke.button",
+        back=APPLICATIONS,
+        values=values,
+    )
+
+
+@page.post(_REVOKE_API, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
+async def revoke_application_api(call: Call[BoundForm, None, ApplicationApiPath], postern: Postern) -> Page:
+    """Take an application's access to an API away
+
+    Taking away an access that does not exist, or no longer exists, is no error.
+    """
+    service, resource = ServiceId(call.path.service_id), ResourceServerId(call.path.resource_id)
+    try:
+        await postern.federation.consents.revoke_resource(call.caller.user, service, resource, call.actor)
+    except NotFound:
+        return redirect(APPLICATIONS)
+    return back_to(APPLICATIONS, "api_revoked")
 
 
 async def _own(call: AnyCall, postern: Postern) -> ApplicationAccess:

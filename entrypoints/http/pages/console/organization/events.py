@@ -6,8 +6,10 @@ from typing import Any, Final
 
 from core.domain.tenancy.siem import SiemProvider
 from entrypoints.http.pages.console.cells import Tone, code, copied, number, plain, state, when, words
+from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.lists import latest_of
+from entrypoints.http.pages.console.organization.event_labels import event_in_words
 from entrypoints.http.pages.console.organization.organization_tabs import EVENTS, EVENTS_ENTRY, SIEM_TAB, WEBHOOKS_TAB, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Filter, Making, Resource, Section
@@ -75,7 +77,8 @@ def group_key(category: str) -> str:
 
 async def _event_types(visit: PageVisit) -> Sequence[Choice]:
     return [
-        Choice(one.value, one.label, one.value, visit.text(group_key(one.category))) for one in await visit.ask(list_webhook_event_types)
+        Choice(one.value, event_in_words(one.value, visit.text), one.value, visit.text(group_key(one.category)))
+        for one in await visit.ask(list_webhook_event_types)
     ]
 
 
@@ -117,6 +120,13 @@ WEBHOOKS: Final = Resource(
     also=(list_webhook_deliveries,),
 )
 
+
+async def _name(visit: PageVisit) -> str:
+    return WEBHOOKS.called(await WEBHOOKS.find(visit))
+
+
+console.name(WEBHOOKS.one, _name, beneath=f"{WEBHOOKS.one}/deliveries")
+
 DELIVERIES: Final = Resource(
     name="deliveries",
     position=position(EVENTS_ENTRY, WEBHOOKS_TAB),
@@ -148,7 +158,7 @@ DELIVERIES: Final = Resource(
     acts=(Act("redeliver", redeliver_webhook_event),),
     crumbs=lambda visit: (
         (WEBHOOKS.text(visit, "title"), visit.here(EVENTS)),
-        (visit.text("console.webhooks.a_webhook"), visit.here(WEBHOOKS.one)),
+        (visit.named(WEBHOOKS.one), visit.here(WEBHOOKS.one)),
     ),
 )
 

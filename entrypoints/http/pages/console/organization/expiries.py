@@ -7,7 +7,7 @@ from core.domain.platform.expiries import ExpiryKind
 from entrypoints.http.pages.console.cells import Column, Tone, linked, plain, state, when, words
 from entrypoints.http.pages.console.navigation import address
 from entrypoints.http.pages.console.organization.applications import application_tabs
-from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, EXPIRIES, KEYS, SETTINGS
+from entrypoints.http.pages.console.organization.organization_tabs import APIS, DIRECTORIES, EXPIRIES, KEYS, SETTINGS
 from entrypoints.http.pages.console.organization.overview import OVERVIEW
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Resource
@@ -22,6 +22,7 @@ _PLACES: Final[Mapping[ExpiryKind, str]] = {
     ExpiryKind.SCIM_TOKEN: f"{DIRECTORIES}/scim/{{id}}",
     ExpiryKind.DOMAIN: f"{DIRECTORIES}/domains/{{id}}",
     ExpiryKind.OWN_DOMAIN: f"{SETTINGS}/domain",
+    ExpiryKind.API_HOST: f"{APIS}/{{id}}",
 }
 _STATES: Final = {
     "unproved": ("console.state.unproved", Tone.BAD),

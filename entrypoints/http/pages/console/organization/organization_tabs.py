@@ -6,9 +6,12 @@ from entrypoints.http.pages.account import ORGANIZATIONS
 from entrypoints.http.pages.console.navigation import ConsolePlace, PagePosition, SideEntry, Tab
 from entrypoints.http.routes.configuration.documents import get_organization_configuration
 from entrypoints.http.routes.federation.scim_tokens import list_scim_tokens
+from entrypoints.http.routes.platform.analytics import list_logins_by_service
+from entrypoints.http.routes.platform.expiries import list_expiries
 from entrypoints.http.routes.record.audit import list_audit_log
 from entrypoints.http.routes.services.billing import open_billing_portal
 from entrypoints.http.routes.services.end_users import list_end_users
+from entrypoints.http.routes.services.resource_servers import list_resource_servers
 from entrypoints.http.routes.services.services import list_services
 from entrypoints.http.routes.tenancy.branding import change_branding
 from entrypoints.http.routes.tenancy.domain_routes import list_domain_routes
@@ -32,6 +35,7 @@ from entrypoints.http.routes.tenancy.webhooks import list_webhooks
 HOME: Final = "/ui/o/{org_slug}"
 PEOPLE: Final = f"{HOME}/people"
 APPLICATIONS: Final = f"{HOME}/applications"
+APIS: Final = f"{HOME}/apis"
 DIRECTORIES: Final = f"{HOME}/directories"
 SETUP_LINKS: Final = f"{DIRECTORIES}/setup-links"
 EVENTS: Final = f"{HOME}/events"
@@ -53,6 +57,7 @@ TEAMS_TAB: Final = Tab("console.tab.teams", f"{PEOPLE}/teams", list_teams.caller
 ROLES_TAB: Final = Tab("console.tab.roles", f"{PEOPLE}/roles", list_roles.caller)
 FIELDS_TAB: Final = Tab("console.tab.fields", f"{PEOPLE}/fields", list_fields.caller)
 APPLICATIONS_TAB: Final = Tab("console.tab.applications", APPLICATIONS, list_services.caller)
+APIS_TAB: Final = Tab("console.tab.apis", APIS, list_resource_servers.caller)
 DIRECTORIES_TAB: Final = Tab("console.tab.providers", DIRECTORIES, list_upstream_providers.caller)
 DOMAINS_TAB: Final = Tab("console.tab.domains", f"{DIRECTORIES}/domains", list_domain_routes.caller)
 SCIM_TAB: Final = Tab("console.tab.scim", f"{DIRECTORIES}/scim", list_scim_tokens.caller)
@@ -71,11 +76,14 @@ BILLING_TAB: Final = Tab("console.tab.billing", f"{SETTINGS}/billing", open_bill
 DOCUMENTS_TAB: Final = Tab("console.tab.documents", DOCUMENTS, get_organization_configuration.caller)
 DANGER_TAB: Final = Tab("console.tab.danger", f"{SETTINGS}/danger", delete_organization.caller)
 
+SIGN_INS_TAB: Final = Tab("console.sign_ins.title", SIGN_INS, list_logins_by_service.caller)
+EXPIRIES_TAB: Final = Tab("console.expiries.title", EXPIRIES, list_expiries.caller)
+
 OVERVIEW_ENTRY: Final = SideEntry("console.entry.overview", (OVERVIEW_TAB,))
 PEOPLE_ENTRY: Final = SideEntry(
     "console.entry.people", (MEMBERS_TAB, END_USERS_TAB, INVITATIONS_TAB, REQUESTS_TAB, TEAMS_TAB, ROLES_TAB, FIELDS_TAB)
 )
-APPLICATIONS_ENTRY: Final = SideEntry("console.entry.applications", (APPLICATIONS_TAB,))
+APPLICATIONS_ENTRY: Final = SideEntry("console.entry.applications", (APPLICATIONS_TAB, APIS_TAB))
 DIRECTORIES_ENTRY: Final = SideEntry("console.entry.directories", (DIRECTORIES_TAB, DOMAINS_TAB, SCIM_TAB, SETUP_LINKS_TAB))
 EVENTS_ENTRY: Final = SideEntry("console.entry.events", (WEBHOOKS_TAB, SIEM_TAB))
 KEYS_ENTRY: Final = SideEntry("console.entry.keys", (KEYS_TAB,))
@@ -93,6 +101,7 @@ ORGANIZATION: Final = ConsolePlace(
     ),
     change=ORGANIZATIONS,
     search=SEARCH,
+    others=(SIGN_INS_TAB, EXPIRIES_TAB),
 )
 
 

@@ -12,6 +12,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.pages.console.charts import LineChart, line_chart
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.organization_tabs import (
+    APIS,
     APPLICATIONS,
     DIRECTORIES,
     EVENTS,
@@ -27,7 +28,7 @@ from entrypoints.http.pages.console.organization.organization_tabs import (
     position,
 )
 from entrypoints.http.pages.console.visit import DoneLink, Head, Page, PageVisit
-from entrypoints.http.routes.platform.analytics import LoginTrend, list_login_trends
+from entrypoints.http.routes.platform.analytics import FailedLogins, LoginTrend, get_failed_logins, list_login_trends
 from entrypoints.http.routes.platform.expiries import list_expiries
 from entrypoints.http.routes.platform.todos import list_todos
 from entrypoints.http.routes.services.services import create_service, list_services
@@ -38,6 +39,7 @@ from entrypoints.http.routes.tenancy.organizations import OwnOrganization, OwnOr
 
 OVERVIEW: Final = position(OVERVIEW_ENTRY, OVERVIEW_TAB)
 _DAYS: Final = 30
+_FEW: Final = 8
 _NEW_APPLICATION: Final = f"{APPLICATIONS}/~new"
 _INVITE: Final = f"{PEOPLE}/invitations/~new"
 # Where each todo is decided.
@@ -47,6 +49,7 @@ _DECIDED_AT: Final[Mapping[Todo, str]] = {
     Todo.CONNECTIONS: DIRECTORIES,
     Todo.WEBHOOKS: EVENTS,
     Todo.DOMAINS: f"{DIRECTORIES}/domains",
+    Todo.RESOURCE_SERVERS: APIS,
     Todo.SECOND_FACTORS: PEOPLE,
     Todo.MAIL_SERVER: f"{SETTINGS}/mail-server",
     Todo.SIEM: f"{EVENTS}/siem",
@@ -55,7 +58,7 @@ _DECIDED_AT: Final[Mapping[Todo, str]] = {
 }
 
 
-@console.get(HOME, of=get_organization, also=(list_todos, list_login_trends))
+@console.get(HOME, of=get_organization, also=(list_todos, list_login_trends, get_failed_logins, list_services))
 async def show_overview_of_organization(call: Call[None, DoneLink, OwnOrganizationPath, Member], postern: Postern) -> Page:
     """See what waits for a decision in an organization, and its figures"""
     visit = PageVisit(call, postern)
@@ -64,6 +67,7 @@ async def show_overview_of_organization(call: Call[None, DoneLink, OwnOrganizati
     decides = is_active and visit.may(list_todos)
     todos = await visit.ask(list_todos) if decides else ()
     trends = await visit.ask(list_login_trends) if is_active else ()
+    failed = await visit.ask(get_failed_logins) if is_active else None
     page = visit.show(
         "organization/overview.html",
         OVERVIEW,
@@ -73,11 +77,12 @@ async def show_overview_of_organization(call: Call[None, DoneLink, OwnOrganizati
         decides=decides,
         todos=[(one.todo.value, one.count, visit.here(_DECIDED_AT[one.todo])) for one in todos],
         beginnings=_beginnings(visit, found) if is_active else (),
-        chart=_chart(visit, trends) if any(one.count for one in trends) else None,
+        chart=_chart(visit, trends, failed) if failed is not None and (trends or failed.days) else None,
         sign_ins=visit.here(SIGN_INS),
         expiries=visit.here(EXPIRIES) if visit.may(list_expiries) else "",
         people=visit.here(PEOPLE) if visit.may(list_members) else "",
         applications=visit.here(APPLICATIONS) if visit.may(list_services) else "",
+        named=await _applications(visit, found) if is_active else (),
     )
     return Answer(page, 200)
 
@@ -94,12 +99,22 @@ def _beginnings(visit: PageVisit, found: OwnOrganization) -> Sequence[tuple[str,
     return [(name, visit.here(where)) for name, where, of in first if visit.may(of)]
 
 
-def _chart(visit: PageVisit, trends: Sequence[LoginTrend]) -> LineChart:
-    """Days without sign-ins are left out of the answer, and stand in the chart with zero."""
+async def _applications(visit: PageVisit, found: OwnOrganization) -> Sequence[tuple[str, str]]:
+    """The applications by name, while they are few."""
+    if not 0 < found.service_count <= _FEW or not visit.may(list_services):
+        return ()
+    services = (await visit.ask(list_services)).services
+    return [(one.name, visit.here(f"{APPLICATIONS}/{{service_slug}}", service_slug=one.slug)) for one in services]
+
+
+def _chart(visit: PageVisit, trends: Sequence[LoginTrend], failed: FailedLogins) -> LineChart:
+    """Days without sign-ins are left out of the answers, and stand in the chart with zero."""
     today = visit.postern.foundation.clock.now().date()
     counts = {one.date: one.count for one in trends}
     days = [today - timedelta(days=back) for back in range(_DAYS - 1, -1, -1)]
-    return line_chart([(day, counts.get(day.isoformat(), 0)) for day in days], visit.text)
+    failures = {one.date: one.count for one in failed.days}
+    beside = {day: failures.get(day.isoformat(), 0) for day in days if day.isoformat() >= failed.since}
+    return line_chart([(day, counts.get(day.isoformat(), 0)) for day in days], visit.text, beside)
 
 
 PAGES: Final = (show_overview_of_organization,)

@@ -1,36 +1,65 @@
-"""One search over people, applications and teams of an organization: by name, address, short name or id."""
+"""One search over everything of an organization that has a name, over its people, and over the pages of its console."""
 
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Final
 from uuid import UUID
 
 import msgspec
 
 from core.domain.errors import NotFound
+from core.domain.platform.searches import ThingKind
 from core.domain.tenancy.members import LONGEST_SEARCH, Member
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.answers import Answer, redirect
+from entrypoints.http.machinery.answers import redirect
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.finding.found import SHOWN, FoundLine, LinesOfKind, groups_of, show_found, sought_by
+from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.organization.organization_tabs import (
-    APPLICATIONS,
+    APIS,
+    DIRECTORIES,
+    EVENTS,
+    KEYS,
     OVERVIEW_ENTRY,
     OVERVIEW_TAB,
     PEOPLE,
     SEARCH,
+    SETTINGS,
+    SETUP_LINKS,
     position,
 )
 from entrypoints.http.pages.console.organization.people.members import called
-from entrypoints.http.pages.console.visit import Head, Page, PageVisit
+from entrypoints.http.pages.console.visit import Page, PageVisit
+from entrypoints.http.routes.searches import LISTED_BY, search_things
 from entrypoints.http.routes.services.end_users import get_end_user, list_end_users
-from entrypoints.http.routes.services.services import list_services
 from entrypoints.http.routes.tenancy.members import get_member, list_members
 from entrypoints.http.routes.tenancy.organizations import OwnOrganizationPath, get_organization
-from entrypoints.http.routes.tenancy.teams import list_teams
 
-_SHOWN: Final = 10
-_Found = Sequence[tuple[str, str, str]]
+_PLACES: Final[Mapping[ThingKind, str]] = {
+    ThingKind.APPLICATION: f"{application_tabs.LIST}/{{slug}}",
+    ThingKind.APPLICATION_ROLE: f"{application_tabs.ROLES}/{{slug}}",
+    ThingKind.PERMISSION: f"{application_tabs.PERMISSIONS}/{{slug}}",
+    ThingKind.CLAIM: f"{application_tabs.CLAIMS}/{{id}}",
+    ThingKind.PLAN: f"{application_tabs.PLANS}/{{id}}",
+    ThingKind.API_KEY: f"{application_tabs.API_KEYS}/{{id}}",
+    ThingKind.API: f"{APIS}/{{id}}",
+    ThingKind.TEAM: f"{PEOPLE}/teams/{{slug}}",
+    ThingKind.ROLE: f"{PEOPLE}/roles/{{id}}",
+    ThingKind.FIELD: f"{PEOPLE}/fields/{{slug}}",
+    ThingKind.INVITATION: f"{PEOPLE}/invitations/{{id}}",
+    ThingKind.DIRECTORY: f"{DIRECTORIES}/{{id}}",
+    ThingKind.DOMAIN: f"{DIRECTORIES}/domains/{{id}}",
+    ThingKind.OWN_DOMAIN: f"{SETTINGS}/domain",
+    ThingKind.SCIM_TOKEN: f"{DIRECTORIES}/scim/{{id}}",
+    ThingKind.SETUP_LINK: f"{SETUP_LINKS}/{{id}}",
+    ThingKind.WEBHOOK: f"{EVENTS}/{{id}}",
+    ThingKind.SIEM: f"{EVENTS}/siem",
+    ThingKind.MANAGEMENT_KEY: f"{KEYS}/{{id}}",
+}
+_LISTS: Final = (
+    (list_members, "console.search.all_members", PEOPLE),
+    (list_end_users, "console.search.all_end_users", f"{PEOPLE}/users"),
+)
 
 
 class SearchLink(msgspec.Struct, frozen=True):
@@ -38,33 +67,21 @@ class SearchLink(msgspec.Struct, frozen=True):
     """The text to look for."""
 
 
-@console.get(SEARCH, of=get_organization, also=(list_members, list_end_users, list_services, list_teams))
+@console.get(SEARCH, of=get_organization, also=(search_things, list_members, list_end_users, *LISTED_BY.values()))
 async def search_organization(call: Call[None, SearchLink, OwnOrganizationPath, Member], postern: Postern) -> Page:
-    """Find people, applications and teams of an organization"""
-    visit, sought = PageVisit(call, postern), call.query.q.strip()
+    """Find people, things and pages of an organization"""
+    visit, sought = PageVisit(call, postern), sought_by(call.query.q)
     person = await _by_id(visit, sought)
     if person:
         return redirect(person)
-    groups = []
+    groups: list[LinesOfKind] = []
     if sought and call.caller.organization_is_active:
-        for heading, found in (
-            ("console.search.people", await _people(visit, sought)),
-            ("console.search.applications", await _applications(visit, sought)),
-            ("console.search.teams", await _teams(visit, sought)),
-        ):
-            if found:
-                groups.append((visit.text(heading), found))
-    page = visit.show(
-        "organization/search.html",
-        position(OVERVIEW_ENTRY, OVERVIEW_TAB),
-        Head(title=visit.text("console.search.title")),
-        sought=sought,
-        found=groups,
-        # The whole lists have pages. A search for part of an address takes turns there, as it does here.
-        members=visit.here(PEOPLE) if visit.may(list_members) else "",
-        end_users=visit.here(f"{PEOPLE}/users") if visit.may(list_end_users) else "",
-    )
-    return Answer(page, 200)
+        people = await _people(visit, sought)
+        things = (await visit.ask(search_things, query={"q": sought})).things
+        groups = [*([LinesOfKind("console.search.people", people)] if people else ()), *groups_of(things, _PLACES, visit.path)]
+    # The whole lists have pages. A search for part of an address takes turns there, as it does here.
+    lists = [(label, visit.here(where)) for listed, label, where in _LISTS if visit.may(listed)]
+    return show_found(visit, position(OVERVIEW_ENTRY, OVERVIEW_TAB), sought, groups, lists=lists)
 
 
 async def _by_id(visit: PageVisit, sought: str) -> str:
@@ -83,36 +100,17 @@ async def _by_id(visit: PageVisit, sought: str) -> str:
     return ""
 
 
-async def _people(visit: PageVisit, sought: str) -> _Found:
-    if not visit.may(list_members):
-        return ()
-    found = await visit.ask(list_members, query={"search": sought, "limit": _SHOWN})
-    return [(called(one), str(one.user.email), visit.here(f"{PEOPLE}/{{user_id}}", user_id=one.user.id)) for one in found.members]
-
-
-async def _applications(visit: PageVisit, sought: str) -> _Found:
-    at = f"{APPLICATIONS}/{{service_slug}}"
-    return await _named(visit, list_services, sought, lambda found: found.services, lambda one: visit.here(at, service_slug=one.slug))
-
-
-async def _teams(visit: PageVisit, sought: str) -> _Found:
-    at = f"{PEOPLE}/teams/{{team_slug}}"
-    return await _named(visit, list_teams, sought, lambda found: found, lambda one: visit.here(at, team_slug=one.slug))
-
-
-async def _named(
-    visit: PageVisit, listed: Endpoint, sought: str, rows: Callable[[Any], Sequence[Any]], place: Callable[[Any], str]
-) -> _Found:
-    """The things whose name, short name or id has the text. The number of these things is bounded for every organization."""
-    if not visit.may(listed):
-        return ()
-    wanted = sought.casefold()
-    matching = [
-        one
-        for one in rows(await visit.ask(listed))
-        if wanted in one.name.casefold() or one.slug.startswith(wanted) or str(one.id) == wanted
-    ]
-    return [(one.name, one.slug, place(one)) for one in matching[:_SHOWN]]
+async def _people(visit: PageVisit, sought: str) -> Sequence[FoundLine]:
+    """Members first. Many are end users, too."""
+    lines: dict[UUID, FoundLine] = {}
+    if visit.may(list_members):
+        for one in (await visit.ask(list_members, query={"search": sought, "limit": SHOWN})).members:
+            lines[one.user.id] = FoundLine(called(one), str(one.user.email), visit.here(f"{PEOPLE}/{{user_id}}", user_id=one.user.id))
+    if visit.may(list_end_users) and len(lines) < SHOWN:
+        for one in (await visit.ask(list_end_users, query={"search": sought, "limit": SHOWN})).users:
+            where = visit.here(f"{PEOPLE}/users/{{user_id}}", user_id=one.id)
+            lines.setdefault(one.id, FoundLine(one.name or one.email, one.email, where))
+    return [*lines.values()][:SHOWN]
 
 
 PAGES: Final = (search_organization,)

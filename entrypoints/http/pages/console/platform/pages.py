@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from entrypoints.http.pages.console.platform import customer_links, organizations, terms
+from entrypoints.http.pages.console.platform import api_approvals, customer_links, organizations, search_pages, terms
 from entrypoints.http.pages.console.platform.keys import management_keys, signing_key_pages
 from entrypoints.http.pages.console.platform.overview import expiry_pages, health_pages, job_pages, overview_pages
 from entrypoints.http.pages.console.platform.people import acting_pages, list_pages, person_pages, session_pages, value_pages
@@ -10,11 +10,13 @@ from entrypoints.http.pages.console.platform.record import audit_log_pages, sett
 
 PAGES: Final = (
     *overview_pages.PAGES,
+    *search_pages.PAGES,
     *health_pages.PAGES,
     *expiry_pages.PAGES,
     *job_pages.PAGES,
     *organizations.PAGES,
     *customer_links.PAGES,
+    *api_approvals.PAGES,
     *list_pages.PAGES,
     *person_pages.PAGES,
     *session_pages.PAGES,

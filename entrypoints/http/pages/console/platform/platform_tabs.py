@@ -9,8 +9,10 @@ from entrypoints.http.pages.console.navigation import ConsolePlace, PagePosition
 HOME: Final = "/ui/platform"
 HEALTH: Final = f"{HOME}/health"
 JOBS: Final = f"{HOME}/jobs"
+SEARCH: Final = f"{HOME}/search"
 EXPIRIES: Final = f"{HOME}/ends-soon"
 ORGANIZATIONS: Final = f"{HOME}/organizations"
+APPROVALS: Final = f"{HOME}/apis"
 PEOPLE: Final = f"{HOME}/people"
 OWNERS: Final = f"{PEOPLE}/owners"
 SECOND_FACTORS: Final = f"{PEOPLE}/second-factors"
@@ -27,6 +29,7 @@ HEALTH_TAB: Final = Tab("console.tab.health", HEALTH, PLATFORM_OWNER)
 JOBS_TAB: Final = Tab("console.tab.jobs", JOBS, PLATFORM_OWNER)
 EXPIRIES_TAB: Final = Tab("console.tab.expiries", EXPIRIES, PLATFORM_OWNER)
 ORGANIZATIONS_TAB: Final = Tab("console.tab.organizations", ORGANIZATIONS, PLATFORM_OWNER)
+APPROVALS_TAB: Final = Tab("console.tab.apis", APPROVALS, PLATFORM_OWNER)
 PEOPLE_TAB: Final = Tab("console.tab.people", PEOPLE, PLATFORM_OWNER)
 OWNERS_TAB: Final = Tab("console.tab.owners", OWNERS, PLATFORM_OWNER)
 SECOND_FACTORS_TAB: Final = Tab("console.tab.second_factors", SECOND_FACTORS, PLATFORM_OWNER)
@@ -39,7 +42,7 @@ SETTINGS_TAB: Final = Tab("console.tab.settings_in_force", SETTINGS, PLATFORM_OW
 DOCUMENTS_TAB: Final = Tab("console.tab.documents", DOCUMENTS, PLATFORM_OWNER)
 
 OVERVIEW_ENTRY: Final = SideEntry("console.entry.overview", (OVERVIEW_TAB, HEALTH_TAB, EXPIRIES_TAB, JOBS_TAB))
-ORGANIZATIONS_ENTRY: Final = SideEntry("console.entry.organizations", (ORGANIZATIONS_TAB,))
+ORGANIZATIONS_ENTRY: Final = SideEntry("console.entry.organizations", (ORGANIZATIONS_TAB, APPROVALS_TAB))
 PEOPLE_ENTRY: Final = SideEntry("console.entry.people", (PEOPLE_TAB, OWNERS_TAB, SECOND_FACTORS_TAB))
 TIERS_ENTRY: Final = SideEntry("console.entry.tiers", (TIERS_TAB,))
 FIELDS_ENTRY: Final = SideEntry("console.entry.fields", (FIELDS_TAB,))
@@ -55,6 +58,7 @@ PLATFORM: Final = ConsolePlace(
         ("console.group.installation", (SIGNING_KEYS_ENTRY, AUDIT_LOG_ENTRY, SETTINGS_ENTRY)),
     ),
     change=OWN_ORGANIZATIONS,
+    search=SEARCH,
 )
 
 

@@ -5,7 +5,6 @@ import re
 import pytest
 
 from entrypoints.http.pages.console.organization.applications.making.lines import FRAMEWORKS, ApplicationKind
-from entrypoints.http.pages.console.organization.applications.making.new_application import slug_from
 from tests.http.pages.console.applications.conftest import AT, CALLBACK, made
 from tests.http.pages.console.conftest import ConsoleScene
 
@@ -109,10 +108,3 @@ async def test_others_make_nothing(console: ConsoleScene) -> None:
         assert (await tab.open(f"/ui/o/acme{AT}/~new")).status == 403
     admin = console.colleague("admin")
     assert (await admin.open(f"/ui/o/acme{AT}/~new")).status == 200
-
-
-@pytest.mark.parametrize(
-    ("name", "slug"), [("Billing", "billing"), ("Ärger & Söhne", "arger-sohne"), ("日本", "application"), ("  A " * 40, "a-" * 24 + "a")]
-)
-def test_a_slug_says_the_name(name: str, slug: str) -> None:
-    assert slug_from(name) == slug

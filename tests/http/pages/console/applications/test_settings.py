@@ -10,7 +10,7 @@ from tests.http.pages.console.conftest import ConsoleScene
 SEEN = (
     *("", "/secrets", "/api-keys", "/roles", "/permissions", "/claims", "/plans", "/saml", "/saml-certificate"),
     # Facts alone: the forms on these pages are for others.
-    *("/sign-in", "/logout", "/public-keys", "/settings"),
+    *("/sign-in", "/access", "/tokens", "/public-keys", "/settings"),
 )
 KEPT = (
     *("/logout-notices", "/assignments", "/token-preview", "/saml-exchanges", "/refusals"),
@@ -69,8 +69,8 @@ async def test_public_keys_metadata_and_logout_are_changed(console: ConsoleScene
     assert tab.status == 400
     await console.at(f"{billing}/public-keys")
     await console.submit(f"{billing}/public-keys/algorithm", id_token_alg="ES256")
-    await console.at(f"{billing}/logout")
-    await console.submit(f"{billing}/logout/notices", backchannel_logout_uri="https://billing.example.com/ended")
+    await console.at(f"{billing}/sign-in")
+    await console.submit(f"{billing}/sign-in/notices", backchannel_logout_uri="https://billing.example.com/ended")
     (service,) = console.people.rows("select metadata, id_token_alg, backchannel_logout_uri from services")
     assert service == {"metadata": {"cost": 1}, "id_token_alg": "ES256", "backchannel_logout_uri": "https://billing.example.com/ended"}
 
@@ -84,7 +84,8 @@ async def test_the_second_of_two_sees_what_the_first_has_changed(console: Consol
 
 
 async def test_a_client_secret_is_made_shown_once_and_deleted(console: ConsoleScene, billing: str) -> None:
-    await console.at(f"{billing}/secrets/~new")
+    tab = await console.at(f"{billing}/secrets/~new")
+    assert "Secrets that the application has already stay valid" in tab.page.text
     tab = await console.submit(f"{billing}/secrets/~new")
     assert "cs_" in tab.page.text
     # Two at most.
@@ -176,7 +177,7 @@ async def test_a_claim_of_a_field_that_the_person_writes_is_marked(console: Cons
     )
     await console.at(f"{billing}/claims/{claim['id']}")
     await console.submit(f"{billing}/claims/{claim['id']}/change", source="organization_field", argument__organization_field="team")
-    assert "The person: open no doors by it" in console.tab.page.text
+    assert "The person, who may write anything: give no rights by it" in console.tab.page.text
     assert console.fields(f"{billing}/claims/{claim['id']}/change").fields["argument__constant"] == ""
 
 

@@ -106,7 +106,7 @@ async def test_acting_ends_with_the_own_session_and_stopping_twice_is_harmless(p
     acting = dict(platform.tabs.cookies)
     await platform.send_to("/ui/stop-acting")
     await platform.at()
-    await platform.tab.send(0)
+    await platform.send_to("/ui/sign-out")
     platform.tabs.cookies.update(acting)
     assert (await platform.tab.open("/ui")).place.startswith("/ui/sign-in")
 

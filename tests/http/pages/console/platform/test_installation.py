@@ -2,6 +2,10 @@
 
 import pytest
 
+from core.domain.languages import Language
+from entrypoints import checks
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.console.platform.overview.health_pages import mend_key, subject_key
 from tests.http.pages.console.platform.conftest import HOME, PlatformScene
 
 DEAD = "01a20686-52f3-77fe-b295-49fbf1cdd2d2"
@@ -89,10 +93,27 @@ async def test_settings_are_shown_without_secrets(platform: PlatformScene) -> No
     assert settings.encryption_keys.reveal() not in tab.page.text
 
 
-async def test_health_says_what_the_doctor_says(platform: PlatformScene) -> None:
+async def test_health_says_what_needs_somebody_first_and_folds_the_rest(platform: PlatformScene) -> None:
     tab = await platform.at("/health")
-    for subject in ("base URL", "encryption keys", "database", "schema", "writes", "jobs"):
-        assert subject in tab.page.text
+    text = tab.page.text
+    # This installation has proved no backup, and its mail reaches nobody.
+    backups, in_order = text.index("Make a backup and prove it"), text.index("In order (")
+    assert backups < in_order < text.index("Encryption keys")
+    assert "`" not in text
+    assert "Not set up: " in text
+    assert "not set up: checkout" not in text
+    assert "/ui/platform/settings" in tab.page.links
+
+
+async def test_health_says_in_each_language_what_each_check_is_about_and_what_mends_it(platform: PlatformScene) -> None:
+    found = await checks.of_running(platform.postern)
+    keys = [key(subject) for subject, _ in found for key in (subject_key, mend_key)]
+    said = {language: [shipped_pages().text(language)(key) for key in keys] for language in Language}
+    assert len(found) > 20
+    assert all(len(set(texts)) == len(keys) for texts in said.values())
+    platform.tabs.language = "de"
+    text = (await platform.at("/health")).page.text
+    assert "Machen Sie eine Sicherung, und prüfen Sie sie" in text
 
 
 async def test_a_provider_that_is_away_and_the_processes_stand_on_the_overview(platform: PlatformScene) -> None:
@@ -100,3 +121,15 @@ async def test_a_provider_that_is_away_and_the_processes_stand_on_the_overview(p
     tab = await platform.at()
     assert "codehost" in tab.page.text
     assert platform.postern.foundation.version in tab.page.text
+
+
+async def test_the_log_says_sentences_about_people_by_their_address(platform: PlatformScene) -> None:
+    await platform.answer(f"/people/{platform.ada.user}/deactivate")
+    tab = await platform.at("/audit-log?action=user.deactivated")
+    assert f"{platform.grace.email} deactivated the account of {platform.ada.email}" in tab.page.text
+    assert f"{HOME}/people/{platform.ada.user}" in tab.page.links
+    platform.people.change("update users set language = 'de' where id = %s", platform.grace.user)
+    entry, *_ = [link for link in tab.page.links if link.startswith(f"{HOME}/audit-log/")]
+    tab = await platform.tab.open(entry)
+    assert f"{platform.grace.email} hat das Konto von {platform.ada.email} deaktiviert" in tab.page.text
+    assert "user.deactivated" in tab.page.text

@@ -1,5 +1,8 @@
 """What platform owners do for people, and against somebody else in their account."""
 
+import pytest
+
+from core.usecases.platform import platform_users
 from tests.http.pages.console.platform.conftest import HOME, PlatformScene
 
 
@@ -119,3 +122,32 @@ async def test_an_old_proof_is_asked_for_anew(platform: PlatformScene) -> None:
     for place in (f"{one(platform)}/deactivate", f"{one(platform)}/reset-access", "/signing-keys/rotate"):
         # Without a password of her own, she proves who she is by signing in once more.
         assert (await platform.at(place)).place.startswith("/ui/sign-in/password"), place
+
+
+async def test_the_platform_is_searched_for_people_organizations_applications_and_pages(platform: PlatformScene) -> None:
+    platform.tenants.service(platform.acme, "webshop")
+    platform.people.change("update users set name = 'Ada Lovelace' where id = %s", platform.ada.user)
+    for sought, place in (
+        ("ovela", f"/ui/platform/people/{platform.ada.user}"),
+        ("cme", f"/ui/platform/organizations/{platform.acme.id}"),
+        # Of an application: the page of its organization.
+        ("bsho", f"/ui/platform/organizations/{platform.acme.id}"),
+        ("health", "/ui/platform/health"),
+        ("settings", "/ui/platform/settings"),
+    ):
+        tab = await platform.at(f"/search?q={sought}")
+        assert place in tab.page.links, sought
+        assert "Nothing that" not in tab.page.text
+    assert (await platform.at(f"/search?q={platform.ada.user}")).place == f"/ui/platform/people/{platform.ada.user}"
+    assert "Nothing that you may open here has “<b>x”" in (await platform.at("/search?q=%3Cb%3Ex")).page.text
+    tab = await platform.at("/search")
+    assert "Type a part of the name" in tab.page.text
+    assert {"/ui/platform/health", "/ui/platform/people/owners"} <= set(tab.page.links)
+    assert f"/ui/platform/people/{platform.ada.user}" in (await platform.at("/people?search=LOVEL")).page.links
+
+
+async def test_pages_say_when_a_search_has_not_read_everybody(platform: PlatformScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "newest" not in (await platform.at("/search?q=a")).page.text
+    monkeypatch.setattr(platform_users, "MOST_READ", 1)
+    assert "the search has read the newest people" in (await platform.at("/search?q=a")).page.text
+    assert "The search has read the newest" in (await platform.at("/people?search=a")).page.text

@@ -1,6 +1,9 @@
 """Entries of the audit log as sentences, folded runs, and what changed."""
 
+import tomllib
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
@@ -9,10 +12,11 @@ import pytest
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.languages import Language
 from core.domain.record.event_data import EVENT_DATA
-from core.domain.record.event_types import AUDIT_ACTIONS
 from core.domain.record.events import Actor, Event, Target, TargetType
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.console.organization.settings.audit_sentences import changes_in, folded, place_of, sentence_of
+from entrypoints.http.pages.console.organization import event_labels
+from entrypoints.http.pages.console.organization.settings.audit_changes import LABELLED, changes_in
+from entrypoints.http.pages.console.organization.settings.audit_sentences import TOLD, folded, place_of, sentence_of
 from entrypoints.http.routes.record.audit import AuditActor, AuditEntryRecord
 from tests.http.pages.console.conftest import ConsoleScene
 from tests.http.people import Person
@@ -46,16 +50,14 @@ def person(name: str = "Ada") -> AuditActor:
 @pytest.mark.parametrize("language", Language)
 def test_each_action_has_a_sentence_in_each_language(language: Language) -> None:
     text, english = shipped_pages().text(language), shipped_pages().text(Language.ENGLISH)
-    for one in AUDIT_ACTIONS:
-        data: Any = EVENT_DATA[one.name].example if one.name in EVENT_DATA else {}
+    for name in TOLD:
+        data: Any = EVENT_DATA[name].example if name in EVENT_DATA else {}
         for target in (TargetType.USER, TargetType.SERVICE):
             for details in (data, dict[str, Any]()):
-                said = sentence_of(entry(one.name, target, actor=person(), **details), text)
-                assert said, one.name
-                assert "{" not in said, one.name
-                assert language is Language.ENGLISH or said != sentence_of(entry(one.name, target, actor=person(), **details), english), (
-                    said
-                )
+                said = sentence_of(entry(name, target, actor=person(), **details), text)
+                assert said, name
+                assert "{" not in said, name
+                assert language is Language.ENGLISH or said != sentence_of(entry(name, target, actor=person(), **details), english), said
 
 
 def test_sentences_say_who_did_what_to_whom() -> None:
@@ -103,12 +105,39 @@ def test_runs_of_like_entries_are_folded() -> None:
 
 
 def test_changes_are_before_and_after() -> None:
+    text = shipped_pages().text(Language.ENGLISH)
     one = entry("organization.updated", changed=["name"], old_name="Acme", name="Acme Ltd", old_port=None, new_port=587, old_on=True)
-    assert [(change.part, change.old, change.new) for change in changes_in(one)] == [
+    assert [(change.part, change.old, change.new) for change in changes_in(one, text)] == [
         ("name", "Acme", "Acme Ltd"),
         ("port", "", "587"),
-        ("on", "true", ""),
+        ("on", "Yes", ""),
     ]
+
+
+def test_changes_are_told_in_the_words_of_forms() -> None:
+    text = shipped_pages().text(Language.GERMAN)
+    for expected, one in (
+        (("Zweiter Faktor", "Freiwillig", "Erforderlich"), entry("x", old_mfa_policy="optional", new_mfa_policy="required")),
+        (("Rolle", "Mitglied", "auditor"), entry("x", old_role="member", new_role="auditor")),
+        (("Aktiv", "Ja", "Nein"), entry("x", old_is_active=True, new_is_active=False)),
+        (("Inhaber", "1", "2"), entry("x", old_owner_user_id="1", new_owner_user_id="2")),
+        (("Anmeldeadressen", "a, b", "c"), entry("x", redirect_uris_removed=["a", "b"], redirect_uris_added=["c"])),
+        (("Berechtigungen", "", "Mitglieder sehen"), entry("x", granted=["org.members.view"], revoked=[])),
+        (("", "", "x"), entry("x", old_unheard=None, new_unheard="x")),
+        # A word that we no longer have.
+        (("Beitritt", "perhaps", "Sie dürfen fragen"), entry("x", old_join_policy="perhaps", new_join_policy="ask")),
+    ):
+        (change,) = changes_in(one, text)
+        assert (change.label, change.old, change.new) == expected
+
+
+@pytest.mark.parametrize("language", Language)
+def test_each_labelled_part_has_its_label_in_each_language(language: Language) -> None:
+    text = shipped_pages().text(language)
+    for part in LABELLED:
+        details: dict[str, Any] = {f"old_{part}": 1}
+        (change,) = changes_in(entry("x", **details), text)
+        assert change.label
 
 
 async def recorded(console: ConsoleScene, target: Target, action: str, number: int = 1, **details: Any) -> None:
@@ -159,3 +188,29 @@ async def test_a_person_has_a_name_while_they_have_to_do_with_the_organization(c
     assert "mary@acme.example" not in tab.page.text
     answer = await console.request("GET", "/api/organizations/acme/audit-log", by=console.ada)
     assert all("subject" not in one for one in answer.ok()["logs"] if one["action"] == "user.role_updated")
+
+
+@pytest.mark.parametrize("language", Language)
+def test_each_event_has_a_label_in_each_language_and_no_other_has(language: Language) -> None:
+    text, english = shipped_pages().text(language), shipped_pages().text(Language.ENGLISH)
+    files = tomllib.loads((Path(event_labels.__file__).parent / "texts" / "event_labels.toml").read_text())
+    assert set(_named(files[language.value]["console"]["event"])) == event_labels.LABELLED
+    same = {name for name in event_labels.LABELLED if event_labels.event_in_words(name, text) == event_labels.event_in_words(name, english)}
+    assert language is Language.ENGLISH or same == set()
+    assert event_labels.event_in_words("an.old.event", text) == "an.old.event"
+
+
+def _named(section: Mapping[str, Any], above: str = "") -> Iterator[str]:
+    for name, value in section.items():
+        if isinstance(value, str):
+            yield above + name
+        else:
+            yield from _named(value, f"{above}{name}.")
+
+
+async def test_webhooks_choose_among_events_in_the_language_of_the_page(console: ConsoleScene) -> None:
+    console.people.change("update users set language = 'de' where id = %s", console.ada.user)
+    tab = await console.at("/events/~new")
+    assert "Person beigetreten" in tab.page.text
+    assert "User joined" not in tab.page.text
+    assert "Person beigetreten" in (await console.at(f"{LOG}?action=user.joined")).page.text

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from core.domain.identifiers import UserId
 from tests.http.pages.console.conftest import ConsoleScene
 
 RULES, CHANGE = "/sign-in", "/sign-in/change"
@@ -35,6 +36,30 @@ async def test_nothing_is_saved_before_its_reach_was_shown(console: ConsoleScene
     assert tab.place == f"/ui/o/acme{RULES}?done=saved"
     assert rules(console)["mfa_required_since"] is not None
     assert rules(console)["mfa_grace_days"] == 3
+
+
+async def test_administrators_are_counted_before_more_is_asked_of_them(console: ConsoleScene) -> None:
+    console.people.give_passkey(console.ada, second_factor=True)
+    console.people.change("update sessions set second_factor_at = now() where id = %s", console.ada.session)
+    chief, other, member = (console.people.add() for _ in range(3))
+    for person, role in ((chief, "admin"), (other, "admin"), (member, "member")):
+        console.tenants.join(person, console.acme, role)
+    protect = "insert into mfa_secrets (user_id, sealed_secret, created_at, enabled_at) values (%s, '', now(), now())"
+    console.people.change(protect, member.user)
+    await console.at(CHANGE)
+    tab = await console.submit(CHANGE, admin_factor="second_factor")
+    assert "2 administrators have no second factor." in tab.page.text
+    assert "For administrators Second factor before: Optional" in tab.page.text
+    await console.at(CHANGE)
+    tab = await console.submit(CHANGE, admin_factor="passkey", mfa_grace_days="0")
+    assert "2 administrators have no passkey beside a second factor." in tab.page.text
+    tab = await console.submit(CHANGE)
+    assert tab.place == f"/ui/o/acme{RULES}?done=saved"
+    assert "For administrators Second factor and passkey" in tab.page.text
+    # The page of the account says to an administrator what is missing.
+    console.people.change(protect, chief.user)
+    summary = await console.postern.identity.account_summaries.of(UserId(chief.user))
+    assert [(one.name, one.passkey) for one in summary.unmet] == [("Acme", True)]
 
 
 async def test_sessions_that_would_end_are_counted(console: ConsoleScene) -> None:

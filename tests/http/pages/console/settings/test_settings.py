@@ -3,6 +3,7 @@
 import pytest
 
 from tests.http.pages.console.conftest import ConsoleScene
+from tests.pictures import drawn_png
 
 SETTINGS = "/settings"
 PLACES = ["", "/looks", "/domain", "/mail-server", "/billing", "/danger", "/danger/transfer", "/danger/delete"]
@@ -34,6 +35,23 @@ async def test_looks_are_seen_before_they_are_saved(console: ConsoleScene) -> No
     tab = await console.tab._go("POST", form.action.partition("#")[0], {**form.fields, "primary_color": "#a01040", "step": "save"})
     assert tab.place == f"/ui/o/acme{look}?done=saved"
     assert console.people.rows("select primary_color from organizations where slug = 'acme'") == [{"primary_color": "#a01040"}]
+
+
+async def test_a_logo_comes_from_a_file_and_goes(console: ConsoleScene) -> None:
+    look = "/settings/looks"
+    await console.at(look)
+    tab = await console.submit(f"{look}/logo", logo=b"<svg/>")
+    assert tab.status == 400
+    assert tab.page.inputs["logo"]["aria-invalid"] == "true"
+    assert "PNG, JPEG or WebP" in tab.page.text
+    tab = await console.submit(f"{look}/logo", logo=drawn_png())
+    assert tab.place == f"/ui/o/acme{look}?done=console.looks.upload"
+    (row,) = console.people.rows("select logo_digest from organizations where slug = 'acme'")
+    # The preview shows it, in the page and in the mail.
+    assert tab.shown.body.decode().count(f'src="/logos/{row["logo_digest"]}"') >= 2
+    await console.submit(f"{look}/logo/remove")
+    assert console.people.rows("select from logos") == []
+    assert f"{look}/logo/remove" not in (await console.at(look)).shown.body.decode()
 
 
 @pytest.mark.parametrize("color", ["red", "#12", "</style>", "#gggggg"])

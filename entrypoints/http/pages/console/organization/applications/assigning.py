@@ -92,7 +92,7 @@ async def _form(visit: PageVisit, form: AssignmentForm, errors: Mapping[str, str
     )
     return visit.show(
         "organization/applications/assign.html",
-        application_tabs.ASSIGNMENTS_POSITION,
+        application_tabs.ACCESS_POSITION,
         head,
         action=visit.here(_AT),
         back=visit.here(application_tabs.ASSIGNMENTS),

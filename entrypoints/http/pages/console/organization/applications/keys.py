@@ -16,14 +16,18 @@ from entrypoints.http.routes.services.client_secrets import create_client_secret
 
 CLIENT_SECRETS: Final = Resource(
     name="client_secrets",
-    position=application_tabs.SECRETS_POSITION,
+    position=application_tabs.TOKENS_POSITION,
     at=application_tabs.SECRETS,
     listed=list_client_secrets,
     columns=(code("prefix"), when("last_used_at"), when("created_at")),
     parameter="client_secret_id",
     called=attrgetter("prefix"),
     facts=(code("prefix"), when("last_used_at"), copied("id"), when("created_at")),
-    making=Making(shape(create_client_secret), secret="client_secret"),  # noqa: S106 - the name of a field
+    making=Making(
+        shape(create_client_secret),
+        secret="client_secret",  # noqa: S106 - the name of a field
+        explained="console.client_secrets.new_text",
+    ),
     ending=Ending(delete_client_secret),
     crumbs=application_tabs.above,
 )
@@ -35,7 +39,7 @@ async def _permissions(visit: PageVisit) -> Sequence[Choice]:
 
 API_KEYS: Final = Resource(
     name="api_keys",
-    position=application_tabs.API_KEYS_POSITION,
+    position=application_tabs.TOKENS_POSITION,
     at=application_tabs.API_KEYS,
     listed=list_api_keys,
     rows="api_keys",

@@ -23,7 +23,7 @@ async def _outcomes(visit: PageVisit) -> list[Choice]:
 
 NOTICES: Final = Resource(
     name="logout_notices",
-    position=application_tabs.NOTICES_POSITION,
+    position=application_tabs.SIGN_IN_POSITION,
     at=application_tabs.NOTICES,
     listed=list_logout_notices,
     rows="logout_notices",

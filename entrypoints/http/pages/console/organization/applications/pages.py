@@ -12,6 +12,7 @@ from entrypoints.http.pages.console.organization.applications import (
     refusals,
     rights,
     settings,
+    tab_pages,
 )
 from entrypoints.http.pages.console.organization.applications.claims import preview, service_claims, trial
 from entrypoints.http.pages.console.organization.applications.making import new_application
@@ -21,6 +22,7 @@ PAGES: Final = (
     *lists.PAGES,
     *new_application.PAGES,
     *overview.PAGES,
+    *tab_pages.PAGES,
     *settings.PAGES,
     *notices.PAGES,
     *keys.PAGES,

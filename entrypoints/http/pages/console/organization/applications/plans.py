@@ -24,7 +24,7 @@ _FIELDS: Final = (
 
 PLANS: Final = Resource(
     name="plans",
-    position=application_tabs.PLANS_POSITION,
+    position=application_tabs.ACCESS_POSITION,
     at=application_tabs.PLANS,
     listed=list_plans,
     columns=(plain("name"), plain(_price, "console.plans.price"), listed("features"), number("subscription_count"), when("created_at")),

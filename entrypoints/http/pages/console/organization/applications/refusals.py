@@ -41,7 +41,7 @@ async def show_refusals(call: Call[None, None, ServicePath, Any], postern: Poste
     )
     page = visit.show(
         "organization/applications/refusals.html",
-        application_tabs.REFUSALS_POSITION,
+        application_tabs.SIGN_IN_POSITION,
         head,
         refusals=[(one, *_words(visit, one), visit.here(_MEND[one.reason]) if one.reason in _MEND else "") for one in listed.refusals],
     )

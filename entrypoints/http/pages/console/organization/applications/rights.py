@@ -5,7 +5,7 @@ from operator import attrgetter
 from typing import Any, Final
 
 from entrypoints.http.pages.console.cells import Tone, code, copied, listed, plain, state, when, yes_or_no
-from entrypoints.http.pages.console.forms import Asked, Choice, shape
+from entrypoints.http.pages.console.forms import Asked, Choice, ShortName, shape
 from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Filter, Making, Resource, Section
@@ -39,7 +39,7 @@ _EVERYBODY: Final = Asked("given_to_everybody", hint="console.service_roles.ever
 
 ROLES: Final = Resource(
     name="service_roles",
-    position=application_tabs.ROLES_POSITION,
+    position=application_tabs.ACCESS_POSITION,
     at=application_tabs.ROLES,
     listed=list_service_roles,
     columns=(plain("name", beside="slug"), plain("description"), listed("permissions"), yes_or_no("given_to_everybody")),
@@ -58,7 +58,7 @@ ROLES: Final = Resource(
         shape(
             create_service_role,
             "name",
-            Asked("slug", hint="console.service_roles.slug_hint"),
+            Asked("slug", hint="console.service_roles.slug_hint", derived=ShortName("name", "role")),
             "description",
             _PERMISSIONS,
             _EVERYBODY,
@@ -71,7 +71,7 @@ ROLES: Final = Resource(
 
 PERMISSIONS: Final = Resource(
     name="service_permissions",
-    position=application_tabs.PERMISSIONS_POSITION,
+    position=application_tabs.ACCESS_POSITION,
     at=application_tabs.PERMISSIONS,
     listed=list_service_permissions,
     columns=(code("key"), plain("description"), when("created_at")),
@@ -107,7 +107,7 @@ _KIND: Final = state(_kind_of, lambda kind: (f"console.assignments.to_{kind}", T
 
 ASSIGNMENTS: Final = Resource(
     name="assignments",
-    position=application_tabs.ASSIGNMENTS_POSITION,
+    position=application_tabs.ACCESS_POSITION,
     at=application_tabs.ASSIGNMENTS,
     listed=list_assignments,
     rows="assignments",

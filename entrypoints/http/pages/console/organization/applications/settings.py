@@ -1,4 +1,4 @@
-"""The pages that change an application: who may sign in and where people come back to, sign-out, its public keys, its name, and its end."""
+"""The pages that change an application: who may sign in and where people come back to, sign-out, public keys, its name, and its end."""
 
 from collections.abc import Sequence
 from typing import Any, Final
@@ -12,7 +12,11 @@ from entrypoints.http.pages.console.organization.applications import application
 from entrypoints.http.pages.console.organization.applications.lists import APPLICATIONS, slug_of
 from entrypoints.http.pages.console.records import record_page, section_pages
 from entrypoints.http.pages.console.resources import Ending, Resource, Section
+from entrypoints.http.pages.console.undo.undo_pages import undo_pages
 from entrypoints.http.pages.console.visit import PageVisit
+from entrypoints.http.routes.federation.authorization_refusals import list_authorization_refusals
+from entrypoints.http.routes.federation.logout_notices import list_logout_notices
+from entrypoints.http.routes.federation.saml import get_saml_configuration
 from entrypoints.http.routes.services.api_keys import list_api_keys
 from entrypoints.http.routes.services.client_secrets import list_client_secrets
 from entrypoints.http.routes.services.services import change_service, delete_service, get_service, list_services
@@ -32,7 +36,14 @@ async def _ends_with_it(visit: PageVisit, application: Any) -> Sequence[tuple[st
 
 
 def _page(
-    name: str, page: str, position: PagePosition, *sections: Section, facts: tuple[Column, ...], ending: Ending | None = None
+    name: str,
+    page: str,
+    position: PagePosition,
+    *sections: Section,
+    facts: tuple[Column, ...] = (),
+    below: tuple[tuple[str, str, Endpoint], ...] = (),
+    ending: Ending | None = None,
+    title: str = "",
 ) -> Resource:
     return Resource(
         name=name,
@@ -47,7 +58,9 @@ def _page(
         facts=facts,
         sections=sections,
         ending=ending,
-        crumbs=application_tabs.above_list,
+        below=below,
+        crumbs=application_tabs.above if title else application_tabs.above_list,
+        titled=(lambda visit, _record: visit.text(title)) if title else None,
     )
 
 
@@ -81,13 +94,6 @@ SIGNING_IN: Final = _page(
             Asked("officesuite_scopes", hint="console.signing_in.scopes_hint"),
         ),
     ),
-    facts=(words("service_type"),),
-)
-
-SIGNING_OUT: Final = _page(
-    "signing_out",
-    application_tabs.LOGOUT,
-    application_tabs.LOGOUT_POSITION,
     Section(
         "notices",
         shape(
@@ -96,19 +102,25 @@ SIGNING_OUT: Final = _page(
             Asked("backchannel_logout_session_required", hint="console.signing_out.session_hint"),
         ),
     ),
-    facts=(words("service_type"),),
+    facts=(words("service_type"), words("sign_in_policy")),
+    below=(
+        ("console.refusals.title", application_tabs.REFUSALS, list_authorization_refusals),
+        ("console.logout_notices.title", application_tabs.NOTICES, list_logout_notices),
+        ("console.saml.title", application_tabs.SAML, get_saml_configuration),
+    ),
 )
 
 PUBLIC_KEYS: Final = _page(
     "public_keys",
     application_tabs.PUBLIC_KEYS,
-    application_tabs.PUBLIC_KEYS_POSITION,
+    application_tabs.TOKENS_POSITION,
     Section("keys", shape(change_service, Asked("jwks", hint="console.public_keys.jwks_hint"))),
     Section("address", shape(change_service, Asked("jwks_uri", hint="console.public_keys.jwks_uri_hint"))),
     Section("algorithm", shape(change_service, Asked("id_token_alg", hint="console.public_keys.algorithm_hint"))),
     Section("access_tokens", shape(change_service, Asked("access_token_alg", hint="console.public_keys.access_tokens_hint"))),
     Section("audience", shape(change_service, Asked("assertion_audience", hint="console.public_keys.audience_hint"))),
     facts=(copied("client_id"),),
+    title="console.public_keys.title",
 )
 
 SETTINGS: Final = _page(
@@ -124,10 +136,12 @@ SETTINGS: Final = _page(
 
 def _pages() -> Sequence[Endpoint]:
     made = []
-    for resource in (SIGNING_IN, SIGNING_OUT, PUBLIC_KEYS, SETTINGS):
+    for resource in (SIGNING_IN, PUBLIC_KEYS, SETTINGS):
         made.append(record_page(resource))
         for section in resource.sections:
             made += section_pages(resource, section)
+        for undoable in resource.undoables:
+            made += undo_pages(undoable)
         if resource.ending is not None:
             made += ending_pages(resource, resource.ending)
     return made

@@ -31,6 +31,7 @@ from entrypoints.http.routes.tenancy.upstream_providers import UpstreamProviderP
 
 ONE: Final = f"{DIRECTORIES}/{{provider_id}}"
 CONNECTION: Final = f"{ONE}/connection"
+EXCHANGES_AT: Final = f"{ONE}/exchanges"
 _METADATA: Final = f"{CONNECTION}/metadata"
 _CERTIFICATE: Final = f"{CONNECTION}/certificate"
 _TEST: Final = f"{CONNECTION}/test"
@@ -58,8 +59,19 @@ class SucceededProviderForm(BoundForm, frozen=True, kw_only=True):
     """The former provider, which may be deleted."""
 
 
+async def _name(visit: PageVisit) -> str:
+    """The name of the provider. Raises `NotFound`."""
+    for one in await visit.ask(list_upstream_providers):
+        if str(one.id) == visit.path["provider_id"]:
+            return str(one.name)
+    raise NotFound
+
+
+console.name(ONE, _name, beneath=EXCHANGES_AT)
+
+
 def above(visit: PageVisit) -> Sequence[tuple[str, str]]:
-    return ((visit.text("console.providers.title"), visit.here(DIRECTORIES)), (visit.text("console.connection.provider"), visit.here(ONE)))
+    return ((visit.text("console.providers.title"), visit.here(DIRECTORIES)), (visit.named(ONE), visit.here(ONE)))
 
 
 def _given_to(visit: PageVisit, provider: UpstreamProviderRecord) -> Sequence[tuple[str, Cell]]:

@@ -8,7 +8,7 @@ from core.domain.identity.upstream.saml.mappings import PRESETS
 from entrypoints.http.pages.console.cells import Tone, code, copied, listed, number, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.organization.connections.certificates_pages import CERTIFICATES
-from entrypoints.http.pages.console.organization.connections.connection_pages import CONNECTION, ONE, above, steps_of
+from entrypoints.http.pages.console.organization.connections.connection_pages import CONNECTION, EXCHANGES_AT, above, steps_of
 from entrypoints.http.pages.console.organization.connections.owners_word import settings_of
 from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, DIRECTORIES_ENTRY, DIRECTORIES_TAB, position
 from entrypoints.http.pages.console.resource_pages import pages
@@ -61,7 +61,6 @@ def _of_saml(name: str) -> Callable[[Any], Any]:
     return lambda one: None if one.saml is None else getattr(one.saml, name)
 
 
-_EXCHANGES: Final = f"{ONE}/exchanges"
 _OUTCOMES: Final = {True: ("console.state.taken", Tone.GOOD), False: ("console.state.refused", Tone.BAD)}
 
 
@@ -141,7 +140,7 @@ PROVIDERS: Final = Resource(
     below=(
         ("console.connection.title", CONNECTION, list_upstream_providers),
         ("console.connection_certificates.title", CERTIFICATES, list_upstream_providers),
-        ("console.connection_exchanges.title", _EXCHANGES, list_connection_exchanges),
+        ("console.connection_exchanges.title", EXCHANGES_AT, list_connection_exchanges),
     ),
     ending=Ending(delete_upstream_provider),
     template="organization/connections/provider.html",
@@ -151,7 +150,7 @@ PROVIDERS: Final = Resource(
 EXCHANGES: Final = Resource(
     name="connection_exchanges",
     position=position(DIRECTORIES_ENTRY, DIRECTORIES_TAB),
-    at=_EXCHANGES,
+    at=EXCHANGES_AT,
     listed=list_connection_exchanges,
     rows="exchanges",
     columns=(

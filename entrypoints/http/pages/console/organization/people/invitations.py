@@ -12,7 +12,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.pages.console.cells import Tone, plain, state, value_key, when
+from entrypoints.http.pages.console.cells import Tone, plain, role, state, value_key, when
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.organization.organization_tabs import INVITATIONS_TAB, PEOPLE, PEOPLE_ENTRY, position
@@ -20,6 +20,7 @@ from entrypoints.http.pages.console.organization.people.choices import roles
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Bulk, Filter, Resource
 from entrypoints.http.pages.console.visit import NO_ERRORS, ButtonLink, Head, Page, PageVisit
+from entrypoints.http.pages.development.mail_pages import mail_list
 from entrypoints.http.routes.tenancy.invitations import (
     InvitationsPath,
     NewInvitation,
@@ -58,7 +59,7 @@ INVITATIONS: Final = Resource(
     listed=list_invitations,
     columns=(
         plain("invitation.email"),
-        plain("invitation.role"),
+        role("invitation.role"),
         state("invitation.status", _STATES),
         plain("inviter.email", "console.field.invited_by", beside="inviter.name"),
         plain(_sending_key, "console.field.sending_key"),
@@ -117,7 +118,17 @@ async def send_invitations(call: Call[InvitingForm, None, InvitationsPath, Membe
     if refused:
         return Answer(await _form(visit, "\n".join(email for email, _ in refused), call.body.role, invited=invited, refused=refused), 400)
     head = Head(title=visit.text("console.invitations.sent_title"), crumbs=INVITATIONS.above(visit))
-    return Answer(visit.show("organization/people/invited.html", INVITATIONS.position, head, invited=invited, again=visit.here(_NEW)), 200)
+    return Answer(
+        visit.show(
+            "organization/people/invited.html",
+            INVITATIONS.position,
+            head,
+            invited=invited,
+            again=visit.here(_NEW),
+            mail=mail_list(call.request, postern.settings),
+        ),
+        200,
+    )
 
 
 async def _form(

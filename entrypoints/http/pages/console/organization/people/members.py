@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from core.domain.tenancy.roles import BuiltInRole
-from entrypoints.http.pages.console.cells import Tone, code, copied, number, plain, role_in_words, sentence, when, words, yes_or_no
+from entrypoints.http.pages.console.cells import Tone, copied, number, plain, role, when, words, yes_or_no
 from entrypoints.http.pages.console.forms import Asked, Choice, shape
 from entrypoints.http.pages.console.organization.organization_tabs import AUDIT_LOG, MEMBERS_TAB, PEOPLE, PEOPLE_ENTRY, position
 from entrypoints.http.pages.console.organization.people.choices import roles
@@ -43,7 +43,7 @@ MEMBERS: Final = Resource(
         plain(
             lambda one: one.user.name or one.user.email, "console.field.person", beside=lambda one: one.user.email if one.user.name else ""
         ),
-        code("membership.role"),
+        role("membership.role"),
         when("membership.created_at", "console.field.since"),
     ),
     filters=(Filter("search", "console.field.search"), Filter("role", "console.field.role", _all_roles)),
@@ -54,7 +54,7 @@ MEMBERS: Final = Resource(
     state=(lambda one: one.own_since is not None, _TIES.__getitem__),
     facts=(
         plain("user.email"),
-        sentence(lambda one, text: role_in_words(one.membership.role, text), "console.field.role"),
+        role("membership.role"),
         words("came_by"),
         when("own_since"),
         number("active_sessions"),

@@ -29,6 +29,13 @@ _FACTOR: Final = f"{PEOPLE}/{{user_id}}/second-factor"
 _LONGEST_REASON: Final = 500
 
 
+async def _name(visit: PageVisit) -> str:
+    return MEMBERS.called(await visit.ask(get_member))
+
+
+console.name(MEMBERS.one, _name, beneath=_VALUES)
+
+
 class ReasonForm(BoundForm, frozen=True, kw_only=True):
     reason: Annotated[str, msgspec.Meta(max_length=4 * _LONGEST_REASON)] = ""
 
@@ -85,7 +92,7 @@ async def _values(
     fields = await visit.ask(list_fields)
     head = Head(
         title=visit.text("console.values.title"),
-        crumbs=(*MEMBERS.above(visit), (visit.text("console.field.person"), visit.here(MEMBERS.one))),
+        crumbs=(*MEMBERS.above(visit), (visit.named(MEMBERS.one, visit.text("console.field.person")), visit.here(MEMBERS.one))),
         curl=visit.curl(get_person_values),
         done=done,
         errors=errors,

@@ -16,9 +16,9 @@ from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.pages.account import isolated
-from entrypoints.http.pages.console.cells import code, copied, linked, plain, rows_of, when, words
+from entrypoints.http.pages.console.cells import code, copied, linked, plain, role, rows_of, when, words
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.forms import Asked, Choice, shape
+from entrypoints.http.pages.console.forms import Asked, Choice, ShortName, shape
 from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE, PEOPLE_ENTRY, TEAMS_TAB, position
 from entrypoints.http.pages.console.organization.people.choices import addresses, members_called, roles
 from entrypoints.http.pages.console.organization.people.members import called
@@ -51,24 +51,31 @@ TEAMS: Final = Resource(
     position=position(PEOPLE_ENTRY, TEAMS_TAB),
     at=_AT,
     listed=list_teams,
-    columns=(plain("name"), code("slug"), words("source", "console.field.filled_by"), plain("role"), when("created_at")),
+    columns=(plain("name"), code("slug"), words("source", "console.field.filled_by"), role("role"), when("created_at")),
     parameter="team_slug",
     key=lambda team: team.slug,
     record=get_team,
     facts=(
         code("slug"),
         words("source", "console.field.filled_by"),
-        plain("role"),
+        role("role"),
         code("external_id"),
         copied("id"),
         when("created_at"),
         when("updated_at"),
     ),
-    making=Making(shape(create_team, "name", Asked("slug", hint="console.teams.slug_hint"), _ROLE)),
+    making=Making(shape(create_team, "name", Asked("slug", hint="console.teams.slug_hint", derived=ShortName("name", "team")), _ROLE)),
     sections=(Section("change", shape(change_team, "name", _ROLE)),),
     ending=Ending(delete_team),
     below=(("console.team_members.title", _MEMBERS, list_team_members),),
 )
+
+
+async def _name(visit: PageVisit) -> str:
+    return str((await visit.ask(get_team)).name)
+
+
+console.name(TEAMS.one, _name, beneath=_MEMBERS)
 
 
 class TeamMembersLink(DoneLink, frozen=True):
@@ -117,7 +124,7 @@ async def ask_to_remove_team_member(call: Call[None, None, TeamMemberPath, Membe
     member = await visit.ask(get_member)
     head = Head(
         title=visit.text("console.team_members.end_title"),
-        crumbs=(*TEAMS.above(visit), (visit.path["team_slug"], visit.here(TEAMS.one)), (_title(visit), visit.here(_MEMBERS))),
+        crumbs=(*TEAMS.above(visit), (visit.named(TEAMS.one), visit.here(TEAMS.one)), (_title(visit), visit.here(_MEMBERS))),
         curl=visit.curl(remove_team_member),
     )
     page = visit.show(

@@ -10,7 +10,7 @@ from core.domain.identifiers import OrganizationId
 from core.domain.pages import MOST_COUNTED, Page
 from core.domain.record.audit import AuditEntry, AuditFilter
 from core.domain.record.audit_chains import ChainFinding
-from core.domain.record.events import TargetType
+from core.domain.record.events import UNDOES, TargetType
 from core.domain.tables import table_line
 from core.domain.tenancy.members import Member
 from core.frozen import Frozen, replace
@@ -27,12 +27,13 @@ from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.lists import asked_with, given_in
 from entrypoints.http.pages.console.many.exports import attachment, marked
 from entrypoints.http.pages.console.navigation import address
+from entrypoints.http.pages.console.organization.event_labels import event_in_words
 from entrypoints.http.pages.console.organization.organization_tabs import AUDIT_LOG, AUDIT_LOG_ENTRY, AUDIT_LOG_TAB, position
+from entrypoints.http.pages.console.organization.settings.audit_changes import changes_in
 from entrypoints.http.pages.console.organization.settings.audit_sentences import (
     PLACES,
     LoggedRun,
     called,
-    changes_in,
     entry_of,
     folded,
     place_of,
@@ -62,11 +63,12 @@ _AT_ONCE: Final = 500
 _CSV: Final = f"{AUDIT_LOG}/~csv"
 _LINES: Final = f"{AUDIT_LOG}/~lines"
 _VERIFY: Final = f"{AUDIT_LOG}/~verify"
-_OUTCOMES: Final = {True: ("console.state.succeeded", Tone.GOOD), False: ("console.state.not_succeeded", Tone.BAD)}
+OUTCOMES: Final = {True: ("console.state.succeeded", Tone.GOOD), False: ("console.state.not_succeeded", Tone.BAD)}
 
 
 async def _actions(visit: PageVisit) -> Sequence[Choice]:
-    return [Choice(one.value, f"{one.value}: {one.label}") for one in await visit.ask(list_audit_event_types)]
+    found = [Choice(one.value, event_in_words(one.value, visit.text)) for one in await visit.ask(list_audit_event_types)]
+    return sorted(found, key=lambda one: one.label.casefold())
 
 
 async def _targets(_visit: PageVisit) -> Sequence[Choice]:
@@ -77,7 +79,7 @@ async def _outcomes(visit: PageVisit) -> Sequence[Choice]:
     return [Choice("true", visit.text("console.state.succeeded")), Choice("false", visit.text("console.state.not_succeeded"))]
 
 
-def _details(one: Any, indent: int | None = None) -> str:
+def details_of(one: Any, indent: int | None = None) -> str:
     return json.dumps(msgspec.to_builtins(one.details), ensure_ascii=False, indent=indent)
 
 
@@ -90,11 +92,20 @@ def _page_of(row: Any, path: Mapping[str, str]) -> str:
     return address(f"{AUDIT_LOG}/{{entry_id}}", {**path, "entry_id": str(one.id)})
 
 
+def _undone(one: AuditEntryRecord) -> str:
+    """The entry of the change that this one takes back."""
+    return str(one.details.get(UNDOES, ""))
+
+
+def _page_of_undone(one: AuditEntryRecord, path: Mapping[str, str]) -> str:
+    return address(f"{AUDIT_LOG}/{{entry_id}}", {**path, "entry_id": _undone(one)}) if _undone(one) else ""
+
+
 async def _more(visit: PageVisit, one: AuditEntryRecord) -> Mapping[str, Any]:
-    return {"changes": changes_in(one), "entry": _details(one, 1) if one.details else "", "ids": facts_of(_IDS, visit, one)}
+    return {"changes": changes_in(one, visit.text), "entry": details_of(one, 1) if one.details else "", "ids": facts_of(IDS, visit, one)}
 
 
-_IDS: Final = (
+IDS: Final = (
     code("action", "console.field.action"),
     code("target_type"),
     copied("target_id"),
@@ -111,7 +122,7 @@ AUDIT: Final = Resource(
     columns=(
         linked(sentence(sentence_of, "console.field.happened", beside=lambda row: entry_of(row).action), _page_of),
         _THING,
-        state(lambda row: entry_of(row).success, _OUTCOMES, "console.field.outcome"),
+        state(lambda row: entry_of(row).success, OUTCOMES, "console.field.outcome"),
         when(lambda row: entry_of(row).created_at, "console.field.happened_at"),
     ),
     filters=(
@@ -126,12 +137,13 @@ AUDIT: Final = Resource(
     parameter="entry_id",
     called=lambda one: str(one.action),
     record=get_audit_entry,
-    state=(lambda one: one.success, _OUTCOMES.__getitem__),
+    state=(lambda one: one.success, OUTCOMES.__getitem__),
     facts=(
         when("created_at", "console.field.happened_at"),
         plain(lambda one: called(one.actor), "console.field.actor", beside=lambda one: one.actor.email if one.actor else ""),
         plain(lambda one: called(one.impersonator), "console.field.impersonator"),
         _THING,
+        linked(plain(_undone, "console.field.undoes"), _page_of_undone, get_audit_entry),
         code("ip_address"),
         plain("user_agent"),
     ),
@@ -236,7 +248,7 @@ def _cells(one: AuditEntryRecord) -> Sequence[str]:
         one.target_id,
         one.ip_address or "",
         one.user_agent or "",
-        _details(one),
+        details_of(one),
         str(one.id),
     )
 

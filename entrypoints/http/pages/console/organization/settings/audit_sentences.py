@@ -1,4 +1,4 @@
-"""Entries of an organization's audit log as people say them: a sentence, the page of the thing, and what changed."""
+"""Entries of an organization's audit log as people say them: a sentence, and the page of the thing."""
 
 from collections.abc import Mapping, Sequence
 from itertools import groupby
@@ -6,12 +6,13 @@ from typing import Any, Final
 
 import msgspec
 
-from core.domain.record.event_types import AUDIT_ACTIONS
+from core.domain.record.event_types import EVENT_TYPES
 from core.domain.record.events import TargetType
 from core.frozen import Frozen
 from entrypoints.http.pages.console.cells import role_in_words
 from entrypoints.http.pages.console.navigation import address
 from entrypoints.http.pages.console.organization.organization_tabs import (
+    APIS,
     APPLICATIONS,
     DIRECTORIES,
     EVENTS,
@@ -22,7 +23,7 @@ from entrypoints.http.pages.console.organization.organization_tabs import (
     SETUP_LINKS,
 )
 from entrypoints.http.routes.federation.scim_tokens import list_scim_tokens
-from entrypoints.http.routes.record.audit import AuditEntryRecord, key_of
+from entrypoints.http.routes.record.audit import AuditEntryRecord, LoggedAnywhere, key_of
 from entrypoints.http.routes.services.end_users import get_end_user
 from entrypoints.http.routes.services.services import get_service
 from entrypoints.http.routes.tenancy.branding import get_branding
@@ -31,7 +32,8 @@ from entrypoints.http.routes.tenancy.upstream_providers import list_upstream_pro
 from entrypoints.http.routes.tenancy.webhooks import list_webhooks
 from ports.texts import Text
 
-_TOLD: Final = frozenset(one.name for one in AUDIT_ACTIONS)
+# The platform's log also has what happens in no organization.
+TOLD: Final = frozenset(one.name for one in EVENT_TYPES if one.audited)
 _FEWEST_FOLDED: Final = 3
 # What names the thing, by the beginning of the action. The first part of the entry that is there counts.
 _NAMED_BY: Final[Sequence[tuple[str, Sequence[str]]]] = (
@@ -47,6 +49,8 @@ _NAMED_BY: Final[Sequence[tuple[str, Sequence[str]]]] = (
     ("team.", ("name", "team_slug")),
     ("subscription.", ("plan_name",)),
     ("profile_field.", ("key",)),
+    ("platform.job.", ("kind",)),
+    ("resource_server.", ("identifier",)),
     ("", ("invited_email", "email", "name", "domain", "host", "slug", "service_slug")),
 )
 # The pages of things, with the names of the parts of an entry that their addresses need.
@@ -64,6 +68,7 @@ _BY_ID: Final[Mapping[str, str]] = {
     TargetType.MANAGEMENT_KEY: f"{KEYS}/{{target_id}}",
     TargetType.SCIM_TOKEN: f"{DIRECTORIES}/scim/{{target_id}}",
     TargetType.UPSTREAM_PROVIDER: f"{DIRECTORIES}/{{target_id}}",
+    TargetType.RESOURCE_SERVER: f"{APIS}/{{target_id}}",
     TargetType.SETUP_LINK: f"{SETUP_LINKS}/{{target_id}}",
     TargetType.DOMAIN: f"{SETTINGS}/domain",
     TargetType.BRANDING: f"{SETTINGS}/looks",
@@ -71,7 +76,6 @@ _BY_ID: Final[Mapping[str, str]] = {
 }
 PLACES: Final = (get_end_user, get_service, list_webhooks, list_management_keys, list_scim_tokens, list_upstream_providers, get_branding)
 """What a reader may call to whom these pages are shown. Whoever reads the log alone sees names in place of links."""
-_OLD, _NEW = "old_", "new_"
 
 
 class LoggedRun(Frozen):
@@ -79,14 +83,6 @@ class LoggedRun(Frozen):
 
     entry: AuditEntryRecord
     more: int = 0
-
-
-class ChangedPart(Frozen):
-    """A part of a thing, before and after."""
-
-    part: str
-    old: str
-    new: str
 
 
 def folded(entries: Sequence[AuditEntryRecord]) -> Sequence[LoggedRun]:
@@ -98,7 +94,7 @@ def folded(entries: Sequence[AuditEntryRecord]) -> Sequence[LoggedRun]:
     return runs
 
 
-def entry_of(row: AuditEntryRecord | LoggedRun) -> AuditEntryRecord:
+def entry_of(row: LoggedAnywhere | LoggedRun) -> LoggedAnywhere:
     return row.entry if isinstance(row, LoggedRun) else row
 
 
@@ -110,15 +106,16 @@ def called(actor: Any) -> str:
     return str(actor.name or actor.email) if key is None else f"{key.name} ({key.prefix}…)"
 
 
-def sentence_of(row: AuditEntryRecord | LoggedRun, text: Text) -> str:
+def sentence_of(row: LoggedAnywhere | LoggedRun, text: Text) -> str:
     """The sentence of an action that the catalogue has, or the action's own name."""
     one = entry_of(row)
-    if one.action not in _TOLD:
+    if one.action not in TOLD:
         return one.action
     somebody = text("console.told.somebody")
     said = text(
         f"console.told.by.{one.action}",
-        who=called(one.actor) or text("console.told.system"),
+        # An operator at the command line has no account.
+        who=called(one.actor) or _part(one, "operator") or text("console.told.system"),
         what=thing_of(one) or (somebody if one.target_type == TargetType.USER else "–"),  # noqa: RUF001 - a dash
         role=_role(one, text) or "–",  # noqa: RUF001
         service=_part(one, "service_name", "service_slug") or "–",  # noqa: RUF001
@@ -128,7 +125,7 @@ def sentence_of(row: AuditEntryRecord | LoggedRun, text: Text) -> str:
     return text("console.told_run.more", sentence=said, count=more) if more else said
 
 
-def thing_of(one: AuditEntryRecord) -> str:
+def thing_of(one: LoggedAnywhere) -> str:
     """The name of the person or thing that the entry is about. Empty if the entry has none."""
     names = next(names for begin, names in _NAMED_BY if one.action.startswith(begin))
     if one.target_type == TargetType.USER and isinstance(one.subject, msgspec.Struct):
@@ -139,7 +136,7 @@ def thing_of(one: AuditEntryRecord) -> str:
     return found
 
 
-def place_of(row: AuditEntryRecord | LoggedRun, path: Mapping[str, str]) -> str:
+def place_of(row: LoggedAnywhere | LoggedRun, path: Mapping[str, str]) -> str:
     """The address of the thing's page. Empty if it has none."""
     one = entry_of(row)
     values = {**{name: value for name, value in one.details.items() if isinstance(value, str)}, **path, "target_id": one.target_id}
@@ -155,21 +152,9 @@ def place_of(row: AuditEntryRecord | LoggedRun, path: Mapping[str, str]) -> str:
         return ""
 
 
-def changes_in(one: AuditEntryRecord) -> Sequence[ChangedPart]:
-    """What the entry says about before and after."""
-    details, parts = one.details, dict.fromkeys(name.removeprefix(_OLD) for name in one.details if name.startswith(_OLD))
-    return [ChangedPart(part, _shown(details[f"{_OLD}{part}"]), _shown(details.get(f"{_NEW}{part}", details.get(part)))) for part in parts]
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
-
-
-def _part(one: AuditEntryRecord, *names: str) -> str:
+def _part(one: LoggedAnywhere, *names: str) -> str:
     return next((str(value) for name in names if (value := one.details.get(name))), "")
 
 
-def _role(one: AuditEntryRecord, text: Text) -> str:
+def _role(one: LoggedAnywhere, text: Text) -> str:
     return role_in_words(_part(one, "new_role", "role", "role_slug"), text)

@@ -13,13 +13,25 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
-from entrypoints.http.pages.console.cells import in_words, listed, number, when, words, yes_or_no
+from entrypoints.http.pages.console.cells import listed, number, when, words, yes_or_no
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.forms import WAS, Asked, Input, InputKind, shape
+from entrypoints.http.pages.console.forms import WAS, Asked, Input, shape
 from entrypoints.http.pages.console.organization.organization_tabs import RULES_TAB, SIGN_IN, SIGN_IN_ENTRY, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Resource
-from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, changed, drawn, explained, moved, sealed, sent_texts, texts_of
+from entrypoints.http.pages.console.sent_forms import (
+    WrongInput,
+    body_of,
+    changed,
+    drawn,
+    explained,
+    moved,
+    sealed,
+    sent_texts,
+    texts_of,
+    told,
+)
+from entrypoints.http.pages.console.undo.undo_pages import Undoable, changing, noted
 from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisit
 from entrypoints.http.routes.tenancy.sign_in_rules import SignInRulesPath, change_of, change_sign_in_rules, get_sign_in_rules
 
@@ -27,6 +39,7 @@ _CHANGE: Final = f"{SIGN_IN}/change"
 _SHAPE: Final = shape(
     change_sign_in_rules,
     "mfa_policy",
+    Asked("admin_factor", hint="console.rules.admin_hint"),
     Asked("mfa_grace_days", hint="console.rules.grace_hint"),
     Asked("device_trust_days", hint="console.rules.trust_hint"),
     Asked("session_lifetime_hours", hint="console.rules.hours_hint"),
@@ -34,15 +47,27 @@ _SHAPE: Final = shape(
     "sign_in_links",
 )
 
+_POSITION: Final = position(SIGN_IN_ENTRY, RULES_TAB)
+_UNDOABLE: Final = Undoable(
+    name="rules",
+    page=SIGN_IN,
+    at=_CHANGE,
+    shape=_SHAPE,
+    find=lambda visit: visit.ask(get_sign_in_rules),
+    position=_POSITION,
+)
+
 RULES: Final = Resource(
     name="rules",
-    position=position(SIGN_IN_ENTRY, RULES_TAB),
+    position=_POSITION,
     at=SIGN_IN,
     is_single=True,
     listed=get_sign_in_rules,
     columns=(
         words("mfa_policy"),
         when("mfa_required_since"),
+        words("admin_factor"),
+        when("admin_required_since"),
         number("mfa_grace_days"),
         number("device_trust_days"),
         number("session_lifetime_hours"),
@@ -50,6 +75,7 @@ RULES: Final = Resource(
         yes_or_no("sign_in_links"),
     ),
     below=(("console.rules.change", _CHANGE, change_sign_in_rules),),
+    undone=(_UNDOABLE,),
 )
 
 _RulesForm: Any = msgspec.defstruct("SignInRulesForm", [("sure", str, "")], bases=(_SHAPE.form,), frozen=True, kw_only=True)
@@ -76,14 +102,15 @@ async def send_sign_in_rules(call: Call[_RulesForm, None, SignInRulesPath, Membe
     record = await visit.ask(get_sign_in_rules)
     present, texts = texts_of(_SHAPE.inputs, record), sent_texts(_SHAPE.inputs, form)
     if others := moved(_SHAPE.inputs, form, record):
-        meanwhile = [(visit.text(one.label), _said(one, present[one.field], visit)) for one in others]
+        meanwhile = [(visit.text(one.label), told(visit, one, present[one.field])) for one in others]
         return Answer(await _form(visit, texts, present, meanwhile=meanwhile), status_of(Conflict()))
     try:
         body = body_of(_SHAPE, form, only=own)
         if form.sure != "yes":
             effects = await postern.tenancy.sign_in_rules.effects(call.caller, change_of(body))
             return Answer(_question(visit, own, present, texts, effects), 200)
-        await visit.ask(change_sign_in_rules, body=body)
+        async with changing(visit, noted(_UNDOABLE, visit, own, record, form)):
+            await visit.ask(change_sign_in_rules, body=body)
     except (WrongInput, Refusal) as problem:
         errors, status = explained(visit, problem, _SHAPE.inputs)
         return Answer(await _form(visit, texts, present, errors=errors), status)
@@ -117,7 +144,7 @@ async def _form(
 
 
 def _question(visit: PageVisit, own: Sequence[Input], present: Mapping[str, Any], texts: Mapping[str, Any], effects: RulesEffects) -> bytes:
-    counts = (effects.without_second_factor, effects.outlasted_sessions, effects.uninvitable)
+    counts = (effects.without_second_factor, effects.outlasted_sessions, effects.uninvitable, effects.administrators_without)
     return visit.show(
         "organization/settings/rules_effects.html",
         RULES.position,
@@ -125,7 +152,7 @@ def _question(visit: PageVisit, own: Sequence[Input], present: Mapping[str, Any]
             title=visit.text("console.rules.sure"),
             crumbs=((RULES.text(visit, "title"), visit.here(SIGN_IN)), (visit.text("console.rules.change"), visit.here(_CHANGE))),
         ),
-        changes=[(visit.text(one.label), _said(one, present[one.field], visit), _said(one, texts[one.field], visit)) for one in own],
+        changes=[(visit.text(one.label), told(visit, one, present[one.field]), told(visit, one, texts[one.field])) for one in own],
         effects=effects,
         any=any(counts),
         at_least=MOST_COUNTED if MOST_COUNTED in counts else 0,
@@ -133,15 +160,6 @@ def _question(visit: PageVisit, own: Sequence[Input], present: Mapping[str, Any]
         action=visit.here(_CHANGE),
         back=visit.here(SIGN_IN),
     )
-
-
-def _said(one: Input, given: str, visit: PageVisit) -> str:
-    """A text of the form, as people say it."""
-    if one.kind is InputKind.TICK:
-        return visit.text("console.yes" if given == "yes" else "console.no")
-    if not given:
-        return visit.text("console.none")
-    return in_words(given, visit.text) if one.kind is InputKind.CHOICE and given in one.allowed else ", ".join(given.split("\n"))
 
 
 PAGES: Final = (*pages(RULES), ask_for_sign_in_rules, send_sign_in_rules)

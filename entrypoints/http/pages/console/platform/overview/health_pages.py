@@ -1,4 +1,4 @@
-"""The health of the installation, as `postern doctor` says it."""
+"""The health of the installation: what `postern doctor` finds, with what needs somebody first."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -12,27 +12,73 @@ from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS
 from entrypoints.http.pages.console.cells import Tone
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
-from entrypoints.http.pages.console.platform.platform_tabs import HEALTH, HEALTH_TAB, OVERVIEW_ENTRY, position
+from entrypoints.http.pages.console.platform.platform_tabs import (
+    EXPIRIES,
+    HEALTH,
+    HEALTH_TAB,
+    JOBS,
+    OVERVIEW_ENTRY,
+    SETTINGS,
+    SIGNING_KEYS,
+    position,
+)
 from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
 
-_VERDICTS: Final[Mapping[Verdict, tuple[str, Tone]]] = {
-    Verdict.OK: ("console.state.in_order", Tone.GOOD),
+_PROBLEMS: Final[Mapping[Verdict, tuple[str, Tone]]] = {
     Verdict.WARN: ("console.state.attention", Tone.WARN),
     Verdict.SOON: ("console.state.attention", Tone.BAD),
     Verdict.FAIL: ("console.state.broken", Tone.BAD),
 }
+# The worst first.
+_ORDER: Final = (Verdict.FAIL, Verdict.SOON, Verdict.WARN, Verdict.OK)
+_THERE: Final[Mapping[str, str]] = {
+    **dict.fromkeys(("base URL", "trusted proxies", "rate limits", "mail", "billing", "connections"), SETTINGS),
+    "keys": SIGNING_KEYS,
+    "SAML certificates": EXPIRIES,
+    "jobs": JOBS,
+}
+"""The page that has what a check is about."""
+
+
+def subject_key(subject: str) -> str:
+    """The text key of what a check is about."""
+    return f"console.health.subject_{_key(subject)}"
+
+
+def mend_key(subject: str) -> str:
+    """The text key of what mends it."""
+    return f"console.health.mend_{_key(subject)}"
+
+
+def _key(subject: str) -> str:
+    return subject.lower().replace(" ", "_")
 
 
 async def _show_health(call: AnyCall, postern: Postern) -> Page:
     visit = PageVisit(call, postern)
-    findings = []
-    for subject, finding in await checks.of_running(postern):
-        key, tone = _VERDICTS[finding.verdict]
-        findings.append((subject, visit.text(key), tone, finding.text))
-    title = visit.text("console.health.title")
-    return Answer(
-        visit.show("platform/overview/health.html", position(OVERVIEW_ENTRY, HEALTH_TAB), Head(title=title), findings=findings), 200
+    found = sorted(await checks.of_running(postern), key=lambda one: _ORDER.index(one[1].verdict))
+    problems = [
+        (
+            visit.text(subject_key(subject)),
+            visit.text(_PROBLEMS[finding.verdict][0]),
+            _PROBLEMS[finding.verdict][1],
+            visit.text(mend_key(subject)),
+            finding.text.split("`"),
+            _THERE.get(subject, ""),
+        )
+        for subject, finding in found
+        if finding.verdict is not Verdict.OK
+    ]
+    fine = [(visit.text(subject_key(subject)), finding) for subject, finding in found if finding.verdict is Verdict.OK]
+    page = visit.show(
+        "platform/overview/health.html",
+        position(OVERVIEW_ENTRY, HEALTH_TAB),
+        Head(title=visit.text("console.health.title")),
+        problems=problems,
+        in_order=[(subject, finding.text.split("`")) for subject, finding in fine if finding.is_used],
+        unused=[subject for subject, finding in fine if not finding.is_used],
     )
+    return Answer(page, 200)
 
 
 # Each look opens connections to the database and to the mail server.

@@ -72,6 +72,7 @@ async def _show_people(call: AnyCall, postern: Postern) -> Page:
         filtered=bool(search),
         at=PEOPLE,
         empty=(visit.text("console.people.empty_title"), visit.text("console.people.empty_text")),
+        note="" if found.complete else visit.text("console.people.newest_read"),
         older=None,
         newer=None,
     )
@@ -82,7 +83,7 @@ def _sought(search: str) -> dict[str, str]:
     try:
         return {"user_id": str(UUID(search))}
     except ValueError:
-        return {"email": search} if search else {}
+        return {"search": search} if search else {}
 
 
 async def _show_owners(call: AnyCall, postern: Postern) -> Page:

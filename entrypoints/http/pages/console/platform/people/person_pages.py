@@ -17,6 +17,7 @@ from entrypoints.http.pages.console.cells import (
     linked,
     number,
     plain,
+    role,
     rows_of,
     state,
     when,
@@ -62,7 +63,7 @@ _ORGANIZATIONS: Final[tuple[Column, ...]] = (
         plain("organization", "console.field.organization"),
         lambda role, _path: f"{HOME}/organizations?search={role.organization}",
     ),
-    plain("role"),
+    role("role"),
     yes_or_no("is_active"),
 )
 _PASSKEYS: Final = (plain("name"), when("created_at"), when("last_used_at"))

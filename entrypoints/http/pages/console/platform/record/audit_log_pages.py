@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, time
-from typing import Any, Final
+from typing import Final
 from uuid import UUID
 
 import msgspec
@@ -12,17 +12,21 @@ from core.domain.record.event_types import EVENT_TYPES, Audience
 from core.domain.record.events import TargetType
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
-from entrypoints.http.pages.console.cells import Tone, code, copied, linked, plain, rows_of, state, when
+from entrypoints.http.pages.console.cells import code, linked, plain, rows_of, sentence, state, when
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.navigation import address
+from entrypoints.http.pages.console.organization.event_labels import event_in_words
+from entrypoints.http.pages.console.organization.settings.audit_changes import changes_in
+from entrypoints.http.pages.console.organization.settings.audit_log import IDS, OUTCOMES, details_of
+from entrypoints.http.pages.console.organization.settings.audit_sentences import called, sentence_of, thing_of
 from entrypoints.http.pages.console.platform.people import ONE as PERSON
 from entrypoints.http.pages.console.platform.platform_tabs import AUDIT_LOG, AUDIT_LOG_ENTRY, AUDIT_LOG_TAB, position
+from entrypoints.http.pages.console.records import facts_of
 from entrypoints.http.pages.console.resources import Filter
 from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
 from entrypoints.http.routes.platform.audit_log import PlatformAuditEntryRecord, get_platform_audit_entry, list_platform_audit_log
-from entrypoints.http.routes.record.audit import key_of
 
 _ONE: Final = f"{AUDIT_LOG}/{{entry_id}}"
 _ON_A_PAGE: Final = 50
@@ -43,35 +47,34 @@ class AuditQuery(msgspec.Struct, frozen=True):
 
 
 def _by(row: PlatformAuditEntryRecord) -> str:
-    """A person's address, or the name of a key. An operator at the command line is named in the details."""
-    if row.actor is None:
-        return str(row.details.get("operator", ""))
-    key = key_of(row.actor)
-    return row.actor.email or "" if key is None else key.name
-
-
-_COLUMNS: Final = (
-    linked(code("action"), lambda row, _path: address(_ONE, {"entry_id": row.id})),
-    plain(_by, "console.field.actor"),
-    plain(lambda row: f"{row.target_type} {row.target_id}", "console.field.target"),
-    state("success", {True: ("console.state.succeeded", Tone.GOOD), False: ("console.state.failed", Tone.BAD)}),
-    when("created_at", "console.field.at"),
-)
+    """A person's name or address, or the name of a key. An operator at the command line is named in the details."""
+    return called(row.actor) or str(row.details.get("operator", ""))
 
 
 def _to_target(row: PlatformAuditEntryRecord, _path: object) -> str:
-    return address(PERSON, {"user_id": row.target_id}) if row.target_type == TargetType.USER else ""
+    return address(PERSON, {"user_id": row.target_id}) if row.target_type == TargetType.USER and row.subject else ""
 
 
+_THING: Final = linked(plain(thing_of, "console.field.target"), _to_target)
+_OUTCOME: Final = state("success", OUTCOMES, "console.field.outcome")
+_HAPPENED_AT: Final = when("created_at", "console.field.happened_at")
+_COLUMNS: Final = (
+    linked(
+        sentence(sentence_of, "console.field.happened", beside=lambda row: row.action),
+        lambda row, _path: address(_ONE, {"entry_id": row.id}),
+    ),
+    _THING,
+    _OUTCOME,
+    _HAPPENED_AT,
+)
 _FACTS: Final = (
-    *_COLUMNS[1:2],
-    plain(lambda row: None if row.impersonator is None else row.impersonator.email, "console.field.impersonator"),
-    linked(_COLUMNS[2], _to_target),
-    _COLUMNS[3],
+    _HAPPENED_AT,
+    plain(_by, "console.field.actor", beside=lambda row: row.actor.email if row.actor else ""),
+    plain(lambda row: called(row.impersonator), "console.field.impersonator"),
+    _THING,
+    _OUTCOME,
     code("ip_address"),
     plain("user_agent"),
-    when("created_at", "console.field.at"),
-    copied("id"),
 )
 
 
@@ -85,7 +88,9 @@ async def _show_log(call: AnyCall, postern: Postern) -> Page:
     asked = {**wanted, "page": str(number), "limit": str(_ON_A_PAGE)}
     rows = (await visit.ask(list_platform_audit_log, query=asked)).logs
     choices = {
-        "action": [Choice(one.name, one.name) for one in _ACTIONS],
+        "action": sorted(
+            (Choice(one.name, event_in_words(one.name, visit.text)) for one in _ACTIONS), key=lambda one: one.label.casefold()
+        ),
         "target_type": [Choice(one.value, one.value) for one in TargetType],
     }
     names = ("action", "target_type", "target_id", "actor", "since", "until")
@@ -142,16 +147,16 @@ async def _show_entry(call: AnyCall, postern: Postern) -> Page:
         "platform/record/entry.html",
         _POSITION,
         Head(
-            title=shown.action, crumbs=((visit.text("console.platform_log.title"), AUDIT_LOG),), curl=visit.curl(get_platform_audit_entry)
+            title=sentence_of(shown, visit.text),
+            crumbs=((visit.text("console.platform_log.title"), AUDIT_LOG),),
+            curl=visit.curl(get_platform_audit_entry),
         ),
-        facts=[(visit.text(one.label), one.cell(shown, visit.text, visit.path)) for one in _FACTS],
-        details=[(name, _text(value)) for name, value in sorted(shown.details.items())],
+        facts=facts_of(_FACTS, visit, shown),
+        changes=changes_in(shown, visit.text),
+        ids=facts_of(IDS, visit, shown),
+        entry=details_of(shown, 1) if shown.details else "",
     )
     return Answer(page, 200)
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(value).decode()
 
 
 PAGES: Final = (

@@ -62,7 +62,7 @@ async def _show_preview(call: AnyCall, postern: Postern) -> Page:
     )
     page = visit.show(
         "organization/applications/claims/preview.html",
-        application_tabs.PREVIEW_POSITION,
+        application_tabs.TOKENS_POSITION,
         head,
         at=visit.here(application_tabs.PREVIEW),
         asked=person,

@@ -73,7 +73,7 @@ _FIELDS: Final = (
 
 CLAIMS: Final = Resource(
     name="claims",
-    position=application_tabs.CLAIMS_POSITION,
+    position=application_tabs.TOKENS_POSITION,
     at=application_tabs.CLAIMS,
     listed=list_service_claims,
     columns=(code("name"), words("source"), plain(_shown_argument, "console.field.argument"), words("into"), _WRITER),

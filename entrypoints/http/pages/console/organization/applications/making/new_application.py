@@ -3,12 +3,13 @@ can be changed later. The answer has the values to copy, and the lines for the f
 """
 
 import re
-import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
+
 from core.domain.errors import Refusal
-from core.domain.services.services import LONGEST_SLUG, ServiceType, SignInPolicy
+from core.domain.services.services import ServiceType, SignInPolicy
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
@@ -18,10 +19,13 @@ from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.organization.applications.making.lines import ApplicationKind, ApplicationValues, lines
 from entrypoints.http.pages.console.organization.applications.making.values import client_values
+from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE
 from entrypoints.http.pages.console.sent_forms import explained
+from entrypoints.http.pages.console.short_names import is_taken, slug_from
 from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisit
 from entrypoints.http.routes.services.client_secrets import create_client_secret
 from entrypoints.http.routes.services.services import NewServiceBody, ServicesPath, create_service
+from entrypoints.http.routes.tenancy.invitations import create_invitation
 
 _AT: Final = f"{application_tabs.LIST}/~new"
 _TYPES: Final[Mapping[ApplicationKind, ServiceType]] = {
@@ -36,7 +40,6 @@ _TYPES: Final[Mapping[ApplicationKind, ServiceType]] = {
 _WITH_SECRET: Final = frozenset({ApplicationKind.WEB, ApplicationKind.MACHINE})
 # The names of the endpoint's fields in its refusals, as the form has them.
 _FIELDS: Final = {"redirect_uris": "addresses", "name": "name", "slug": "slug", "sign_in_policy": "policy"}
-_NOT_IN_SLUGS: Final = re.compile(r"[^a-z0-9]+")
 
 
 class NewApplicationForm(BoundForm, frozen=True, kw_only=True):
@@ -48,16 +51,10 @@ class NewApplicationForm(BoundForm, frozen=True, kw_only=True):
     slug: str = ""
 
 
-def slug_from(name: str) -> str:
-    """A slug that says the name. Letters that have no form in ASCII are left out."""
-    plain = unicodedata.normalize("NFKD", name).encode("ascii", "ignore").decode().lower()
-    return _NOT_IN_SLUGS.sub("-", plain).strip("-")[:LONGEST_SLUG].strip("-") or "application"
-
-
 @console.get(_AT, of=create_service)
 async def ask_for_application(call: Call[None, None, ServicesPath, Any], postern: Postern) -> Page:
     """Ask what the new application is, where people come back to, and who may come in."""
-    return Answer(_form(PageVisit(call, postern), NewApplicationForm(policy=SignInPolicy.MEMBERS)), 200)
+    return Answer(_form(PageVisit(call, postern), NewApplicationForm(kind=ApplicationKind.WEB, policy=SignInPolicy.MEMBERS)), 200)
 
 
 @console.post(_AT, of=create_service, also=(create_client_secret,), limit=(PAGE_STEPS, *create_client_secret.limits))
@@ -68,8 +65,9 @@ async def make_application(call: Call[NewApplicationForm, None, ServicesPath, An
     if errors:
         return Answer(_form(visit, form, errors), 400)
     kind = ApplicationKind(form.kind)
+
     wish = NewServiceBody(
-        slug=form.slug.strip() or slug_from(form.name),
+        slug=form.slug.strip() or slug_from(form.name, "application"),
         name=form.name,
         service_type=_TYPES[kind],
         redirect_uris=_addresses(form) if kind.comes_back else (),
@@ -107,6 +105,8 @@ def _problems(visit: PageVisit, form: NewApplicationForm) -> Mapping[str, str]:
 
 def _refused(visit: PageVisit, form: NewApplicationForm, problem: Refusal) -> Page:
     errors, status = explained(visit, problem)
+    if is_taken(problem) and not form.slug.strip():
+        form = msgspec.structs.replace(form, slug=slug_from(form.name, "application", number=2))
     field = re.match(r"[a-z_]+", problem.message)
     named = _FIELDS.get(field[0] if field else "", "slug" if status == 409 else "")
     return Answer(_form(visit, form, {named: next(iter(errors.values()))}), status)
@@ -157,11 +157,18 @@ def _made(visit: PageVisit, kind: ApplicationKind, service: Any, secret: str | N
         secret=secret,
         owes_secret=kind in _WITH_SECRET and secret is None,
         secrets=visit.here(application_tabs.SECRETS, service_slug=service.slug),
+        environment=environment_lines(values),
+        invite=visit.here(f"{PEOPLE}/invitations/~new") if visit.may(create_invitation) else "",
         values=client_values(visit, values),
         frameworks=lines(kind, values),
         onward=visit.here(application_tabs.ONE, service_slug=service.slug),
         addresses=visit.here(application_tabs.SIGN_IN, service_slug=service.slug),
     )
+
+
+def environment_lines(values: ApplicationValues) -> str:
+    """What every library needs, for the environment of the application. The names are those that most libraries know."""
+    return "\n".join((f"OIDC_ISSUER={values.issuer}", f"OIDC_CLIENT_ID={values.client_id}", f"OIDC_CLIENT_SECRET={values.client_secret}"))
 
 
 PAGES: Final = (ask_for_application, make_application)

@@ -24,6 +24,7 @@ from entrypoints.http.pages.console.organization.applications import application
 from entrypoints.http.pages.console.organization.applications.making.lines import ApplicationValues
 from entrypoints.http.pages.console.resources import Resource
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, changed, drawn, explained, moved, sealed, sent_texts, texts_of
+from entrypoints.http.pages.console.undo.undo_pages import Undoable, changing, noted, offered, undo_pages
 from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, DoneLink, Head, Page, PageVisit, button
 from entrypoints.http.routes.federation.saml import (
     activate_saml_certificate,
@@ -63,6 +64,18 @@ _SHAPE: Final = shape(
     "sign_assertions",
     "sign_response",
     "require_signed_requests",
+)
+
+
+_UNDOABLE: Final = Undoable(
+    name="saml",
+    page=application_tabs.SAML,
+    at=_CONFIGURE,
+    shape=_SHAPE,
+    find=lambda visit: visit.ask(get_saml_configuration),
+    position=application_tabs.SIGN_IN_POSITION,
+    # The endpoint wants to know in each call whether SAML is on.
+    fixed=lambda configuration: {"enabled": configuration.enabled},
 )
 
 
@@ -125,18 +138,27 @@ async def _shown(
     )
     return visit.show(
         f"{_TEMPLATES}/saml.html",
-        application_tabs.SAML_POSITION,
+        application_tabs.SIGN_IN_POSITION,
         head,
         may_change=visit.may(configure_saml),
         configuration=configuration,
         values=_values(visit),
         certificate=visit.here(application_tabs.SAML_CERTIFICATE),
+        below=[
+            (visit.text(f"console.{name}.title"), visit.here(at))
+            for name, at, of in (
+                ("saml_certificate", application_tabs.SAML_CERTIFICATE, get_saml_configuration),
+                ("saml_exchanges", application_tabs.SAML_EXCHANGES, list_saml_exchanges),
+            )
+            if visit.may(of)
+        ],
         upload=visit.here(_UPLOAD),
         configure=visit.here(_CONFIGURE),
         off=visit.here(_OFF) if visit.may(disable_saml) else "",
         inputs=await drawn(visit, _SHAPE.inputs, present if given is None else given),
         hidden={WAS: sealed(present)},
         meanwhile=meanwhile,
+        undos=await offered(visit, configuration, (_UNDOABLE,)),
     )
 
 
@@ -176,9 +198,8 @@ async def _configure(call: AnyCall, postern: Postern) -> Page:
         meanwhile = [(visit.text(one.label), now[one.field]) for one in others]
         return Answer(await _shown(visit, configuration, given=given, meanwhile=meanwhile), status_of(Conflict()))
     try:
-        # The endpoint wants to know in each call whether SAML is on.
-        fixed = {"enabled": configuration.enabled}
-        await visit.ask(configure_saml, body=body_of(_SHAPE, form, only=own, fixed=fixed))
+        async with changing(visit, noted(_UNDOABLE, visit, own, configuration, form)):
+            await visit.ask(configure_saml, body=body_of(_SHAPE, form, only=own, fixed=_UNDOABLE.fixed(configuration)))
     except (WrongInput, Refusal) as problem:
         errors, status = explained(visit, problem, _SHAPE.inputs)
         return Answer(await _shown(visit, configuration, errors=errors, given=given), status)
@@ -205,14 +226,19 @@ async def turn_saml_off(call: Call[BoundForm, None, ServicePath, Any], postern: 
     return redirect(f"{visit.here(application_tabs.SAML)}?done={_OFF_PRESSED}")
 
 
+def _above(visit: PageVisit) -> Sequence[tuple[str, str]]:
+    """The crumbs of a page below the configuration."""
+    return (*application_tabs.above(visit), (visit.text("console.saml.title"), visit.here(application_tabs.SAML)))
+
+
 def _question(visit: PageVisit, name: str, endpoint: Endpoint, at: tuple[str, str]) -> bytes:
     """`at` has the addresses of the form, and of the page that one goes back to."""
     action, back = at
     ends = endpoint is disable_saml
     return visit.show(
         "question.html",
-        application_tabs.SAML_POSITION if ends else application_tabs.CERTIFICATE_POSITION,
-        Head(title=visit.text(f"console.saml.{name}_title"), crumbs=application_tabs.above(visit), curl=visit.curl(endpoint)),
+        application_tabs.SIGN_IN_POSITION,
+        Head(title=visit.text(f"console.saml.{name}_title"), crumbs=_above(visit), curl=visit.curl(endpoint)),
         explained=visit.text(f"console.saml.{name}_text"),
         action=visit.here(action),
         back=visit.here(back),
@@ -230,7 +256,7 @@ async def _certificate_page(visit: PageVisit, *, done: str = "", errors: Mapping
     head = Head(
         title=visit.text("console.saml_certificate.title"),
         state=None if standing is None else _ends(visit, standing),
-        crumbs=application_tabs.above(visit),
+        crumbs=_above(visit),
         curl=visit.curl(get_saml_certificates),
         done=done,
         errors=errors,
@@ -249,7 +275,7 @@ async def _certificate_page(visit: PageVisit, *, done: str = "", errors: Mapping
     step = 0 if standing is None else 1 if following is None else 2
     return visit.show(
         f"{_TEMPLATES}/saml_certificate.html",
-        application_tabs.CERTIFICATE_POSITION,
+        application_tabs.SIGN_IN_POSITION,
         head,
         may_change=visit.may(create_saml_certificate),
         enabled=configuration.enabled,
@@ -328,7 +354,7 @@ def _outcome(exchange: Any) -> str:
 
 EXCHANGES: Final = Resource(
     name="saml_exchanges",
-    position=application_tabs.EXCHANGES_POSITION,
+    position=application_tabs.SIGN_IN_POSITION,
     at=application_tabs.SAML_EXCHANGES,
     listed=list_saml_exchanges,
     rows="exchanges",
@@ -343,13 +369,14 @@ EXCHANGES: Final = Resource(
         code("status", "console.saml_exchanges.status"),
         code("message_id", "console.saml_exchanges.message"),
     ),
-    crumbs=application_tabs.above,
+    crumbs=_above,
 )
 
 PAGES: Final = (
     show_saml,
     upload_metadata,
     configure_by_form,
+    *undo_pages(_UNDOABLE),
     ask_to_turn_saml_off,
     turn_saml_off,
     show_certificate,

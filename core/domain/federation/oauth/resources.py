@@ -1,0 +1,105 @@
+"""Resources: the APIs that an application asks for tokens to (RFC 8707). A request names an API by its identifier. `OfferedResource` is an
+API as a request finds it; `core/domain/audiences.py` has what a session keeps of it.
+"""
+
+from collections.abc import Collection, Sequence
+from datetime import timedelta
+from typing import Final, NamedTuple
+
+from core.domain.audiences import TokenAudience
+from core.domain.federation.oauth.authorizations import AuthorizationErrorCode, AuthorizationRefused
+from core.domain.federation.oauth.oauth_errors import InvalidScope, InvalidTarget
+from core.domain.federation.oauth.scopes import SCOPES
+from core.domain.identifiers import ResourceServerId
+from core.domain.signing_keys import TokenAlgorithm
+from core.frozen import Frozen, replace
+
+MOST_RESOURCES: Final = 5
+"""The greatest number of APIs that one request may name."""
+LONGEST_RESOURCE: Final = 500
+UNKNOWN_RESOURCE: Final = "resource: no API that this application may ask for has this identifier"
+TOO_MANY: Final = f"resource: name at most {MOST_RESOURCES} APIs"
+
+Ticked = Collection[tuple[ResourceServerId, str]]
+"""The scopes that a person has left ticked, each with its API."""
+
+
+class OfferedScope(NamedTuple):
+    """A scope of an API, as one request finds it."""
+
+    name: str
+    description: str
+    of_permission: bool
+    """Whoever gets the scope has to hold a permission of the API's service. So no application gets it for itself."""
+    is_held: bool
+    """The person of the request holds that permission, or the scope asks for none."""
+
+
+class OfferedResource(Frozen, kw_only=True):
+    """An API that is active and admits the application."""
+
+    id: ResourceServerId
+    identifier: str
+    name: str
+    scopes: Sequence[OfferedScope]
+    allowed: Sequence[str] | None = None
+    """The scopes that the person has allowed the application here. None when the person never allowed the application this API."""
+    withheld: Sequence[str] = ()
+    """The scopes that the person has refused when they allowed the others."""
+    lifetime: timedelta | None = None
+    algorithm: TokenAlgorithm = TokenAlgorithm.ES256
+
+    def held(self, asked: Collection[str]) -> Sequence[OfferedScope]:
+        """The asked scopes that the person of the request may have."""
+        return [scope for scope in self.scopes if scope.name in asked and scope.is_held]
+
+    def asks_again(self, asked: Collection[str]) -> bool:
+        """Whether the person has said neither yes nor no to something that is asked."""
+        answered = {*(self.allowed or ()), *self.withheld}
+        return self.allowed is None or any(scope.name not in answered for scope in self.held(asked))
+
+    def granted(self, asked: Collection[str], ticked: Ticked | None = None, *, by_trust: bool = False) -> TokenAudience:
+        """The grant of a request. Without `ticked`, the person's earlier consent counts, or the organization's trust."""
+        held = [scope.name for scope in self.held(asked)]
+        if ticked is not None:
+            held = [scope for scope in held if (self.id, scope) in ticked]
+        elif not by_trust:
+            held = [scope for scope in held if scope in (self.allowed or ())]
+        return TokenAudience(self.id, self.identifier, tuple(held), self.lifetime, self.algorithm)
+
+
+def named_resources(identifiers: Sequence[str], asked: Sequence[str], offered: Sequence[OfferedResource]) -> Sequence[OfferedResource]:
+    """The APIs that an authorization request names, in its order. `asked` has the words of its scope that are none of ours. Raises
+    `AuthorizationRefused`.
+    """
+    found = {resource.identifier: resource for resource in offered}
+    if any(name not in found for name in identifiers):
+        raise AuthorizationRefused(AuthorizationErrorCode.INVALID_TARGET, UNKNOWN_RESOURCE)
+    named = [found[name] for name in identifiers]
+    if asked and not any(scope.name in asked for resource in named for scope in resource.scopes):
+        raise AuthorizationRefused(AuthorizationErrorCode.INVALID_SCOPE, "scope: the API has none of these scopes")
+    return named
+
+
+def foreign_scopes(named: Sequence[str]) -> tuple[str, ...]:
+    """The words of a scope that are none of ours: scopes of APIs."""
+    return tuple(dict.fromkeys(word for word in named if word not in SCOPES))
+
+
+def of_application(offered: Sequence[OfferedResource], asked: Sequence[str]) -> TokenAudience:
+    """The API of an application's own token. Raises `InvalidTarget`, and `InvalidScope` for a scope that the API does not give to an
+    application itself.
+    """
+    if not offered:
+        raise InvalidTarget(UNKNOWN_RESOURCE)
+    (resource,) = offered
+    if not set(asked) <= {scope.name for scope in resource.scopes if not scope.of_permission}:
+        raise InvalidScope("scope: the API gives no such scope to an application itself")
+    return TokenAudience(resource.id, resource.identifier, tuple(asked), resource.lifetime, resource.algorithm)
+
+
+def narrowed(audience: TokenAudience, asked: Sequence[str]) -> TokenAudience:
+    """The audience with the asked ones of its scopes. Raises `InvalidScope` when something else is asked."""
+    if not set(asked) <= set(audience.scopes):
+        raise InvalidScope
+    return replace(audience, scopes=tuple(scope for scope in audience.scopes if scope in asked))

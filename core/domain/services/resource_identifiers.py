@@ -1,0 +1,148 @@
+"""Identifiers of resource servers: the addresses by which clients ask for tokens (RFC 8707) and which the tokens name as their audience.
+
+Identifiers are compared byte by byte. So an identifier is taken only in the one form that every program writes it in: a program that
+normalises addresses must send the bytes that are registered. For the same reason a path without a slash at its end and the same path with
+one are two identifiers, and an upper-case letter in a path is another letter.
+"""
+
+import re
+from ipaddress import AddressValueError, IPv4Address, IPv6Address
+from typing import Final
+
+from core.domain.errors import BadRequest
+from core.frozen import Frozen
+
+LONGEST_IDENTIFIER: Final = 500
+LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "[::1]"})
+
+# RFC 3986 section 2, without the characters that libraries encode differently: ' and *.
+_CHARACTERS: Final = re.compile(r"(?:[A-Za-z0-9._~!$&()+,;=:@/?\[\]-]|%[0-9A-Fa-f]{2})*")
+_URI: Final = re.compile(r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<authority>[^/?]*)(?P<path>[^?]*)(?P<query>\?.*)?")
+_AUTHORITY: Final = re.compile(r"(?P<host>\[[^\]]*\]|[^:]*)(?::(?P<port>.*))?")
+_NAME: Final = re.compile(r"(?=.{1,253}\Z)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*")
+# Programs read a host name with such an end as an IPv4 address in an odd notation (WHATWG URL, "ends in a number").
+_LIKE_A_NUMBER: Final = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)")
+_PORT: Final = re.compile(r"[1-9][0-9]{0,4}")
+_LARGEST_PORT: Final = 65_535
+_DEFAULT_PORTS: Final = {"https": "443", "http": "80"}
+_DOT_SEGMENT: Final = re.compile(r"(?:\.|%2[Ee]){1,2}")
+_ENCODED: Final = re.compile(r"%([0-9A-Fa-f]{2})")
+_UNRESERVED: Final = re.compile(r"[A-Za-z0-9._~-]")
+
+
+class ResourceIdentifier(Frozen):
+    """`host` is a name, an IPv4 address, or an IPv6 address in brackets."""
+
+    text: str
+    host: str
+
+    @property
+    def is_local(self) -> bool:
+        """The address is this very machine's, whichever machine that is, so nobody can prove that it is theirs."""
+        return self.host in LOOPBACK
+
+    @property
+    def is_name(self) -> bool:
+        """The host is a name in DNS, so its owner can prove it."""
+        return "." in self.host and not self.host.startswith("[") and not _LIKE_A_NUMBER.fullmatch(self.host)
+
+    @property
+    def key(self) -> str:
+        """The identifiers with the same key look alike, so only one organization ever gets any of them."""
+        return self.text.lower().rstrip("/")
+
+
+def resource_identifier(text: str) -> ResourceIdentifier:
+    """Raises `BadRequest`, which says how to write the address."""
+    if len(text) > LONGEST_IDENTIFIER:
+        raise BadRequest(f"identifier: at most {LONGEST_IDENTIFIER} characters", words="text_too_long", values={"most": LONGEST_IDENTIFIER})
+    if "#" in text:
+        raise BadRequest("identifier: must not have a fragment (RFC 8707)", words="no_fragment")
+    found = _URI.fullmatch(text) if _CHARACTERS.fullmatch(text) else None
+    if found is None:
+        raise BadRequest(
+            "identifier: must be an address such as https://api.example.com/orders, in the characters of a URI (RFC 3986), without * and '",
+            words="resource_identifier_malformed",
+        )
+    if "@" in found["authority"]:
+        raise BadRequest("identifier: must not contain a user name or password", words="no_password_in_address")
+    host = _host(found["scheme"], found["authority"])
+    _require_scheme(found["scheme"], host)
+    _require_one_form(found["path"], found["query"])
+    return ResourceIdentifier(text, host)
+
+
+def _host(scheme: str, authority: str) -> str:
+    split = _AUTHORITY.fullmatch(authority)
+    host, port = (split["host"], split["port"]) if split else ("", None)
+    if port is not None and (not _PORT.fullmatch(port) or int(port) > _LARGEST_PORT):
+        raise BadRequest("identifier: the port must be a number from 1 to 65535, without a zero before it", words="resource_port")
+    if port is not None and port == _DEFAULT_PORTS.get(scheme):
+        raise BadRequest(
+            f"identifier: leave out :{port}, the port that {scheme} has anyway: programs drop it, so the bytes would differ",
+            words="resource_port",
+        )
+    if host != host.lower():
+        raise BadRequest(
+            "identifier: write the host in small letters: programs do so, and the bytes would differ",
+            words="resource_host_case",
+        )
+    if not _is_host(host):
+        raise BadRequest(
+            "identifier: the host must be a name such as api.example.com, without a dot at its end, or an address in its usual form",
+            words="resource_host",
+        )
+    return host
+
+
+def _is_host(host: str) -> bool:
+    try:
+        if host.startswith("["):
+            return "%" not in host and f"[{IPv6Address(host[1:-1])}]" == host
+        if _LIKE_A_NUMBER.fullmatch(host):
+            return str(IPv4Address(host)) == host
+    except AddressValueError:
+        return False
+    return _NAME.fullmatch(host) is not None
+
+
+def _require_scheme(scheme: str, host: str) -> None:
+    if scheme == "http" and host in LOOPBACK:
+        return
+    if scheme != "https":
+        raise BadRequest("identifier: must begin with https://, or with http:// on localhost, 127.0.0.1 or [::1]", words="redirect_https")
+    if host in LOOPBACK or _is_this_machine(host):
+        raise BadRequest("identifier: an address of this very machine begins with http://localhost", words="resource_loopback")
+
+
+def _is_this_machine(host: str) -> bool:
+    if host.startswith("["):
+        address = IPv6Address(host[1:-1])
+        return address.is_loopback or address.is_unspecified or address.ipv4_mapped is not None
+    if _LIKE_A_NUMBER.fullmatch(host):
+        return IPv4Address(host).is_loopback or IPv4Address(host).is_unspecified
+    return host.endswith(".localhost")
+
+
+def _require_one_form(path: str, query: str | None) -> None:
+    if not path:
+        raise BadRequest(
+            "identifier: write a slash after the host: programs that parse addresses add it, so the bytes would differ",
+            words="resource_slash",
+        )
+    if "[" in path or "]" in path or "[" in (query or "") or "]" in (query or ""):
+        raise BadRequest("identifier: brackets belong around an IPv6 address alone", words="resource_path")
+    if any(map(_DOT_SEGMENT.fullmatch, path.split("/"))):
+        raise BadRequest(
+            "identifier: the path must not have segments of one or two dots: programs resolve them, so the bytes would differ",
+            words="resource_path",
+        )
+    if query == "?":
+        raise BadRequest("identifier: leave out the ? that nothing follows: some programs drop it", words="resource_query")
+    for code in _ENCODED.findall(path + (query or "")):
+        letter = chr(int(code, 16))
+        if code != code.upper() or _UNRESERVED.fullmatch(letter) or letter < " " or letter == "\x7f":
+            raise BadRequest(
+                "identifier: write encoded characters with capital letters, as in %2F, and letters, digits, -, ., _ and ~ as they are",
+                words="resource_encoding",
+            )

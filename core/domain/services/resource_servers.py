@@ -1,0 +1,366 @@
+"""Resource servers: APIs of an organization that tokens are made for. Applications name an API by its identifier (RFC 8707), and the API
+accepts the tokens that have this identifier as their audience.
+
+One issuer serves all organizations, so an API that trusts the issuer must be sure that only its own organization has tokens made for it.
+That is why a host needs a proof, or a platform owner's approval, before tokens are made for it.
+"""
+
+import re
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final
+from uuid import UUID
+
+from core.domain.changes import UNCHANGED, RecordChange, Unchanged
+from core.domain.errors import BadRequest
+from core.domain.identifiers import DomainId, OrganizationId, ResourceServerId, ServiceId
+from core.domain.json import Json
+from core.domain.lines import typed_line
+from core.domain.record.events import SYSTEM, Actor, Event, Target
+from core.domain.services.resource_identifiers import ResourceIdentifier, resource_identifier
+from core.domain.signing_keys import TokenAlgorithm
+from core.domain.tenancy.domains import Domain
+from core.frozen import Frozen, replace, values_of
+
+MOST_RESOURCE_SERVERS: Final = 100
+"""The limit for one organization. A list shows all of them at once."""
+MOST_APPROVALS: Final = 200
+"""Of those that ask for an approval or have one, platform owners see so many at once."""
+MOST_SCOPES: Final = 100
+LONGEST_NAME: Final = 100
+LONGEST_SCOPE: Final = 100
+LONGEST_DESCRIPTION: Final = 200
+SHORTEST_LIFETIME: Final = 60
+LONGEST_LIFETIME: Final = 86_400
+# After an identifier has changed hands, every token that was made for the organization before is over.
+SETTLES_AFTER: Final = timedelta(seconds=LONGEST_LIFETIME)
+
+RESERVED_SCOPES: Final = frozenset(
+    {
+        *("openid", "profile", "email", "address", "phone", "offline_access"),
+        *("organization", "roles", "groups", "provider_token"),
+    }
+)
+"""Scopes that say something about the person or the session. They are the same for every API, so no API has them as its own."""
+
+# RFC 6749 section 3.3.
+_SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
+_MARKUP: Final = re.compile(r"[<>]|://|\bwww\.|\]\(", re.IGNORECASE)
+
+
+class Admits(StrEnum):
+    """The applications of the organization that may ask for tokens."""
+
+    ALL = "all"
+    NAMED = "named"
+
+
+class ResourceState(StrEnum):
+    """Whether tokens are made for a resource server."""
+
+    WAITING = "waiting"
+    """Nobody has shown whose host it is. No tokens are made, and the claim keeps nobody else from anything."""
+    SETTLING = "settling"
+    """The identifier was another organization's. No tokens are made until the last token of that organization is over."""
+    ACTIVE = "active"
+
+
+class ResourceScope(Frozen):
+    """`permission` is a permission of the service that stands for the API: a person must hold it, or the token does not get the scope.
+    Nobody holds a permission that was deleted, or that belongs to a deleted service.
+    """
+
+    name: str
+    description: str
+    permission: str | None = None
+
+
+class ResourceHost(Domain):
+    """The proof of a resource server's host. `name` is the host, and the id is the resource server's."""
+
+    identifier: str
+
+
+class ResourceServer(Frozen, kw_only=True):
+    """`verified_at` and `approved_at` exclude each other: a proof takes the place of an approval."""
+
+    id: ResourceServerId
+    organization: OrganizationId
+    identifier: str
+    host: str
+    name: str
+    service: ServiceId | None = None
+    """The service that stands for the API: its credentials introspect and exchange the API's tokens."""
+    service_slug: str | None = None
+    token_lifetime: int | None = None
+    """In seconds. None for the installation's access token lifetime."""
+    access_token_alg: TokenAlgorithm = TokenAlgorithm.ES256
+    admits: Admits = Admits.NAMED
+    admitted: Sequence[str] = ()
+    """Slugs of the named services, sorted. They count only for `named`."""
+    scopes: Sequence[ResourceScope] = ()
+    token: str
+    """The text that proves the host, once its owner has published it."""
+    verified_at: datetime | None = None
+    checked_at: datetime | None = None
+    misses: int = 0
+    approval_asked_at: datetime | None = None
+    approved_at: datetime | None = None
+    settles_at: datetime | None = None
+    created_at: datetime
+    updated_at: datetime
+
+    @property
+    def is_local(self) -> bool:
+        """For development. It is unique inside its organization alone, so tokens for it name the organization."""
+        return self._address.is_local
+
+    @property
+    def can_be_proved(self) -> bool:
+        return self._address.is_name
+
+    @property
+    def key(self) -> str:
+        return self._address.key
+
+    @property
+    def _address(self) -> ResourceIdentifier:
+        return ResourceIdentifier(self.identifier, self.host)
+
+    def state(self, now: datetime) -> ResourceState:
+        if self.is_local:
+            return ResourceState.ACTIVE
+        if self.verified_at is None and self.approved_at is None:
+            return ResourceState.WAITING
+        return ResourceState.ACTIVE if self.settles_at is None or self.settles_at <= now else ResourceState.SETTLING
+
+    def is_active(self, now: datetime) -> bool:
+        """Whether tokens are made for it."""
+        return self.state(now) is ResourceState.ACTIVE
+
+    @property
+    def scope_names(self) -> tuple[str, ...]:
+        return tuple(scope.name for scope in self.scopes)
+
+    def scope(self, name: str) -> ResourceScope | None:
+        return next((scope for scope in self.scopes if scope.name == name), None)
+
+    @property
+    def proof(self) -> ResourceHost:
+        return ResourceHost(
+            id=DomainId(self.id),
+            organization=self.organization,
+            name=self.host,
+            token=self.token,
+            verified_at=self.verified_at,
+            checked_at=self.checked_at,
+            misses=self.misses,
+            created_at=self.created_at,
+            identifier=self.identifier,
+        )
+
+
+class ResourceApproval(Frozen):
+    """For the owners of the platform, who know the organization by its slug and name. `proved_elsewhere`: another organization has proved
+    the host, so nobody can approve this.
+    """
+
+    server: ResourceServer
+    organization_slug: str
+    organization_name: str
+    proved_elsewhere: bool
+
+
+class ResourceServerSettings(Frozen, kw_only=True):
+    """What an organization sets. The identifier is set once, because tokens and programs have it."""
+
+    name: str
+    service_slug: str | None = None
+    token_lifetime: int | None = None
+    access_token_alg: TokenAlgorithm = TokenAlgorithm.ES256
+    admits: Admits = Admits.NAMED
+    admitted: Sequence[str] = ()
+    scopes: Sequence[ResourceScope] = ()
+
+
+class ResourceServerChange(RecordChange, kw_only=True):
+    name: str | Unchanged = UNCHANGED
+    service_slug: str | Unchanged | None = UNCHANGED
+    token_lifetime: int | Unchanged | None = UNCHANGED
+    access_token_alg: TokenAlgorithm | Unchanged = UNCHANGED
+    admits: Admits | Unchanged = UNCHANGED
+    admitted: Sequence[str] | Unchanged = UNCHANGED
+    scopes: Sequence[ResourceScope] | Unchanged = UNCHANGED
+
+
+class NamedServices(Frozen):
+    """The services that a resource server names, as they are now. `permissions` are the keys of the service that stands for it."""
+
+    ids: Mapping[str, ServiceId]
+    permissions: Collection[str] = ()
+
+
+def made(
+    id_: UUID, organization: OrganizationId, identifier: str, settings: ResourceServerSettings, *, token: str, now: datetime
+) -> ResourceServer:
+    """Raises `BadRequest`."""
+    address = resource_identifier(identifier)
+    return checked(
+        ResourceServer(
+            id=ResourceServerId(id_),
+            organization=organization,
+            identifier=address.text,
+            host=address.host,
+            token=token,
+            created_at=now,
+            updated_at=now,
+            **values_of(settings),
+        )
+    )
+
+
+def changed(before: ResourceServer, change: ResourceServerChange, now: datetime) -> ResourceServer:
+    """The resource server after the change; `before` itself when nothing differs. Raises `BadRequest`."""
+    after = checked(replace(before, **change.said))
+    return before if after == before else replace(after, updated_at=now)
+
+
+def with_services(server: ResourceServer, named: NamedServices) -> ResourceServer:
+    """The resource server with the id of the service that stands for it. Raises `BadRequest` for services and permissions that do not
+    exist.
+    """
+    for at, slug in enumerate(server.admitted):
+        if slug not in named.ids:
+            raise BadRequest(f"admitted_services[{at}]: the organization has no such service", words="no_such_service")
+    if server.service_slug is None:
+        return replace(server, service=None)
+    if server.service_slug not in named.ids:
+        raise BadRequest("service_slug: the organization has no such service", words="no_such_service")
+    for at, scope in enumerate(server.scopes):
+        if scope.permission is not None and scope.permission not in named.permissions:
+            raise BadRequest(f"scopes[{at}].permission: the service has no such permission", words="no_such_permission")
+    return replace(server, service=named.ids[server.service_slug])
+
+
+def checked(server: ResourceServer) -> ResourceServer:
+    """Raises `BadRequest`."""
+    name = typed_line("name", server.name)
+    if not 1 <= len(name) <= LONGEST_NAME:
+        raise BadRequest(f"name: 1 to {LONGEST_NAME} characters", words="field_length", values={"least": 1, "most": LONGEST_NAME})
+    if server.token_lifetime is not None and not SHORTEST_LIFETIME <= server.token_lifetime <= LONGEST_LIFETIME:
+        raise BadRequest(
+            f"token_lifetime: {SHORTEST_LIFETIME} to {LONGEST_LIFETIME} seconds, or null for the installation's",
+            words="token_lifetime",
+            values={"least": SHORTEST_LIFETIME, "most": LONGEST_LIFETIME},
+        )
+    return replace(
+        server,
+        name=name,
+        admitted=tuple(sorted(set(server.admitted))),
+        scopes=checked_scopes(server.scopes, has_service=server.service_slug is not None),
+    )
+
+
+def checked_scopes(scopes: Sequence[ResourceScope], *, has_service: bool) -> tuple[ResourceScope, ...]:
+    """Raises `BadRequest`."""
+    if len(scopes) > MOST_SCOPES:
+        raise BadRequest(f"scopes: at most {MOST_SCOPES}", words="field_list", values={"most": MOST_SCOPES})
+    if len({scope.name for scope in scopes}) < len(scopes):
+        raise BadRequest("scopes: each name may appear only once", words="field_once")
+    return tuple(_scope(scope, f"scopes[{at}]", has_service=has_service) for at, scope in enumerate(scopes))
+
+
+def _scope(scope: ResourceScope, field: str, *, has_service: bool) -> ResourceScope:
+    if len(scope.name) > LONGEST_SCOPE or not _SCOPE.fullmatch(scope.name):
+        raise BadRequest(
+            f'{field}.name: 1 to {LONGEST_SCOPE} visible ASCII characters other than " and \\ (RFC 6749)',
+            words="scope_malformed",
+            values={"most": LONGEST_SCOPE},
+        )
+    if scope.name.lower() in RESERVED_SCOPES:
+        raise BadRequest(
+            f"{field}.name: {scope.name} is a scope of Postern; begin the name with that of your API, as in orders:{scope.name}",
+            words="scope_reserved",
+            values={"name": scope.name},
+        )
+    description = typed_line(f"{field}.description", scope.description)
+    if not 1 <= len(description) <= LONGEST_DESCRIPTION:
+        raise BadRequest(
+            f"{field}.description: 1 to {LONGEST_DESCRIPTION} characters: people read it before they allow something",
+            words="field_length",
+            values={"least": 1, "most": LONGEST_DESCRIPTION},
+        )
+    if _MARKUP.search(description):
+        raise BadRequest(f"{field}.description: plain words, without links and markup", words="plain_words")
+    if scope.permission is not None and not has_service:
+        raise BadRequest(
+            f"{field}.permission: a permission is one of the service that stands for the API, so service_slug must name that service",
+            words="permission_needs_service",
+        )
+    return replace(scope, description=description)
+
+
+def resource_server_created(server: ResourceServer, actor: Actor) -> Event:
+    return _event("resource_server.created", server, actor, _told(server))
+
+
+def resource_server_updated(before: ResourceServer, after: ResourceServer, actor: Actor) -> Event:
+    """The event says what changed, with the earlier values."""
+    old, new = _told(before), _told(after)
+    differ = [field for field in new if old[field] != new[field]]
+    details: dict[str, Json] = {f"old_{field}": old[field] for field in differ} | {f"new_{field}": new[field] for field in differ}
+    if before.scopes != after.scopes and before.scope_names == after.scope_names:
+        details["changed_scopes"] = [one.name for one, other in zip(after.scopes, before.scopes, strict=True) if one != other]
+    return _event("resource_server.updated", after, actor, details)
+
+
+def resource_server_deleted(server: ResourceServer, actor: Actor) -> Event:
+    return _event("resource_server.deleted", server, actor, {})
+
+
+def resource_server_asked(server: ResourceServer, actor: Actor) -> Event:
+    return _event("resource_server.approval_asked", server, actor, {"host": server.host})
+
+
+def resource_server_approved(server: ResourceServer, actor: Actor) -> Event:
+    return _event("resource_server.approved", server, actor, {"host": server.host})
+
+
+def resource_server_approval_withdrawn(server: ResourceServer, actor: Actor) -> Event:
+    return _event("resource_server.approval_withdrawn", server, actor, {"host": server.host})
+
+
+def resource_server_superseded(server: ResourceServer) -> Event:
+    """Another organization has proved the host, so the approval ended."""
+    return _event("resource_server.superseded", server, SYSTEM, {"host": server.host})
+
+
+def resource_host_verified(host: ResourceHost, actor: Actor) -> Event:
+    return _of_host("resource_server.verified", host, actor)
+
+
+def resource_host_lost(host: ResourceHost) -> Event:
+    return _of_host("resource_server.lost", host, SYSTEM)
+
+
+def _of_host(name: str, host: ResourceHost, actor: Actor) -> Event:
+    details: Mapping[str, Json] = {"identifier": host.identifier, "host": host.name}
+    return Event(name, actor, Target("resource_server", str(host.id)), host.organization, details)
+
+
+def _told(server: ResourceServer) -> dict[str, Any]:
+    return {
+        "name": server.name,
+        "service_slug": server.service_slug,
+        "token_lifetime": server.token_lifetime,
+        "access_token_alg": server.access_token_alg.value,
+        "admits": server.admits.value,
+        "admitted_services": list(server.admitted),
+        "scopes": list(server.scope_names),
+    }
+
+
+def _event(name: str, server: ResourceServer, actor: Actor, details: Mapping[str, Json]) -> Event:
+    told: dict[str, Json] = {"identifier": server.identifier, **details}
+    return Event(name, actor, Target("resource_server", str(server.id)), server.organization, told)

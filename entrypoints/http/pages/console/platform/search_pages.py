@@ -1,0 +1,77 @@
+"""One search over the installation: organizations, applications, people, and the pages of the platform."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from uuid import UUID
+
+import msgspec
+
+from core.domain.platform.searches import ThingKind
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import redirect
+from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.finding.found import SHOWN, FoundLine, LinesOfKind, groups_of, show_found, sought_by
+from entrypoints.http.pages.console.handlers import stated
+from entrypoints.http.pages.console.navigation import address
+from entrypoints.http.pages.console.platform.people import ONE
+from entrypoints.http.pages.console.platform.platform_tabs import (
+    FIELDS,
+    KEYS,
+    ORGANIZATIONS,
+    OVERVIEW_ENTRY,
+    OVERVIEW_TAB,
+    PEOPLE,
+    SEARCH,
+    TIERS,
+    position,
+)
+from entrypoints.http.pages.console.visit import AnyCall, Page, PageVisit
+from entrypoints.http.routes.platform.platform_users import search_users
+from entrypoints.http.routes.searches import search_things_of_platform
+
+_PLACES: Final[Mapping[ThingKind, str]] = {
+    ThingKind.ORGANIZATION: f"{ORGANIZATIONS}/{{id}}",
+    # Platform owners need not be members of the organization.
+    ThingKind.APPLICATION: f"{ORGANIZATIONS}/{{organization_id}}",
+    ThingKind.TIER: TIERS,
+    ThingKind.FIELD: f"{FIELDS}/{{slug}}",
+    ThingKind.MANAGEMENT_KEY: f"{KEYS}/{{id}}",
+}
+
+
+class SoughtInPlatform(msgspec.Struct, frozen=True):
+    q: str = ""
+
+
+async def _search(call: AnyCall, postern: Postern) -> Page:
+    visit, sought = PageVisit(call, postern), sought_by(call.query.q)
+    groups: list[LinesOfKind] = []
+    complete = True
+    if sought:
+        people = await visit.ask(search_users, query=_person(sought))
+        if len(people.users) == 1 and "user_id" in _person(sought):
+            return redirect(address(ONE, {"user_id": people.users[0].id}))
+        found = await visit.ask(search_things_of_platform, query={"q": sought})
+        lines = _lines(people.users)
+        groups = [*([LinesOfKind("console.search.people", lines)] if lines else ()), *groups_of(found.things, _PLACES, visit.path)]
+        complete = people.complete and found.complete
+    lists = (("console.search.all_people", PEOPLE),)
+    return show_found(visit, position(OVERVIEW_ENTRY, OVERVIEW_TAB), sought, groups, complete=complete, lists=lists)
+
+
+def _person(sought: str) -> Mapping[str, Any]:
+    try:
+        return {"user_id": str(UUID(sought)), "limit": SHOWN}
+    except ValueError:
+        return {"search": sought, "limit": SHOWN}
+
+
+def _lines(people: Sequence[Any]) -> Sequence[FoundLine]:
+    return [FoundLine(one.name or one.email, one.email, address(ONE, {"user_id": one.id})) for one in people]
+
+
+PAGES: Final = (
+    console.get(SEARCH, of=search_things_of_platform, also=(search_users,))(
+        stated(_search, "search_platform", SEARCH, query=SoughtInPlatform)
+    ),
+)

@@ -1,0 +1,1 @@
+"""Changes of settings that a page puts back."""

@@ -1,0 +1,290 @@
+"""Access evaluations in the form of OpenID AuthZEN (Authorization API 1.0), for a service's own servers, gateways and MCP servers that
+speak it. `/api/service/check` asks the same in our own words.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from core.domain.errors import BadRequest, NotImplementedHere
+from core.domain.services.access_evaluations import (
+    MOST_EVALUATIONS,
+    RESOURCE_TYPE,
+    SUBJECT_TYPE,
+    AccessDecision,
+    AccessQuestion,
+    Semantic,
+    continued,
+)
+from core.domain.services.api_keys import KeyHolder, Permission
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.callers import ANYONE, key
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.cors import Origins
+from entrypoints.http.machinery.endpoints import Statement, endpoint
+from entrypoints.http.machinery.fields import example
+from entrypoints.http.machinery.limits import UNLIMITED
+
+EVALUATION: Final = "/access/v1/evaluation"
+EVALUATIONS: Final = "/access/v1/evaluations"
+SUBJECTS: Final = "/access/v1/search/subject"
+ACTIONS: Final = "/access/v1/search/action"
+RESOURCES: Final = "/access/v1/search/resource"
+_LONGEST: Final = 200
+
+_Word = Annotated[str, msgspec.Meta(max_length=_LONGEST)]
+_USER: Final = "0199d3a0-0000-7000-8000-000000000002"
+
+
+class AccessSubject(msgspec.Struct, frozen=True, kw_only=True):
+    """A user of the service."""
+
+    type: Annotated[_Word, example(SUBJECT_TYPE)] = ""
+    """`user`. No other subject has permissions."""
+    id: Annotated[_Word, example(_USER)] = ""
+    """The user's id. A search for subjects ignores it."""
+
+
+class AccessAction(msgspec.Struct, frozen=True, kw_only=True):
+    """One of the service's permissions."""
+
+    name: Annotated[_Word, example("invoices:write")] = ""
+    """The permission's key."""
+
+
+class AccessResource(msgspec.Struct, frozen=True, kw_only=True):
+    """The service whose key asks."""
+
+    type: Annotated[_Word, example(RESOURCE_TYPE)] = ""
+    """`service`. What the service's own objects are, the service knows alone."""
+    id: Annotated[_Word, example("billing")] = ""
+    """The service's slug or id."""
+
+
+class AccessEvaluationRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A question: may the subject do this with the resource? Other members, such as `context` and `properties`, are ignored."""
+
+    subject: AccessSubject = AccessSubject()
+    """Who."""
+    action: AccessAction = AccessAction()
+    """May do what."""
+    resource: AccessResource = AccessResource()
+    """With what."""
+
+    def question(self) -> AccessQuestion:
+        return AccessQuestion(
+            subject_type=self.subject.type,
+            subject_id=self.subject.id,
+            action=self.action.name,
+            resource_type=self.resource.type,
+            resource_id=self.resource.id,
+        )
+
+
+class AccessEvaluationPart(msgspec.Struct, frozen=True, kw_only=True):
+    """One of several questions. What it leaves out, the request says for all."""
+
+    subject: AccessSubject | None = None
+    """Who, if another than the request says."""
+    action: AccessAction | None = None
+    """May do what, if something else."""
+    resource: AccessResource | None = None
+    """With what, if with something else."""
+
+
+class AccessEvaluationOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How several questions are answered."""
+
+    evaluations_semantic: Semantic = Semantic.EXECUTE_ALL
+    """`execute_all` answers all; the others stop at the first no, or at the first yes."""
+
+
+class AccessEvaluationsRequest(AccessEvaluationRequest, frozen=True, kw_only=True):
+    """Several questions. Without any, the request is one question, and the answer one decision."""
+
+    evaluations: Annotated[
+        Sequence[AccessEvaluationPart], msgspec.Meta(max_length=MOST_EVALUATIONS), example([{"action": {"name": "invoices:write"}}])
+    ] = ()
+    """The questions."""
+    options: AccessEvaluationOptions = AccessEvaluationOptions()
+    """When the answers end."""
+
+    def questions(self) -> Sequence[AccessQuestion]:
+        return [
+            AccessEvaluationRequest(
+                subject=one.subject or self.subject, action=one.action or self.action, resource=one.resource or self.resource
+            ).question()
+            for one in self.evaluations
+        ]
+
+
+class AccessEvaluation(msgspec.Struct, frozen=True):
+    """A decision, and why."""
+
+    decision: Annotated[bool, example(True)]
+    """Whether the subject may."""
+    context: Annotated[Mapping[str, Any], example({"reason": "role", "role": "editor", "assignment_id": _USER})]
+    """`reason` as in `POST /api/service/check`, or `unknown_subject`, `unknown_resource`; the role and the assignment that decide."""
+
+
+class AccessEvaluations(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The decisions, in the order of the questions."""
+
+    evaluations: Sequence[AccessEvaluation] | None = None
+    """The decisions. Fewer than the questions, if the first no or yes has ended them."""
+    decision: bool | None = None
+    """Of a request without `evaluations`, the one decision."""
+    context: Mapping[str, Any] | None = None
+    """Why."""
+
+
+class AccessPage(msgspec.Struct, frozen=True, kw_only=True):
+    """The place where a search goes on."""
+
+    token: _Word = ""
+    """The `next_token` of the answer before."""
+
+
+class AccessSearchRequest(AccessEvaluationRequest, frozen=True, kw_only=True):
+    """What is known of the answer."""
+
+    page: AccessPage = AccessPage()
+    """Where the search goes on."""
+
+
+class NextAccessPage(msgspec.Struct, frozen=True):
+    """Whether a search goes on."""
+
+    next_token: Annotated[str, example("")]
+    """The next request sends it as `page.token`. Empty on the last page."""
+
+
+class FoundAccessSubject(msgspec.Struct, frozen=True):
+    """A user who has the permission."""
+
+    type: Annotated[str, example(SUBJECT_TYPE)]
+    """`user`."""
+    id: Annotated[str, example(_USER)]
+    """The user's id."""
+
+
+class FoundAccessSubjects(msgspec.Struct, frozen=True):
+    """The users who have the permission."""
+
+    results: Sequence[FoundAccessSubject]
+    """In the order of their ids. A page may be empty although the search goes on."""
+    page: NextAccessPage
+    """Where the search goes on."""
+
+
+class FoundAccessAction(msgspec.Struct, frozen=True):
+    """A permission that the user has."""
+
+    name: Annotated[str, example("invoices:write")]
+    """The permission's key."""
+
+
+class FoundAccessActions(msgspec.Struct, frozen=True):
+    """The permissions that the user has."""
+
+    results: Sequence[FoundAccessAction]
+    """Sorted, all on one page."""
+    page: NextAccessPage
+    """The search is over."""
+
+
+class AuthZenConfiguration(msgspec.Struct, frozen=True):
+    """The addresses of the Authorization API."""
+
+    policy_decision_point: str
+    """This installation."""
+    access_evaluation_endpoint: str
+    """For one question."""
+    access_evaluations_endpoint: str
+    """For several questions."""
+    search_subject_endpoint: str
+    """For the users who have a permission."""
+    search_action_endpoint: str
+    """For the permissions that a user has."""
+
+
+_DECLARED: Final[Statement] = {"caller": key(Permission.READ_USERS), "limit": UNLIMITED, "tags": ("service-interface",)}
+_REFUSING: Final[Statement] = {**_DECLARED, "refuses": (BadRequest,)}
+_REFUSED: Final[Statement] = {**_DECLARED, "refuses": (NotImplementedHere,)}
+
+
+@endpoint.get(
+    "/.well-known/authzen-configuration",
+    caller=ANYONE,
+    limit=UNLIMITED,
+    cache="public, max-age=300",
+    origins=Origins.ALL,
+    tags=("service-interface",),
+)
+def get_authzen_configuration(_call: Call, postern: Postern) -> AuthZenConfiguration:
+    """Get the addresses of the Authorization API (OpenID AuthZEN)
+
+    Each request needs an API key of a service, in the header `X-Api-Key`. There is no search for resources.
+    """
+    at = postern.foundation.public_url
+    return AuthZenConfiguration(at, at + EVALUATION, at + EVALUATIONS, at + SUBJECTS, at + ACTIONS)
+
+
+@endpoint.post(EVALUATION, **_DECLARED)
+async def check_access(call: Call[AccessEvaluationRequest, None, None, KeyHolder], postern: Postern) -> AccessEvaluation:
+    """Ask whether a user may do something, in the form of AuthZEN
+
+    A user whom the service does not have, another resource and an unknown action are no errors: the decision is no. The answer is never
+    older than the request.
+    """
+    (decision,) = await postern.services.rights.evaluate(call.caller, [call.body.question()])
+    return _answer(decision)
+
+
+@endpoint.post(EVALUATIONS, **_REFUSING)
+async def check_accesses(call: Call[AccessEvaluationsRequest, None, None, KeyHolder], postern: Postern) -> AccessEvaluations:
+    """Ask several such questions at once, in the form of AuthZEN
+
+    Each user is looked up once.
+    """
+    body = call.body
+    if not body.evaluations:
+        (decision,) = await postern.services.rights.evaluate(call.caller, [body.question()])
+        return AccessEvaluations(decision=decision.decision, context=decision.context)
+    decisions = await postern.services.rights.evaluate(call.caller, body.questions(), body.options.evaluations_semantic)
+    return AccessEvaluations([_answer(decision) for decision in decisions])
+
+
+@endpoint.post(SUBJECTS, **_REFUSING)
+async def search_access_subjects(call: Call[AccessSearchRequest, None, None, KeyHolder], postern: Postern) -> FoundAccessSubjects:
+    """Find the users who have a permission, in the form of AuthZEN
+
+    Each request looks at the next 500 users of the service. So a page may have fewer results than the next one.
+    """
+    found = await postern.services.rights.subjects(call.caller, call.body.question(), continued(call.body.page.token))
+    results = [FoundAccessSubject(SUBJECT_TYPE, str(user)) for user in found.users]
+    return FoundAccessSubjects(results, NextAccessPage("" if found.after is None else str(found.after)))
+
+
+@endpoint.post(ACTIONS, **_DECLARED)
+async def search_access_actions(call: Call[AccessSearchRequest, None, None, KeyHolder], postern: Postern) -> FoundAccessActions:
+    """Find the permissions that a user has, in the form of AuthZEN
+
+    Of the service whose key asks.
+    """
+    found = await postern.services.rights.actions(call.caller, call.body.question())
+    return FoundAccessActions([FoundAccessAction(name) for name in found], NextAccessPage(""))
+
+
+@endpoint.post(RESOURCES, **_REFUSED)
+async def search_access_resources(_call: Call[AccessSearchRequest, None, None, KeyHolder], _postern: Postern) -> FoundAccessActions:
+    """Refuse a search for resources, in the form of AuthZEN
+
+    The service's own objects are not known here, so the answer is always 501.
+    """
+    raise NotImplementedHere("The service alone knows its objects: ask for the actions of a user instead")
+
+
+def _answer(decision: AccessDecision) -> AccessEvaluation:
+    return AccessEvaluation(decision.decision, decision.context)

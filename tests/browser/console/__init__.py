@@ -1,0 +1,1 @@
+"""Walks through the console, in a browser."""
