@@ -96,12 +96,6 @@ def ends(semantic: Semantic, decision: AccessDecision) -> bool:
     return decision.decision is (semantic is Semantic.PERMIT_ON_FIRST_PERMIT)
 
 
-def require_few(questions: Sequence[AccessQuestion]) -> None:
-    """Raises `BadRequest`."""
-    if len(questions) > MOST_EVALUATIONS:
-        raise BadRequest(f"evaluations: at most {MOST_EVALUATIONS} in one request")
-
-
 def continued(token: str) -> UserId | None:
     """The user after whom a search goes on. Raises `BadRequest`."""
     try:

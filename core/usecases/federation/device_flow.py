@@ -50,7 +50,7 @@ from core.domain.federation.oauth.device_flow import (
 )
 from core.domain.federation.oauth.grants import Granted
 from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, InvalidTarget, client_refused
-from core.domain.federation.oauth.resources import MOST_RESOURCES, TOO_MANY, named_resources
+from core.domain.federation.oauth.resources import named_resources
 from core.domain.identifiers import ClientId, DeviceCodeId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
@@ -220,8 +220,6 @@ class DeviceFlow(Frozen):
         """The APIs that a device names, with the scopes that it asks for there. Only such a device costs more look-ups."""
         if not resources:
             return ()
-        if len(resources) > MOST_RESOURCES:
-            raise InvalidTarget(TOO_MANY)
         registered = await self.client_lookup.find(client, None)
         if registered is None:
             raise client_refused("there is no such client")

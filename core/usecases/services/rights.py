@@ -14,7 +14,6 @@ from core.domain.services.access_evaluations import (
     decided,
     ends,
     is_about,
-    require_few,
     subject_of,
 )
 from core.domain.services.api_keys import KeyHolder
@@ -41,10 +40,7 @@ class PeoplesRights(Frozen):
     async def evaluate(
         self, holder: KeyHolder, questions: Sequence[AccessQuestion], semantic: Semantic = Semantic.EXECUTE_ALL
     ) -> Sequence[AccessDecision]:
-        """The decisions, in the order of the questions, up to the one that ends them. Each user is looked up once. Raises `BadRequest` for
-        too many questions.
-        """
-        require_few(questions)
+        """The decisions, in the order of the questions, up to the one that ends them. Each user is looked up once."""
         actions = {question.action for question in questions}
         looked_up: dict[UserId, tuple[ExplainedRights, Collection[str]] | None] = {}
         decisions: list[AccessDecision] = []

@@ -12,7 +12,7 @@ from core.domain.federation.oauth.oauth_errors import InvalidScope, InvalidTarge
 from core.domain.federation.oauth.scopes import SCOPES
 from core.domain.identifiers import ResourceServerId
 from core.domain.signing_keys import TokenAlgorithm
-from core.frozen import Frozen, replace
+from core.frozen import Frozen
 
 MOST_RESOURCES: Final = 5
 """The greatest number of APIs that one request may name."""
@@ -96,10 +96,3 @@ def of_application(offered: Sequence[OfferedResource], asked: Sequence[str]) -> 
     if not set(asked) <= {scope.name for scope in resource.scopes if not scope.of_permission}:
         raise InvalidScope("scope: the API gives no such scope to an application itself")
     return TokenAudience(resource.id, resource.identifier, tuple(asked), resource.lifetime, resource.algorithm)
-
-
-def narrowed(audience: TokenAudience, asked: Sequence[str]) -> TokenAudience:
-    """The audience with the asked ones of its scopes. Raises `InvalidScope` when something else is asked."""
-    if not set(asked) <= set(audience.scopes):
-        raise InvalidScope
-    return replace(audience, scopes=tuple(scope for scope in audience.scopes if scope in asked))

@@ -5,12 +5,14 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 import pytest
+import trio
 
 from core.domain.identifiers import OrganizationId, ResourceServerId
 from tests.http.client import refused
 from tests.http.federation.arriving import left, told
 from tests.http.federation.relying import CALLBACK, FORM, VERIFIER, claims_of, oauth
 from tests.http.federation.resources.asking import BILLS, ORDERS, SCOPES, Asking
+from tests.patience import PATIENCE
 
 LOCAL: Final = "http://localhost:3000/mcp"
 TARGET: Final = (400, "invalid_target")
@@ -406,3 +408,43 @@ async def test_a_code_is_worth_no_more_than_what_the_person_still_allows(asking:
     fewer = left(await tab.send(answer="allow", scopes=[f"{api} orders:read"]), CALLBACK)["code"]
     assert oauth(await asking.redeem(asking.shop, code)) == (400, "invalid_grant")
     assert (await asking.redeem(asking.shop, fewer)).ok()["scope"] == "openid orders:read"
+
+
+async def test_what_may_not_be_asked_for_is_recorded_beside_what_may(asking: Asking) -> None:
+    asking.api()
+    asking.api(BILLS, admits="named")
+    owner = asking.resident(asking.acme, "owner")
+    found: list[dict[str, Any]] = []
+    async with trio.open_nursery() as nursery:
+        await nursery.start(lambda task_status: asking.postern.federation.refusal_recorder.run(task_status=task_status))
+        told(await asking.browser().request("GET", asking.address(asking.shop, BILLS)), CALLBACK)
+        assert oauth(await asking.own(resource=f"{ORDERS}/")) == TARGET
+        with trio.fail_after(PATIENCE):
+            while len(found) < 2:
+                await trio.sleep(0.05)
+                found = (await asking.request("GET", "/api/organizations/acme/services/shop/refusals", by=owner)).ok()["refusals"]
+        nursery.cancel_scope.cancel()
+    assert sorted((one["place"], one["reason"], one["received"], tuple(one["registered"])) for one in found) == [
+        ("authorize", "resource_unknown", BILLS, (ORDERS,)),
+        ("token", "resource_unknown", f"{ORDERS}/", (ORDERS,)),
+    ]
+
+
+async def test_a_device_names_few_apis_and_its_client(asking: Asking) -> None:
+    asking.api()
+    tv = asking.application(asking.acme, "tv", "desktop")
+    for fields, expected in (
+        ([*tv.posted.items(), *(("resource", f"{ORDERS}/{number}") for number in range(6))], (400, "invalid_request")),
+        ([("client_id", "0199d3a0-0000-7000-8000-00000000000f"), ("resource", ORDERS)], (401, "invalid_client")),
+    ):
+        body = urlencode(fields).encode()
+        assert oauth(await asking.client.request("POST", "/auth/device/code", body=body, headers=[FORM])) == expected
+
+
+async def test_a_refresh_without_a_client_cannot_choose_among_apis(asking: Asking) -> None:
+    asking.api()
+    asking.api(BILLS, scopes=[{"name": "bills:pay", "description": "Pay bills"}])
+    code = await asking.allowed(ORDERS, BILLS, application=asking.page, scope="openid orders:read bills:pay")
+    tokens = asking.kept((await asking.redeem(asking.page, code, resource=BILLS)).ok())
+    assert refused(await asking.client.post("/api/auth/refresh", {"refresh_token": tokens["refresh_token"]})) == (401, "UNAUTHORIZED")
+    assert claims_of((await asking.refresh(asking.page, tokens["refresh_token"], resource=ORDERS)).ok()["access_token"])["aud"] == ORDERS
