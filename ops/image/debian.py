@@ -19,8 +19,6 @@ WANTED: Final[Mapping[str, Any]] = tomllib.loads((FOLDER / "wanted.toml").read_t
 ARCHITECTURE: Final = "amd64"
 # Debian's archives, by the last part of their addresses. A mirror has both.
 ARCHIVES: Final = ("debian", "debian-security")
-# It keeps every version. The others keep the newest.
-SNAPSHOT: Final = "https://snapshot.debian.org/archive/{archive}/{moment}"
 
 
 class NotMade(Exception):
@@ -64,24 +62,26 @@ def mirrors() -> Mapping[str, str]:
 
 
 def download(given: PackageList, folder: Path, mirror: str | None = None) -> None:
-    """Brings the packages into the folder, where it has not got them. Raises `NotMade`."""
+    """Brings the packages into the folder, where it has not got them. `mirror` may have the places `{archive}` and `{moment}`; without one,
+    apt's own mirrors count. Raises `NotMade`.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    own = mirrors()
-    for address in (mirror,) if mirror else ("", SNAPSHOT):
-        missing = [one for one in given.packages if not _is_whole(one, folder)]
-        places = {name: address.format(archive=name, moment=given.moment) if address else own.get(name) for name in ARCHIVES}
-        asked = [
-            [f"{places[one.archive]}/{one.file}", str(one.path(folder)), f"SHA256:{one.sha256}"]
-            for one in missing
-            if places[one.archive] is not None
-        ]
-        if asked:
-            helper = ["/usr/lib/apt/apt-helper", "-oAPT::Sandbox::User=root", "-oAcquire::Retries=1", "download-file"]
-            subprocess.run([*helper, *(word for words in asked for word in words)], capture_output=True, check=False)
+    places = {name: mirror.format(archive=name, moment=given.moment) for name in ARCHIVES} if mirror else mirrors()
+    asked = [
+        [f"{places[one.archive]}/{one.file}", str(one.path(folder)), f"SHA256:{one.sha256}"]
+        for one in given.packages
+        if one.archive in places and not _is_whole(one, folder)
+    ]
+    if asked:
+        helper = ["/usr/lib/apt/apt-helper", "-oAPT::Sandbox::User=root", "-oAcquire::Retries=1", "download-file"]
+        subprocess.run([*helper, *(word for words in asked for word in words)], capture_output=True, check=False)
     gone = [one for one in given.packages if not _is_whole(one, folder)]
     if gone:
         names = ", ".join(f"{one.name} {one.version}" for one in gone)
-        raise NotMade(f"No mirror has {names}: renew the list with `python -m ops.image.packages`, or name another with --mirror")
+        raise NotMade(
+            f"No mirror has {names}: renew the list with `python -m ops.image.packages`, or name an archive that keeps every version with"
+            " --mirror https://…/{archive}/{moment}"
+        )
 
 
 def _is_whole(one: Package, folder: Path) -> bool:
