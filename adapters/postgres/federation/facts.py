@@ -7,8 +7,8 @@ from typing import Any, Final, LiteralString, NamedTuple
 
 from adapters.postgres.arrays import array
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.identity.proofs.sign_in_policy import roles_held
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
+from adapters.postgres.services.rights import roles_held
 from adapters.postgres.services.service_claims import CLAIM, service_claim
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask_in_order

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.identity.proofs.sign_in_policy import admits, assignments_of, roles_held
+from adapters.postgres.identity.proofs.sign_in_policy import admits, assignments_of
 from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import IS_MEMBER_HERE, has_come, is_own_member
@@ -15,6 +15,19 @@ from core.domain.identifiers import AssignmentId, OrganizationId, ServiceId, Use
 from core.domain.services.access_evaluations import FoundSubjects
 from core.domain.services.rights import BlockReason, ExplainedRights, GivenBy, HeldRole, ServiceRights
 from core.frozen import Frozen
+
+
+def roles_held(person: LiteralString, organization: LiteralString, service: LiteralString) -> LiteralString:
+    """A subquery: the rows of `service_roles` that a person holds who signs in to the service. The arguments are expressions of ids. Roles
+    that are given to everybody are among them. The subquery reads nothing but an empty index if the service has no roles.
+    """
+    return f"""
+        select service_roles.*
+          from service_roles
+         where service_roles.service_id = {service}
+           and (service_roles.given_to_everybody
+             or service_roles.id in (select assignments.object_id from {assignments_of(person, organization, service)} as assignments))
+    """
 
 
 class _Held(Frozen):

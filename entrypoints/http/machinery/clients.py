@@ -1,6 +1,7 @@
 """Authenticate applications by one of OAuth's methods, in the header or in the body, under rate limits."""
 
 from base64 import b64decode
+from collections.abc import Sequence
 from typing import Annotated, Any, Final
 from urllib.parse import unquote_plus
 
@@ -107,6 +108,11 @@ def said(value: Any) -> Any:
     """The value, or None when the value is empty: a field without a value counts as left out (RFC 6749 section 3.2)."""
     text = value.reveal() if isinstance(value, Token) else value
     return value if text else None
+
+
+def all_said(values: Sequence[str]) -> list[str]:
+    """The values of a field that a client may repeat, without the empty ones."""
+    return list(filter(None, values))
 
 
 def _basic(request: Request) -> tuple[str, Token] | None:

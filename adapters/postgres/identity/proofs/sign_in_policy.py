@@ -1,6 +1,4 @@
-"""The SQL that decides who may sign in to a service, and which of its roles they hold. The rule of the domain is `SignInPolicy.admits`; a
-test compares the two.
-"""
+"""The SQL that decides who may sign in to a service. The rule of the domain is `SignInPolicy.admits`; a test compares the two."""
 
 from typing import LiteralString
 
@@ -12,19 +10,6 @@ def assignments_of(person: LiteralString, organization: LiteralString, service: 
     A role that is given to everybody has no assignment, so it opens no service.
     """
     return f"held_service_roles({person}, {organization}, {service})"
-
-
-def roles_held(person: LiteralString, organization: LiteralString, service: LiteralString) -> LiteralString:
-    """A subquery: the rows of `service_roles` that a person holds who signs in to the service. The arguments are expressions of ids. Roles
-    that are given to everybody are among them. The subquery reads nothing but an empty index if the service has no roles.
-    """
-    return f"""
-        select service_roles.*
-          from service_roles
-         where service_roles.service_id = {service}
-           and (service_roles.given_to_everybody
-             or service_roles.id in (select assignments.object_id from {assignments_of(person, organization, service)} as assignments))
-    """
 
 
 def is_assigned(person: LiteralString) -> LiteralString:

@@ -18,7 +18,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import FormOrJson
 from entrypoints.http.machinery.callers import ANYONE, CLIENT
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.clients import ClientFields, credentials, said
+from entrypoints.http.machinery.clients import ClientFields, all_said, credentials, said
 from entrypoints.http.machinery.cors import Origins
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.error_shapes import OAUTH
@@ -98,7 +98,7 @@ async def request_device_code(call: Call[DeviceCodeRequest], postern: Postern) -
     if shown.method is not AuthenticationMethod.NONE:
         await postern.federation.clients.authenticate(shown)
     asking = AskingClient(id=shown.client, organization=said(fields.org), service=said(fields.service))
-    resources = tuple(dict.fromkeys(identifier for identifier in fields.resource if identifier))
+    resources = tuple(dict.fromkeys(all_said(fields.resource)))
     scopes, foreign = asked_scopes(said(fields.scope), of_apis=bool(resources))
     told = await postern.federation.device_flow.ask(asking, scopes, call.sender, resources, foreign)
     return DeviceCodes(

@@ -21,7 +21,16 @@ from entrypoints.http.machinery.accepts import FormOrJson
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.callers import CLIENT
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.clients import COUNTS, ClientFields, authenticated_by, count_refusal, credentials, credentials_if_any, said
+from entrypoints.http.machinery.clients import (
+    COUNTS,
+    ClientFields,
+    all_said,
+    authenticated_by,
+    count_refusal,
+    credentials,
+    credentials_if_any,
+    said,
+)
 from entrypoints.http.machinery.cors import Origins
 from entrypoints.http.machinery.endpoints import Statement, endpoint
 from entrypoints.http.machinery.error_shapes import OAUTH
@@ -163,7 +172,7 @@ async def _polled(call: Call[TokenRequestBody], postern: Postern) -> IssuedToken
         with _slowing():
             await request.count(AUTH, DEVICE_FLOW)
     try:
-        resource = one_resource([identifier for identifier in call.body.resource if identifier])
+        resource = one_resource(all_said(call.body.resource))
         granted, client = await postern.federation.device_flow.redeem(device_code, shown, call.device, resource)
     except Unauthorized as refusal:
         if has_credential:
@@ -218,7 +227,7 @@ def _request(fields: TokenRequestBody) -> TokenRequest:
         code_verifier=said(fields.code_verifier),
         refresh_token=said(fields.refresh_token),
         scope=said(fields.scope),
-        resources=[identifier for identifier in fields.resource if identifier],
+        resources=all_said(fields.resource),
     )
 
 
