@@ -132,22 +132,30 @@ def _clients(shown: Sequence[_Shown]) -> Mapping[str, Any]:
     return {"clients": array([client for client, _ in shown]), "digests": digests([digest for _, digest in shown])}
 
 
+_THE_CLIENT_ASKED_FOR: Final[LiteralString] = f"""
+      left join lateral (select {CLIENT} from (values (true)) as this (look) {ITS_SERVICE}) as client ({", ".join(ClientRow._fields)})
+             on asked.client is not null
+"""
+# The session of a person in a service lets them in now.
+_IS_OPEN_HERE: Final[LiteralString] = f"""
+    {IS_LIVE}
+    and sessions.service_id is not null
+    and {admits("organizations.role is not null", "sessions.user_id")}
+    and not organizations.owes_second_factor
+"""
+
 # For each session and client, the statement looks once into each index: `adapters/postgres/tenancy/callers.py` gives the reason. The
 # client and the session of one row are unrelated. There are fewer clients than sessions, so the rows after the last client have nulls.
 FIND: Final[LiteralString] = f"""
     select asked.place, living.organization_id, living.email, client.*
       from unnest((select %(clients)s::text[]), (select %(digests)s::text[]), (select %(sessions)s::uuid[]), (select %(users)s::uuid[]))
            with ordinality as asked (client, digest, session, person, place)
-      left join lateral (select {CLIENT} from (values (true)) as this (look) {ITS_SERVICE}) as client ({", ".join(ClientRow._fields)})
-             on asked.client is not null
+      {_THE_CLIENT_ASKED_FOR}
       left join lateral (
                 select sessions.organization_id, users.email
                   from (select * from sessions where id = asked.session and user_id = asked.person limit 1) as sessions
                        {ITS_PERSON_IN_SERVICE}
-                 where {IS_LIVE}
-                   and sessions.service_id is not null
-                   and {admits("organizations.role is not null", "sessions.user_id")}
-                   and not organizations.owes_second_factor
+                 where {_IS_OPEN_HERE}
                  limit 1
            ) as living on true
 """
@@ -159,18 +167,14 @@ FIND_AT_RESOURCE: Final[LiteralString] = f"""
                (select %(clients)s::text[]), (select %(digests)s::text[]), (select %(sessions)s::uuid[]), (select %(users)s::uuid[]),
                (select %(resources)s::uuid[])
            ) with ordinality as asked (client, digest, session, person, resource, place)
-      left join lateral (select {CLIENT} from (values (true)) as this (look) {ITS_SERVICE}) as client ({", ".join(ClientRow._fields)})
-             on asked.client is not null
+      {_THE_CLIENT_ASKED_FOR}
       left join lateral (
                 select users.email, sessions.service_id, resource_servers.service_id as stands, open.scopes
                   from (select * from sessions where id = asked.session and user_id = asked.person limit 1) as sessions
                  cross join lateral jsonb_to_recordset({open_audiences("sessions")}) as open (id uuid, scopes text[])
                   join resource_servers on resource_servers.id = open.id and resource_servers.id = asked.resource
                        {ITS_PERSON_IN_SERVICE}
-                 where {IS_LIVE}
-                   and sessions.service_id is not null
-                   and {admits("organizations.role is not null", "sessions.user_id")}
-                   and not organizations.owes_second_factor
+                 where {_IS_OPEN_HERE}
                  limit 1
            ) as living on true
 """
