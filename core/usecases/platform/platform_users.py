@@ -45,14 +45,11 @@ class PlatformUsers(Frozen):
             return await self.directory.search(wanted, user, limit)
 
     async def find(self, text: str, limit: int) -> FoundUsers:
-        """The newest accounts whose address, name or user name contains this text, ignoring case; first the one whose address it is. Raises
-        `Overloaded` when too many searches are under way.
+        """The newest accounts whose address, name or user name contains this text, ignoring case; first the one whose address it is. The
+        text is not empty. Raises `Overloaded` when too many searches are under way.
         """
-        wanted = Email(text.strip()).key
-        if not wanted:
-            return FoundUsers(await self.directory.search("", None, limit))
         async with self.turns.take(INSTALLATION):
-            return await self.directory.find(wanted, limit, MOST_READ)
+            return await self.directory.find(Email(text.strip()).key, limit, MOST_READ)
 
     async def owners(self) -> Sequence[FoundUser]:
         """All platform owners, the first one first."""

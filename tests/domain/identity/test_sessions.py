@@ -5,11 +5,23 @@ from uuid import UUID
 
 import pytest
 
+from core.domain.audiences import TokenAudience
 from core.domain.email import Email
-from core.domain.identifiers import ImpersonationId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identifiers import ClientId, ImpersonationId, OrganizationId, ResourceServerId, ServiceId, SessionId, UserId
 from core.domain.identity.devices import Client
+from core.domain.identity.proofs import SILENT, UNPROVED, Proved
 from core.domain.identity.refresh_tokens import GRACE, PresentedRefreshToken, RefreshOutcome, fingerprint, refresh_outcome, successor
-from core.domain.identity.sessions import NO_SUBSCRIPTION, Context, Impersonated, OpenedSession, Session, SubscriptionState, access_claims
+from core.domain.identity.sessions import (
+    NO_SUBSCRIPTION,
+    Application,
+    Context,
+    Impersonated,
+    OpenedSession,
+    Session,
+    SubscriptionState,
+    access_claims,
+    resource_claims,
+)
 from core.domain.secrets import Token
 from core.frozen import replace
 
@@ -29,6 +41,7 @@ PRESENTED = PresentedRefreshToken(
 )
 ACME = Context(OrganizationId(OTHER), "acme")
 SHOP = Context(OrganizationId(OTHER), "acme", ServiceId(USER), "shop")
+ORDERS = TokenAudience(ResourceServerId(OTHER), "https://api.acme.example/orders", ("orders",))
 IN_ACME = replace(PRESENTED, session=replace(SESSION, context=ACME), is_admitted=True, organization_is_active=True)
 ROTATED = replace(PRESENTED, rotated=False, rotated_at=NOW, rotated_by=b"me")
 
@@ -90,6 +103,31 @@ def test_an_access_token_says_who_where_and_how_long() -> None:
         "token_use": "access",
         "amr": ["pwd"],
     }
+
+
+@pytest.mark.parametrize(
+    ("proved", "told"),
+    [
+        (UNPROVED, None),
+        (Proved(NOW, None, SILENT), None),
+        (Proved(NOW), NOW),
+        (Proved(NOW, None, NOW - timedelta(days=1)), NOW - timedelta(days=1)),
+    ],
+)
+def test_a_token_for_an_api_tells_when_the_person_signed_in_where_that_is_known(proved: Proved, told: datetime | None) -> None:
+    opened = OpenedSession(
+        replace(SESSION, context=SHOP, proved=proved), Email("ada@example.org"), False, Token("refresh"), NO_SUBSCRIPTION
+    )
+    said = resource_claims(
+        opened,
+        Application(ClientId("shop"), ("orders",)),
+        ORDERS,
+        issuer="https://id",
+        token_id="t",
+        now=NOW,
+        lifetime=timedelta(minutes=15),
+    )
+    assert said.get("auth_time") == (None if told is None else int(told.timestamp()))
 
 
 def test_no_token_outlives_its_session() -> None:

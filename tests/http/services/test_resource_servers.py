@@ -300,6 +300,9 @@ async def test_a_record_proves_the_host(scene: ApiScene) -> None:
     shown = await scene.shown(server)
     assert shown["state"] == "active"
     assert shown["verified_at"] == shown["checked_at"] is not None
+    # To find the proof again changes nothing, and is not recorded.
+    assert (await scene.verify(server))["verified"]
+    assert (await scene.shown(server))["verified_at"] == shown["verified_at"]
     # A proof that is not found just now ends nothing.
     scene.withdraw(server)
     assert (await scene.verify(server))["verified"]
