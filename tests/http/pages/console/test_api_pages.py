@@ -62,7 +62,8 @@ async def test_an_api_for_development_is_ready(console: ConsoleScene) -> None:
     at = await made(console, "http://localhost:8000/mcp")
     text = (await console.at(at)).page.text
     assert "No tokens are made yet" not in text
-    assert "Organization (org)" in text
+    assert "must also compare the id below" in text
+    assert "Id of the API (resource_id)" in text
 
 
 @pytest.mark.parametrize(

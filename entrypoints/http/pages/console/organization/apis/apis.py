@@ -80,7 +80,8 @@ async def _documents(visit: PageVisit, record: ResourceServerRecord) -> Mapping[
         ("jwks", f"{issuer}{JWKS}"),
         ("algorithm", record.access_token_alg),
         ("type", "at+jwt"),
-        *((("organization", visit.path["org_slug"]),) if record.development else ()),
+        # A clash of identifiers is possible for development alone, and the id of the API tells them apart.
+        ("resource", record.id),
     )
     return {
         "api": record,
