@@ -56,6 +56,7 @@ FIND: Final[LiteralString] = f"""
                               jsonb_build_object(
                                   'name', scope.own ->> 'name', 'description', scope.own ->> 'description',
                                   'of_permission', scope.own ->> 'permission' is not null,
+                                  'acr_values', coalesce(scope.own -> 'acr_values', '[]'), 'max_age', scope.own -> 'max_age',
                                   'is_held', {is_held("scope.own", "%(user)s::uuid")}
                               )
                               order by scope.place

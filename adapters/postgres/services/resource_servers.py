@@ -27,13 +27,16 @@ from core.frozen import Frozen, replace, values_of
 from ports.services.resource_servers import ExistingResourceServers, Given
 from ports.tenancy.domains import Verified
 
+_SELDOM: Final = ("acr_values", "max_age")
+
 
 def _scopes_read(kept: Any) -> tuple[ResourceScope, ...]:
     return msgspec.convert(kept, tuple[ResourceScope, ...])
 
 
 def _scopes_written(scopes: Sequence[ResourceScope]) -> Jsonb:
-    return Jsonb([storable(values_of(scope)) for scope in scopes])
+    """What most scopes do not say is left out."""
+    return Jsonb([storable({name: said for name, said in values_of(one).items() if said or name not in _SELDOM}) for one in scopes])
 
 
 RESOURCE_SERVER: Final = Columns(

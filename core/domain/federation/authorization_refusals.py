@@ -326,7 +326,7 @@ _WORDS: Final[Mapping[RefusalReason, tuple[str, str]]] = {
     ),
     RefusalReason.STRONGER_SIGN_IN: (
         "The application demands a second factor or a level that the person does not reach",
-        "Let people set up a second factor, or leave acr_values and the essential acr out",
+        "Let people set up a second factor, or leave acr_values, the essential acr and the scopes that ask for one out",
     ),
     RefusalReason.DIRECTORY_RESTRICTS: (
         "The person's directory lets them be signed in to no application",

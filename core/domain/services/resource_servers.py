@@ -15,6 +15,7 @@ from uuid import UUID
 from core.domain.changes import UNCHANGED, RecordChange, Unchanged
 from core.domain.errors import BadRequest
 from core.domain.identifiers import DomainId, OrganizationId, ResourceServerId, ServiceId
+from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
 from core.domain.json import Json
 from core.domain.lines import typed_line
 from core.domain.record.events import SYSTEM, Actor, Event, Target
@@ -33,6 +34,9 @@ LONGEST_SCOPE: Final = 100
 LONGEST_DESCRIPTION: Final = 200
 SHORTEST_LIFETIME: Final = 60
 LONGEST_LIFETIME: Final = 86_400
+SHORTEST_MAX_AGE: Final = 60
+"""A person needs some time to allow an application something, and clocks differ."""
+LONGEST_MAX_AGE: Final = 2_592_000
 # After an identifier has changed hands, every token that was made for the organization before is over.
 SETTLES_AFTER: Final = timedelta(seconds=LONGEST_LIFETIME)
 
@@ -74,6 +78,10 @@ class ResourceScope(Frozen):
     name: str
     description: str
     permission: str | None = None
+    acr_values: tuple[str, ...] = ()
+    """The context classes of which the sign-in must reach one (RFC 9470), or the token does not get the scope."""
+    max_age: int | None = None
+    """In seconds: the sign-in may be at most this old when an application asks for the scope. The API compares `auth_time` afterwards."""
 
 
 class ResourceHost(Domain):
@@ -298,7 +306,23 @@ def _scope(scope: ResourceScope, field: str, *, has_service: bool) -> ResourceSc
             f"{field}.permission: a permission is one of the service that stands for the API, so service_slug must name that service",
             words="permission_needs_service",
         )
-    return replace(scope, description=description)
+    return replace(scope, description=description, acr_values=_acr_values(scope, field))
+
+
+def _acr_values(scope: ResourceScope, field: str) -> tuple[str, ...]:
+    """Also checks the age that the scope asks for. Raises `BadRequest`."""
+    if not set(scope.acr_values) <= {TWO_FACTORS}:
+        raise BadRequest(
+            f"{field}.acr_values: {TWO_FACTORS} asks for a second factor, and there is no other value: each sign-in reaches {ONE_FACTOR}",
+            words="scope_acr",
+        )
+    if scope.max_age is not None and not SHORTEST_MAX_AGE <= scope.max_age <= LONGEST_MAX_AGE:
+        raise BadRequest(
+            f"{field}.max_age: {SHORTEST_MAX_AGE} to {LONGEST_MAX_AGE} seconds, or null for a sign-in of any age",
+            words="scope_max_age",
+            values={"least": SHORTEST_MAX_AGE, "most": LONGEST_MAX_AGE},
+        )
+    return tuple(dict.fromkeys(scope.acr_values))
 
 
 def resource_server_created(server: ResourceServer, actor: Actor) -> Event:

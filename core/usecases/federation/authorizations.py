@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
+from core.domain.audiences import TokenAudience
 from core.domain.errors import NotFound
 from core.domain.federation.oauth.authorization_codes import SESSION_PROVIDER, ApprovedAuthorization, code_challenge
 from core.domain.federation.oauth.authorization_parameters import (
@@ -37,6 +38,7 @@ from core.domain.federation.oauth.authorizations import (
 )
 from core.domain.federation.oauth.clients import AuthenticatedClient, AuthenticationMethod, RegisteredClient
 from core.domain.federation.oauth.consents import Consent, answer
+from core.domain.federation.oauth.demands import NO_DEMAND, SignInDemand, demanding, strongest
 from core.domain.federation.oauth.direct_requests import DirectRequest, has_chosen
 from core.domain.federation.oauth.direct_requests import checked as checked_directly
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, TokenRequest
@@ -62,7 +64,7 @@ from ports.federation.authorizations import AuthorizationEncounter, Encounters
 from ports.federation.resources import ResourceLookup
 from ports.system import System
 from ports.tokens import TokenVerifier
-from ports.unit_of_work import UnitOfWorkFactory
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
 class FinishedAuthorization(Frozen):
@@ -81,9 +83,24 @@ class UnfinishedAuthorization(Frozen):
     signed_in: SignedInPerson | None
     resources: Sequence[OfferedResource] = ()
     """The APIs that the request names."""
+    demand: SignInDemand = NO_DEMAND
+    """What the scopes ask of the sign-in that the person has just allowed, or has allowed before."""
+    agreed: bool = False
+    """The person has allowed the request on the way here. `AGREED` tells the flow that leads to the sign-in."""
 
 
+# A key in a flow's request: the person who has allowed the request before the sign-in that its scopes ask for.
+AGREED: Final = "agreed"
 Outcome = FinishedAuthorization | UnfinishedAuthorization
+
+
+class _Allowance(Frozen):
+    """What an application is granted, and the consent that was given a moment ago, with who gave it."""
+
+    audiences: Sequence[TokenAudience]
+    consent: Consent | None = None
+    actor: Actor | None = None
+    by_trust: bool = False
 
 
 class Authorizations(Frozen):
@@ -137,6 +154,8 @@ class Authorizations(Frozen):
             asked_membership=flow.asked_memberships or set_up_later,
             cannot_prove=cannot_prove,
         )
+        if met.signed_in is not None and flow.request.get(AGREED) == str(met.signed_in.user):
+            progress = replace(progress, account_chosen=True, consented=True)
         return await self._settled(request, met, progress, flow, caller=caller, sender=sender)
 
     async def allow(self, flow: Flow, caller: Caller, actor: Actor, sender: Client, ticked: Ticked = ()) -> Outcome:
@@ -244,14 +263,22 @@ class Authorizations(Frozen):
             resources = await self.named_resources(request, application, signed_in)
             if signed_in is not None and any(one.asks_again(request.foreign_scopes) for one in resources):
                 signed_in = replace(signed_in, owes_answer=True)
-            step = next_step(request, application, signed_in, progress, self.system.clock.now())
+            now = self.system.clock.now()
+            step = next_step(request, application, signed_in, progress, now)
             if step is not AuthorizationStep.DONE or signed_in is None:
                 return UnfinishedAuthorization(step, request, application, signed_in, resources)
+            allowed = self._allowance(request, application, signed_in, resources, progress, actor=actor, ticked=ticked)
+            # What is granted is known only now: a scope that the person takes the tick from asks for no proof.
+            demand = strongest(map(OfferedResource.demand, resources, allowed.audiences))
+            if demand.asks:
+                step = next_step(demanding(request, demand), application, signed_in, progress, now)
+            if step is not AuthorizationStep.DONE:
+                await self._keep(allowed)
+                return UnfinishedAuthorization(step, request, application, signed_in, resources, demand=demand, agreed=progress.consented)
             if request.recipient.response_mode is ResponseMode.FRAGMENT and sender is not None:
-                return FinishedAuthorization(
-                    await self._with_tokens(request, application, signed_in, flow, actor, sender=sender), application
-                )
-            answered = await self._approved(request, application, signed_in, flow, actor, resources=resources, ticked=ticked)
+                answered = await self._with_tokens(request, application, signed_in, flow, allowed, sender=sender)
+            else:
+                answered = await self._approved(request, application, signed_in, flow, allowed)
             return FinishedAuthorization(answered, application)
         except CodeNotIssued:
             # The person is asked for the missing step. If no step is missing, the account has ended.
@@ -262,21 +289,52 @@ class Authorizations(Frozen):
                 await self._complete(flow)
             return FinishedAuthorization(self._refused(request.recipient, refusal), application)
 
+    def _allowance(
+        self,
+        request: AuthorizationRequest,
+        application: RequestingApplication,
+        signed_in: SignedInPerson,
+        resources: Sequence[OfferedResource],
+        progress: Progress,
+        *,
+        actor: Actor | None,
+        ticked: Ticked,
+    ) -> _Allowance:
+        """With an actor, the person has just allowed the request. Without, an earlier consent counts, or the organization's trust."""
+        by_trust = not progress.consented and not relies_on_consent(application, signed_in)
+        asked = request.foreign_scopes
+        audiences = [one.granted(asked, None if actor is None else ticked, by_trust=by_trust) for one in resources]
+        if actor is None:
+            return _Allowance(audiences, by_trust=by_trust)
+        answers = [answer(one, asked, audience.scopes) for one, audience in zip(resources, audiences, strict=True)]
+        consent = Consent(signed_in.user, application.service, request.scopes, self.system.clock.now(), resources=answers)
+        return _Allowance(audiences, consent, actor)
+
+    async def _keep(self, allowed: _Allowance) -> None:
+        """Keeps the consent of a person who has to sign in again before the application gets its code."""
+        if allowed.consent is None:
+            return
+        async with self.unit_of_work() as uow:
+            await uow.accounts.hold_shared(allowed.consent.user)
+            await self._give(uow, allowed)
+            await uow.commit()
+
+    async def _give(self, uow: UnitOfWork, allowed: _Allowance) -> None:
+        """Raises `NotFound`."""
+        if allowed.consent is None or allowed.actor is None:
+            return
+        if not await give_consent(uow, ConsentId(self.system.ids.new()), allowed.consent, allowed.actor):
+            raise NotFound("This application does not exist any more", words="application_unknown")
+
     async def _approved(
         self,
         request: AuthorizationRequest,
         application: RequestingApplication,
         signed_in: SignedInPerson,
         flow: Flow | None,
-        actor: Actor | None,
-        *,
-        resources: Sequence[OfferedResource] = (),
-        ticked: Ticked = (),
+        allowed: _Allowance,
     ) -> Answered:
-        """Answers with a code. With an actor, the person has just given the consent. Without, an earlier consent counts."""
-        by_trust = actor is None and not relies_on_consent(application, signed_in)
-        asked = request.foreign_scopes
-        audiences = [one.granted(asked, None if actor is None else ticked, by_trust=by_trust) for one in resources]
+        """Answers with a code."""
         approved = ApprovedAuthorization(
             service=application.service,
             user=signed_in.user,
@@ -289,19 +347,15 @@ class Authorizations(Frozen):
             stated_at=signed_in.stated_at,
             authenticated_by=signed_in.authenticated_by,
             provider=_provider(flow, signed_in),
-            audiences=audiences,
+            audiences=allowed.audiences,
         )
         async with self.unit_of_work() as uow:
             # The account is locked before the flow, in the same order as in transactions that end both.
             await uow.accounts.hold_shared(signed_in.user)
             if flow is not None:
                 await complete_once(uow, flow, self.system.clock.now())
-            if actor is not None:
-                answers = [answer(one, asked, audience.scopes) for one, audience in zip(resources, audiences, strict=True)]
-                consent = Consent(signed_in.user, application.service, request.scopes, self.system.clock.now(), resources=answers)
-                if not await give_consent(uow, ConsentId(self.system.ids.new()), consent, actor):
-                    raise NotFound("This application does not exist any more", words="application_unknown")
-            code = await self.codes.issue(uow, approved, application.registered.redirect_uris, by_trust=by_trust)
+            await self._give(uow, allowed)
+            code = await self.codes.issue(uow, approved, application.registered.redirect_uris, by_trust=allowed.by_trust)
             await uow.commit()
         return request.recipient.answered(self.issuer, {"code": code.reveal()})
 
@@ -311,13 +365,13 @@ class Authorizations(Frozen):
         application: RequestingApplication,
         signed_in: SignedInPerson,
         flow: Flow | None,
-        actor: Actor | None,
+        allowed: _Allowance,
         *,
         sender: Client,
     ) -> Answered:
         """Answers with tokens. An ordinary code is issued and redeemed here, by the same rules and with the same log entries."""
         verifier = self.system.secrets.token()
-        answered = await self._approved(replace(request, code_challenge=code_challenge(verifier)), application, signed_in, flow, actor)
+        answered = await self._approved(replace(request, code_challenge=code_challenge(verifier)), application, signed_in, flow, allowed)
         grant = TokenRequest(
             grant_type=AUTHORIZATION_CODE,
             code=Token(answered.fields["code"]),

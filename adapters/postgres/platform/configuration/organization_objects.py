@@ -145,7 +145,15 @@ _DOMAIN_ROUTES: Final = """
 _RESOURCE_SERVERS: Final = """
     select organizations.slug as organization, resource_servers.identifier as name, resource_servers.id::text as id,
            jsonb_build_object(
-               'name', resource_servers.name, 'scopes', scopes, 'token_lifetime', token_lifetime,
+               'name', resource_servers.name,
+               'scopes', coalesce(
+                   (
+                       select jsonb_agg(jsonb_build_object('acr_values', '[]'::jsonb, 'max_age', null) || scope.own order by scope.place)
+                         from jsonb_array_elements(resource_servers.scopes) with ordinality as scope (own, place)
+                   ),
+                   '[]'
+               ),
+               'token_lifetime', token_lifetime,
                'access_token_alg', resource_servers.access_token_alg, 'service_slug', services.slug,
                'admits', admits,
                'admitted_services', array(

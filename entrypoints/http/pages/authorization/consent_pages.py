@@ -53,7 +53,14 @@ async def show_consent(call: Call[None, FlowLink], postern: Postern) -> Page:
     match outcome:
         case UnfinishedAuthorization(step=AuthorizationStep.CONSENT, request=request):
             where = leading_to(request.recipient.redirect_uri)
-            more = {"hidden": {}, "scopes": request.scopes, "resources": _shown(outcome), **where}
+            can_show = outcome.signed_in is not None and outcome.signed_in.has_second_factor
+            more = {
+                "hidden": {},
+                "scopes": request.scopes,
+                "resources": _shown(outcome),
+                "has_second_factor": can_show,
+                **where,
+            }
             return Answer(
                 interim_page("authorization/consent.html", call, postern, flow, outcome, rule=BROWSER, action=action, **more), 200
             )
@@ -117,7 +124,7 @@ def _shown(outcome: UnfinishedAuthorization) -> list[Mapping[str, Any]]:
         {
             "name": resource.name,
             "identifier": resource.identifier,
-            "scopes": [(f"{resource.id} {scope.name}", scope.name, scope.description) for scope in resource.held(asked)],
+            "scopes": [(f"{resource.id} {scope.name}", scope) for scope in resource.held(asked)],
         }
         for resource in outcome.resources
     ]

@@ -35,8 +35,8 @@ def _scopes(value: Any) -> Any:
 
 
 def _stated_scopes(value: Any) -> Any:
-    """Without the permissions that scopes do not need."""
-    return [{name: said for name, said in scope.items() if said is not None} for scope in value]
+    """Without what scopes do not ask for."""
+    return [{name: said for name, said in scope.items() if said not in (None, [])} for scope in value]
 
 
 SERVICE_KINDS: Final = (
