@@ -181,7 +181,9 @@ async def test_a_request_that_always_asks_is_asked_once(asking: Asking, prompt: 
 async def test_another_person_who_signs_in_then_is_asked_anew(asking: Asking) -> None:
     of_api = api(asking)
     bob = await bob_of(asking)
-    await asking.people.with_password(PASSWORD, "carol@example.org")
+    carol = await asking.people.with_password(PASSWORD, "carol@example.org")
+    # Her own consent from before is no answer to a request that asks anew.
+    await consented(asking, asking.browser(asking.people.session_of(carol)), "openid orders:pay")
     tabs = asking.browser(asking.people.session_of(bob), age=3600)
     tab = await consented(asking, tabs, "openid orders:pay", prompt="consent")
     flow = tab.place.partition("flow=")[2]
@@ -190,9 +192,9 @@ async def test_another_person_who_signs_in_then_is_asked_anew(asking: Asking) ->
     await tab.send(password=PASSWORD)
     assert tab.place.startswith("/ui/consent")
     assert "carol@example.org" in tab.page.text
-    assert asking.people.rows("select from authorization_codes") == []
+    assert asking.people.rows("select from authorization_codes where user_id <> %s", carol.user) == []
     given = await tokens(asking, await tab.send(answer="allow", scopes=[f"{of_api} orders:pay"]))
-    assert claims_of(given["access_token"])["sub"] != str(bob.user)
+    assert claims_of(given["access_token"])["sub"] == str(carol.user)
 
 
 async def test_a_consent_that_ends_during_the_sign_in_is_asked_for_again(asking: Asking) -> None:
