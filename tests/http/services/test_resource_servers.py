@@ -27,7 +27,13 @@ from tests.receiver import answering, receiving
 HOST: Final = "api.acme.example"
 API: Final = f"https://{HOST}/orders"
 LOCAL: Final = "http://localhost:8000/mcp"
-READ: Final = {"name": "orders:read", "description": "See your orders", "permission": None, "acr_values": [], "max_age": None}
+READ: Final[dict[str, Any]] = {
+    "name": "orders:read",
+    "description": "See your orders",
+    "permission": None,
+    "acr_values": [],
+    "max_age": None,
+}
 
 
 class ApiScene(Provers):
