@@ -4,8 +4,7 @@ from datetime import timedelta
 from types import SimpleNamespace as Thing
 from typing import Any, Final
 
-from core.domain.federation.oauth.resources import OfferedScope
-from core.domain.identity.sessions import TWO_FACTORS
+from core.domain.federation.oauth.demands import NO_DEMAND, SignInDemand
 from tests.browser.states import ACME, CONTROLS, ENDLESS, FROM_THE_RIGHT, LISTED, LONG, NOW, ORDINARY, PALE, State, Words
 
 _FORM: Final[dict[str, Any]] = {"action": "/ui/consent", "flow": "0197f0c8-0000-7000-8000-000000000001", "form_token": "token"}
@@ -26,11 +25,11 @@ _API: Final[dict[str, Any]] = {
     "name": "Orders",
     "identifier": "https://api.acme.example/orders",
     "scopes": [
-        (f"0197f0c8-0000-7000-8000-000000000003 {scope.name}", scope)
-        for scope in (
-            OfferedScope("orders:read", "See your orders", of_permission=False, is_held=True),
-            OfferedScope("orders:write", "Order in your name, and pay with the card that you have kept", False, True, (), 300),
-            OfferedScope("orders:cancel", "Cancel orders", False, True, (TWO_FACTORS,), 300),
+        (f"0197f0c8-0000-7000-8000-000000000003 {name}", Thing(name=name, description=description, demand=demand))
+        for name, description, demand in (
+            ("orders:read", "See your orders", NO_DEMAND),
+            ("orders:write", "Order in your name, and pay with the card that you have kept", SignInDemand(max_age=300)),
+            ("orders:cancel", "Cancel orders", SignInDemand(second_factor=True, max_age=300)),
         )
     ],
 }
