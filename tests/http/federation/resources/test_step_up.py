@@ -197,6 +197,16 @@ async def test_another_person_who_signs_in_then_is_asked_anew(asking: Asking) ->
     assert claims_of(given["access_token"])["sub"] == str(carol.user)
 
 
+async def test_no_request_says_that_its_person_has_agreed(asking: Asking) -> None:
+    """Our pages keep this beside the request, under a name that an application may send as well."""
+    api(asking)
+    said = {"agreed": str(asking.ada.user), "scope": "openid orders:pay", "prompt": "consent"}
+    tab = await asking.browser(age=3600).tab().open(asking.address(**said))
+    assert tab.place.startswith("/ui/consent")
+    flows = asking.people.rows("select request from flows")
+    assert [flow["request"].get("agreed") for flow in flows] == [None]
+
+
 async def test_a_consent_that_ends_during_the_sign_in_is_asked_for_again(asking: Asking) -> None:
     api(asking)
     bob = await bob_of(asking)
