@@ -17,6 +17,7 @@ from core.domain.services.resource_servers import ResourceState
 from core.domain.signing_keys import TokenAlgorithm
 from entrypoints.http.pages.console.cells import Cell, Tone, code, copied, number, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
+from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.organization.organization_tabs import APIS, APIS_TAB, APPLICATIONS_ENTRY, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Making, Resource, Section
@@ -32,7 +33,7 @@ from entrypoints.http.routes.services.resource_servers import (
     request_resource_approval,
     verify_resource_server,
 )
-from entrypoints.http.routes.services.services import list_services
+from entrypoints.http.routes.services.services import create_service, list_services
 
 STATES: Final = {
     ResourceState.WAITING: ("console.apis.waiting", Tone.WARN),
@@ -138,6 +139,7 @@ async def _documents(visit: PageVisit, record: ResourceServerRecord) -> Mapping[
         "metadata_address": metadata_address(record.identifier),
         "metadata": protected_resource_metadata(record.identifier, record.name, scopes, issuer),
         "challenges": _challenges(visit, record),
+        "mcp_clients": f"{visit.here(f'{application_tabs.LIST}/~new')}?kind=mcp" if visit.may(create_service) else "",
         "checked": [(visit.text(f"console.apis.check_{name}"), Cell("copy", value)) for name, value in checked],
     }
 
