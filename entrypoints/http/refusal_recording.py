@@ -19,7 +19,7 @@ from core.domain.federation.oauth.authorization_codes import Claim, claim_of
 from core.domain.federation.oauth.authorization_steps import RequestingApplication
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, TokenRequest
 from core.domain.identifiers import AuthorizationRefusalId, ClientId
-from core.domain.services.client_ids import read_client_id
+from core.domain.services.client_ids import is_address, read_client_id
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.clients import shown_credentials
@@ -29,7 +29,8 @@ log = structlog.get_logger()
 
 def record_refused_request(postern: Postern, said: Mapping[str, str | None], word: str, description: str) -> None:
     """A refused authorization request. `said` has its parameters."""
-    client = read_client_id(said.get("client_id") or "")
+    named = said.get("client_id") or ""
+    client = ClientId(named) if is_address(named) else read_client_id(named)
     found = refused_request(word, description, said)
     if client is not None and found is not None:
         reason, received = found
@@ -56,7 +57,7 @@ def refused_token_request(call: Call[Any], postern: Postern, refusal: Refusal, r
             claim = None
     found = refused_exchange(refusal, request, shown, claim)
     if found is not None:
-        _record(postern, shown.client, RefusingEndpoint.TOKEN, found)
+        _record(postern, call.request.client_id or shown.client, RefusingEndpoint.TOKEN, found)
 
 
 def _record(postern: Postern, client: ClientId, at: RefusingEndpoint, found: tuple[RefusalReason, str, PresentedCode | None]) -> None:

@@ -51,6 +51,7 @@ class ConsentRows:
                     "identifier": resource.identifier,
                     "allowed": list(resource.allowed),
                     "withheld": list(resource.withheld),
+                    "document": resource.document,
                     "granted_at": consent.granted_at,
                 },
             )
@@ -101,22 +102,24 @@ _GIVE: Final = """
   select org_id as id from services where id = %(service)s
 """
 
-# What was allowed first stays allowed, unless the person has just refused it.
+# What was allowed first stays allowed, unless the person has just refused it, or was asked about another document then.
 _GIVE_RESOURCE: Final = """
-    insert into resource_consents as earlier (user_id, service_id, resource_id, identifier, scopes, withheld, granted_at)
-    select user_id, service_id, %(resource)s, %(identifier)s, %(allowed)s::text[], %(withheld)s::text[], %(granted_at)s
+    insert into resource_consents as earlier (user_id, service_id, resource_id, identifier, scopes, withheld, granted_at, document_digest)
+    select user_id, service_id, %(resource)s, %(identifier)s, %(allowed)s::text[], %(withheld)s::text[], %(granted_at)s, %(document)s
       from consents
      where user_id = %(user)s and service_id = %(service)s
         on conflict (user_id, service_id, resource_id) do update
        set scopes = array(
                select scope from unnest(earlier.scopes) as scope
                 where scope <> all (excluded.withheld) and scope <> all (excluded.scopes)
+                  and earlier.document_digest is not distinct from excluded.document_digest
            ) || excluded.scopes,
            withheld = array(
                select scope from unnest(earlier.withheld) as scope
                 where scope <> all (excluded.withheld) and scope <> all (excluded.scopes)
+                  and earlier.document_digest is not distinct from excluded.document_digest
            ) || excluded.withheld,
-           granted_at = excluded.granted_at
+           granted_at = excluded.granted_at, document_digest = excluded.document_digest
 """
 
 # Living sessions count beside consents: a device, and an application that the organization trusts, have no consent.

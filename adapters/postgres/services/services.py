@@ -184,7 +184,12 @@ _KEEP_CLIENT_ID: Final = """
     update all_services set kept_client_id = %(kept)s where id = %(id)s returning coalesce(kept_client_id, client_id::text) as client_id
 """
 
-_DELETE: Final = "update all_services set deleted_at = %(at)s where id = %(id)s"
+# A metadata client may come again at once, as another service.
+_DELETE: Final = """
+    update all_services
+       set deleted_at = %(at)s, kept_client_id = case when service_type = 'metadata' then null else kept_client_id end
+     where id = %(id)s
+"""
 
 # The organization's row gives the limit on its services. An index finds the services of the page in their order. The plans are counted only
 # for the services of the page.

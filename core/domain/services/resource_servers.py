@@ -17,7 +17,7 @@ from core.domain.errors import BadRequest
 from core.domain.identifiers import DomainId, OrganizationId, ResourceServerId, ServiceId
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
 from core.domain.json import Json
-from core.domain.lines import typed_line
+from core.domain.lines import has_markup, typed_line
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.services.resource_identifiers import ResourceIdentifier, resource_identifier
 from core.domain.signing_keys import TokenAlgorithm
@@ -50,7 +50,6 @@ RESERVED_SCOPES: Final = frozenset(
 
 # RFC 6749 section 3.3.
 _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
-_MARKUP: Final = re.compile(r"[<>]|://|\bwww\.|\]\(", re.IGNORECASE)
 
 
 class Admits(StrEnum):
@@ -299,7 +298,7 @@ def _scope(scope: ResourceScope, field: str, *, has_service: bool) -> ResourceSc
             words="field_length",
             values={"least": 1, "most": LONGEST_DESCRIPTION},
         )
-    if _MARKUP.search(description):
+    if has_markup(description):
         raise BadRequest(f"{field}.description: plain words, without links and markup", words="plain_words")
     if scope.permission is not None and not has_service:
         raise BadRequest(

@@ -42,11 +42,13 @@ class ServiceType(StrEnum):
     MOBILE = "mobile"
     DESKTOP = "desktop"
     API = "api"
+    METADATA = "metadata"
+    """Nobody has registered it: a document at its own address describes it. The first request for an API makes it."""
 
     @property
     def is_confidential(self) -> bool:
         """Whether the service can keep a secret, because it runs on its owners' machines. The other types are installed on everybody's
-        devices and must use PKCE.
+        devices and must use PKCE; of a metadata client, nobody knows.
         """
         return self in {ServiceType.WEB, ServiceType.API}
 

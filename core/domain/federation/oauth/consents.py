@@ -19,6 +19,8 @@ class ResourceAnswer(Frozen):
     identifier: str
     allowed: Sequence[str]
     withheld: Sequence[str]
+    document: bytes | None = None
+    """What the document of a metadata client said when the person was asked."""
 
 
 class AllowedResource(NamedTuple):
@@ -75,7 +77,7 @@ def widened(earlier: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]:
 def answer(offered: OfferedResource, asked: Sequence[str], allowed: Sequence[str]) -> ResourceAnswer:
     """The person's word about the asked scopes of an API. It says nothing about scopes that the person cannot have."""
     withheld = [scope.name for scope in offered.held(asked) if scope.name not in allowed]
-    return ResourceAnswer(offered.id, offered.identifier, allowed, withheld)
+    return ResourceAnswer(offered.id, offered.identifier, allowed, withheld, offered.document)
 
 
 def consent_given(consent: Consent, organization: OrganizationId, actor: Actor) -> Event:

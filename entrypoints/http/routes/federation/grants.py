@@ -32,6 +32,7 @@ from entrypoints.http.machinery.clients import (
     said,
 )
 from entrypoints.http.machinery.cors import Origins
+from entrypoints.http.machinery.document_clients import of_grant
 from entrypoints.http.machinery.endpoints import Statement, endpoint
 from entrypoints.http.machinery.error_shapes import OAUTH
 from entrypoints.http.machinery.fields import AccessTokenText, ExpiresIn, example
@@ -140,7 +141,7 @@ async def _exchanged(call: Call[TokenRequestBody], postern: Postern) -> Answer[T
     if _is_poll(call.body):
         return _answer(await _polled(call, postern))
     request, is_code = call.request, said(call.body.grant_type) == AUTHORIZATION_CODE
-    shown = await credentials(call, postern)
+    shown = await of_grant(await credentials(call, postern), said(call.body.grant_type), _given(call.body), request, postern)
     # `_redeemed` looks up the client and its code in one statement. In two cases the client is looked up alone first. A client whose bucket
     # is empty must be refused before its code is used up. And an address that sends wrong secrets gets the cheaper look-up: it costs the
     # database a quarter.
@@ -229,6 +230,10 @@ def _request(fields: TokenRequestBody) -> TokenRequest:
         scope=said(fields.scope),
         resources=all_said(fields.resource),
     )
+
+
+def _given(fields: TokenRequestBody) -> Token | None:
+    return said(fields.code) if said(fields.grant_type) == AUTHORIZATION_CODE else said(fields.refresh_token)
 
 
 def _is_poll(fields: TokenRequestBody) -> bool:
