@@ -17,6 +17,7 @@ from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.federation.oauth.client_documents import ClientDocument, DocumentService, DocumentTarget, KeptDocument, restored
 from core.domain.identifiers import ClientId, OrganizationId, ResourceServerId
+from core.domain.services.client_ids import placed
 from core.domain.services.services import Service
 from core.frozen import Frozen
 
@@ -93,7 +94,7 @@ class DocumentServiceRows:
             **_described(service, digest),
             "organization": service.organization,
             "slug": service.slug,
-            "client": service.client_id,
+            "client": placed(service.client_id, service.organization),
         }
         return bool(await self._statements.ask(IdRow, _ADD, parameters))
 

@@ -231,6 +231,7 @@ _SAVE: Final[LiteralString] = """
     update resource_servers
        set name = %(name)s, service_id = %(service)s, token_lifetime = %(token_lifetime)s,
            access_token_alg = %(access_token_alg)s, admits = %(admits)s, scopes = %(scopes)s,
+           metadata_clients = %(metadata_clients)s, metadata_hosts = %(metadata_hosts)s,
            updated_at = %(updated_at)s
      where id = %(id)s
 """

@@ -16,6 +16,7 @@ from adapters.postgres.tenancy.organizations import ORGANIZATION, TIER
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId
 from core.domain.pages import MOST_COUNTED, Listed
+from core.domain.services.client_ids import shown
 from core.domain.services.services import (
     ListedService,
     RegisteredService,
@@ -35,6 +36,8 @@ SERVICE: Final = Columns(
     apart=("metadata",),
     texts=("name",),
     derived=("client_id",),
+    # Of a metadata client, the address of its document.
+    turned={"client_id": (shown, str)},
     prefix="service_",
 )
 
@@ -150,7 +153,9 @@ _ADD: Final[LiteralString] = f"""
 _USAGE: Final[LiteralString] = f"""
     select {ORGANIZATION.names},
            {TIER.names},
-           (select count(*) from services where services.org_id = organizations.id) as service_count
+           (
+               select count(*) from services where services.org_id = organizations.id and services.service_type <> 'metadata'
+           ) as service_count
       from organizations
       join tiers on tiers.id = organizations.tier_id
      where organizations.id = %(organization)s
@@ -200,7 +205,10 @@ _LIST: Final[LiteralString] = f"""
            {SERVICE.names}
       from organizations
       join tiers on tiers.id = organizations.tier_id
-     cross join lateral (select count(*) as count from services where services.org_id = organizations.id) as counted
+     cross join lateral (
+                -- Metadata clients have a limit of their own.
+                select count(*) as count from services where services.org_id = organizations.id and services.service_type <> 'metadata'
+           ) as counted
       left join lateral (
                 select *
                   from services

@@ -22,6 +22,7 @@ from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.services.resource_identifiers import ResourceIdentifier, resource_identifier
 from core.domain.signing_keys import TokenAlgorithm
 from core.domain.tenancy.domains import Domain
+from core.domain.tenancy.metadata_clients import MetadataClients, metadata_hosts
 from core.frozen import Frozen, replace, values_of
 
 MOST_RESOURCE_SERVERS: Final = 100
@@ -106,6 +107,8 @@ class ResourceServer(Frozen, kw_only=True):
     admits: Admits = Admits.NAMED
     admitted: Sequence[str] = ()
     """Slugs of the named services, sorted. They count only for `named`."""
+    metadata_clients: MetadataClients = MetadataClients.OFF
+    metadata_hosts: Sequence[str] = ()
     scopes: Sequence[ResourceScope] = ()
     token: str
     """The text that proves the host, once its owner has published it."""
@@ -188,6 +191,8 @@ class ResourceServerSettings(Frozen, kw_only=True):
     access_token_alg: TokenAlgorithm = TokenAlgorithm.ES256
     admits: Admits = Admits.NAMED
     admitted: Sequence[str] = ()
+    metadata_clients: MetadataClients = MetadataClients.OFF
+    metadata_hosts: Sequence[str] = ()
     scopes: Sequence[ResourceScope] = ()
 
 
@@ -198,6 +203,8 @@ class ResourceServerChange(RecordChange, kw_only=True):
     access_token_alg: TokenAlgorithm | Unchanged = UNCHANGED
     admits: Admits | Unchanged = UNCHANGED
     admitted: Sequence[str] | Unchanged = UNCHANGED
+    metadata_clients: MetadataClients | Unchanged = UNCHANGED
+    metadata_hosts: Sequence[str] | Unchanged = UNCHANGED
     scopes: Sequence[ResourceScope] | Unchanged = UNCHANGED
 
 
@@ -265,6 +272,7 @@ def checked(server: ResourceServer) -> ResourceServer:
         server,
         name=name,
         admitted=tuple(sorted(set(server.admitted))),
+        metadata_hosts=metadata_hosts(server.metadata_hosts),
         scopes=checked_scopes(server.scopes, has_service=server.service_slug is not None),
     )
 
@@ -380,6 +388,8 @@ def _told(server: ResourceServer) -> dict[str, Any]:
         "access_token_alg": server.access_token_alg.value,
         "admits": server.admits.value,
         "admitted_services": list(server.admitted),
+        "metadata_clients": server.metadata_clients.value,
+        "metadata_hosts": list(server.metadata_hosts),
         "scopes": list(server.scope_names),
     }
 

@@ -19,7 +19,7 @@ from core.domain.identifiers import ClientId, OrganizationId, ResourceServerId, 
 from core.domain.json import Json
 from core.domain.lines import has_markup, typed_line
 from core.domain.rate_limits import RateLimit
-from core.domain.services.client_ids import document_host, is_address, placed
+from core.domain.services.client_ids import document_host, is_address
 from core.domain.services.client_keys import client_keys, keys_destination
 from core.domain.services.redirect_uris import redirect_uri
 from core.domain.services.resource_identifiers import resource_identifier
@@ -250,7 +250,7 @@ def document_service(document: ClientDocument, organization: OrganizationId, ser
         id=service,
         organization=organization,
         slug=f"{host}-{b16encode(service.bytes[-5:]).decode().lower()}",
-        client_id=placed(document.address, organization),
+        client_id=ClientId(document.address),
         name=document.name,
         service_type=ServiceType.METADATA,
         redirect_uris=tuple(document.redirect_uris),

@@ -233,7 +233,9 @@ def _request(fields: TokenRequestBody) -> TokenRequest:
 
 
 def _given(fields: TokenRequestBody) -> Token | None:
-    return said(fields.code) if said(fields.grant_type) == AUTHORIZATION_CODE else said(fields.refresh_token)
+    """The code or refresh token of the request, by its grant type."""
+    given = fields.code if said(fields.grant_type) == AUTHORIZATION_CODE else fields.refresh_token
+    return given if said(given) else None
 
 
 def _is_poll(fields: TokenRequestBody) -> bool:

@@ -49,7 +49,8 @@ class _Loopback(httpcore.AsyncNetworkBackend):
 
     port = 1
 
-    async def connect_tcp(self, _host: str, _port: int, *_others: Any, **_more: Any) -> httpcore.AsyncNetworkStream:
+    async def connect_tcp(self, host: str, port: int, *_others: Any, **_more: Any) -> httpcore.AsyncNetworkStream:
+        del host, port
         return await httpcore.TrioBackend().connect_tcp("127.0.0.1", self.port)
 
 

@@ -17,6 +17,7 @@ from core.domain.services.resource_servers import ResourceState
 from core.domain.signing_keys import TokenAlgorithm
 from entrypoints.http.pages.console.cells import Cell, Tone, code, copied, number, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
+from entrypoints.http.pages.console.organization import metadata_clients
 from entrypoints.http.pages.console.organization.organization_tabs import APIS, APIS_TAB, APPLICATIONS_ENTRY, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Making, Resource, Section
@@ -165,6 +166,7 @@ API_PAGES: Final = Resource(
         copied("identifier", "console.apis.identifier"),
         code("service_slug", "console.apis.service_slug"),
         words("admits", "console.apis.admits"),
+        *metadata_clients.SHOWN,
         number("token_lifetime", "console.apis.token_lifetime"),
         when("verified_at"),
         when("checked_at"),
@@ -181,6 +183,8 @@ API_PAGES: Final = Resource(
             _SCOPES,
             _ADMITS,
             _ADMITTED,
+            metadata_clients.CLIENTS,
+            metadata_clients.HOSTS,
             _SERVICE,
             _LIFETIME,
             _ALGORITHM,
@@ -188,7 +192,7 @@ API_PAGES: Final = Resource(
     ),
     sections=(
         Section("scopes", shape(change_resource_server, _SERVICE, _SCOPES)),
-        Section("admission", shape(change_resource_server, _ADMITS, _ADMITTED)),
+        Section("admission", shape(change_resource_server, _ADMITS, _ADMITTED, metadata_clients.CLIENTS, metadata_clients.HOSTS)),
         Section("change", shape(change_resource_server, "name", _LIFETIME, _ALGORITHM)),
     ),
     acts=(
