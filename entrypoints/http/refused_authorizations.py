@@ -9,12 +9,13 @@ import structlog
 from core.domain.errors import Refusal
 from core.domain.federation.oauth.authorization_parameters import Parameters
 from core.domain.federation.oauth.authorizations import AuthorizationRefused, UnknownRecipient
+from core.domain.federation.oauth.client_documents import ClientRefused
 from core.domain.federation.oauth.direct_requests import THROUGH
 from core.domain.federation.oauth.redirects import Answered
 from core.domain.identifiers import ClientId
 from core.domain.services.client_ids import shown as shown_client_id
 from entrypoints.bootstrap import Postern
-from entrypoints.http.refusal_recording import record_refused_request
+from entrypoints.http.refusal_recording import record_refused_document, record_refused_request
 
 log = structlog.get_logger()
 
@@ -33,6 +34,8 @@ def refused_on_arrival(postern: Postern, parameters: Parameters, refusal: Refusa
     reason = refusal.word.value if isinstance(refusal, AuthorizationRefused) else refusal.words
     said, client = _said(parameters), pusher or (refusal.client if isinstance(refusal, UnknownRecipient) else None)
     _tell(postern, said if client is None else {**said, "client_id": client}, reason, refusal.message)
+    if isinstance(refusal, ClientRefused):
+        record_refused_document(postern, said["client_id"] or "", refusal)
 
 
 def answered_on_arrival(postern: Postern, parameters: Parameters, client: ClientId, answered: Answered) -> None:

@@ -131,8 +131,8 @@ TARGETS: Final[LiteralString] = f"""
 _KEPT: Final = "select url, document, fresh_until from metadata_documents where url_digest = %(digest)s"
 
 _KEEP: Final = """
-    insert into metadata_documents as earlier (url_digest, url, document, fetched_at, fresh_until)
-    values (%(digest)s, %(url)s, %(document)s, %(fetched_at)s, %(fresh_until)s)
+    insert into metadata_documents as earlier (id, url_digest, url, document, fetched_at, fresh_until)
+    values (gen_random_uuid(), %(digest)s, %(url)s, %(document)s, %(fetched_at)s, %(fresh_until)s)
         on conflict (url_digest) do update
        set document = excluded.document, fetched_at = excluded.fetched_at, fresh_until = excluded.fresh_until
      where earlier.fetched_at < excluded.fetched_at

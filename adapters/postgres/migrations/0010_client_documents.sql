@@ -5,13 +5,28 @@
 
 -- What these addresses published last. One row serves all organizations.
 create table metadata_documents (
-    url_digest  bytea       primary key,                    -- of `url`, which is long
+    id          uuid        primary key,
+    url_digest  bytea       not null unique,                -- of `url`, which is long
     url         text        not null check (length(url) <= 500),
     document    jsonb       not null,                       -- the members that are used, checked
     fetched_at  timestamptz not null,
     fresh_until timestamptz not null
 );
 create index metadata_documents_stale on metadata_documents (fresh_until);
+
+-- The last requests of such clients that were refused before the client was one of the organization's.
+create table document_refusals (
+    id          uuid        primary key,
+    org_id      uuid        not null references all_organizations on delete cascade,
+    resource_id uuid        not null references resource_servers on delete cascade,
+    address     text        not null,                       -- of the document
+    reason      text        not null,
+    said        text        not null,                       -- the reason in words
+    occurred_at timestamptz not null
+);
+create index document_refusals_of_resource on document_refusals (resource_id, id desc);
+create index document_refusals_of_organization on document_refusals (org_id, id);
+create index document_refusals_oldest on document_refusals (occurred_at);
 
 -- Such a client is a service of the organization whose API it asks for. Its client id is the address with the organization's id behind a #,
 -- which no address has: the same client is another one in each organization, and nobody can name it but by its document.

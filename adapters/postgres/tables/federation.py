@@ -131,6 +131,18 @@ TABLES: Final = (
         ends=Ends.CASCADES,
     ),
     Table(
+        "document_refusals",
+        whose=ORGANIZATION,
+        holds=(plain(WORD, "reason", "said"), plain(FACT, "address")),
+        moves=OF_CALLS,
+        ends=Ends.ROWS,
+        until="7 days",
+        ages=(
+            # As the refusals of applications.
+            Age("PastDocumentRefusals", "occurred_at < now() - interval '7 days'", oldest_first="occurred_at"),
+        ),
+    ),
+    Table(
         "metadata_documents",
         whose=INSTALLATION,
         holds=(plain(FACT, "url", "document"), plain(OPAQUE, "url_digest")),

@@ -10,8 +10,8 @@ from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, UserId
+from core.domain.outbound.metadata_clients import MetadataClients
 from core.domain.pages import MOST_COUNTED
-from core.domain.tenancy.metadata_clients import MetadataClients
 from core.domain.tenancy.sign_in_rules import AdminFactor, RulesAsked, SignInRules
 from core.frozen import Frozen
 from ports.tenancy.sign_in_rules import HeldRules, RulesReach

@@ -18,11 +18,11 @@ from core.domain.identifiers import DomainId, OrganizationId, ResourceServerId, 
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
 from core.domain.json import Json
 from core.domain.lines import has_markup, typed_line
+from core.domain.outbound.metadata_clients import MetadataClients, metadata_hosts
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.services.resource_identifiers import ResourceIdentifier, resource_identifier
 from core.domain.signing_keys import TokenAlgorithm
 from core.domain.tenancy.domains import Domain
-from core.domain.tenancy.metadata_clients import MetadataClients, metadata_hosts
 from core.frozen import Frozen, replace, values_of
 
 MOST_RESOURCE_SERVERS: Final = 100

@@ -14,8 +14,8 @@ from core.domain.errors import BadRequest, ReauthenticationRequired, SecondFacto
 from core.domain.identifiers import OrganizationId
 from core.domain.identity.devices import DEFAULT_TRUST_DAYS, LONGEST_TRUST_DAYS
 from core.domain.json import Json
+from core.domain.outbound.metadata_clients import MetadataClients, metadata_hosts
 from core.domain.record.events import Actor, Event, Target
-from core.domain.tenancy.metadata_clients import MetadataClients, metadata_hosts
 from core.frozen import Frozen, replace
 
 DEFAULT_GRACE_DAYS: Final = 7

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from core.domain.errors import NotFound
-from core.domain.federation.authorization_refusals import ListedRefusal
+from core.domain.federation.authorization_refusals import DocumentRefusal, ListedRefusal
+from core.domain.identifiers import ResourceServerId
 from core.domain.tenancy.members import Member
 from core.frozen import Frozen
 from ports.federation.authorization_refusals import AuthorizationRefusalStore
@@ -18,3 +19,9 @@ class AuthorizationRefusals(Frozen):
         if found is None:
             raise NotFound("The organization has no such service")
         return found
+
+    async def list_of_api(self, member: Member, api: ResourceServerId) -> Sequence[DocumentRefusal]:
+        """The last requests of metadata clients for the API that were refused before there was a service. Newest first; empty for an API
+        that the organization does not have.
+        """
+        return await self.store.list_of_api(member.organization, api)

@@ -70,29 +70,29 @@ class ClientDocuments(Frozen):
         """
         address = shown(client)
         host = document_host(client) or ""
-        kept, known = await self.lookup.kept(address), await self.lookup.service(client)
-        if known is None or (kept is not None and kept.fresh_until > self.system.clock.now()):
+        if await self._fresh(address) is not None:
             return
-        found = await self._shared(address, host)
-        if isinstance(found, ClientDocument) and not known.is_described_by(found):
+        found, known = await self._shared(address, host), await self.lookup.service(client)
+        if isinstance(found, ClientDocument) and known is not None and not known.is_described_by(found):
             async with self.unit_of_work() as uow:
                 await self._describe(uow, known, found)
                 await uow.commit()
 
     async def _document(self, address: str, host: str, target: DocumentTarget) -> ClientDocument:
-        kept = await self.lookup.kept(address)
-        if kept is not None and kept.fresh_until > self.system.clock.now():
-            return kept.document
-
-        found = await self._shared(address, host)
+        found = await self._fresh(address) or await self._shared(address, host)
         if isinstance(found, BadRequest):
             message = f"client_id: the document at {host} {found.message}"
             raise ClientRefused(message, found.words, api=target.id, values={"host": host, **found.values})
         return found
 
+    async def _fresh(self, address: str) -> ClientDocument | None:
+        kept = await self.lookup.kept(address)
+        return kept.document if kept is not None and kept.fresh_until > self.system.clock.now() else None
+
     async def _shared(self, address: str, host: str) -> ClientDocument | BadRequest:
         async def fetched() -> ClientDocument | BadRequest:
-            return await self._fetched(address, host)
+            # Another request may have fetched it since this one looked.
+            return await self._fresh(address) or await self._fetched(address, host)
 
         return await self.fetches.join(address, fetched)
 
@@ -100,7 +100,7 @@ class ClientDocuments(Frozen):
         """A document that is refused is neither kept nor remembered."""
         wait = await self.buckets.take(FETCHES, host)
         if wait:
-            return BadRequest("was asked for too often; try again in a minute", words="document_busy")
+            return BadRequest("was asked for too often; try again in a minute", words="document_busy", values={"host": host})
         now = self.system.clock.now()
         try:
             answer = await self.source.fetch(address)
@@ -108,7 +108,7 @@ class ClientDocuments(Frozen):
         except OutboundFailed as failed:
             reason = not_fetched(failed, "", "it", PATIENCE).message.removeprefix(": ")
             log.info("client_document_not_fetched", host=host, reason=failed.failure.value)
-            return BadRequest(f"could not be fetched: {reason}", words="document_unreachable")
+            return BadRequest(f"could not be fetched: {reason}", words="document_unreachable", values={"host": host})
         except BadRequest as refusal:
             return refusal
         await self.lookup.keep(document, now, now + fresh_for(answer.headers, now))

@@ -130,6 +130,8 @@ async def test_an_api_is_made_listed_changed_and_deleted(scene: ApiScene) -> Non
         "service_slug": "shop",
         "admits": "named",
         "admitted_services": ["till"],
+        "metadata_clients": "off",
+        "metadata_hosts": [],
         **dict.fromkeys(("verified_at", "checked_at", "approval_asked_at", "approved_at", "active_from")),
         "txt_name": f"_postern-verification.{HOST}",
         "txt_value": token,

@@ -15,12 +15,12 @@ from entrypoints.http.machinery.callers import CLIENT
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.clients import COUNTS, ClientFields, authenticated_by, count_refusal, needed_credentials, said
 from entrypoints.http.machinery.cors import Origins
-from entrypoints.http.machinery.document_clients import of_token
 from entrypoints.http.machinery.endpoints import Statement, endpoint
 from entrypoints.http.machinery.error_shapes import OAUTH
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.limits import AUTH, UNLIMITED
 from entrypoints.http.machinery.limits import CLIENT as CLIENT_LIMIT
+from entrypoints.http.routes.federation.document_clients import of_token
 
 _LONGEST_HINT: Final = 100
 

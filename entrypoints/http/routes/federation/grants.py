@@ -32,7 +32,6 @@ from entrypoints.http.machinery.clients import (
     said,
 )
 from entrypoints.http.machinery.cors import Origins
-from entrypoints.http.machinery.document_clients import of_grant
 from entrypoints.http.machinery.endpoints import Statement, endpoint
 from entrypoints.http.machinery.error_shapes import OAUTH
 from entrypoints.http.machinery.fields import AccessTokenText, ExpiresIn, example
@@ -40,6 +39,7 @@ from entrypoints.http.machinery.headers import DEVICE_TOKEN, AnswerHeader
 from entrypoints.http.machinery.limits import AUTH, DEVICE_FLOW, UNLIMITED
 from entrypoints.http.machinery.limits import CLIENT as OF_CLIENT
 from entrypoints.http.refusal_recording import refused_token_request
+from entrypoints.http.routes.federation.document_clients import of_grant
 
 _LONGEST_TYPE: Final = 100
 # RFC 6749 section 5.1 demands it beside `Cache-Control`, and some clients look.

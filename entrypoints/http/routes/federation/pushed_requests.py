@@ -16,12 +16,12 @@ from entrypoints.http.machinery.callers import CLIENT
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.clients import COUNTS, ClientFields, authenticated_by, credentials
 from entrypoints.http.machinery.cors import Origins
-from entrypoints.http.machinery.document_clients import of_request
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.error_shapes import OAUTH
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.limits import AUTH, UNLIMITED
 from entrypoints.http.refused_authorizations import refused_on_arrival
+from entrypoints.http.routes.federation.document_clients import of_request
 
 _Text = Annotated[str, msgspec.Meta(max_length=LONGEST)] | None
 

@@ -10,6 +10,7 @@ import msgspec
 from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import ResourceServerId
 from core.domain.identity.sessions import TWO_FACTORS
+from core.domain.outbound.metadata_clients import MetadataClients
 from core.domain.services.resource_identifiers import LONGEST_IDENTIFIER
 from core.domain.services.resource_servers import (
     LONGEST_DESCRIPTION,
@@ -28,7 +29,6 @@ from core.domain.services.resource_servers import (
 )
 from core.domain.signing_keys import TokenAlgorithm
 from core.domain.tenancy.members import Member
-from core.domain.tenancy.metadata_clients import MetadataClients
 from core.domain.tenancy.roles import Capability
 from core.frozen import values_of
 from entrypoints.bootstrap import Postern

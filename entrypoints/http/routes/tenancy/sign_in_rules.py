@@ -9,8 +9,8 @@ import msgspec
 from core.domain.errors import BadRequest
 from core.domain.identity.devices import LONGEST_TRUST_DAYS
 from core.domain.identity.proofs import StepUp
+from core.domain.outbound.metadata_clients import MetadataClients
 from core.domain.tenancy.members import Member
-from core.domain.tenancy.metadata_clients import MetadataClients
 from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.sign_in_rules import (
     LONGEST_GRACE_DAYS,

@@ -7,11 +7,11 @@ import pytest
 
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
-from tests.http.federation.documents.publishing import Publishing, publishing
+from tests.http.federation.documents.publishing import PublishingClients, publishing
 from tests.http.people import People
 
 
 @pytest.fixture
-async def clients(postern: Postern, people: People, log: CapturedLog, tmp_path: Path) -> AsyncIterator[Publishing]:
+async def clients(postern: Postern, people: People, log: CapturedLog, tmp_path: Path) -> AsyncIterator[PublishingClients]:
     async with publishing(postern, people, log, tmp_path) as scene:
         yield scene

@@ -54,7 +54,7 @@ class _Loopback(httpcore.AsyncNetworkBackend):
         return await httpcore.TrioBackend().connect_tcp("127.0.0.1", self.port)
 
 
-class Publishing(Asking):
+class PublishingClients(Asking):
     """The documents are by their paths. `receiver` has the calls for them."""
 
     receiver: Receiver
@@ -122,7 +122,7 @@ class Publishing(Asking):
 
 
 @asynccontextmanager
-async def publishing(postern: Postern, people: People, log: CapturedLog, tmp_path: Path) -> AsyncIterator[Publishing]:
+async def publishing(postern: Postern, people: People, log: CapturedLog, tmp_path: Path) -> AsyncIterator[PublishingClients]:
     certificates = make_certificates(tmp_path, host="*.client.example")
     published: dict[str, Answer] = {}
 
@@ -138,7 +138,7 @@ async def publishing(postern: Postern, people: People, log: CapturedLog, tmp_pat
         pushed = replace(postern.federation.pushed_requests, authorizations=authorizations)
         federation = replace(postern.federation, client_documents=documents, authorizations=authorizations, pushed_requests=pushed)
         changed = replace(postern, federation=federation)
-        scene = Publishing(changed, people, unlimited(changed), log)
+        scene = PublishingClients(changed, people, unlimited(changed), log)
         scene.receiver, scene.published = receiver, published
         yield scene
         await client.aclose()

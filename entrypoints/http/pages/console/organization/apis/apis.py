@@ -22,6 +22,7 @@ from entrypoints.http.pages.console.organization.organization_tabs import APIS, 
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Making, Resource, Section
 from entrypoints.http.pages.console.visit import PageVisit
+from entrypoints.http.routes.federation.document_refusals import list_document_refusals
 from entrypoints.http.routes.services.resource_servers import (
     ResourceScopeBody,
     ResourceServerRecord,
@@ -130,8 +131,10 @@ async def _documents(visit: PageVisit, record: ResourceServerRecord) -> Mapping[
         # A clash of identifiers is possible for development alone, and the id of the API tells them apart.
         ("resource", record.id),
     )
+    refused = (await visit.ask(list_document_refusals)).refusals if visit.may(list_document_refusals) else ()
     return {
         "api": record,
+        "refused": refused,
         "proof": [
             (visit.text(f"console.apis.{name}"), Cell("copy", getattr(record, name))) for name in ("txt_name", "txt_value", "file_url")
         ],
@@ -208,7 +211,7 @@ API_PAGES: Final = Resource(
     ending=Ending(delete_resource_server, typed=lambda one: str(one.identifier)),
     template="organization/apis/api.html",
     more=_documents,
-    also=(list_services,),
+    also=(list_services, list_document_refusals),
 )
 
 PAGES: Final = pages(API_PAGES)
