@@ -10,11 +10,13 @@ from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.federation.oauth.consents import AllowedResource, ApplicationAccess, Consent
-from core.domain.identifiers import ConsentId, OrganizationId, ResourceServerId, ServiceId, UserId
+from core.domain.identifiers import ClientId, ConsentId, OrganizationId, ResourceServerId, ServiceId, UserId
+from core.domain.services.client_ids import document_host
 
 
-def _access(*, scopes: list[str] | None, resources: Sequence[Mapping[str, Any]], **columns: Any) -> ApplicationAccess:
-    return ApplicationAccess(scopes=tuple(scopes or ()), resources=[_allowed(**row) for row in resources], **columns)
+def _access(*, client_id: str, scopes: list[str] | None, resources: Sequence[Mapping[str, Any]], **columns: Any) -> ApplicationAccess:
+    allowed, host = [_allowed(**row) for row in resources], document_host(ClientId(client_id))
+    return ApplicationAccess(scopes=tuple(scopes or ()), resources=allowed, document_host=host, **columns)
 
 
 def _allowed(*, id: str, **columns: Any) -> AllowedResource:  # noqa: A002 - the noun's own word
@@ -159,7 +161,8 @@ _RESOURCES: Final = """
 
 _ACCESS: Final[LiteralString] = f"""
     select services.id as service, services.org_id as organization, organizations.name as organization_name, services.slug,
-           services.name, consents.scopes, consents.granted_at, consents.saml_entity_id, coalesce(living.sessions, 0) as sessions,
+           services.name, services.oauth_client_id as client_id,
+           consents.scopes, consents.granted_at, consents.saml_entity_id, coalesce(living.sessions, 0) as sessions,
            living.last_used_at,
            coalesce(({_RESOURCES}), '[]') as resources
       from (

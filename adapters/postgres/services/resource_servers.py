@@ -211,11 +211,12 @@ _EXISTING: Final[LiteralString] = """
            ) as proof on true
 """
 
-# `for key share` keeps a service until the resource server refers to it.
+# Metadata clients stand for no API, and the rules about their documents let them in. `for key share` keeps a service until the resource
+# server refers to it.
 _SERVICES: Final = """
     select slug, id, array(select key from permissions where permissions.service_id = services.id) as permissions
       from services
-     where org_id = %(organization)s and slug = any (%(slugs)s)
+     where org_id = %(organization)s and slug = any (%(slugs)s) and service_type <> 'metadata'
      order by id
        for key share
 """

@@ -194,7 +194,8 @@ TABLES: Final = (
         ),
         moves=Moved(
             rows="row.deleted_at is null",
-            leaves=("user_count", "deleted_at"),
+            # The document is read again before the first request there.
+            leaves=("user_count", "deleted_at", "document_digest"),
             # A client id that was kept from elsewhere may be another service's there. That of a metadata client names the organization.
             sets={"kept_client_id": "case when row.service_type = 'metadata' then row.kept_client_id end"},
             ids={"client_id": IdMeaning.ITS_OWN},

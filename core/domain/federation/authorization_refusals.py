@@ -302,7 +302,7 @@ _RECEIVED: Final[Mapping[RefusalReason, tuple[str, Callable[[str | None], str]]]
 _OF_DOCUMENT: Final[Mapping[str, str]] = {
     "document_not_let_in": "If you know the host, let it in: on the page of this API, and in the sign-in rules of the organization",
     "document_busy": "Wait a minute. Ten fetches a minute are made of one host",
-    "document_unreachable": "Open the address of the document in a browser: it must be public, with a valid certificate, and answer at once",
+    "document_unreachable": "Open its address in a browser: it must be public, with a valid certificate, and answer at once",
     "documents_full": "Delete applications by document that nobody needs",
     "application_closed": "A platform owner can activate the organization",
 }

@@ -132,7 +132,8 @@ class DocumentService(Frozen):
     organization: OrganizationId
     slug: str
     name: str
-    digest: bytes
+    digest: bytes | None
+    """None after a move from another installation."""
 
     def is_described_by(self, document: ClientDocument) -> bool:
         return (self.name, self.digest) == (document.name, document.digest)

@@ -65,6 +65,8 @@ class ApplicationAccess(Frozen, kw_only=True):
     sessions: int
     """The number of its living sessions."""
     last_used_at: datetime | None
+    document_host: str | None = None
+    """The host of the document that describes the application. None for an application that the organization has registered."""
     resources: Sequence[AllowedResource] = ()
     """The APIs at which it may act for the person, by their names."""
 

@@ -263,6 +263,18 @@ async def test_ten_a_minute_are_fetched_of_a_host(clients: PublishingClients) ->
     await clients.consents(client_id=other)
 
 
+async def test_made_up_addresses_keep_no_known_client_out(clients: PublishingClients) -> None:
+    clients.both_let_in()
+    clients.publish()
+    await clients.consents()
+    for number in range(9):
+        await _refused(clients, "the status 404", client_id=f"{CLIENT}/{number}")
+    clients.stale()
+    await clients.consents()
+    clients.people.change("update metadata_documents set fresh_until = now() - interval '25 hours'")
+    await _refused(clients, "asked for too often")
+
+
 async def test_two_hundred_first_requests_share_one_look(clients: PublishingClients) -> None:
     clients.both_let_in()
     clients.publish()
