@@ -18,5 +18,5 @@ class AuthorizationRefusalStore(Protocol):
     async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[ListedRefusal] | None:
         """Newest first, with the failed SAML messages. None when the organization has no such service."""
 
-    async def list_of_api(self, organization: OrganizationId, api: ResourceServerId) -> Sequence[DocumentRefusal]:
-        """Newest first."""
+    async def list_of_api(self, organization: OrganizationId, api: ResourceServerId) -> Sequence[DocumentRefusal] | None:
+        """Newest first. None when the organization has no such API."""

@@ -97,8 +97,14 @@ class PostgresAuthorizationRefusals:
             return None
         return [listed for row in rows if (listed := row.listed()) is not None]
 
-    async def list_of_api(self, organization: OrganizationId, api: ResourceServerId) -> Sequence[DocumentRefusal]:
-        return await ask(self._pool, DocumentRefusal, _LIST_DOCUMENTS, {"organization": organization, "api": api, "most": MOST_REFUSALS})
+    async def list_of_api(self, organization: OrganizationId, api: ResourceServerId) -> Sequence[DocumentRefusal] | None:
+        rows = await ask(self._pool, _document, _LIST_DOCUMENTS, {"organization": organization, "api": api, "most": MOST_REFUSALS})
+        return [row for row in rows if row is not None] if rows else None
+
+
+def _document(*, id: UUID | None, **columns: Any) -> DocumentRefusal | None:  # noqa: A002 - the noun's own word
+    """For an API without refusals, the list has one row of nulls."""
+    return None if id is None else DocumentRefusal(id=AuthorizationRefusalId(id), **columns)
 
 
 def _told_of_document(one: DocumentRefusal) -> Any:
@@ -227,9 +233,11 @@ _TRIM_DOCUMENTS: Final = """
 """
 
 _LIST_DOCUMENTS: Final = """
-    select id, resource_id as api, address, reason, said as because, occurred_at
-      from document_refusals
-     where org_id = %(organization)s and resource_id = %(api)s
-     order by id desc
-     limit %(most)s
+    select recent.id, resource_servers.id as api, recent.address, recent.reason, recent.said as because, recent.occurred_at
+      from resource_servers
+      left join lateral (
+                select * from document_refusals where resource_id = resource_servers.id order by id desc limit %(most)s
+           ) as recent on true
+     where resource_servers.id = %(api)s and resource_servers.org_id = %(organization)s
+     order by recent.id desc
 """

@@ -21,7 +21,10 @@ class AuthorizationRefusals(Frozen):
         return found
 
     async def list_of_api(self, member: Member, api: ResourceServerId) -> Sequence[DocumentRefusal]:
-        """The last requests of metadata clients for the API that were refused before there was a service. Newest first; empty for an API
-        that the organization does not have.
+        """The last requests of metadata clients for the API that were refused before there was a service, newest first. Raises
+        `NotFound`.
         """
-        return await self.store.list_of_api(member.organization, api)
+        found = await self.store.list_of_api(member.organization, api)
+        if found is None:
+            raise NotFound("The organization has no such API")
+        return found
