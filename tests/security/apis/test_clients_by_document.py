@@ -142,8 +142,7 @@ async def _delete(clients: PublishingClients, _service: UUID) -> None:
 
 async def _turn_off(clients: PublishingClients, _service: UUID) -> None:
     owner = clients.resident(clients.acme, "owner")
-    (api,) = (await clients.request("GET", "/api/organizations/acme/resource-servers", by=owner)).ok()
-    changed = await clients.request("PATCH", f"/api/organizations/acme/resource-servers/{api['id']}", {"metadata_clients": "off"}, by=owner)
+    changed = await clients.request("PATCH", await clients.only_api(owner), {"metadata_clients": "off"}, by=owner)
     assert changed.status == 200
 
 

@@ -33,6 +33,7 @@ CLIENT: Final = f"https://{HOST}/oauth/client.json"
 BACK: Final = "https://app.client.example/back"
 INSIDE: Final = "inside.client.example"
 JSON: Final = "content-type: application/json"
+_APIS: Final = "/api/organizations/acme/resource-servers"
 THEIRS: Final = "https://api.globex.example/orders"
 
 
@@ -59,6 +60,7 @@ class PublishingClients(Asking):
 
     receiver: Receiver
     published: dict[str, Answer]
+    owner: Person
 
     def publish(self, address: str = CLIENT, /, *lines: str, **members: Any) -> None:
         """A document at the address. Members that are None are left out."""
@@ -111,6 +113,11 @@ class PublishingClients(Asking):
 
     async def has_tokens(self, *resources: str, person: Person | None = None, **changed: Any) -> dict[str, Any]:
         return self.kept((await self.exchanged(await self.code_of(*resources, person=person, **changed))).ok())
+
+    async def only_api(self, owner: Person) -> str:
+        """The address of acme's only API in the interface."""
+        servers: Any = (await self.request("GET", _APIS, by=owner)).json()
+        return f"{_APIS}/{servers[0]['id']}"
 
     def services(self, tenant: Tenant | None = None) -> list[dict[str, Any]]:
         """The metadata clients that there are."""

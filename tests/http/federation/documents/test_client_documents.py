@@ -15,7 +15,7 @@ from tests.http.cast import all_at_once
 from tests.http.client import Received
 from tests.http.federation.arriving import left, told
 from tests.http.federation.documents.publishing import BACK, CLIENT, HOST, INSIDE, THEIRS, PublishingClients
-from tests.http.federation.relying import JWT_BEARER, REVOKE, claims_of, oauth
+from tests.http.federation.relying import JWT_BEARER, REVOKE, VERIFIER, claims_of, oauth
 from tests.http.federation.resources.asking import BILLS, ORDERS
 from tests.http.federation.test_published_keys import jwk, published
 from tests.http.people import BASE_URL
@@ -406,7 +406,7 @@ async def test_a_client_with_keys_signs(clients: PublishingClients, monkeypatch:
         "grant_type": "authorization_code",
         "code": code,
         "redirect_uri": BACK,
-        "code_verifier": "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk",
+        "code_verifier": VERIFIER,
     }
     assert oauth(await clients.exchanged(code)) == (401, "invalid_client")
     assert oauth(await _signed(clients, NEW, "old", **fields)) == (401, "invalid_client")
@@ -440,7 +440,7 @@ async def test_a_key_that_is_taken_out_of_the_document_signs_no_more(clients: Pu
         "grant_type": "authorization_code",
         "code": code,
         "redirect_uri": BACK,
-        "code_verifier": "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk",
+        "code_verifier": VERIFIER,
     }
     tokens = clients.kept((await _signed(clients, OLD, "old", **fields)).ok())
     refresh = {"grant_type": "refresh_token", "refresh_token": tokens["refresh_token"]}
@@ -522,8 +522,7 @@ async def test_those_who_look_after_the_api_read_why(clients: PublishingClients)
     clients.api()
     clients.publish()
     owner = clients.resident(clients.acme, "owner")
-    (api,) = (await clients.request("GET", "/api/organizations/acme/resource-servers", by=owner)).ok()
-    path = f"/api/organizations/acme/resource-servers/{api['id']}/refusals"
+    path = f"{await clients.only_api(owner)}/refusals"
     await _refused(clients, "does not let in")
     clients.let_in()
     clients.publish(client_id=f"{CLIENT}/")
@@ -553,3 +552,19 @@ async def test_those_who_look_after_the_api_read_why(clients: PublishingClients)
     # Others see nothing of it.
     theirs = clients.resident(clients.globex, "owner")
     assert (await clients.request("GET", path.replace("acme", "globex"), by=theirs)).status == 404
+
+
+async def test_keys_alone_say_that_it_signs(clients: PublishingClients) -> None:
+    """RFC 7591 has a method with a secret where a client names none, and a document can have none."""
+    clients.both_let_in()
+    clients.publish(token_endpoint_auth_method=None, jwks={"keys": [jwk(OLD, "old")]})
+    code = await clients.code_of()
+    assert oauth(await clients.exchanged(code)) == (401, "invalid_client")
+    fields = {"grant_type": "authorization_code", "code": code, "redirect_uri": BACK, "code_verifier": VERIFIER}
+    tokens = clients.kept((await _signed(clients, OLD, "old", **fields)).ok())
+    # Another application's token says nothing about this client's place.
+    clients.publish(token_endpoint_auth_method=None)
+    clients.stale()
+    other = await clients.tokens(ORDERS)
+    assert oauth(await _signed_to(clients, "/oauth/introspect", OLD, "old", token=other["access_token"])) == (401, "invalid_client")
+    assert oauth(await clients.refresh(clients.client_of(), tokens["refresh_token"])) == (401, "invalid_client")
