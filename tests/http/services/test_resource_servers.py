@@ -137,6 +137,8 @@ async def test_an_api_is_made_listed_changed_and_deleted(scene: ApiScene) -> Non
         "service_slug": "shop",
         "admits": "named",
         "admitted_services": ["till"],
+        "metadata_clients": "off",
+        "metadata_hosts": [],
         **dict.fromkeys(("verified_at", "checked_at", "approval_asked_at", "approved_at", "active_from")),
         "txt_name": f"_postern-verification.{HOST}",
         "txt_value": token,
@@ -171,7 +173,7 @@ async def test_an_api_is_made_listed_changed_and_deleted(scene: ApiScene) -> Non
     assert [one["id"] for one in await scene.all()] == [other["id"]]
     known = {"identifier": API}
     told = {"service_slug": "shop", "token_lifetime": 300, "admits": "named", "admitted_services": ["till"], "scopes": ["orders:read"]}
-    algorithm = {"access_token_alg": "ES256"}
+    algorithm = {"access_token_alg": "ES256", "metadata_clients": "off", "metadata_hosts": []}
     assert [one for one in scene.recorded() if one[1]["identifier"] == API] == [
         ("created", {**known, "name": "Orders", **told, **algorithm}),
         (
