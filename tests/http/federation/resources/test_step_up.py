@@ -201,7 +201,7 @@ async def test_another_person_who_signs_in_then_is_asked_anew(asking: Asking) ->
 async def test_no_request_says_that_its_person_has_agreed(asking: Asking) -> None:
     """Our pages keep this beside the request, under a name that an application may send as well."""
     api(asking)
-    said = {"agreed": str(asking.ada.user), "scope": "openid orders:pay", "prompt": "consent"}
+    said: dict[str, Any] = {"agreed": str(asking.ada.user), "scope": "openid orders:pay", "prompt": "consent"}
     tab = await asking.browser(age=3600).tab().open(asking.address(**said))
     assert tab.place.startswith("/ui/consent")
     flows = asking.people.rows("select request from flows")
