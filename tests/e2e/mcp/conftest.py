@@ -110,7 +110,7 @@ class Workshop:
 def _command(name: str) -> list[str]:
     if name.endswith(".mjs"):
         return ["node", name]
-    return [sys.executable, *(("-c", _BY_ANOTHER_CLOCK) if name == "client.py" else ()), name]
+    return [sys.executable, *(("-c", _BY_ANOTHER_CLOCK) if name.endswith("client.py") else ()), name]
 
 
 @dataclass
@@ -159,6 +159,8 @@ def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
         exported = made.follow(PAGE, addresses)
         files = dict(PAGE.files())
         files["client1.mjs"] = in_version_1(files["client.mjs"])
+        # At an address of VS Code, which the application for MCP clients without a document admits.
+        files |= {f"vscode_{name}": files[name].replace("/callback", "/") for name in ("client.py", "client.mjs")}
         for name, text in files.items():
             (place / name).write_text(made.here(text, addresses))
         if INSTALLED.exists():

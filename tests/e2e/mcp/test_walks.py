@@ -125,6 +125,24 @@ async def test_version_1_of_the_sdk_for_typescript_asks_for_no_more_scopes(works
                 await calling.line()
 
 
+@pytest.mark.parametrize("client", ["vscode_client.py", pytest.param("vscode_client.mjs", marks=IN_NODE)])
+async def test_the_application_for_clients_without_a_document_lets_them_in(workshop: Workshop, page: Page, client: str) -> None:
+    issuer, services = workshop.tenant.issuer, "/api/organizations/acme/services"
+    await sign_in(page, f"{issuer}/ui/sign-in", workshop.ada)
+    if "mcp-clients" not in (known := {one["slug"]: one for one in workshop.ada.ask("GET", services)["services"]}):
+        await page.open(f"{issuer}/ui/o/acme/applications/~new?kind=mcp")
+        await page.follow("Add the application")
+        known = {one["slug"]: one for one in workshop.ada.ask("GET", services)["services"]}
+    with workshop.serving("server.py"):
+        async with workshop.program(client, ASSISTANT_ID=known["mcp-clients"]["client_id"]) as calling:
+            address = await calling.told("Open ")
+            await page.open(address)
+            assert "MCP clients" in await page.text()
+            await answer(page, address)
+            assert await calling.told("Tools:") == "who_am_i add_note"
+            assert await answered(calling, "who_am_i") == workshop.ada.id
+
+
 @pytest.mark.parametrize(("client", "server"), PAIRS[:1])
 async def test_a_client_that_is_not_admitted_is_among_the_refusals(workshop: Workshop, page: Page, client: str, server: str) -> None:
     api = f"/api/organizations/acme/resource-servers/{workshop.exported['RESOURCE_ID']}"
