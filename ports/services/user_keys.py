@@ -4,9 +4,8 @@ from datetime import datetime
 from typing import Protocol
 
 from core.domain.identifiers import OrganizationId, ResourceServerId, ServiceId, UserId, UserKeyId
-from core.domain.pages import Listed
 from core.domain.services.api_keys import KeyHolder
-from core.domain.services.user_keys import KnownUserKey, OwnedUserKey, UserKey, UserKeyPlace, UserKeySettings
+from core.domain.services.user_keys import KnownUserKey, OwnedUserKey, UserKey, UserKeyPage, UserKeyPlace, UserKeySettings
 from core.domain.tenancy.keys.machine_keys import KnownKey
 
 
@@ -49,13 +48,13 @@ class UserKeyStore(Protocol):
         added. The place is held.
         """
 
-    async def list(self, service: ServiceId, user: UserId | None, limit: int, offset: int) -> Listed[OwnedUserKey]:
+    async def list(self, service: ServiceId, user: UserId | None, after: UserKeyId | None, limit: int) -> UserKeyPage:
         """Newest first, expired keys included. Of all users, or of one."""
 
-    async def list_of(self, organization: OrganizationId, service_slug: str, limit: int, offset: int) -> Listed[OwnedUserKey] | None:
+    async def list_of(self, organization: OrganizationId, service_slug: str, after: UserKeyId | None, limit: int) -> UserKeyPage | None:
         """The same for a member of the organization. None when it has no such service."""
 
-    async def get(self, service: ServiceId, key: UserKeyId) -> UserKey | None: ...
+    async def get(self, service: ServiceId, key: UserKeyId) -> OwnedUserKey | None: ...
 
     async def delete(self, service: ServiceId, key: UserKeyId, user: UserId | None = None) -> UserKey | None:
         """Returns the deleted key: the service's, and this person's if one is named. Of two callers, one gets None."""

@@ -19,7 +19,7 @@ create index user_key_settings_of_resource on user_key_settings (resource_id) wh
 create table user_keys (
     id           uuid        primary key,
     service_id   uuid        not null,
-    user_id      uuid        not null,
+    user_id      uuid        not null references users on delete cascade,
     name         text        not null,
     prefix       text        not null unique,
     digest       bytea       not null unique,

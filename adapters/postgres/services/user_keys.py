@@ -22,10 +22,9 @@ from adapters.postgres.tenancy.keys.machine_keys import KeyTable, added, adding
 from adapters.postgres.ties import counts_for, has_come
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, ResourceServerId, ServiceId, UserId, UserKeyId
-from core.domain.pages import MOST_COUNTED, Listed
 from core.domain.services.api_keys import KeyHolder
 from core.domain.services.resource_servers import ResourceScope
-from core.domain.services.user_keys import KnownUserKey, OwnedUserKey, Standing, UserKey, UserKeyPlace, UserKeySettings
+from core.domain.services.user_keys import KnownUserKey, OwnedUserKey, Standing, UserKey, UserKeyPage, UserKeyPlace, UserKeySettings
 from core.domain.tenancy.keys.machine_keys import KnownKey
 
 USER_KEY: Final = Columns(
@@ -38,6 +37,8 @@ USER_KEYS: Final = KeyTable("user_keys", "service_id", ("resource_id", "scopes",
 
 _Asked = tuple[bytes, bytes]
 _Both = tuple[KnownKey[KeyHolder], KnownUserKey | None]
+# A list begins below it.
+_NEWEST: Final = UUID(int=2**128 - 1)
 _OF_API_KEY: Final = len(KnownApiKeyRow._fields)
 
 
@@ -86,9 +87,10 @@ def _place(*, standing: str, offered: Sequence[Mapping[str, Any]], **columns: An
     return UserKeyPlace(settings=settings, offered=scopes, standing=Standing(standing), **columns)
 
 
-def _owned(*, total: int, email: str | None, **columns: Any) -> tuple[int, OwnedUserKey | None]:
+def _owned(*, email: str | None, **columns: Any) -> OwnedUserKey | None:
+    """None for the row of a service without keys."""
     key = USER_KEY.found(**columns)
-    return total, None if key is None or email is None else OwnedUserKey(key, email)
+    return None if key is None else OwnedUserKey(key, email or "")
 
 
 class PostgresUserKeys:
@@ -155,24 +157,19 @@ class UserKeyRows:
         parameters = {**values, "service_id": key.service, "user_id": key.user, "resource_id": key.resource, "digest": digest}
         return await added(self._statements, _ADD, parameters)
 
-    async def list(self, service: ServiceId, user: UserId | None, limit: int, offset: int) -> Listed[OwnedUserKey]:
-        statement = _LIST if user is None else _LIST_OF_USER
-        parameters = {"service": service, "user": user, "limit": limit, "offset": offset, "most": MOST_COUNTED}
-        return _listed(await self._statements.ask(_owned, statement, parameters))
+    async def list(self, service: ServiceId, user: UserId | None, after: UserKeyId | None, limit: int) -> UserKeyPage:
+        parameters = {"service": service, "user": user, "after": after or _NEWEST, "limit": limit + 1}
+        rows = await self._statements.ask(_owned, _LIST if user is None else _LIST_OF_USER, parameters)
+        return _page(rows, limit)
 
-    async def list_of(self, organization: OrganizationId, service_slug: str, limit: int, offset: int) -> Listed[OwnedUserKey] | None:
-        parameters = {
-            "organization": organization,
-            "slug": storable_text(service_slug),
-            "limit": limit,
-            "offset": offset,
-            "most": MOST_COUNTED,
-        }
+    async def list_of(self, organization: OrganizationId, service_slug: str, after: UserKeyId | None, limit: int) -> UserKeyPage | None:
+        slug = storable_text(service_slug)
+        parameters = {"organization": organization, "slug": slug, "after": after or _NEWEST, "limit": limit + 1}
         rows = await self._statements.ask(_owned, _LIST_OF_SERVICE, parameters)
-        return _listed(rows) if rows else None
+        return _page(rows, limit) if rows else None
 
-    async def get(self, service: ServiceId, key: UserKeyId) -> UserKey | None:
-        return first(await self._statements.ask(USER_KEY.row, _GET, {"service": service, "id": key}))
+    async def get(self, service: ServiceId, key: UserKeyId) -> OwnedUserKey | None:
+        return first(await self._statements.ask(_owned, _GET, {"service": service, "id": key}))
 
     async def delete(self, service: ServiceId, key: UserKeyId, user: UserId | None = None) -> UserKey | None:
         return first(await self._statements.ask(USER_KEY.row, _DELETE, {"service": service, "id": key, "user": user}))
@@ -186,8 +183,9 @@ class UserKeyRows:
         return ServiceId(rows[0].id) if rows else None
 
 
-def _listed(rows: Sequence[tuple[int, OwnedUserKey | None]]) -> Listed[OwnedUserKey]:
-    return Listed([key for _, key in rows if key is not None], rows[0][0] if rows else 0)
+def _page(rows: Sequence[OwnedUserKey | None], limit: int) -> UserKeyPage:
+    keys = [key for key in rows if key is not None]
+    return UserKeyPage(keys[:limit], keys[limit - 1].key.id if len(keys) > limit else None)
 
 
 # A person may use an application now: as a sign-in decides. The statement reads `users`, `services`, `organizations` and `memberships`.
@@ -318,32 +316,25 @@ _ADD: Final[LiteralString] = adding(
 )
 
 
-def _listing(found: LiteralString, place: LiteralString = "(values (true)) as services (found)") -> LiteralString:
-    return f"""
-    select counted.total, listed.*
-      from {place}
-     cross join lateral (
-               select count(*) as total from (select from user_keys where {found} limit %(most)s) as some
-           ) as counted
-      left join lateral (
+_OWNED: Final[LiteralString] = f"""
                 select {USER_KEY.names}, (select users.email from users where users.id = user_keys.user_id) as email
                   from user_keys
-                 where {found}
+"""
+_LISTED: Final[LiteralString] = f"""{_OWNED}
+                 where user_keys.id < %(after)s and user_keys.service_id = {{service}} {{condition}}
                  order by user_keys.id desc
                  limit %(limit)s
-                offset %(offset)s
-           ) as listed on true
+"""
+_LIST: Final[LiteralString] = _LISTED.format(service="%(service)s", condition="")
+_LIST_OF_USER: Final[LiteralString] = _LISTED.format(service="%(service)s", condition="and user_keys.user_id = %(user)s")
+_LIST_OF_SERVICE: Final[LiteralString] = f"""
+    select listed.*
+      from (select id from services where org_id = %(organization)s and slug = %(slug)s) as services
+      left join lateral ({_LISTED.format(service="services.id", condition="")}) as listed on true
      order by listed.id desc
-    """
+"""
 
-
-_LIST: Final[LiteralString] = _listing("user_keys.service_id = %(service)s")
-_LIST_OF_USER: Final[LiteralString] = _listing("user_keys.service_id = %(service)s and user_keys.user_id = %(user)s")
-_LIST_OF_SERVICE: Final[LiteralString] = _listing(
-    "user_keys.service_id = services.id", "(select id from services where org_id = %(organization)s and slug = %(slug)s) as services"
-)
-
-_GET: Final[LiteralString] = f"select {USER_KEY.names} from user_keys where user_keys.service_id = %(service)s and user_keys.id = %(id)s"
+_GET: Final[LiteralString] = f"{_OWNED} where user_keys.service_id = %(service)s and user_keys.id = %(id)s"
 
 _DELETE: Final[LiteralString] = f"""
     delete from user_keys

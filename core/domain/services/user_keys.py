@@ -88,6 +88,13 @@ class OwnedUserKey(Frozen):
     email: str
 
 
+class UserKeyPage(Frozen):
+    """One page, the newest first. `next` is None on the last page."""
+
+    keys: Sequence[OwnedUserKey]
+    next: UserKeyId | None
+
+
 class Standing(StrEnum):
     """How a person stands at an application that keys are made for."""
 
@@ -115,7 +122,7 @@ class UserKeyPlace(Frozen, kw_only=True):
     def require_maker(self) -> None:
         """Raises `NotFound` and `Forbidden` if no key may be made for the person."""
         if self.standing is Standing.STRANGER:
-            raise NotFound("The service has no such user")
+            raise NotFound("The service has no such user", words="user_keys_listed")
         if not self.settings.enabled:
             raise Forbidden("The application has not turned keys of users on", words="user_keys_off")
         if self.standing is Standing.LISTED:

@@ -3,11 +3,11 @@ organization set the bounds and end keys.
 """
 
 from collections.abc import Callable, Collection
+from typing import TypeVar
 
 from core.domain.errors import BadRequest, NotFound
 from core.domain.identifiers import ApiKeyId, OrganizationId, ServiceId, UserId, UserKeyId
 from core.domain.identity.callers import Caller
-from core.domain.pages import Listed
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.domain.services.api_keys import KeyHolder
@@ -17,6 +17,7 @@ from core.domain.services.user_keys import (
     OwnedUserKey,
     Standing,
     UserKey,
+    UserKeyPage,
     UserKeyPlace,
     UserKeySettings,
     UserKeySettingsChange,
@@ -43,6 +44,8 @@ from ports.presence import Presence
 from ports.services.user_keys import UserKeyLookup, UserKeyStore
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+Found = TypeVar("Found")
 
 
 class UserKeys(Frozen):
@@ -118,13 +121,13 @@ class UserKeys(Frozen):
         await uow.commit()
         return made
 
-    async def list(self, holder: KeyHolder, user: UserId | None, limit: int, offset: int) -> Listed[OwnedUserKey]:
+    async def list(self, holder: KeyHolder, user: UserId | None, after: UserKeyId | None, limit: int) -> UserKeyPage:
         """Newest first, expired keys included: those of the application, or of one user."""
-        return await self.lookup.list(holder.service, user, limit, offset)
+        return await self.lookup.list(holder.service, user, after, limit)
 
     async def get(self, holder: KeyHolder, key: UserKeyId) -> UserKey:
         """Raises `NotFound`."""
-        return _known(await self.lookup.get(holder.service, key))
+        return _known(await self.lookup.get(holder.service, key)).key
 
     async def revoke(self, holder: KeyHolder, key: UserKeyId, actor: Actor) -> None:
         """End a key: the next check refuses it. Raises `NotFound`."""
@@ -137,12 +140,12 @@ class UserKeys(Frozen):
             raise NotFound("There is no such application", words="service_unknown")
         return place
 
-    async def list_own(self, caller: Caller, place: UserKeyPlace, limit: int, offset: int) -> Listed[OwnedUserKey]:
-        return await self.lookup.list(place.service, caller.user, limit, offset)
+    async def list_own(self, caller: Caller, place: UserKeyPlace, after: UserKeyId | None, limit: int) -> UserKeyPage:
+        return await self.lookup.list(place.service, caller.user, after, limit)
 
     async def get_own(self, caller: Caller, place: UserKeyPlace, key: UserKeyId) -> UserKey:
         """Raises `NotFound`."""
-        known = _known(await self.lookup.get(place.service, key))
+        known = _known(await self.lookup.get(place.service, key)).key
         return _known(known if known.user == caller.user else None)
 
     async def revoke_own(self, caller: Caller, place: UserKeyPlace, key: UserKeyId, actor: Actor) -> None:
@@ -151,9 +154,13 @@ class UserKeys(Frozen):
             key, actor, service=place.service, service_slug=place.service_slug, organization=place.organization, user=caller.user
         )
 
-    async def list_of_service(self, member: Member, service_slug: str, limit: int, offset: int) -> Listed[OwnedUserKey]:
+    async def list_of_service(self, member: Member, service_slug: str, after: UserKeyId | None, limit: int) -> UserKeyPage:
         """As `list`, for a member of the organization. Raises `NotFound`."""
-        return found(await self.lookup.list_of(member.organization, service_slug, limit, offset))
+        return found(await self.lookup.list_of(member.organization, service_slug, after, limit))
+
+    async def get_of_service(self, member: Member, service_slug: str, key: UserKeyId) -> OwnedUserKey:
+        """Raises `NotFound`."""
+        return _known(await self.lookup.get(found(await self.lookup.service(member.organization, service_slug)), key))
 
     async def revoke_of_service(self, member: Member, service_slug: str, key: UserKeyId, actor: Actor) -> None:
         """Raises `NotFound`."""
@@ -201,7 +208,7 @@ class UserKeys(Frozen):
             await uow.commit()
 
 
-def _known(key: UserKey | None) -> UserKey:
+def _known(key: Found | None) -> Found:
     if key is None:
         raise NotFound("The service has no such key of a user", words="user_key_unknown")
     return key

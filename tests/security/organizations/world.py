@@ -364,6 +364,17 @@ class World:
                 permissions=[one.value for one in Permission],
                 created_by=scene.owner.user,
             )
+            ids[f"user_keys of {service.slug}"] = self._put(
+                "user_keys",
+                service_id=service.id,
+                user_id=self.bob.user,
+                name=f"key for {service.slug}",
+                prefix=f"{service.slug}_user_{scene.slug}",
+                digest=Token(f"user {service.slug} {scene.slug}").digest(),
+                scopes=[],
+                created_at="now",
+            )
+            self._put("user_key_settings", service_id=service.id, enabled=True, prefix="key", most_keys=10, updated_at="now")
             self._rights_of(scene, service)
             self._put("logout_notices", service_id=service.id, user_id=self.bob.user, error=service.slug, created_at="now")
             refused = {"place": "token", "reason": "secret_wrong", "received": "", "expected": ""}
@@ -372,6 +383,7 @@ class World:
             self._put("plans", service_id=service.id, key="only", name=f"Only of {service.slug}", price_cents=7, currency="usd")
             self._put("consents", user_id=self.quinn.user, service_id=service.id, scopes=["openid"])
         ids["service_claims"] = ids["service_claims of shop"]
+        ids["user_keys"] = ids["user_keys of shop"]
         ids["client_secrets"], ids["api_keys"] = ids["client_secrets of shop"], ids["api_keys of shop"]
         self._people.change(
             """

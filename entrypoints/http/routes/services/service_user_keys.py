@@ -9,6 +9,7 @@ import msgspec
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import UserId, UserKeyId
+from core.domain.pages import DEFAULT_LIMIT, LARGEST_LIMIT
 from core.domain.secrets import Token
 from core.domain.services.api_keys import KeyHolder, Permission
 from core.domain.services.resource_servers import LONGEST_SCOPE, MOST_SCOPES
@@ -19,9 +20,8 @@ from entrypoints.http.machinery.callers import admit_key, key, key_with_body
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, Id, Name, Total, UserUuid, example
+from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, Id, Name, UserUuid, example
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.machinery.paging import OffsetPaging
 
 _TAGS = ("service-interface",)
 _KEYS: Final = "/api/service/user-keys"
@@ -37,8 +37,21 @@ class ServiceUserKeyPath(msgspec.Struct, frozen=True):
     """The user key's id."""
 
 
-class ServiceUserKeysQuery(OffsetPaging, frozen=True, kw_only=True):
-    """A filter on user keys."""
+class UserKeysQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """The requested part of the list."""
+
+    after: UUID | None = None
+    """The `next` of the page before."""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_LIMIT)] = DEFAULT_LIMIT
+    """The largest number of entries in the answer. A number above the maximum is refused."""
+
+    @property
+    def position(self) -> UserKeyId | None:
+        return None if self.after is None else UserKeyId(self.after)
+
+
+class ServiceUserKeysQuery(UserKeysQuery, frozen=True, kw_only=True):
+    """The requested part of the list, and a filter."""
 
     user_id: UserUuid | None = None
     """Only the keys of this user."""
@@ -99,7 +112,8 @@ class ServiceUserKeyList(msgspec.Struct, frozen=True):
 
     user_keys: Sequence[ServiceUserKeyRecord]
     """The keys on this page, the newest first."""
-    total: Total
+    next: UUID | None
+    """Send it as `after` to get the next page; null on the last page."""
 
 
 class UserKeyCheck(msgspec.Struct, frozen=True):
@@ -136,12 +150,12 @@ class UserKeyVerdict(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
 async def list_service_user_keys(call: Call[None, ServiceUserKeysQuery, None, KeyHolder], postern: Postern) -> ServiceUserKeyList:
     """List the keys of the service's users, the newest first
 
-    The keys themselves are not shown: nobody can look them up. Expired keys stay listed for 30 days. `total` counts up to 10000.
+    The keys themselves are not shown: nobody can look them up. Expired keys stay listed for 30 days.
     """
     asked = call.query
     user = None if asked.user_id is None else UserId(asked.user_id)
-    found = await postern.services.user_keys.list(call.caller, user, asked.limit, asked.offset)
-    return ServiceUserKeyList([_record(one.key) for one in found.items], found.total)
+    page = await postern.services.user_keys.list(call.caller, user, asked.position, asked.limit)
+    return ServiceUserKeyList([_record(one.key) for one in page.keys], page.next)
 
 
 @endpoint.post(_KEYS, caller=key(Permission.WRITE_USER_KEYS), limit=UNLIMITED, status=201, refuses=(BadRequest,), tags=_TAGS)

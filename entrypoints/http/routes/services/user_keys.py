@@ -27,9 +27,9 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, EmailAddress, Id, SlugOfOrganization, SlugOfService, Total, UserUuid, example
+from entrypoints.http.machinery.fields import CreatedAt, EmailAddress, Id, SlugOfOrganization, SlugOfService, UserUuid, example
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.machinery.paging import OffsetPaging
+from entrypoints.http.routes.services.service_user_keys import UserKeysQuery
 from entrypoints.http.routes.services.services import ServicePath
 
 _TAGS = ("user-keys",)
@@ -108,18 +108,29 @@ class UserKeyList(msgspec.Struct, frozen=True):
 
     user_keys: Sequence[UserKeyRecord]
     """The keys on this page, the newest first."""
-    total: Total
+    next: UUID | None
+    """Send it as `after` to get the next page; null on the last page."""
 
 
 @endpoint.get(_KEYS, caller=able(Capability.END_USERS_VIEW, impersonated=True), keys=True, tags=_TAGS)
-async def list_user_keys(call: Call[None, OffsetPaging, ServicePath, Member], postern: Postern) -> UserKeyList:
+async def list_user_keys(call: Call[None, UserKeysQuery, ServicePath, Member], postern: Postern) -> UserKeyList:
     """List the keys of a service's users, the newest first
 
-    The keys themselves are not shown: nobody can look them up. Expired keys stay listed for 30 days. `total` counts up to 10000.
+    The keys themselves are not shown: nobody can look them up. Expired keys stay listed for 30 days.
     """
     asked = call.query
-    found = await postern.services.user_keys.list_of_service(call.caller, call.path.service_slug, asked.limit, asked.offset)
-    return UserKeyList([_record(one) for one in found.items], found.total)
+    page = await postern.services.user_keys.list_of_service(call.caller, call.path.service_slug, asked.position, asked.limit)
+    return UserKeyList([_record(one) for one in page.keys], page.next)
+
+
+@endpoint.get(_KEY, caller=able(Capability.END_USERS_VIEW, impersonated=True), keys=True, tags=_TAGS)
+async def get_user_key(call: Call[None, None, UserKeyPath, Member], postern: Postern) -> UserKeyRecord:
+    """Get a key of a user
+
+    The key itself is not shown.
+    """
+    path = call.path
+    return _record(await postern.services.user_keys.get_of_service(call.caller, path.service_slug, UserKeyId(path.user_key_id)))
 
 
 @endpoint.delete(_KEY, caller=able(Capability.END_USERS_MANAGE, impersonated=True), keys=True, status=204, tags=_TAGS)
