@@ -219,6 +219,7 @@ CHANGES: Final = (
     Step("POST", "/api/service/user-keys", {"user_id": "{bob}", "name": "Another"}, by="key"),
     Step("POST", "/api/service/user-keys/verify", {"key": "user shop {slug}"}, by="key"),
     Step("DELETE", "/api/service/user-keys/{user_key_id}", by="key", ids={"user_key_id": "{user_keys of shop}"}),
+    Step("DELETE", f"{SHOP}/user-keys/{{user_key_id}}", ids={"user_key_id": "{user_keys of another}"}),
     *(Step("POST", f"/access/v1/{path}", _MAY_BOB, by="key") for path in ("evaluation", "evaluations", "search/action", "search/subject")),
     Step("POST", "/access/v1/search/resource", _MAY_BOB, by="key", refused=501),
     Step("POST", f"{SHOP}/plans", {"name": "Another", "price_cents": 0, "currency": "usd"}),
@@ -425,7 +426,6 @@ CHANGES: Final = (
     Step("DELETE", f"{SHOP}/claims/{{claim_id}}"),
     Step("DELETE", f"{SHOP}/client-secrets/{{client_secret_id}}"),
     Step("DELETE", f"{SHOP}/api-keys/{{api_key_id}}"),
-    Step("DELETE", f"{SHOP}/user-keys/{{user_key_id}}", ids={"service_slug": "app", "user_key_id": "{user_keys of app}"}),
     Step("DELETE", SHOP),
     Step("DELETE", ORGANIZATION),
     Step(

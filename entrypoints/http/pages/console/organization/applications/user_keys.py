@@ -5,8 +5,12 @@ from typing import Final
 from entrypoints.http.pages.console.cells import code, copied, listed, number, plain, when, yes_or_no
 from entrypoints.http.pages.console.forms import Asked, shape
 from entrypoints.http.pages.console.organization.applications import application_tabs
+from entrypoints.http.pages.console.organization.applications.lists import APPLICATIONS, slug_of
+from entrypoints.http.pages.console.records import record_page, section_pages
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Resource, Section
+from entrypoints.http.pages.console.undo.undo_pages import undo_pages
+from entrypoints.http.routes.services.services import list_services
 from entrypoints.http.routes.services.user_keys import (
     change_user_key_settings,
     delete_user_key,
@@ -34,7 +38,6 @@ USER_KEYS: Final = Resource(
         when("last_used_at"),
         when("expires_at"),
         copied("id"),
-        copied("user_id"),
         when("created_at"),
     ),
     ending=Ending(delete_user_key),
@@ -45,10 +48,15 @@ USER_KEYS: Final = Resource(
 SETTINGS: Final = Resource(
     name="user_key_settings",
     position=application_tabs.TOKENS_POSITION,
-    at=application_tabs.USER_KEY_SETTINGS,
-    is_single=True,
-    listed=get_user_key_settings,
-    columns=(
+    at=application_tabs.LIST,
+    page=application_tabs.USER_KEY_SETTINGS,
+    listed=list_services,
+    columns=APPLICATIONS.columns,
+    parameter="service_slug",
+    key=slug_of,
+    called=lambda _settings: "",
+    record=get_user_key_settings,
+    facts=(
         yes_or_no("enabled", "console.user_keys.enabled", good=True),
         code("prefix", _PREFIX),
         number("most_keys", "console.user_keys.most_keys"),
@@ -69,6 +77,12 @@ SETTINGS: Final = Resource(
         ),
     ),
     crumbs=lambda visit: (*application_tabs.above(visit), (USER_KEYS.text(visit, "title"), visit.here(application_tabs.USER_KEYS))),
+    titled=lambda visit, _settings: visit.text("console.user_key_settings.title"),
 )
 
-PAGES: Final = (*pages(USER_KEYS), *pages(SETTINGS))
+PAGES: Final = (
+    *pages(USER_KEYS),
+    record_page(SETTINGS),
+    *(one for section in SETTINGS.sections for one in section_pages(SETTINGS, section)),
+    *(one for undoable in SETTINGS.undoables for one in undo_pages(undoable)),
+)
