@@ -30,7 +30,7 @@ from core.domain.identity.proofs import ProofMethod
 from core.domain.identity.upstream.refreshes import RefreshFault
 from core.domain.jobs import QueueState
 from core.domain.mail import MAIL_JOB
-from core.domain.services.billing_news import NewsType
+from core.domain.services.billing.billing_news import NewsType
 from core.domain.services.user_keys import KeyReason
 from core.domain.tenancy.join_requests import Joined
 from core.domain.tenancy.mail_servers import ORGANIZATION_MAIL_JOB

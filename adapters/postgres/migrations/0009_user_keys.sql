@@ -18,7 +18,7 @@ create index user_key_settings_of_resource on user_key_settings (resource_id) wh
 
 create table user_keys (
     id           uuid        primary key,
-    service_id   uuid        not null,
+    service_id   uuid        not null references all_services on delete cascade,
     user_id      uuid        not null references users on delete cascade,
     name         text        not null,
     prefix       text        not null unique,

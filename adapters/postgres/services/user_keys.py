@@ -24,7 +24,7 @@ from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, ResourceServerId, ServiceId, UserId, UserKeyId
 from core.domain.services.api_keys import KeyHolder
 from core.domain.services.resource_servers import ResourceScope
-from core.domain.services.user_keys import KnownUserKey, OwnedUserKey, Standing, UserKey, UserKeyPage, UserKeyPlace, UserKeySettings
+from core.domain.services.user_keys import KnownUserKey, OwnedUserKey, UserStanding, UserKey, UserKeyPage, UserKeyPlace, UserKeySettings
 from core.domain.tenancy.keys.machine_keys import KnownKey
 
 USER_KEY: Final = Columns(
@@ -84,7 +84,7 @@ def _settings_row(**columns: Any) -> UserKeySettings:
 def _place(*, standing: str, offered: Sequence[Mapping[str, Any]], **columns: Any) -> UserKeyPlace:
     settings = _settings(columns)
     scopes = msgspec.convert(offered, tuple[ResourceScope, ...])
-    return UserKeyPlace(settings=settings, offered=scopes, standing=Standing(standing), **columns)
+    return UserKeyPlace(settings=settings, offered=scopes, standing=UserStanding(standing), **columns)
 
 
 def _owned(*, email: str | None, **columns: Any) -> OwnedUserKey | None:

@@ -95,7 +95,7 @@ class UserKeyPage(Frozen):
     next: UserKeyId | None
 
 
-class Standing(StrEnum):
+class UserStanding(StrEnum):
     """How a person stands at an application that keys are made for."""
 
     STRANGER = "stranger"
@@ -117,17 +117,17 @@ class UserKeyPlace(Frozen, kw_only=True):
     settings: UserKeySettings
     offered: Sequence[ResourceScope]
     """The scopes that the person may give to a key: those of the API whose permissions the person holds."""
-    standing: Standing
+    standing: UserStanding
 
     def require_maker(self) -> None:
         """Raises `NotFound` and `Forbidden` if no key may be made for the person."""
-        if self.standing is Standing.STRANGER:
+        if self.standing is UserStanding.STRANGER:
             raise NotFound("The service has no such user", words="user_keys_listed")
         if not self.settings.enabled:
             raise Forbidden("The application has not turned keys of users on", words="user_keys_off")
-        if self.standing is Standing.LISTED:
+        if self.standing is UserStanding.LISTED:
             raise Forbidden("The user has never signed in to the service, so nobody makes keys for the user", words="user_keys_listed")
-        if self.standing is Standing.BARRED:
+        if self.standing is UserStanding.BARRED:
             raise Forbidden("The service does not admit the user now", words="user_keys_barred")
 
 

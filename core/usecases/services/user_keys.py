@@ -15,7 +15,7 @@ from core.domain.services.user_keys import (
     LONGEST_KEY,
     KeyVerdict,
     OwnedUserKey,
-    Standing,
+    UserStanding,
     UserKey,
     UserKeyPage,
     UserKeyPlace,
@@ -136,7 +136,7 @@ class UserKeys(Frozen):
     async def place(self, caller: Caller, organization_slug: str, service_slug: str) -> UserKeyPlace:
         """The application, for a person who is its user, or for anybody once it has turned keys on. Raises `NotFound`."""
         place = await self.lookup.place_at(organization_slug, service_slug, caller.user)
-        if place is None or (place.standing is Standing.STRANGER and not place.settings.enabled):
+        if place is None or (place.standing is UserStanding.STRANGER and not place.settings.enabled):
             raise NotFound("There is no such application", words="service_unknown")
         return place
 
