@@ -24,7 +24,7 @@ from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, ResourceServerId, ServiceId, UserId, UserKeyId
 from core.domain.services.api_keys import KeyHolder
 from core.domain.services.resource_servers import ResourceScope
-from core.domain.services.user_keys import KnownUserKey, OwnedUserKey, UserStanding, UserKey, UserKeyPage, UserKeyPlace, UserKeySettings
+from core.domain.services.user_keys import KnownUserKey, OwnedUserKey, UserKey, UserKeyPage, UserKeyPlace, UserKeySettings, UserStanding
 from core.domain.tenancy.keys.machine_keys import KnownKey
 
 USER_KEY: Final = Columns(

@@ -10,8 +10,10 @@ from typing import Any, Final
 import pytest
 import trio
 
+from core.domain.identifiers import UserId
 from core.domain.services.api_keys import Permission
 from core.domain.services.user_keys import MOST_KEYS
+from core.usecases.identity.account_access import hand_over
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.cast import all_at_once
@@ -335,6 +337,47 @@ async def test_keys_end_with_the_persons_place_and_with_the_account(scene: UserK
     scene.people.change("delete from users where id = %s", bob.user)
     assert await scene.verdict(key) == "unknown"
     assert scene.people.rows("select from user_keys") == []
+
+
+async def test_a_persons_export_has_the_keys_and_an_owners_those_of_the_organization(scene: UserKeyScene) -> None:
+    await scene.turn_on()
+    member = scene.tenants.uses(scene.member, scene.shop, first=scene.now, last=scene.now)
+    key = await scene.made(member, expires_in_days=9)
+    scene.tenants.uses(member, scene.theirs, first=scene.now, last=scene.now)
+    scene.people.change(
+        "insert into user_keys (id, service_id, user_id, name, prefix, digest, scopes, created_at)"
+        " values (gen_random_uuid(), %s, %s, 'Of globex', 'x', 'd', '{read}', now())",
+        scene.theirs.id,
+        member.user,
+    )
+    shown = {
+        "organization_id": str(scene.acme.id),
+        "service_slug": "shop",
+        "name": "Laptop",
+        "prefix": key["prefix"],
+        "scopes": [],
+        "created_at": key["created_at"],
+        "expires_at": key["expires_at"],
+        "last_used_at": None,
+    }
+    export = partial(scene.request, "GET", f"/api/privacy/export/{member.user}")
+    assert (await export(by=scene.owner)).ok()["user_keys"] == [shown]
+    own = (await export(by=member)).ok()["user_keys"]
+    assert {one["name"] for one in own} == {"Laptop", "Of globex"}
+    assert shown in own
+    operator = scene.people.add(platform_owner=True)
+    assert (await scene.request("DELETE", f"/api/privacy/forget/{member.user}", by=operator)).status == 200
+    assert scene.people.rows("select from user_keys") == []
+    assert await scene.verdict(key["key"]) == "unknown"
+
+
+async def test_an_account_that_goes_to_another_person_takes_no_keys_along(scene: UserKeyScene) -> None:
+    await scene.turn_on()
+    key = (await scene.made())["key"]
+    async with scene.postern.foundation.unit_of_work() as uow:
+        await hand_over(uow, UserId(scene.ada.user), scene.now)
+        await uow.commit()
+    assert await scene.verdict(key) == "unknown"
 
 
 async def test_the_settings_say_who_may_make_what(scene: UserKeyScene) -> None:
