@@ -53,6 +53,7 @@ from ports.services.service_roles import ServiceRoleStore
 from ports.services.service_users import ServiceUserStore
 from ports.services.services import ServiceStore
 from ports.services.subscriptions import SubscriptionStore
+from ports.services.user_keys import UserKeyStore
 from ports.signing_keys import SigningKeyStore
 from ports.tenancy.branding import LookStore
 from ports.tenancy.connection_refreshes import ConnectionRefreshStore
@@ -197,6 +198,8 @@ class UnitOfWork(Protocol):
     def services(self) -> ServiceStore: ...
     @property
     def subscriptions(self) -> SubscriptionStore: ...
+    @property
+    def user_keys(self) -> UserKeyStore: ...
     @property
     def invitations(self) -> InvitationStore: ...
     @property

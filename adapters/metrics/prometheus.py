@@ -30,7 +30,8 @@ from core.domain.identity.proofs import ProofMethod
 from core.domain.identity.upstream.refreshes import RefreshFault
 from core.domain.jobs import QueueState
 from core.domain.mail import MAIL_JOB
-from core.domain.services.billing_news import NewsType
+from core.domain.services.billing.billing_news import NewsType
+from core.domain.services.user_keys import KeyReason
 from core.domain.tenancy.join_requests import Joined
 from core.domain.tenancy.mail_servers import ORGANIZATION_MAIL_JOB
 from ports.metrics import DatabaseHost, PoolState, Population
@@ -193,6 +194,12 @@ class PrometheusMetrics:
         "reason",
         known=(*(word.value for word in AuthorizationErrorCode), *TOLD_TO_THE_PERSON),
     )
+    _user_keys_checked = _counter(
+        "sso_user_key_checks_total",
+        "Checks of keys that applications made for their users",
+        "outcome",
+        known=("valid", *(reason.value for reason in KeyReason)),
+    )
     _billing_events = _counter(
         "sso_billing_events_total",
         "News of the payment provider, by type and by what became of them",
@@ -334,6 +341,9 @@ class PrometheusMetrics:
 
     def authorization_refused(self, reason: str) -> None:
         self._authorizations_refused.labels(reason).inc()
+
+    def user_key_checked(self, outcome: str) -> None:
+        self._user_keys_checked.labels(outcome).inc()
 
     def upstream_sign_in(self, provider: str, outcome: str) -> None:
         self._upstream_sign_ins.labels(provider, outcome).inc()

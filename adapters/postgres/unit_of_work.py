@@ -53,6 +53,7 @@ from adapters.postgres.services.service_roles import ServiceRoleRows
 from adapters.postgres.services.service_users import ServiceUserRows
 from adapters.postgres.services.services import ServiceRows
 from adapters.postgres.services.subscriptions import SubscriptionRows
+from adapters.postgres.services.user_keys import UserKeyRows
 from adapters.postgres.signing_keys import SigningKeyRows
 from adapters.postgres.statements import Statements
 from adapters.postgres.tenancy.branding import LookRows
@@ -155,6 +156,7 @@ class Stores:
     service_users = _Made(ServiceUserRows)
     services = _Made(ServiceRows)
     subscriptions = _Made(SubscriptionRows)
+    user_keys = _Made(UserKeyRows)
     imports = _Made(ImportRows)
     invitations = _Made(InvitationRows)
     end_users = _Made(EndUserRows)

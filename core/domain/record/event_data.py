@@ -45,6 +45,15 @@ _KEY: Final[Mapping[str, Json]] = {
     "permissions": ["read:users"],
     "expires_at": None,
 }
+_USER_KEY: Final[Mapping[str, Json]] = {
+    "user_key_id": _ID,
+    "user_id": _ID,
+    "service_id": _ID,
+    "service_slug": "billing",
+    "prefix": "acme_a1b2c3",
+    "scopes": ["orders:read"],
+    "expires_at": None,
+}
 _MANAGEMENT_KEY: Final[Mapping[str, Json]] = {
     "name": "Nightly sync",
     "prefix": "pto_a1b2c3",
@@ -255,6 +264,12 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "security.password.changed": EventData("The way in which a member's password was changed.", {"how": "reset"}),
     "api_key.created": EventData("The key, without its secret, and its service.", _KEY),
     "api_key.deleted": EventData("The deleted key.", _KEY),
+    "user_key.created": EventData("The key that a user has for the API of a service, without its secret.", _USER_KEY),
+    "user_key.revoked": EventData("The ended key of a user.", _USER_KEY),
+    "service.user_keys.updated": EventData(
+        "The service, and each changed setting of the keys of its users, before and after.",
+        {"service_slug": "billing", "old_enabled": False, "new_enabled": True, "old_prefix": None, "new_prefix": "acme"},
+    ),
     "management_key.created": EventData("The key, without its secret.", _MANAGEMENT_KEY),
     "management_key.adopted": EventData(
         "The key, which from now on no longer depends on its maker and has a new secret; and until when the former one counts.",

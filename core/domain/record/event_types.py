@@ -105,6 +105,8 @@ _OF_THE_INTERFACE: Final = (
         "API keys",
         ("api_key.created", "API key created"),
         ("api_key.deleted", "API key deleted"),
+        ("user_key.created", "Key of a user created"),
+        ("user_key.revoked", "Key of a user ended"),
     ),
     *_types(
         "Domains and branding",
@@ -173,6 +175,7 @@ _FURTHER: Final = (
         ("service.assignment.removed", "Role of a service taken away"),
         ("client_secret.created", "Client secret of a service created"),
         ("client_secret.deleted", "Client secret of a service deleted"),
+        ("service.user_keys.updated", "Keys of a service's users configured"),
         ("service.saml.updated", "SAML of a service configured"),
         ("service.saml.disabled", "SAML of a service disabled"),
         ("service.saml.certificate.created", "SAML certificate of a service made"),

@@ -94,6 +94,7 @@ def test_requests_are_timed_by_method_route_and_class_of_status(metrics: Prometh
 def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:  # noqa: PLR0915 - a list
     metrics.login_failed("wrong_password")
     metrics.token_issued()
+    metrics.user_key_checked("valid")
     metrics.job_processed("mail", 0.2, succeeded=True)
     metrics.job_processed("mail", 0.2, succeeded=False)
     metrics.webhook_attempted("delivered", 0.3, 0.1)

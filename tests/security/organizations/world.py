@@ -364,6 +364,10 @@ class World:
                 permissions=[one.value for one in Permission],
                 created_by=scene.owner.user,
             )
+            resource = ids["resource_servers"] if service is scene.shop else None
+            self._put(
+                "user_key_settings", service_id=service.id, enabled=True, prefix="key", most_keys=10, resource_id=resource, updated_at="now"
+            )
             self._rights_of(scene, service)
             self._put("logout_notices", service_id=service.id, user_id=self.bob.user, error=service.slug, created_at="now")
             refused = {"place": "token", "reason": "secret_wrong", "received": "", "expected": ""}
@@ -438,6 +442,18 @@ class World:
                     "update service_users set first_login_at = now() - interval '1 day', last_login_at = now() where service_id = %s",
                     service.id,
                 )
+        for service, name in ((scene.shop, "shop"), (scene.shop, "another"), (scene.app, "app")):
+            ids[f"user_keys of {name}"] = self._put(
+                "user_keys",
+                service_id=service.id,
+                user_id=self.bob.user,
+                name=f"key for {name}",
+                prefix=f"{name}_user_{slug}",
+                digest=Token(f"user {name} {slug}").digest(),
+                scopes=[],
+                created_at="now",
+            )
+        ids["user_keys"] = ids["user_keys of shop"]
         for person in (self.ada, self.bob, self.cleo, scene.customer):
             for place in (scene.tenant, scene.shop, scene.app):
                 session = self._tenants.session(person, place)

@@ -8,12 +8,22 @@ from msgspec.structs import replace
 from core.domain.errors import BadRequest
 from core.domain.lines import one_line
 from core.domain.platform.configuration.object_places import SERVICE, SERVICE_ROLES, ObjectPlace
+from core.domain.services.user_keys import USUAL_KEYS
 from entrypoints.http.routes.configuration.entries import entry
 from entrypoints.http.routes.configuration.kinds import Fields, ObjectKind, References, Within
 from entrypoints.http.routes.configuration.organization_kinds import lower
 from entrypoints.http.routes.configuration.saml_metadata import SamlServiceProvider, metadata, stored_endpoints, stored_pem
 from entrypoints.http.routes.federation import saml
-from entrypoints.http.routes.services import assignments, permissions, plans, resource_servers, service_claims, service_roles, services
+from entrypoints.http.routes.services import (
+    assignments,
+    permissions,
+    plans,
+    resource_servers,
+    service_claims,
+    service_roles,
+    services,
+    user_keys,
+)
 
 FREE_PLAN: Final[dict[str, Any]] = {"name": "Free", "price_cents": 0, "currency": "usd", "features": [], "billing_price_id": None}
 _TO_TEAM: Final = " to team "
@@ -167,5 +177,15 @@ SERVICE_KINDS: Final = (
         stored={"scopes": _scopes},
         shown={"scopes": _stated_scopes},
         together=(frozenset({"admits", "admitted_services"}), frozenset({"service_slug", "scopes"})),
+    ),
+    # The keys name an API that the service stands for.
+    ObjectKind(
+        name="user_keys",
+        within=Within.SERVICE,
+        entry=entry("UserKeysEntry", user_keys.UserKeySettingsBody),
+        shown_by=user_keys.get_user_key_settings,
+        change=user_keys.change_user_key_settings,
+        is_single=True,
+        standing={"enabled": False, "prefix": None, "most_keys": USUAL_KEYS, "longest_days": None, "resource": None},
     ),
 )
