@@ -11,6 +11,7 @@ from adapters.postgres.federation.authorization_codes import AuthorizationCodeRo
 from adapters.postgres.federation.client_documents import DocumentServiceRows
 from adapters.postgres.federation.consents import ConsentRows
 from adapters.postgres.federation.device_flow import DeviceCodeRows
+from adapters.postgres.federation.exchanges import ExchangeRows
 from adapters.postgres.federation.saml.configurations import SamlRows
 from adapters.postgres.federation.scim.teams import DirectoryTeamRows
 from adapters.postgres.federation.scim.tokens import ScimTokenRows
@@ -190,6 +191,7 @@ class PostgresUnitOfWork(Stores):
     api_keys = _Made(ApiKeyRows)
     billing = _Made(BillingRows)
     scim_tokens = _Made(ScimTokenRows)
+    exchanges = _Made(ExchangeRows)
     saml = _Made(SamlRows)
     signing_keys = _Made(SigningKeyRows)
 

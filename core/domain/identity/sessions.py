@@ -46,6 +46,8 @@ class TokenUse(StrEnum):
     """An application's own token. It stands for no person and no session."""
     RESOURCE = "resource"
     """A session's token for an API of an organization. It opens nothing of ours but userinfo."""
+    EXCHANGED = "exchanged"
+    """A token for an API that a service got for another token, to act in its person's name. It opens nothing of ours."""
     PREAUTHENTICATION = "mfa_preauth"
     IMPERSONATION = "impersonation"
 

@@ -1,0 +1,72 @@
+"""Token exchange: a service gets a token for another API, to act there in a person's name."""
+
+from datetime import timedelta
+
+import structlog
+
+from core.domain.errors import Unauthorized
+from core.domain.federation.oauth.clients import AuthenticatedClient
+from core.domain.federation.oauth.exchanges import ACCESS_TOKEN_TYPE, Exchange, exchange_request, exchanged, no_access_token, subject_of
+from core.domain.federation.oauth.grants import IssuedTokens, TokenRequest
+from core.domain.federation.oauth.oauth_errors import UnauthorizedClient
+from core.domain.identifiers import SessionId
+from core.domain.identity.devices import Client
+from core.domain.secrets import Token
+from core.frozen import Frozen
+from ports.metrics import Metrics
+from ports.system import System
+from ports.tokens import TokenSigner, TokenVerifier
+from ports.unit_of_work import UnitOfWorkFactory
+
+log = structlog.get_logger()
+
+
+class Exchanges(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    verifier: TokenVerifier
+    signer: TokenSigner
+    metrics: Metrics
+    system: System
+    issuer: str
+    access_lifetime: timedelta
+
+    async def exchange(self, request: TokenRequest, client: AuthenticatedClient, sender: Client) -> IssuedTokens:
+        """Exchanges an access token that the client was given, or that an API of its service received. Raises `UnauthorizedClient` for a
+        public client, `SubjectRefused`, `BadRequest`, `InvalidTarget` and `InvalidScope`.
+        """
+        if client.is_public:
+            raise UnauthorizedClient
+        asked = exchange_request(request)
+        try:
+            claims = await self.verifier.verify_issued(asked.subject_token.reveal())
+        except Unauthorized as refusal:
+            raise no_access_token(refusal.detail) from None
+        registered = client.registered
+        subject = subject_of(claims, registered)
+        async with self.unit_of_work() as uow:
+            # Whoever ends the person's sessions either waits and finds the new one, or was first, and then the subject has ended.
+            await uow.accounts.hold_shared(subject.user)
+            found = await uow.exchanges.find(subject, registered.service, asked.resource)
+            session, now = SessionId(self.system.ids.new()), self.system.clock.now()
+            exchange = exchanged(asked, subject, found, registered, session=session, now=now, lifetime=self.access_lifetime)
+            await uow.exchanges.add(exchange)
+            if found is not None and found.is_first:
+                await uow.record(exchange.recorded(sender.actor()))
+            await uow.commit()
+        return await self._issued(exchange)
+
+    async def _issued(self, exchange: Exchange) -> IssuedTokens:
+        claims = exchange.claims(self.issuer, str(self.system.ids.new()))
+        token = Token(await self.signer.sign_for_application(claims, exchange.audience.algorithm))
+        self.metrics.token_issued()
+        self.metrics.token_exchanged()
+        log.info(
+            "token_exchanged",
+            person=str(exchange.subject.user),
+            service=str(exchange.client.service),
+            resource=str(exchange.audience.id),
+            session=str(exchange.session),
+            actors=exchange.acting.depth,
+        )
+        lasts = exchange.ends_at.timestamp() - int(exchange.created_at.timestamp())
+        return IssuedTokens(token, int(lasts), " ".join(exchange.audience.scopes) or None, issued_token_type=ACCESS_TOKEN_TYPE)

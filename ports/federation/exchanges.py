@@ -1,0 +1,20 @@
+"""The store of exchanges: sessions that services open with the tokens that they receive."""
+
+from typing import Protocol
+
+from core.domain.federation.oauth.exchanges import Exchange, Exchangeable, Subject
+from core.domain.identifiers import ServiceId
+
+
+class ExchangeStore(Protocol):
+    """In a unit of work in which the caller has locked the account, so that nobody ends the person's sessions meanwhile. Only PostgreSQL
+    implements it.
+    """
+
+    async def find(self, subject: Subject, service: ServiceId, resource: str) -> Exchangeable | None:
+        """The subject as it is now, and the API of this name. None when the session or an API on the way to it has ended, when its
+        application no longer admits the person, or when the token is not the service's to exchange.
+        """
+
+    async def add(self, exchange: Exchange) -> None:
+        """Opens the session, as a child of the subject's. It has no refresh token."""
