@@ -1,5 +1,5 @@
-"""Acme's services that call one another in Ada's name: `shop` has her token for the orders of `desk`, `desk` may exchange it for one for the
-bills of `other`, and `other` for one for the stock of `store`.
+"""Acme's services that call one another in Ada's name: `shop` has her token for the orders of `desk`, `desk` may exchange it for one for
+the bills of `other`, and `other` for one for the stock of `store`.
 """
 
 from typing import Any, Final
@@ -40,7 +40,8 @@ class Exchanging(Asking):
         self.people.change("delete from resource_exchanges where resource_id = %s", api)
         for application in applications:
             self.people.change(
-                "insert into resource_exchanges (id, resource_id, service_id) values (gen_random_uuid(), %s, %s)", api, application.service.id
+                "insert into resource_exchanges (id, resource_id, service_id) values (gen_random_uuid(), %s, %s)",
+                *(api, application.service.id),
             )
 
     async def subject(self, **changed: Any) -> str:
