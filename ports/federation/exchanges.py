@@ -2,7 +2,7 @@
 
 from typing import Protocol
 
-from core.domain.federation.oauth.exchanges import Exchange, Exchangeable, Subject
+from core.domain.federation.oauth.exchanges import Exchangeable, SubjectToken, TokenExchange
 from core.domain.identifiers import ServiceId
 
 
@@ -11,10 +11,10 @@ class ExchangeStore(Protocol):
     implements it.
     """
 
-    async def find(self, subject: Subject, service: ServiceId, resource: str) -> Exchangeable | None:
+    async def find(self, subject: SubjectToken, service: ServiceId, resource: str) -> Exchangeable | None:
         """The subject as it is now, and the API of this name. None when the session or an API on the way to it has ended, when its
         application no longer admits the person, or when the token is not the service's to exchange.
         """
 
-    async def add(self, exchange: Exchange) -> None:
+    async def add(self, exchange: TokenExchange) -> None:
         """Opens the session, as a child of the subject's. It has no refresh token."""

@@ -27,7 +27,7 @@ from core.domain.claims import (
 from core.domain.email import Email
 from core.domain.federation.logout.logout_notices import DueNotice, logout_claims
 from core.domain.federation.oauth.clients import RegisteredClient
-from core.domain.federation.oauth.exchanges import Exchange, subject_of
+from core.domain.federation.oauth.exchanges import TokenExchange, subject_of
 from core.domain.federation.oauth.grants import Granted, client_claims
 from core.domain.federation.oauth.oidc import PERSON_CLAIMS, id_claims
 from core.domain.federation.oauth.scopes import SCOPES
@@ -41,9 +41,8 @@ from core.domain.identifiers import (
     SessionId,
     UserId,
 )
-from core.domain.identity.acting import Acting
 from core.domain.identity.proofs import Proved
-from core.domain.identity.sessions import Application, Context, Impersonated, OpenedSession, Session, access_claims
+from core.domain.identity.sessions import ActingClient, Application, Context, Impersonated, OpenedSession, Session, access_claims
 from core.domain.identity.sign_in import preauthentication_claims
 from core.domain.json import Json
 from core.domain.secrets import Token
@@ -108,14 +107,14 @@ def test_every_name_of_every_token_is_reserved() -> None:
     assert {name for name in names if not is_reserved(name)} == set()
 
 
-def _exchanged() -> Exchange:
+def _exchanged() -> TokenExchange:
     claims = _access(OPENED) | {"client_id": CLIENT}
-    return Exchange(
+    return TokenExchange(
         session=SESSION.id,
         subject=subject_of(claims, REGISTERED),
         client=REGISTERED,
         audience=AUDIENCE,
-        acting=Acting(CLIENT, Acting(CLIENT)),
+        acting=ActingClient(CLIENT, ActingClient(CLIENT)),
         created_at=NOW,
         ends_at=NOW + LATER,
     )

@@ -15,10 +15,10 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.callers import ITS_PERSON_IN_SERVICE
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP
 from adapters.postgres.transaction import Transaction
-from core.domain.federation.oauth.exchanges import Exchange, Exchangeable, Subject
+from core.domain.federation.oauth.exchanges import Exchangeable, SubjectToken, TokenExchange
 from core.domain.federation.oauth.resources import OfferedResource, OfferedScope
 from core.domain.identifiers import ResourceServerId, ServiceId
-from core.domain.identity.acting import acting
+from core.domain.identity.sessions import acting
 from core.domain.signing_keys import TokenAlgorithm
 from core.frozen import Frozen
 
@@ -66,7 +66,7 @@ class ExchangeRows:
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
 
-    async def find(self, subject: Subject, service: ServiceId, resource: str) -> Exchangeable | None:
+    async def find(self, subject: SubjectToken, service: ServiceId, resource: str) -> Exchangeable | None:
         parameters = {
             "session": subject.session,
             "user": subject.user,
@@ -77,7 +77,7 @@ class ExchangeRows:
         found = first(await self._transaction.ask(_Found, FIND, parameters))
         return None if found is None else found.exchangeable()
 
-    async def add(self, exchange: Exchange) -> None:
+    async def add(self, exchange: TokenExchange) -> None:
         await self._transaction.tell_along(
             ADD,
             {
@@ -116,7 +116,8 @@ FIND: Final[LiteralString] = f"""
            {ITS_PERSON_IN_SERVICE}
       left join resource_servers on resource_servers.org_id = subject.organization_id and resource_servers.identifier = %(identifier)s
             and {IS_OPEN} and resource_takes_exchanges(resource_servers, %(service)s)
-     where subject.id = %(session)s and subject.user_id = %(user)s and subject.impersonator_id is null and subject.depth < 32
+     where subject.id = %(session)s and subject.user_id = %(user)s and subject.depth < 32
+       and subject.impersonator_id is null and sessions.impersonator_id is null
        and session_is_exchangeable(subject, %(audience)s, %(service)s)
        and {IS_OPEN_HERE}
 """

@@ -6,7 +6,14 @@ import structlog
 
 from core.domain.errors import Unauthorized
 from core.domain.federation.oauth.clients import AuthenticatedClient
-from core.domain.federation.oauth.exchanges import ACCESS_TOKEN_TYPE, Exchange, exchange_request, exchanged, no_access_token, subject_of
+from core.domain.federation.oauth.exchanges import (
+    ACCESS_TOKEN_TYPE,
+    TokenExchange,
+    exchange_request,
+    exchanged,
+    no_access_token,
+    subject_of,
+)
 from core.domain.federation.oauth.grants import IssuedTokens, TokenRequest
 from core.domain.federation.oauth.oauth_errors import UnauthorizedClient
 from core.domain.identifiers import SessionId
@@ -55,7 +62,7 @@ class Exchanges(Frozen):
             await uow.commit()
         return await self._issued(exchange)
 
-    async def _issued(self, exchange: Exchange) -> IssuedTokens:
+    async def _issued(self, exchange: TokenExchange) -> IssuedTokens:
         claims = exchange.claims(self.issuer, str(self.system.ids.new()))
         token = Token(await self.signer.sign_for_application(claims, exchange.audience.algorithm))
         self.metrics.token_issued()

@@ -15,8 +15,7 @@ from core.domain.federation.oauth.oauth_errors import InvalidScope, InvalidTarge
 from core.domain.federation.oauth.resources import OfferedResource
 from core.domain.federation.oauth.scopes import words
 from core.domain.identifiers import OrganizationId, SessionId, UserId
-from core.domain.identity.acting import MOST_ACTORS, Acting
-from core.domain.identity.sessions import TokenUse
+from core.domain.identity.sessions import MOST_ACTORS, ActingClient, TokenUse
 from core.domain.json import Json
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Token
@@ -41,7 +40,7 @@ class ExchangeRequest(Frozen):
     """None when the request names none."""
 
 
-class Subject(Frozen, kw_only=True):
+class SubjectToken(Frozen, kw_only=True):
     """The token that is exchanged."""
 
     session: SessionId
@@ -58,7 +57,7 @@ class Exchangeable(Frozen, kw_only=True):
 
     ends_at: datetime
     """The end of its session."""
-    acting: Acting | None
+    acting: ActingClient | None
     """Who acts by the subject already."""
     is_listed: bool
     """The organization lists the person as its member, and the person has not confirmed that."""
@@ -70,14 +69,14 @@ class Exchangeable(Frozen, kw_only=True):
     """No session stands that the same service has opened from the subject's session for the API."""
 
 
-class Exchange(Frozen, kw_only=True):
+class TokenExchange(Frozen, kw_only=True):
     """The session that an exchange opens, and its one token."""
 
     session: SessionId
-    subject: Subject
+    subject: SubjectToken
     client: RegisteredClient
     audience: TokenAudience
-    acting: Acting
+    acting: ActingClient
     created_at: datetime
     ends_at: datetime
 
@@ -141,7 +140,7 @@ def no_access_token(detail: str | None) -> SubjectRefused:
     return SubjectRefused(_NOT_OURS, detail=detail)
 
 
-def subject_of(claims: Mapping[str, Json], client: RegisteredClient) -> Subject:
+def subject_of(claims: Mapping[str, Json], client: RegisteredClient) -> SubjectToken:
     """The subject, from the claims of a token that we signed. Raises `SubjectRefused` for a token of another use, and for one that another
     client was given for the service itself.
     """
@@ -158,7 +157,7 @@ def subject_of(claims: Mapping[str, Json], client: RegisteredClient) -> Subject:
             raise SubjectRefused("subject_token: a platform owner acts in the person's name by it, and nobody else through it")
         case _:
             raise SubjectRefused(_ENDED, detail="a token for no API, which the client was not given")
-    return Subject(
+    return SubjectToken(
         session=SessionId(UUID(str(claims["sid"]))),
         user=UserId(UUID(str(claims["sub"]))),
         audience=UUID(str(audience)),
@@ -170,20 +169,20 @@ def subject_of(claims: Mapping[str, Json], client: RegisteredClient) -> Subject:
 
 def exchanged(
     request: ExchangeRequest,
-    subject: Subject,
+    subject: SubjectToken,
     found: Exchangeable | None,
     client: RegisteredClient,
     *,
     session: SessionId,
     now: datetime,
     lifetime: timedelta,
-) -> Exchange:
+) -> TokenExchange:
     """Raises `SubjectRefused`, `InvalidTarget`, `InvalidScope`."""
     if found is None:
         raise SubjectRefused(_ENDED)
     if found.is_listed:
         raise SubjectRefused("subject_token: its person has not confirmed that they belong to the organization")
-    if found.acting is not None and not found.acting.has_room():
+    if found.acting is not None and not found.acting.has_room:
         raise SubjectRefused(f"subject_token: {MOST_ACTORS} services act in a row by it already, and no third may")
     target = found.target
     if target is None:
@@ -193,18 +192,20 @@ def exchanged(
     ends_at = min(now + (target.lifetime or lifetime), subject.expires_at, found.ends_at).replace(microsecond=0)
     if ends_at <= now:
         raise SubjectRefused(_ENDED)
-    return Exchange(
+    return TokenExchange(
         session=session,
         subject=subject,
         client=client,
         audience=TokenAudience(target.id, target.identifier, scopes, target.lifetime, target.algorithm),
-        acting=Acting(client.client, found.acting),
+        acting=ActingClient(client.client, found.acting),
         created_at=now,
         ends_at=ends_at,
     )
 
 
-def _narrowed(asked: Sequence[str] | None, subject: Subject, target: OfferedResource, bounds: Collection[str] | None) -> tuple[str, ...]:
+def _narrowed(
+    asked: Sequence[str] | None, subject: SubjectToken, target: OfferedResource, bounds: Collection[str] | None
+) -> tuple[str, ...]:
     """At the same API the new token has no scope that the first one lacks, and at another API none beyond what was allowed there on the
     way. Where nobody has spoken of the API, its owner has, by naming the service: the scopes are those that the request asks for. In each
     case the person must hold them.

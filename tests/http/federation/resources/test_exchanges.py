@@ -1,4 +1,4 @@
-"""Token exchange: an API calls another in a person's name (RFC 8693). Attacks and races are in `tests/security/test_exchanges.py`."""
+"""Token exchange: an API calls another in a person's name (RFC 8693). Attacks and races are in `tests/security/apis/test_exchanges.py`."""
 
 from typing import Any, Final
 
