@@ -160,6 +160,7 @@ class Stores:
     invitations = _Made(InvitationRows)
     end_users = _Made(EndUserRows)
     authorization_codes = _Made(AuthorizationCodeRows)
+    exchanges = _Made(ExchangeRows)
     device_codes = _Made(DeviceCodeRows)
     consents = _Made(ConsentRows)
     document_services = _Made(DocumentServiceRows)
@@ -191,7 +192,6 @@ class PostgresUnitOfWork(Stores):
     api_keys = _Made(ApiKeyRows)
     billing = _Made(BillingRows)
     scim_tokens = _Made(ScimTokenRows)
-    exchanges = _Made(ExchangeRows)
     saml = _Made(SamlRows)
     signing_keys = _Made(SigningKeyRows)
 

@@ -155,6 +155,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
     }
     exchanges = Exchanges(
         new_unit_of_work,
+        stores.exchanges,
         foundation.token_verifier,
         foundation.token_signer,
         foundation.metrics,

@@ -10,7 +10,8 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.federation.given_sessions import IS_OPEN_HERE
 from adapters.postgres.federation.resources import SCOPES_FOR
 from adapters.postgres.identity.sessions.audiences import IS_OPEN, kept_audiences, lifetime
-from adapters.postgres.statements import first
+from adapters.postgres.rows import IdRow
+from adapters.postgres.statements import Statements, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.callers import ITS_PERSON_IN_SERVICE
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP
@@ -63,8 +64,8 @@ class _Found(Frozen):
 class ExchangeRows:
     """Implements `ports.federation.exchanges.ExchangeStore`."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
 
     async def find(self, subject: SubjectToken, service: ServiceId, resource: str) -> Exchangeable | None:
         parameters = {
@@ -74,11 +75,12 @@ class ExchangeRows:
             "service": service,
             "identifier": storable_text(resource),
         }
-        found = first(await self._transaction.ask(_Found, FIND, parameters))
+        found = first(await self._statements.ask(_Found, FIND, parameters))
         return None if found is None else found.exchangeable()
 
-    async def add(self, exchange: TokenExchange) -> None:
-        await self._transaction.tell_along(
+    async def add(self, exchange: TokenExchange) -> bool:
+        rows = await self._statements.ask(
+            IdRow,
             ADD,
             {
                 "id": exchange.session,
@@ -89,8 +91,10 @@ class ExchangeRows:
                 "act": Jsonb(exchange.acting.claim),
                 "exchanged_from": exchange.subject.audience,
                 "parent": exchange.subject.session,
+                "user": exchange.subject.user,
             },
         )
+        return bool(rows)
 
 
 # `sessions` is the session of the person's own application, which must let the person in.
@@ -111,7 +115,10 @@ FIND: Final[LiteralString] = f"""
                   and earlier.audiences @> jsonb_build_array(jsonb_build_object('resource_id', resource_servers.id::text))
            ) as is_first
       from sessions as subject
-     cross join lateral (select exchange_root(subject.id, subject.user_id) as id offset 0) as root
+     cross join lateral (
+                select case when subject.exchanged_from is null then subject.id else exchange_root(subject.id, subject.user_id) end as id
+                offset 0
+           ) as root
       join sessions on sessions.id = root.id
            {ITS_PERSON_IN_SERVICE}
       left join resource_servers on resource_servers.org_id = subject.organization_id and resource_servers.identifier = %(identifier)s
@@ -122,13 +129,23 @@ FIND: Final[LiteralString] = f"""
        and {IS_OPEN_HERE}
 """
 
+# The account is locked first, and the subject's session second, as in every statement that opens a session from another one: a lock reads
+# the newest row.
 ADD: Final = """
+    with account as materialized (select id from users where id = %(user)s and deactivated_at is null for share),
+         parent as materialized (
+             select sessions.*
+               from sessions
+              where id = %(parent)s and user_id = (select id from account)
+                and revoked_at is null and expires_at > now() and ends_at > now()
+                for share
+         )
     insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
                           authenticated_by, parent_id, depth, proved_at, second_factor_at, stated_at, refuses_applications, scopes,
                           audiences, act, exchanged_from)
     select %(id)s, user_id, device_id, organization_id, %(service)s, %(at)s, %(at)s, %(ends_at)s, %(ends_at)s,
            authenticated_by, id, depth + 1, proved_at, second_factor_at, stated_at, refuses_applications, '{}',
            %(audiences)s, %(act)s, %(exchanged_from)s
-      from sessions
-     where id = %(parent)s
+      from parent
+ returning id
 """

@@ -27,25 +27,18 @@ begin
 end $$;
 
 -- Whether the service may exchange a token that the session has for an API, or for its own service: the service was given the token, or
--- stands for the API. The API of the person's own application must be open to it; `exchange_root` looks at the others.
+-- stands for the API. The API must be open to the person's own application; `exchange_root` looks at those of sessions of exchanges.
 create function session_is_exchangeable(subject sessions, audience uuid, service uuid) returns boolean
     language plpgsql volatile as $$
 begin
-    if subject.exchanged_from is null and audience = subject.service_id then
-        return service = subject.service_id;
-    end if;
-    if subject.exchanged_from is null then
-        return exists (
-            select
-              from jsonb_to_recordset(open_audiences(subject.audiences, subject.user_id, subject.service_id)) as open (id uuid)
-              join resource_servers on resource_servers.id = open.id
-             where open.id = audience and service in (subject.service_id, resource_servers.service_id)
-        );
-    end if;
-    return subject.audiences @> jsonb_build_array(jsonb_build_object('resource_id', audience::text))
-       and exists (
-               select from resource_servers
+    return subject.exchanged_from is null and audience = subject.service_id and service = subject.service_id
+        or exists (
+               select
+                 from resource_servers
                 where resource_servers.id = audience and service in (subject.service_id, resource_servers.service_id)
+                  and subject.audiences @> jsonb_build_array(jsonb_build_object('resource_id', audience::text))
+                  and (subject.exchanged_from is not null
+                    or resource_is_open(resource_servers) and resource_admits(resource_servers, subject.service_id))
            );
 end $$;
 

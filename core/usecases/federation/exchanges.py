@@ -11,6 +11,7 @@ from core.domain.federation.oauth.exchanges import (
     TokenExchange,
     exchange_request,
     exchanged,
+    has_ended,
     no_access_token,
     subject_of,
 )
@@ -20,6 +21,7 @@ from core.domain.identifiers import SessionId
 from core.domain.identity.devices import Client
 from core.domain.secrets import Token
 from core.frozen import Frozen
+from ports.federation.exchanges import ExchangeStore
 from ports.metrics import Metrics
 from ports.system import System
 from ports.tokens import TokenSigner, TokenVerifier
@@ -30,6 +32,7 @@ log = structlog.get_logger()
 
 class Exchanges(Frozen):
     unit_of_work: UnitOfWorkFactory
+    store: ExchangeStore
     verifier: TokenVerifier
     signer: TokenSigner
     metrics: Metrics
@@ -50,17 +53,23 @@ class Exchanges(Frozen):
             raise no_access_token(refusal.detail) from None
         registered = client.registered
         subject = subject_of(claims, registered)
-        async with self.unit_of_work() as uow:
-            # Whoever ends the person's sessions either waits and finds the new one, or was first, and then the subject has ended.
-            await uow.accounts.hold_shared(subject.user)
-            found = await uow.exchanges.find(subject, registered.service, asked.resource)
-            session, now = SessionId(self.system.ids.new()), self.system.clock.now()
-            exchange = exchanged(asked, subject, found, registered, session=session, now=now, lifetime=self.access_lifetime)
-            await uow.exchanges.add(exchange)
-            if found is not None and found.is_first:
-                await uow.record(exchange.recorded(sender.actor()))
-            await uow.commit()
+        found = await self.store.find(subject, registered.service, asked.resource)
+        if found is None:
+            raise has_ended()
+        session, now = SessionId(self.system.ids.new()), self.system.clock.now()
+        exchange = exchanged(asked, subject, found, registered, session=session, now=now, lifetime=self.access_lifetime)
+        if not (await self._told(exchange, sender) if found.is_first else await self.store.add(exchange)):
+            raise has_ended()
         return await self._issued(exchange)
+
+    async def _told(self, exchange: TokenExchange, sender: Client) -> bool:
+        """Opens the session, and records that the service acts for the person at this API."""
+        async with self.unit_of_work() as uow:
+            if not await uow.exchanges.add(exchange):
+                return False
+            await uow.record(exchange.recorded(sender.actor()))
+            await uow.commit()
+        return True
 
     async def _issued(self, exchange: TokenExchange) -> IssuedTokens:
         claims = exchange.claims(self.issuer, str(self.system.ids.new()))

@@ -140,6 +140,10 @@ def no_access_token(detail: str | None) -> SubjectRefused:
     return SubjectRefused(_NOT_OURS, detail=detail)
 
 
+def has_ended() -> SubjectRefused:
+    return SubjectRefused(_ENDED)
+
+
 def subject_of(claims: Mapping[str, Json], client: RegisteredClient) -> SubjectToken:
     """The subject, from the claims of a token that we signed. Raises `SubjectRefused` for a token of another use, and for one that another
     client was given for the service itself.
@@ -170,7 +174,7 @@ def subject_of(claims: Mapping[str, Json], client: RegisteredClient) -> SubjectT
 def exchanged(
     request: ExchangeRequest,
     subject: SubjectToken,
-    found: Exchangeable | None,
+    found: Exchangeable,
     client: RegisteredClient,
     *,
     session: SessionId,
@@ -178,8 +182,6 @@ def exchanged(
     lifetime: timedelta,
 ) -> TokenExchange:
     """Raises `SubjectRefused`, `InvalidTarget`, `InvalidScope`."""
-    if found is None:
-        raise SubjectRefused(_ENDED)
     if found.is_listed:
         raise SubjectRefused("subject_token: its person has not confirmed that they belong to the organization")
     if found.acting is not None and not found.acting.has_room:
@@ -191,7 +193,7 @@ def exchanged(
     # Whole seconds, as tokens say them: the session must not end before its token does.
     ends_at = min(now + (target.lifetime or lifetime), subject.expires_at, found.ends_at).replace(microsecond=0)
     if ends_at <= now:
-        raise SubjectRefused(_ENDED)
+        raise has_ended()
     return TokenExchange(
         session=session,
         subject=subject,
