@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from ops.bench import answers, console, directories, furnished, resources, upstream
-from ops.bench import answers, console, directories, exchanges, furnished, upstream
+from ops.bench import answers, console, directories, exchanges, furnished, resources, upstream
 from ops.bench.cases import (
     aftermath,
     analytics,

@@ -176,8 +176,7 @@ async def test_an_api_is_made_listed_changed_and_deleted(scene: ApiScene) -> Non
     assert [one["id"] for one in await scene.all()] == [other["id"]]
     known = {"identifier": API}
     told = {"service_slug": "shop", "token_lifetime": 300, "admits": "named", "admitted_services": ["till"], "scopes": ["orders:read"]}
-    algorithm = {"access_token_alg": "ES256", "metadata_clients": "off", "metadata_hosts": []}
-    algorithm = {"access_token_alg": "ES256", "exchanges": ["shop"]}
+    algorithm = {"access_token_alg": "ES256", "metadata_clients": "off", "metadata_hosts": [], "exchanges": ["shop"]}
     assert [one for one in scene.recorded() if one[1]["identifier"] == API] == [
         ("created", {**known, "name": "Orders", **told, **algorithm}),
         (
