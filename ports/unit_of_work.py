@@ -12,6 +12,7 @@ from ports.federation.authorization_codes import AuthorizationCodeStore
 from ports.federation.client_documents import DocumentServiceStore
 from ports.federation.consents import ConsentStore
 from ports.federation.device_flow import DeviceCodeStore
+from ports.federation.exchanges import ExchangeStore
 from ports.federation.saml.configurations import SamlStore
 from ports.federation.scim.teams import DirectoryTeamStore
 from ports.federation.scim.tokens import ScimTokenStore
@@ -210,6 +211,8 @@ class UnitOfWork(Protocol):
     def document_services(self) -> DocumentServiceStore: ...
     @property
     def consents(self) -> ConsentStore: ...
+    @property
+    def exchanges(self) -> ExchangeStore: ...
     @property
     def device_codes(self) -> DeviceCodeStore: ...
     @property

@@ -257,6 +257,7 @@ class PrometheusMetrics:
     _passkeys = _counter("sso_passkeys_changed_total", "Passkeys that people added and removed", "change", known=("added", "removed"))
     _device_flows = _counter("sso_device_flow_total", "Device flows, by the steps that they came to", "step", known=DeviceStep)
     _tokens = _counter("sso_auth_tokens_issued_total", "Access tokens issued")
+    _exchanges = _counter("sso_auth_tokens_exchanged_total", "Access tokens that services exchanged for one for another API")
     # The minimum over the processes, so that the metric shows an actor that is down in any of them.
     _actors = _gauge("sso_actor_up", "1 while the actor runs", "livemin", "actor")
     # The earliest over the processes, for the same reason.
@@ -353,6 +354,9 @@ class PrometheusMetrics:
 
     def token_issued(self) -> None:
         self._tokens.inc()
+
+    def token_exchanged(self) -> None:
+        self._exchanges.inc()
 
     def job_processed(self, kind: str, seconds: float, *, succeeded: bool) -> None:
         self._jobs.labels(kind).observe(seconds)

@@ -11,6 +11,7 @@ from adapters.postgres.federation.authorization_codes import AuthorizationCodeRo
 from adapters.postgres.federation.client_documents import DocumentServiceRows
 from adapters.postgres.federation.consents import ConsentRows
 from adapters.postgres.federation.device_flow import DeviceCodeRows
+from adapters.postgres.federation.exchanges import ExchangeRows
 from adapters.postgres.federation.saml.configurations import SamlRows
 from adapters.postgres.federation.scim.teams import DirectoryTeamRows
 from adapters.postgres.federation.scim.tokens import ScimTokenRows
@@ -161,6 +162,7 @@ class Stores:
     invitations = _Made(InvitationRows)
     end_users = _Made(EndUserRows)
     authorization_codes = _Made(AuthorizationCodeRows)
+    exchanges = _Made(ExchangeRows)
     device_codes = _Made(DeviceCodeRows)
     consents = _Made(ConsentRows)
     document_services = _Made(DocumentServiceRows)

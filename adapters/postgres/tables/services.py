@@ -166,6 +166,7 @@ TABLES: Final = (
         ends=Ends.ROWS,
     ),
     Table("resource_admissions", whose=SERVICE, holds=(), moves=Moved(), ends=Ends.ROWS),
+    Table("resource_exchanges", whose=SERVICE, holds=(), moves=Moved(), ends=Ends.ROWS),
     Table(
         "resource_identifiers",
         whose=INSTALLATION,

@@ -338,6 +338,18 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     ),
     "user.consent.given": EventData("The application, and its present scopes; for SAML, the entity id of the service provider.", _CONSENT),
     "user.consent.revoked": EventData("The application, and its former scopes; for SAML, the entity id of the service provider.", _CONSENT),
+    "user.token.exchanged": EventData(
+        "The service, the API that it calls in the person's name, and the scopes; the application and the audience of the token that it"
+        " showed; who acts. The first of the exchanges of one service from one session for one API.",
+        {
+            "service_id": _ID,
+            "resource": "https://api.example.org/stock",
+            "scopes": ["stock:read"],
+            "subject_client_id": _ID,
+            "subject_audience": "https://api.example.org/orders",
+            "act": {"sub": _ID},
+        },
+    ),
     "user.fields.updated": EventData(
         "The keys of the fields whose values changed, without the values, and the kind of writer.",
         {"keys": ["department"], "written_by": "administrator"},

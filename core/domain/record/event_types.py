@@ -125,6 +125,7 @@ _FURTHER: Final = (
         ("user.membership.confirmed", "Membership confirmed"),
         ("user.consent.given", "Access of an application allowed"),
         ("user.consent.revoked", "Access of an application taken back"),
+        ("user.token.exchanged", "Service began to call another API in a user's name"),
         ("user.fields.updated", "Fields of a user changed"),
         ("user.metadata.updated", "Metadata of a user of a service changed"),
     ),

@@ -186,6 +186,8 @@ _FILL: Final = """
       from resource_servers
       join services on services.org_id = resource_servers.org_id
      where resource_servers.org_id = %(organization)s;
+    insert into resource_exchanges (id, resource_id, service_id)
+    select gen_random_uuid(), id, service_id from resource_servers where org_id = %(organization)s;
     insert into resource_identifiers (key, org_id, is_proved, given_at)
     values ('https://api.example/' || %(organization)s::uuid, %(organization)s, true, now());
     insert into domains (id, org_id, domain, token, created_at, updated_at)

@@ -50,6 +50,8 @@ _FILL: Final = """
       from generate_series(1, 20) as n;
     insert into resource_admissions (id, resource_id, service_id)
     select gen_random_uuid(), id, %(service)s from resource_servers where service_id = %(service)s;
+    insert into resource_exchanges (id, resource_id, service_id)
+    select gen_random_uuid(), id, %(service)s from resource_servers where service_id = %(service)s;
     insert into permissions (id, service_id, key, created_at)
     select gen_random_uuid(), %(service)s, 'p' || n, now() from generate_series(1, 20) as n;
     insert into service_roles (id, org_id, service_id, slug, name, created_at, updated_at)

@@ -98,6 +98,7 @@ ACME: Final[dict[str, Any]] = {
             "service_slug": "billing",
             "admits": "named",
             "admitted_services": ["billing"],
+            "exchanges": ["billing"],
             "token_lifetime": 300,
             "access_token_alg": "RS256",
             "scopes": [

@@ -261,6 +261,25 @@ class World:
         self._put("connection_warnings", upstream_provider_id=provider, ending="directory", ends_at="tomorrow", days=1)
         self._put("connection_exchanges", upstream_provider_id=provider, kind="sign_in", succeeded=False, reason=scene.slug)
 
+    def _apis_of(self, scene: FilledOrganization) -> None:
+        org, ids = scene.tenant.id, scene.ids
+        ids["resource_servers"] = self._put(
+            "resource_servers",
+            org_id=org,
+            # Everybody may claim it; nobody has proved it.
+            identifier="https://api.example/",
+            domain="api.example",
+            name=f"API of {scene.slug}",
+            service_id=scene.shop.id,
+            admits="named",
+            approval_asked_at="now",
+        )
+        self._put("resource_admissions", resource_id=ids["resource_servers"], service_id=scene.shop.id)
+        refused = {"address": f"https://{scene.slug}.example/client.json", "reason": "document_lies", "said": scene.slug}
+        self._put("document_refusals", org_id=org, resource_id=ids["resource_servers"], **refused)
+        self._put("resource_exchanges", resource_id=ids["resource_servers"], service_id=scene.shop.id)
+        self._put("resource_identifiers", key=f"https://{scene.slug}.example", org_id=org, is_proved=True)
+
     def _settings_of(self, scene: FilledOrganization) -> None:
         org, ids = scene.tenant.id, scene.ids
         self._people.change(
@@ -286,21 +305,7 @@ class World:
             join_policy="ask",
         )
         self._put("domain_routes", org_id=org, domain="unproved.example", login_policy="password_allowed", join_policy="off")
-        ids["resource_servers"] = self._put(
-            "resource_servers",
-            org_id=org,
-            # Everybody may claim it; nobody has proved it.
-            identifier="https://api.example/",
-            domain="api.example",
-            name=f"API of {scene.slug}",
-            service_id=scene.shop.id,
-            admits="named",
-            approval_asked_at="now",
-        )
-        self._put("resource_admissions", resource_id=ids["resource_servers"], service_id=scene.shop.id)
-        refused = {"address": f"https://{scene.slug}.example/client.json", "reason": "document_lies", "said": scene.slug}
-        self._put("document_refusals", org_id=org, resource_id=ids["resource_servers"], **refused)
-        self._put("resource_identifiers", key=f"https://{scene.slug}.example", org_id=org, is_proved=True)
+        self._apis_of(scene)
         ids["webhooks"] = self._put(
             "webhooks", org_id=org, name="CRM", url=f"https://{scene.slug}.example/", events=["user.joined", "role.created"]
         )
