@@ -71,6 +71,7 @@ from ports.tenancy.setup_links import SetupLinkStore
 from ports.tenancy.siem import SiemStore
 from ports.tenancy.sign_in_rules import SignInRulesStore
 from ports.tenancy.teams import TeamStore
+from ports.tenancy.trusted_issuers import TrustedIssuerStore
 from ports.tenancy.upstream_providers import UpstreamProviderStore
 from ports.tenancy.webhook_deliveries import WebhookDeliveryStore
 from ports.tenancy.webhooks import WebhookStore
@@ -184,6 +185,8 @@ class UnitOfWork(Protocol):
     def permissions(self) -> ServicePermissionStore: ...
     @property
     def plans(self) -> PlanStore: ...
+    @property
+    def trusted_issuers(self) -> TrustedIssuerStore: ...
     @property
     def resource_servers(self) -> ResourceServerStore: ...
     @property

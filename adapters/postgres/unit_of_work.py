@@ -73,6 +73,7 @@ from adapters.postgres.tenancy.setup.setup_links import SetupLinkRows
 from adapters.postgres.tenancy.siem import SiemRows
 from adapters.postgres.tenancy.sign_in_rules import SignInRulesRows
 from adapters.postgres.tenancy.teams import TeamRows
+from adapters.postgres.tenancy.trusted_issuers import TrustedIssuerRows
 from adapters.postgres.tenancy.upstream_providers import UpstreamProviderRows
 from adapters.postgres.tenancy.webhook_deliveries import WebhookDeliveryRows
 from adapters.postgres.tenancy.webhooks import WebhookRows
@@ -149,6 +150,7 @@ class Stores:
     permissions = _Made(ServicePermissionRows)
     plans = _Made(PlanRows)
     resource_servers = _Made(ResourceServerRows)
+    trusted_issuers = _Made(TrustedIssuerRows)
     service_roles = _Made(ServiceRoleRows)
     service_claims = _Made(ServiceClaimRows)
     service_users = _Made(ServiceUserRows)
