@@ -59,8 +59,9 @@ from ports.tenancy.domain_routes import DomainRouteStore
 from ports.tenancy.domains import DomainStore
 from ports.tenancy.invitations import InvitationStore
 from ports.tenancy.join_requests import JoinRequestStore
+from ports.tenancy.keys.management_keys import ManagementKeyStore
+from ports.tenancy.keys.trusted_issuers import TrustedIssuerStore
 from ports.tenancy.mail_servers import MailServerStore
-from ports.tenancy.management_keys import ManagementKeyStore
 from ports.tenancy.members import MemberStore, OwnershipStore
 from ports.tenancy.oauth_credentials import OAuthCredentialStore
 from ports.tenancy.organizations import OrganizationStore
@@ -71,7 +72,6 @@ from ports.tenancy.setup_links import SetupLinkStore
 from ports.tenancy.siem import SiemStore
 from ports.tenancy.sign_in_rules import SignInRulesStore
 from ports.tenancy.teams import TeamStore
-from ports.tenancy.trusted_issuers import TrustedIssuerStore
 from ports.tenancy.upstream_providers import UpstreamProviderStore
 from ports.tenancy.webhook_deliveries import WebhookDeliveryStore
 from ports.tenancy.webhooks import WebhookStore

@@ -63,6 +63,7 @@ from adapters.postgres.tenancy.fields.profile_values import ProfileValueRows
 from adapters.postgres.tenancy.invitations import InvitationRows
 from adapters.postgres.tenancy.join_requests import JoinRequestRows
 from adapters.postgres.tenancy.keys.management_keys import ManagementKeyRows
+from adapters.postgres.tenancy.keys.trusted_issuers import TrustedIssuerRows
 from adapters.postgres.tenancy.mail_servers import MailServerRows
 from adapters.postgres.tenancy.members import MemberRows
 from adapters.postgres.tenancy.oauth_credentials import OAuthCredentialRows
@@ -73,7 +74,6 @@ from adapters.postgres.tenancy.setup.setup_links import SetupLinkRows
 from adapters.postgres.tenancy.siem import SiemRows
 from adapters.postgres.tenancy.sign_in_rules import SignInRulesRows
 from adapters.postgres.tenancy.teams import TeamRows
-from adapters.postgres.tenancy.trusted_issuers import TrustedIssuerRows
 from adapters.postgres.tenancy.upstream_providers import UpstreamProviderRows
 from adapters.postgres.tenancy.webhook_deliveries import WebhookDeliveryRows
 from adapters.postgres.tenancy.webhooks import WebhookRows

@@ -19,7 +19,7 @@ from adapters.postgres.federation.token_preview import PostgresTokenPreviews
 from adapters.postgres.record.deliveries import PostgresDeliveryQueue
 from adapters.postgres.services.client_secrets import CLIENT_SECRETS
 from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
-from adapters.postgres.tenancy.trusted_issuers import TRUSTED_ISSUERS
+from adapters.postgres.tenancy.keys.trusted_issuers import TRUSTED_ISSUERS
 from adapters.saml.certificates import RsaCertificates
 from adapters.saml.documents import XmlDocuments
 from adapters.turns import FairTurns

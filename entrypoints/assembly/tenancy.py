@@ -35,6 +35,7 @@ from core.usecases.tenancy.invitations import Invitations
 from core.usecases.tenancy.join_requests import JoinRequests
 from core.usecases.tenancy.keys.key_tokens import KeyTokens
 from core.usecases.tenancy.keys.management_keys import ManagementKeys
+from core.usecases.tenancy.keys.trusted_issuers import TrustedIssuers
 from core.usecases.tenancy.mail_servers import MailServers
 from core.usecases.tenancy.member_factors import MemberFactors
 from core.usecases.tenancy.members import Members
@@ -55,7 +56,6 @@ from core.usecases.tenancy.siem import Siem
 from core.usecases.tenancy.siem_export import SiemExport
 from core.usecases.tenancy.sign_in_rules import OrganizationSignInRules
 from core.usecases.tenancy.teams import Teams
-from core.usecases.tenancy.trusted_issuers import TrustedIssuers
 from core.usecases.tenancy.upstream_providers import OrganizationUpstreamProviders
 from core.usecases.tenancy.webhook_deliveries import WebhookDeliveries, WebhookReceivers
 from core.usecases.tenancy.webhooks import Webhooks

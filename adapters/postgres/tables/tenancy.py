@@ -179,7 +179,8 @@ TABLES: Final = (
         holds=(plain(FACT, "name", "issuer", "audience", "jwks_uri", "jwks", "subject_pattern", "claims"),),
         # A rule goes with its service. A management key has to be let in again: whoever looks after the other installation decides.
         moves=Moved(rows="row.key_id is null"),
-        ends=Ends.ROWS,
+        # A service or a key has few of them.
+        ends=Ends.CASCADES,
     ),
     Table(
         "setup_drafts",

@@ -8,7 +8,7 @@ from core.domain.federation.oauth.grants import IssuedTokens, TokenRequest
 from core.domain.federation.oauth.workloads import WorkloadRefused
 from core.domain.identifiers import ClientId, TrustedIssuerId
 from core.domain.identity.upstream.jwt_assertions import AssertionFault, AssertionRefused, SignedToken, TrustedKeys, require_readable
-from core.domain.tenancy.trusted_issuers import TrustedIssuer, admitted, farthest, of_issuer
+from core.domain.tenancy.keys.trusted_issuers import TrustedIssuer, admitted, farthest, of_issuer
 from core.frozen import Frozen
 from core.usecases.federation.grants import Grants
 from core.usecases.tenancy.keys.key_tokens import KeyTokens
@@ -17,7 +17,7 @@ from ports.identity.upstream.jwt_assertions import AssertionSignatures
 from ports.metrics import Metrics
 from ports.presence import Presence
 from ports.system import System
-from ports.tenancy.trusted_issuers import TrustedIssuerStore
+from ports.tenancy.keys.trusted_issuers import TrustedIssuerStore
 
 log = structlog.get_logger()
 

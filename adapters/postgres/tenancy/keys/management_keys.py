@@ -96,7 +96,7 @@ def _with_made(
 
 
 class PostgresManagementKeys(KeyLookups[ManagementKeyHolder]):
-    """Implements `ports.tenancy.management_keys.ManagementKeyLookup`."""
+    """Implements `ports.tenancy.keys.management_keys.ManagementKeyLookup`."""
 
     def __init__(self, pool: Pool) -> None:
         super().__init__(pool, _Known, FIND)
@@ -116,7 +116,7 @@ class PostgresManagementKeys(KeyLookups[ManagementKeyHolder]):
 
 
 class ManagementKeyRows:
-    """Implements `ports.tenancy.management_keys.ManagementKeyStore` in one transaction."""
+    """Implements `ports.tenancy.keys.management_keys.ManagementKeyStore` in one transaction."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction

@@ -12,7 +12,7 @@ from core.domain.identifiers import ManagementKeyId, TrustedIssuerId
 from core.domain.identity.sessions import TokenUse
 from core.domain.json import Json, timestamp
 from core.domain.tenancy.keys.management_keys import ManagementKeyHolder
-from core.domain.tenancy.trusted_issuers import TrustedIssuer
+from core.domain.tenancy.keys.trusted_issuers import TrustedIssuer
 from core.frozen import Frozen
 
 OF_WORKLOAD: Final = "ptw"

@@ -5,11 +5,11 @@ from core.domain.identifiers import ManagementKeyId
 from core.domain.secrets import Token
 from core.domain.tenancy.keys.key_tokens import LIFETIME, OF_WORKLOAD, key_claims, key_token
 from core.domain.tenancy.keys.management_keys import ManagementKeyHolder
-from core.domain.tenancy.trusted_issuers import TrustedIssuer
+from core.domain.tenancy.keys.trusted_issuers import TrustedIssuer
 from core.frozen import Frozen
 from ports.presence import Presence
 from ports.system import System
-from ports.tenancy.management_keys import ManagementKeyLookup
+from ports.tenancy.keys.management_keys import ManagementKeyLookup
 from ports.tokens import TokenSigner, TokenVerifier
 
 _REFUSED = "The management key is not valid"

@@ -7,11 +7,9 @@ from uuid import UUID
 
 import msgspec
 
-from core.domain.errors import BadRequest, Conflict, ReauthenticationRequired
+from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import ManagementKeyId, TrustedIssuerId
-from core.domain.tenancy.members import Member
-from core.domain.tenancy.roles import Capability
-from core.domain.tenancy.trusted_issuers import (
+from core.domain.tenancy.keys.trusted_issuers import (
     LONGEST_AUDIENCE,
     LONGEST_ISSUER,
     LONGEST_NAME,
@@ -20,13 +18,15 @@ from core.domain.tenancy.trusted_issuers import (
     TrustedIssuerChange,
     TrustedIssuerSettings,
 )
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, ServiceSlug, SlugOfOrganization, UpdatedAt, example
+from entrypoints.http.machinery.fields import CreatedAt, Id, ServiceSlug, SlugOfOrganization, UpdatedAt, Uri, example
 from entrypoints.http.machinery.limits import CREDENTIALS, UNLIMITED
 from entrypoints.http.machinery.step_up import with_proof_if_needed
 
@@ -43,7 +43,7 @@ _Issuer = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLen
 _Audience = Annotated[
     str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_AUDIENCE}, examples=["https://id.acme.example"])
 ]
-_Address = Annotated[str, example(f"{_ISSUER}/.well-known/jwks")]
+_Address = Annotated[Uri, example(f"{_ISSUER}/.well-known/jwks")]
 _Keys = Annotated[
     Mapping[str, Any],
     example({"keys": [{"kty": "EC", "crv": "P-256", "kid": "a", "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU", "y": "x_FEzRu9m36H"}]}),
@@ -159,7 +159,7 @@ async def list_trusted_issuers(call: Call[None, None, TrustedIssuersPath, Member
     keys=True,
     limit=CREDENTIALS,
     status=201,
-    refuses=(BadRequest, Conflict, ReauthenticationRequired),
+    refuses=(BadRequest, Conflict),
     tags=_TAGS,
 )
 async def create_trusted_issuer(call: Call[NewTrustedIssuer, None, TrustedIssuersPath, Member], postern: Postern) -> TrustedIssuerRecord:
@@ -190,7 +190,7 @@ async def get_trusted_issuer(call: Call[None, None, TrustedIssuerPath, Member], 
     return trusted_issuer_record(await postern.tenancy.trusted_issuers.get(call.caller, TrustedIssuerId(call.path.rule_id)))
 
 
-@endpoint.patch(_RULE, caller=_MANAGE, keys=True, limit=UNLIMITED, refuses=(BadRequest, Conflict, ReauthenticationRequired), tags=_TAGS)
+@endpoint.patch(_RULE, caller=_MANAGE, keys=True, limit=UNLIMITED, refuses=(BadRequest, Conflict), tags=_TAGS)
 async def change_trusted_issuer(call: Call[TrustedIssuerPatch, None, TrustedIssuerPath, Member], postern: Postern) -> TrustedIssuerRecord:
     """Change a trusted issuer
 

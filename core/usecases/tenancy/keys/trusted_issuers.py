@@ -9,9 +9,7 @@ from core.domain.identity.proofs import FreshProofNeeded
 from core.domain.identity.upstream.jwt_assertions import AssertionRefused
 from core.domain.record.events import Actor
 from core.domain.tenancy.keys.management_keys import named_capabilities
-from core.domain.tenancy.members import Member
-from core.domain.tenancy.roles import Capability
-from core.domain.tenancy.trusted_issuers import (
+from core.domain.tenancy.keys.trusted_issuers import (
     MOST_OF_ONE,
     MOST_TRUSTED_ISSUERS,
     TrustedIssuer,
@@ -23,11 +21,13 @@ from core.domain.tenancy.trusted_issuers import (
     trusted_issuer_deleted,
     trusted_issuer_updated,
 )
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, replace
 from core.usecases.tenancy.rights import hold_members, require_capability, require_may_grant
 from ports.identity.upstream.jwt_assertions import AssertionSignatures
 from ports.system import System
-from ports.tenancy.trusted_issuers import ExistingTrustedIssuers, TrustedIssuerStore
+from ports.tenancy.keys.trusted_issuers import ExistingTrustedIssuers, TrustedIssuerStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 _NOT_BY_KEYS: Final = "A management key cannot let a workload act with the rights of a key: a person must do it"

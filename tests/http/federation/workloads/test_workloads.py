@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 
 from tests.http.federation.relying import Relying, claims_of, oauth
-from tests.http.federation.workloads import STRANGERS_KEY, SUBJECT, Issuer, issuing, public_jwk
+from tests.http.federation.workloads.issuing import STRANGERS_KEY, SUBJECT, Issuer, issuing, public_jwk
 
 REFUSED: Final = (400, "invalid_grant")
 

@@ -17,7 +17,7 @@ from tests.http import conftest as http
 from tests.http.cast import all_at_once
 from tests.http.client import Received, refused
 from tests.http.federation.relying import Relying, oauth
-from tests.http.federation.workloads import KEY, STRANGERS_KEY, SUBJECT, Issuer, issuing, public_jwk
+from tests.http.federation.workloads.issuing import KEY, STRANGERS_KEY, SUBJECT, Issuer, issuing, public_jwk
 from tests.http.people import BASE_URL, People
 from tests.http.signing_in import unlimited
 

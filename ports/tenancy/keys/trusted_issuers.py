@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from core.domain.identifiers import ClientId, ManagementKeyId, OrganizationId, ServiceId, TrustedIssuerId
-from core.domain.tenancy.trusted_issuers import TrustedIssuer
+from core.domain.tenancy.keys.trusted_issuers import TrustedIssuer
 from core.frozen import Frozen
 
 
