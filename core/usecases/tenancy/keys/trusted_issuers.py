@@ -132,7 +132,7 @@ class TrustedIssuers(Frozen):
             require_capability(acting, Capability.SERVICES_MANAGE)
             return rule
         if member.key is not None:
-            raise Forbidden(_NOT_BY_KEYS)
+            raise Forbidden(_NOT_BY_KEYS, words="not_by_keys")
         require_capability(acting, Capability.INTEGRATIONS_MANAGE)
         key = await uow.management_keys.find(member.organization, rule.key)
         if key is None:
