@@ -56,7 +56,7 @@ TRUST: Final[Mapping[str, Any]] = {
             }
         ]
     },
-    "subject_pattern": "repo:acme/shop",
+    "subject_pattern": "repo:owner/name",
 }
 _TRUST: Final = {**TRUST, "jwks": Jsonb(TRUST["jwks"])}
 _PEM: Final = "-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n"

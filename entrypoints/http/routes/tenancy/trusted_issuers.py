@@ -46,7 +46,20 @@ _Audience = Annotated[
 _Address = Annotated[Uri, example(f"{_ISSUER}/.well-known/jwks")]
 _Keys = Annotated[
     Mapping[str, Any],
-    example({"keys": [{"kty": "EC", "crv": "P-256", "kid": "a", "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU", "y": "x_FEzRu9m36H"}]}),
+    example(
+        {
+            "keys": [
+                {
+                    "kty": "EC",
+                    "crv": "P-256",
+                    "use": "sig",
+                    "kid": "a",
+                    "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+                    "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+                }
+            ]
+        }
+    ),
 ]
 _Pattern = Annotated[
     str,
