@@ -30,7 +30,7 @@ test: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-site $(VENV)/ready-typ
 test-near: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-typescript  ## Run the tests that are near what this branch changed; SINCE=<commit> compares with that
 	$(PYTEST) $$($(BIN)/python -m ops.near $(SINCE))
 
-middleware: $(VENV)/ready-dev  ## Run the tests of the guards of ops/middleware in every framework, with Express and Next.js's handlers
+middleware: $(VENV)/ready-dev  ## Run the tests of the guards of ops/middleware in every framework, and of libraries for Node with APIs and MCP
 	@$(BIN)/python -m ops.middleware
 
 check: lint types contracts test  ## Run all that CI runs: lint, types, contracts, test

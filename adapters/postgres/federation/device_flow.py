@@ -16,6 +16,7 @@ from adapters.postgres.storable import storable_address, storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.branding import branding
 from core.domain.federation.oauth.clients import AuthenticationMethod, ClientCredentials
+from core.domain.federation.oauth.demands import scope_demand, strongest
 from core.domain.federation.oauth.device_flow import (
     INTERVAL,
     LENIENCY,
@@ -83,6 +84,7 @@ class _Entered(Frozen):
     resources: Sequence[Mapping[str, Any]]
 
     def entered(self) -> EnteredCode:
+        shown = self.resources
         return EnteredCode(
             id=DeviceCodeId(self.id),
             state=DeviceCodeState(self.state),
@@ -91,7 +93,8 @@ class _Entered(Frozen):
             organization_name=self.name,
             is_open=self.is_open,
             scopes=tuple(self.scopes),
-            resources=[EnteredResource(**resource) for resource in self.resources],
+            resources=[EnteredResource(one["name"], one["identifier"], [scope["description"] for scope in one["scopes"]]) for one in shown],
+            demand=strongest(scope_demand(scope["acr_values"], scope["max_age"]) for one in shown for scope in one["scopes"]),
             asker=AskingDevice(address=self.address, user_agent=self.user_agent),
             created_at=self.created_at,
             expires_at=self.expires_at,
@@ -277,11 +280,16 @@ _ENTERED: Final[LiteralString] = f"""
                    select jsonb_agg(
                               jsonb_build_object(
                                   'name', resource_servers.name, 'identifier', resource_servers.identifier,
-                                  'scopes', array(
-                                      select scope.own ->> 'description'
+                                  'scopes', (
+                                      select coalesce(
+                                                 jsonb_agg(
+                                                     jsonb_build_object('acr_values', '[]'::jsonb, 'max_age', null) || scope.own
+                                                     order by scope.place
+                                                 ),
+                                                 '[]'
+                                             )
                                         from jsonb_array_elements(resource_servers.scopes) with ordinality as scope (own, place)
                                        where scope.own ->> 'name' = any (granted.scopes)
-                                       order by scope.place
                                   )
                               )
                           )

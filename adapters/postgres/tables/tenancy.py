@@ -335,7 +335,7 @@ TABLES: Final = (
         "all_organizations",
         whose=Whose("organization", "one.id"),
         holds=(
-            plain(WORD, "status", "admin_factor"),
+            plain(WORD, "status", "admin_factor", "metadata_clients"),
             plain(
                 FACT,
                 "slug",
@@ -349,6 +349,7 @@ TABLES: Final = (
                 "rejection_reason",
                 "suspension_reason",
                 "invitation_domains",
+                "metadata_hosts",
                 "metadata",
             ),
         ),

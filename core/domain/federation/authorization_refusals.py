@@ -18,7 +18,7 @@ from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, CLIENT_CREDE
 from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient, UnsupportedGrantType
 from core.domain.federation.oauth.scopes import SCOPES
 from core.domain.federation.oauth.workloads import WorkloadRefused
-from core.domain.identifiers import AuthorizationRefusalId, ClientId
+from core.domain.identifiers import AuthorizationRefusalId, ClientId, ResourceServerId
 from core.domain.identity.upstream.jwt_assertions import AssertionFault
 from core.domain.services.services import SignInPolicy
 from core.frozen import Frozen
@@ -114,6 +114,24 @@ class AuthorizationRefusal(Frozen, kw_only=True):
     received: str
     occurred_at: datetime
     code: PresentedCode | None = None
+
+
+class DocumentRefusal(Frozen, kw_only=True):
+    """A request of a metadata client that was refused before the client was one of the organization's: its document was not let in, or is
+    wrong. Those who look after the API see it.
+    """
+
+    id: AuthorizationRefusalId
+    api: ResourceServerId
+    address: str
+    reason: str
+    """The word of the refusal, which has a text of the same name for people."""
+    because: str
+    occurred_at: datetime
+
+    @property
+    def advice(self) -> str:
+        return _OF_DOCUMENT.get(self.reason, "Whoever publishes the document has to mend it. The next request reads it again")
 
 
 class ListedRefusal(Frozen, kw_only=True):
@@ -317,6 +335,15 @@ _RECEIVED: Final[Mapping[RefusalReason, tuple[str, Callable[[str | None], str]]]
 }
 
 
+_OF_DOCUMENT: Final[Mapping[str, str]] = {
+    "document_not_let_in": "If you know the host, let it in: on the page of this API, and in the sign-in rules of the organization",
+    "document_busy": "Wait a minute. Ten fetches a minute are made of one host",
+    "document_unreachable": "Open its address in a browser: it must be public, with a valid certificate, and answer at once",
+    "documents_full": "Delete applications by document that nobody needs",
+    "application_closed": "A platform owner can activate the organization",
+}
+
+
 def in_words(reason: RefusalReason) -> tuple[str, str]:
     """The reason, and the change that helps."""
     return _WORDS[reason]
@@ -362,7 +389,7 @@ _WORDS: Final[Mapping[RefusalReason, tuple[str, str]]] = {
     ),
     RefusalReason.STRONGER_SIGN_IN: (
         "The application demands a second factor or a level that the person does not reach",
-        "Let people set up a second factor, or leave acr_values and the essential acr out",
+        "Let people set up a second factor, or leave acr_values, the essential acr and the scopes that ask for one out",
     ),
     RefusalReason.DIRECTORY_RESTRICTS: (
         "The person's directory lets them be signed in to no application",

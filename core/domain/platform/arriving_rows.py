@@ -6,6 +6,7 @@ and our own calls go, what keys may do, and what other code takes for one of a c
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from types import NoneType
 from typing import Any, Final
 
 from core.domain.branding import brand_color
@@ -75,6 +76,9 @@ def _resource_server(row: Values) -> None:
     if resource_identifier(row["identifier"]).host != row["domain"]:
         raise BadRequest("domain: is not the identifier's host")
     # The service that stands for the API may be gone. Nobody holds its permissions then.
+    for scope in row["scopes"]:
+        if type(scope.get("acr_values", [])) is not list or type(scope.get("max_age", 0)) not in {int, NoneType}:
+            raise BadRequest("scopes: acr_values are a list, and max_age is a whole number or null")
     checked_scopes([ResourceScope(**scope) for scope in row["scopes"]], has_service=True)
 
 

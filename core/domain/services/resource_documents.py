@@ -1,5 +1,5 @@
 """What an API publishes so that clients find their way to this installation: its protected resource metadata (RFC 9728), and the challenges
-with which the API answers a request without a token that is good enough (RFC 6750, RFC 9728).
+with which the API answers a request without a token that is good enough (RFC 6750, RFC 9470, RFC 9728).
 """
 
 import json
@@ -39,6 +39,20 @@ def forbidden(identifier: str, scopes: Sequence[str]) -> str:
     """The header of a 403: the token lacks scopes. A client asks for all of these, so the header names all that the operation needs."""
     metadata = f'resource_metadata="{metadata_address(identifier)}"'
     return f'WWW-Authenticate: Bearer error="insufficient_scope"{_scope(scopes)}, {metadata}'
+
+
+def insufficient_authentication(identifier: str, scope: str, acr_values: Sequence[str], max_age: int | None) -> str:
+    """The header of a 401: the token has the scope, and its sign-in is too weak or too old for what the scope asks (RFC 9470). A client
+    that does not know this error still asks for the scope again, and the scope leads the person to the proof.
+    """
+    parts = {
+        "error": "insufficient_user_authentication",
+        "acr_values": " ".join(acr_values),
+        "max_age": "" if max_age is None else str(max_age),
+        "scope": scope,
+        "resource_metadata": metadata_address(identifier),
+    }
+    return "WWW-Authenticate: Bearer " + ", ".join(f'{name}="{value}"' for name, value in parts.items() if value)
 
 
 def _scope(scopes: Sequence[str]) -> str:

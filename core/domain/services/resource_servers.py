@@ -15,8 +15,10 @@ from uuid import UUID
 from core.domain.changes import UNCHANGED, RecordChange, Unchanged
 from core.domain.errors import BadRequest
 from core.domain.identifiers import DomainId, OrganizationId, ResourceServerId, ServiceId
+from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
 from core.domain.json import Json
-from core.domain.lines import typed_line
+from core.domain.lines import has_markup, typed_line
+from core.domain.outbound.metadata_clients import MetadataClients, metadata_hosts
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.services.resource_identifiers import ResourceIdentifier, resource_identifier
 from core.domain.signing_keys import TokenAlgorithm
@@ -33,6 +35,9 @@ LONGEST_SCOPE: Final = 100
 LONGEST_DESCRIPTION: Final = 200
 SHORTEST_LIFETIME: Final = 60
 LONGEST_LIFETIME: Final = 86_400
+SHORTEST_MAX_AGE: Final = 60
+"""A person needs some time to allow an application something, and clocks differ."""
+LONGEST_MAX_AGE: Final = 2_592_000
 # After an identifier has changed hands, every token that was made for the organization before is over.
 SETTLES_AFTER: Final = timedelta(seconds=LONGEST_LIFETIME)
 
@@ -46,7 +51,6 @@ RESERVED_SCOPES: Final = frozenset(
 
 # RFC 6749 section 3.3.
 _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
-_MARKUP: Final = re.compile(r"[<>]|://|\bwww\.|\]\(", re.IGNORECASE)
 
 
 class Admits(StrEnum):
@@ -74,6 +78,10 @@ class ResourceScope(Frozen):
     name: str
     description: str
     permission: str | None = None
+    acr_values: tuple[str, ...] = ()
+    """The context classes of which the sign-in must reach one (RFC 9470), or the token does not get the scope."""
+    max_age: int | None = None
+    """In seconds: the sign-in may be at most this old when an application asks for the scope. The API compares `auth_time` afterwards."""
 
 
 class ResourceHost(Domain):
@@ -99,6 +107,8 @@ class ResourceServer(Frozen, kw_only=True):
     admits: Admits = Admits.NAMED
     admitted: Sequence[str] = ()
     """Slugs of the named services, sorted. They count only for `named`."""
+    metadata_clients: MetadataClients = MetadataClients.OFF
+    metadata_hosts: Sequence[str] = ()
     scopes: Sequence[ResourceScope] = ()
     token: str
     """The text that proves the host, once its owner has published it."""
@@ -181,6 +191,8 @@ class ResourceServerSettings(Frozen, kw_only=True):
     access_token_alg: TokenAlgorithm = TokenAlgorithm.ES256
     admits: Admits = Admits.NAMED
     admitted: Sequence[str] = ()
+    metadata_clients: MetadataClients = MetadataClients.OFF
+    metadata_hosts: Sequence[str] = ()
     scopes: Sequence[ResourceScope] = ()
 
 
@@ -191,6 +203,8 @@ class ResourceServerChange(RecordChange, kw_only=True):
     access_token_alg: TokenAlgorithm | Unchanged = UNCHANGED
     admits: Admits | Unchanged = UNCHANGED
     admitted: Sequence[str] | Unchanged = UNCHANGED
+    metadata_clients: MetadataClients | Unchanged = UNCHANGED
+    metadata_hosts: Sequence[str] | Unchanged = UNCHANGED
     scopes: Sequence[ResourceScope] | Unchanged = UNCHANGED
 
 
@@ -258,6 +272,7 @@ def checked(server: ResourceServer) -> ResourceServer:
         server,
         name=name,
         admitted=tuple(sorted(set(server.admitted))),
+        metadata_hosts=metadata_hosts(server.metadata_hosts),
         scopes=checked_scopes(server.scopes, has_service=server.service_slug is not None),
     )
 
@@ -291,14 +306,30 @@ def _scope(scope: ResourceScope, field: str, *, has_service: bool) -> ResourceSc
             words="field_length",
             values={"least": 1, "most": LONGEST_DESCRIPTION},
         )
-    if _MARKUP.search(description):
+    if has_markup(description):
         raise BadRequest(f"{field}.description: plain words, without links and markup", words="plain_words")
     if scope.permission is not None and not has_service:
         raise BadRequest(
             f"{field}.permission: a permission is one of the service that stands for the API, so service_slug must name that service",
             words="permission_needs_service",
         )
-    return replace(scope, description=description)
+    return replace(scope, description=description, acr_values=_acr_values(scope, field))
+
+
+def _acr_values(scope: ResourceScope, field: str) -> tuple[str, ...]:
+    """Also checks the age that the scope asks for. Raises `BadRequest`."""
+    if not set(scope.acr_values) <= {TWO_FACTORS}:
+        raise BadRequest(
+            f"{field}.acr_values: {TWO_FACTORS} asks for a second factor, and there is no other value: each sign-in reaches {ONE_FACTOR}",
+            words="scope_acr",
+        )
+    if scope.max_age is not None and not SHORTEST_MAX_AGE <= scope.max_age <= LONGEST_MAX_AGE:
+        raise BadRequest(
+            f"{field}.max_age: {SHORTEST_MAX_AGE} to {LONGEST_MAX_AGE} seconds, or null for a sign-in of any age",
+            words="scope_max_age",
+            values={"least": SHORTEST_MAX_AGE, "most": LONGEST_MAX_AGE},
+        )
+    return tuple(dict.fromkeys(scope.acr_values))
 
 
 def resource_server_created(server: ResourceServer, actor: Actor) -> Event:
@@ -357,6 +388,8 @@ def _told(server: ResourceServer) -> dict[str, Any]:
         "access_token_alg": server.access_token_alg.value,
         "admits": server.admits.value,
         "admitted_services": list(server.admitted),
+        "metadata_clients": server.metadata_clients.value,
+        "metadata_hosts": list(server.metadata_hosts),
         "scopes": list(server.scope_names),
     }
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
+from core.domain.audiences import TokenAudience
 from core.domain.errors import NotFound
 from core.domain.federation.oauth.authorization_codes import SESSION_PROVIDER, ApprovedAuthorization, code_challenge
 from core.domain.federation.oauth.authorization_parameters import (
@@ -31,12 +32,14 @@ from core.domain.federation.oauth.authorizations import (
     AuthorizationRequest,
     Registered,
     UnknownRecipient,
+    request_used,
     restored,
     unknown_application,
     unregistered,
 )
 from core.domain.federation.oauth.clients import AuthenticatedClient, AuthenticationMethod, RegisteredClient
 from core.domain.federation.oauth.consents import Consent, answer
+from core.domain.federation.oauth.demands import NO_DEMAND, SignInDemand, demanding, strongest
 from core.domain.federation.oauth.direct_requests import DirectRequest, has_chosen
 from core.domain.federation.oauth.direct_requests import checked as checked_directly
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, TokenRequest
@@ -50,10 +53,12 @@ from core.domain.identity.flows import Flow, FlowPurpose
 from core.domain.identity.sessions import Context
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
+from core.domain.services.client_ids import is_address, shown
 from core.domain.services.services import ServiceType
 from core.domain.signing_keys import TokenAlgorithm
 from core.frozen import Frozen, replace
 from core.usecases.federation.authorization_codes import AuthorizationCodes, CodeNotIssued
+from core.usecases.federation.client_documents import ClientDocuments
 from core.usecases.federation.consents import give_consent
 from core.usecases.federation.id_token_hints import read_hint
 from core.usecases.identity.flows import complete_once
@@ -62,7 +67,7 @@ from ports.federation.authorizations import AuthorizationEncounter, Encounters
 from ports.federation.resources import ResourceLookup
 from ports.system import System
 from ports.tokens import TokenVerifier
-from ports.unit_of_work import UnitOfWorkFactory
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
 class FinishedAuthorization(Frozen):
@@ -81,15 +86,31 @@ class UnfinishedAuthorization(Frozen):
     signed_in: SignedInPerson | None
     resources: Sequence[OfferedResource] = ()
     """The APIs that the request names."""
+    demand: SignInDemand = NO_DEMAND
+    """What the scopes ask of the sign-in that the person has just allowed, or has allowed before."""
+    agreed: bool = False
+    """The person has allowed the request on the way here. `AGREED` tells the flow that leads to the sign-in."""
 
 
+# A key in a flow's request: the person who has allowed the request before the sign-in that its scopes ask for.
+AGREED: Final = "agreed"
 Outcome = FinishedAuthorization | UnfinishedAuthorization
+
+
+class _Allowance(Frozen):
+    """What an application is granted, and the consent that was given a moment ago, with who gave it."""
+
+    audiences: Sequence[TokenAudience]
+    consent: Consent | None = None
+    actor: Actor | None = None
+    by_trust: bool = False
 
 
 class Authorizations(Frozen):
     unit_of_work: UnitOfWorkFactory
     encounters: Encounters
     resources: ResourceLookup
+    documents: ClientDocuments
     verifier: TokenVerifier
     codes: AuthorizationCodes
     sessions: Sessions
@@ -98,16 +119,22 @@ class Authorizations(Frozen):
 
     async def arrive(self, parameters: Parameters, caller: Caller | None) -> Outcome:
         """Takes a request that a browser brings. A request that gets its code at once takes three round trips: one for all look-ups, one
-        for the code, and one for the commit. A request that names an API takes one more. Raises `UnknownRecipient` and
-        `OrganizationNotActive`, which the person sees.
+        for the code, and one for the commit. A request that names an API takes one more, and one of a metadata client some. Raises
+        `UnknownRecipient` and `OrganizationNotActive`, which the person sees.
         """
         client, secret = client_of(parameters), pushed(parameters)
+        if is_address(client):
+            client = await self._described(client, parameters, secret)
         if secret is not None:
             met = _found(await self.encounters.take_pushed(client, Token(secret).digest(), caller))
             request = _taken(met)
             return await self._settled(request, met, Progress(), caller=caller)
         met = _found(await self.encounters.find(client, caller))
-        answers_to = recipient(parameters, met.application.registered)
+        try:
+            answers_to = recipient(parameters, met.application.registered)
+        except UnknownRecipient as refusal:
+            refusal.client = client
+            raise
         try:
             request = await self.checked(parameters, met.application, answers_to)
         except AuthorizationRefused as refusal:
@@ -137,16 +164,20 @@ class Authorizations(Frozen):
             asked_membership=flow.asked_memberships or set_up_later,
             cannot_prove=cannot_prove,
         )
+        if met.signed_in is not None and flow.request.get(AGREED) == str(met.signed_in.user):
+            progress = replace(progress, account_chosen=True, consented=True)
         return await self._settled(request, met, progress, flow, caller=caller, sender=sender)
 
-    async def allow(self, flow: Flow, caller: Caller, actor: Actor, sender: Client, ticked: Ticked = ()) -> Outcome:
-        """The person allows the request, with the account that the page has shown, and at its APIs the scopes that are ticked. Raises the
-        errors of `resume`.
+    async def allow(
+        self, flow: Flow, caller: Caller, actor: Actor, sender: Client, *, ticked: Ticked = (), document: bytes | None = None
+    ) -> Outcome:
+        """The person allows the request, with the account that the page has shown, and at its APIs the scopes that are ticked. `document`
+        is what the page has shown of a metadata client: if that has changed, the person is asked again. Raises the errors of `resume`.
         """
         request = _kept(flow)
         met = await self._met_again(request, caller)
         by = None if flow.repeats else actor
-        return await self._settled(request, met, _allowed(flow), flow, by, caller=caller, sender=sender, ticked=ticked)
+        return await self._settled(request, met, _allowed(flow), flow, by, caller=caller, sender=sender, ticked=ticked, document=document)
 
     async def rehearse(self, client: ClientId, caller: Caller, began: datetime) -> AuthorizationStep:
         """The step that would come next if the application had sent this person here, and the person had signed in for it since `began`.
@@ -167,7 +198,8 @@ class Authorizations(Frozen):
         `UnknownRecipient`, `AuthorizationRefused` and `BadRequest`, which the person sees.
         """
         met = await self.encounters.find_named(organization, service)
-        if met is None:
+        # A metadata client has no page of its own here, and its document is not looked at.
+        if met is None or is_address(met.application.registered.client_id):
             raise NotFound("There is no such service", words="service_unknown")
         request = checked_directly(asked, met.application.registered)
         require_open(request, met.application)
@@ -191,7 +223,7 @@ class Authorizations(Frozen):
     async def deny(self, flow: Flow) -> Answered:
         """The person refuses the request, or may not allow it. Raises `FlowOver`, and `UnknownRecipient`, which the person sees."""
         request = _kept(flow, refusing=True)
-        await self._met_again(request, None)
+        await self._met_again(request, None, look=False)
         await self._complete(flow, refused=True)
         return self._refused(request.recipient, AuthorizationRefused(AuthorizationErrorCode.ACCESS_DENIED, "The person has refused"))
 
@@ -211,16 +243,27 @@ class Authorizations(Frozen):
         if hint is None:
             return request
         said = await read_hint(self.verifier, hint)
-        if said is None or said.client != request.client_id:
+        if said is None or said.client != shown(request.client_id):
             raise AuthorizationRefused(AuthorizationErrorCode.INVALID_REQUEST, NOT_OUR_HINT)
         if request.subject not in {None, said.user}:
             raise AuthorizationRefused(AuthorizationErrorCode.INVALID_REQUEST, "id_token_hint: it is another person's than claims asks for")
         return replace(request, subject=said.user)
 
-    async def _met_again(self, request: AuthorizationRequest, caller: Caller | None) -> AuthorizationEncounter:
-        """Looks up the application and the person of a kept request again. The service's redirect URIs may have changed since. Raises
-        `UnknownRecipient`.
+    async def _described(self, client: ClientId, parameters: Parameters, secret: str | None) -> ClientId:
+        """The placed client id of a metadata client: by the request that it has pushed, or by the API that this one names."""
+        if secret is None:
+            return await self.documents.arrived(client, parameters.resources)
+        found = await self.documents.holder(client, Token(secret).digest())
+        if found is None:
+            raise request_used()
+        return found
+
+    async def _met_again(self, request: AuthorizationRequest, caller: Caller | None, *, look: bool = True) -> AuthorizationEncounter:
+        """Looks up the application and the person of a kept request again. The service's redirect URIs may have changed since, and so may
+        the document of a metadata client. Raises `UnknownRecipient`.
         """
+        if look and is_address(request.client_id):
+            await self.documents.arrived(shown(request.client_id), request.resources)
         met = _found(await self.encounters.find(request.client_id, caller))
         _require_registered(request, met.application.registered)
         return met
@@ -236,6 +279,7 @@ class Authorizations(Frozen):
         caller: Caller | None,
         sender: Client | None = None,
         ticked: Ticked = (),
+        document: bytes | None = None,
     ) -> Outcome:
         application, signed_in = met.application, met.signed_in
         try:
@@ -244,14 +288,24 @@ class Authorizations(Frozen):
             resources = await self.named_resources(request, application, signed_in)
             if signed_in is not None and any(one.asks_again(request.foreign_scopes) for one in resources):
                 signed_in = replace(signed_in, owes_answer=True)
-            step = next_step(request, application, signed_in, progress, self.system.clock.now())
+            if actor is not None and any(one.document != document for one in resources):
+                actor, progress = None, replace(progress, consented=False)
+            now = self.system.clock.now()
+            step = next_step(request, application, signed_in, progress, now)
             if step is not AuthorizationStep.DONE or signed_in is None:
                 return UnfinishedAuthorization(step, request, application, signed_in, resources)
+            allowed = self._allowance(request, application, signed_in, resources, progress, actor=actor, ticked=ticked)
+            # What is granted is known only now: a scope that the person takes the tick from asks for no proof.
+            demand = strongest(map(OfferedResource.demand, resources, allowed.audiences))
+            if demand.asks:
+                step = next_step(demanding(request, demand), application, signed_in, progress, now)
+            if step is not AuthorizationStep.DONE:
+                await self._keep(allowed)
+                return UnfinishedAuthorization(step, request, application, signed_in, resources, demand=demand, agreed=progress.consented)
             if request.recipient.response_mode is ResponseMode.FRAGMENT and sender is not None:
-                return FinishedAuthorization(
-                    await self._with_tokens(request, application, signed_in, flow, actor, sender=sender), application
-                )
-            answered = await self._approved(request, application, signed_in, flow, actor, resources=resources, ticked=ticked)
+                answered = await self._with_tokens(request, application, signed_in, flow, allowed, sender=sender)
+            else:
+                answered = await self._approved(request, application, signed_in, flow, allowed)
             return FinishedAuthorization(answered, application)
         except CodeNotIssued:
             # The person is asked for the missing step. If no step is missing, the account has ended.
@@ -262,21 +316,52 @@ class Authorizations(Frozen):
                 await self._complete(flow)
             return FinishedAuthorization(self._refused(request.recipient, refusal), application)
 
+    def _allowance(
+        self,
+        request: AuthorizationRequest,
+        application: RequestingApplication,
+        signed_in: SignedInPerson,
+        resources: Sequence[OfferedResource],
+        progress: Progress,
+        *,
+        actor: Actor | None,
+        ticked: Ticked,
+    ) -> _Allowance:
+        """With an actor, the person has just allowed the request. Without, an earlier consent counts, or the organization's trust."""
+        by_trust = not progress.consented and not relies_on_consent(application, signed_in)
+        asked = request.foreign_scopes
+        audiences = [one.granted(asked, None if actor is None else ticked, by_trust=by_trust) for one in resources]
+        if actor is None:
+            return _Allowance(audiences, by_trust=by_trust)
+        answers = [answer(one, asked, audience.scopes) for one, audience in zip(resources, audiences, strict=True)]
+        consent = Consent(signed_in.user, application.service, request.scopes, self.system.clock.now(), resources=answers)
+        return _Allowance(audiences, consent, actor)
+
+    async def _keep(self, allowed: _Allowance) -> None:
+        """Keeps the consent of a person who has to sign in again before the application gets its code."""
+        if allowed.consent is None:
+            return
+        async with self.unit_of_work() as uow:
+            await uow.accounts.hold_shared(allowed.consent.user)
+            await self._give(uow, allowed)
+            await uow.commit()
+
+    async def _give(self, uow: UnitOfWork, allowed: _Allowance) -> None:
+        """Raises `NotFound`."""
+        if allowed.consent is None or allowed.actor is None:
+            return
+        if not await give_consent(uow, ConsentId(self.system.ids.new()), allowed.consent, allowed.actor):
+            raise NotFound("This application does not exist any more", words="application_unknown")
+
     async def _approved(
         self,
         request: AuthorizationRequest,
         application: RequestingApplication,
         signed_in: SignedInPerson,
         flow: Flow | None,
-        actor: Actor | None,
-        *,
-        resources: Sequence[OfferedResource] = (),
-        ticked: Ticked = (),
+        allowed: _Allowance,
     ) -> Answered:
-        """Answers with a code. With an actor, the person has just given the consent. Without, an earlier consent counts."""
-        by_trust = actor is None and not relies_on_consent(application, signed_in)
-        asked = request.foreign_scopes
-        audiences = [one.granted(asked, None if actor is None else ticked, by_trust=by_trust) for one in resources]
+        """Answers with a code."""
         approved = ApprovedAuthorization(
             service=application.service,
             user=signed_in.user,
@@ -289,19 +374,15 @@ class Authorizations(Frozen):
             stated_at=signed_in.stated_at,
             authenticated_by=signed_in.authenticated_by,
             provider=_provider(flow, signed_in),
-            audiences=audiences,
+            audiences=allowed.audiences,
         )
         async with self.unit_of_work() as uow:
             # The account is locked before the flow, in the same order as in transactions that end both.
             await uow.accounts.hold_shared(signed_in.user)
             if flow is not None:
                 await complete_once(uow, flow, self.system.clock.now())
-            if actor is not None:
-                answers = [answer(one, asked, audience.scopes) for one, audience in zip(resources, audiences, strict=True)]
-                consent = Consent(signed_in.user, application.service, request.scopes, self.system.clock.now(), resources=answers)
-                if not await give_consent(uow, ConsentId(self.system.ids.new()), consent, actor):
-                    raise NotFound("This application does not exist any more", words="application_unknown")
-            code = await self.codes.issue(uow, approved, application.registered.redirect_uris, by_trust=by_trust)
+            await self._give(uow, allowed)
+            code = await self.codes.issue(uow, approved, application.registered.redirect_uris, by_trust=allowed.by_trust)
             await uow.commit()
         return request.recipient.answered(self.issuer, {"code": code.reveal()})
 
@@ -311,13 +392,13 @@ class Authorizations(Frozen):
         application: RequestingApplication,
         signed_in: SignedInPerson,
         flow: Flow | None,
-        actor: Actor | None,
+        allowed: _Allowance,
         *,
         sender: Client,
     ) -> Answered:
         """Answers with tokens. An ordinary code is issued and redeemed here, by the same rules and with the same log entries."""
         verifier = self.system.secrets.token()
-        answered = await self._approved(replace(request, code_challenge=code_challenge(verifier)), application, signed_in, flow, actor)
+        answered = await self._approved(replace(request, code_challenge=code_challenge(verifier)), application, signed_in, flow, allowed)
         grant = TokenRequest(
             grant_type=AUTHORIZATION_CODE,
             code=Token(answered.fields["code"]),
@@ -382,7 +463,7 @@ def _found(met: AuthorizationEncounter | None) -> AuthorizationEncounter:
 
 def _taken(met: AuthorizationEncounter) -> AuthorizationRequest:
     if met.pushed is None:
-        raise UnknownRecipient("request_uri: it has expired, or was used already", words="request_used")
+        raise request_used()
     request = restored(met.pushed)
     # The service's redirect URIs may have changed since the service pushed the request.
     _require_registered(request, met.application.registered)

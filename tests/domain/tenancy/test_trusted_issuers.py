@@ -22,6 +22,7 @@ EC: Final = {
     "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
     "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
 }
+NO_VALUES: Final[list[Any]] = [None, 1.5, [], ["x"], {}, "x" * 501, "a\nb", 2**53, -(2**53)]
 STAR: Final = "repo:acme/*:ref:refs/heads/main"
 GOOD: Final[Mapping[str, Any]] = {
     "name": "Deploy",
@@ -73,7 +74,7 @@ def test_what_is_written_down() -> None:
         ),
         ("claims", [{str(one): one for one in range(11)}], "field_list"),
         ("claims", [{one: "x"} for one in ("iss", "sub", "aud", "exp", "nbf", "iat", "jti", "", "a b", "\u00e9", "x" * 101)], "claim_name"),
-        ("claims", [{"a": one} for one in (None, 1.5, [], ["x"], {}, "x" * 501, "a\nb", 2**53, -(2**53))], "claim_value"),
+        ("claims", [{"a": one} for one in NO_VALUES], "claim_value"),
     ],
 )
 def test_what_is_refused(field: str, values: list[Any], expected: str) -> None:

@@ -20,6 +20,8 @@ CALLBACK = "https://app.example/callback"
 SIGNED_OUT = "https://app.example/signed-out"
 SERVICES = "/api/organizations/acme/services"
 EMAIL, PASSWORD = "ada@example.org", "three wet matches"
+# An API of the organization, and one more.
+API, OTHER_API = "http://127.0.0.1:4000/mcp", "http://127.0.0.1:4000/bills"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,10 @@ def _provided(server: Postern, password: str) -> RunningProvider:
     page = ShownApplication(application("page"))
     shop = ShownApplication(application("shop", id_token_alg="ES256"), ask(f"{SERVICES}/shop/client-secrets", {}, token)["client_secret"])
     bank = ShownApplication(application("bank", jwks={"keys": [key.as_dict(private=False)]}, assertion_audience="endpoint"), key=key)
+    for identifier in (API, OTHER_API):
+        scopes = [{"name": name, "description": f"{name} there"} for name in ("orders:read", "orders:write")]
+        wanted = {"identifier": identifier, "name": "Orders", "scopes": scopes, "service_slug": "shop", "admits": "all"}
+        ask("/api/organizations/acme/resource-servers", wanted, token)
     return RunningProvider(f"http://127.0.0.1:{server.port}", page, shop, bank)
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from core.domain.federation.oauth.scopes import SCOPES
 from core.domain.identity.sessions import ONE_FACTOR
 from core.domain.tenancy.roles import Capability
 from tests.http.client import refused
@@ -95,7 +96,10 @@ async def test_an_id_token_opens_nothing(relying: Relying) -> None:
         assert await relying.introspect(relying.shop, token) == {"active": False}
 
 
-@pytest.mark.parametrize("path", ["/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"])
+DOCUMENTS = ("/.well-known/openid-configuration", "/.well-known/oauth-authorization-server")
+
+
+@pytest.mark.parametrize("path", DOCUMENTS)
 async def test_where_everything_is(relying: Relying, path: str) -> None:
     answer = await relying.client.get(path)
     found = answer.ok()
@@ -117,6 +121,29 @@ async def test_where_everything_is(relying: Relying, path: str) -> None:
     assert found["id_token_signing_alg_values_supported"] == ["RS256", "ES256"]
     assert {"authorization_code", "refresh_token", "client_credentials"} <= set(found["grant_types_supported"])
     assert ONE_FACTOR in found["acr_values_supported"]
+    assert (found["code_challenge_methods_supported"], found["authorization_response_iss_parameter_supported"]) == (["S256"], True)
+    assert found["scopes_supported"] == list(SCOPES)
     assert found["ui_locales_supported"] == ["en", "de", "es", "fr"]
     keys = (await relying.client.get("/.well-known/jwks.json")).json()["keys"]
     assert {key["alg"] for key in keys} == {"RS256", "ES256"}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+@pytest.mark.parametrize("beside", ["{}/", "{}/acme", "{}/mcp", "{}/.", "{}%2Facme", "{}%2F", "/acme{}", "/mcp{}", "//acme{}", "{}.json"])
+async def test_no_other_issuer_gets_our_metadata(relying: Relying, document: str, beside: str) -> None:
+    """The issuer has no path, so a client that asks for one looks for another issuer (RFC 8414 section 3.1 and 3.3)."""
+    answer = await relying.client.get(beside.format(document))
+    assert answer.status == 404
+    assert b"token_endpoint" not in answer.body
+    assert (await relying.client.get(document)).ok()["issuer"] == BASE_URL
+
+
+@pytest.mark.parametrize("document", DOCUMENTS)
+async def test_pages_of_other_origins_ask_for_the_metadata_with_the_version_of_their_protocol(relying: Relying, document: str) -> None:
+    asking = [
+        *(("origin", "https://inspector.example"), ("access-control-request-method", "GET")),
+        ("access-control-request-headers", "mcp-protocol-version"),
+    ]
+    before = await relying.client.request("OPTIONS", document, headers=asking)
+    assert "mcp-protocol-version" in (before.header("access-control-allow-headers") or "").split(", ")
+    assert before.header("access-control-allow-origin") == "*"

@@ -284,5 +284,5 @@ async def test_whoever_races_the_end_is_refused_afterwards(issuer: Issuer, endin
             return (await issuer.asks(issuer.token(), str(key))).status
         return (await relying.client.get(SERVICES, token=tokens[at % 3])).status
 
-    statuses = await all_at_once(*[lambda at=at: comes(at) for at in range(RACERS)])  # type: ignore[misc]
+    statuses = await all_at_once(*[lambda at=at: comes(at) for at in range(RACERS)])
     assert set(statuses) == {400, 401}

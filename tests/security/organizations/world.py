@@ -51,6 +51,7 @@ TRUST: Final[Mapping[str, Any]] = {
             {
                 "kty": "EC",
                 "crv": "P-256",
+                "use": "sig",
                 "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
                 "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
             }
@@ -315,6 +316,8 @@ class World:
             approval_asked_at="now",
         )
         self._put("resource_admissions", resource_id=ids["resource_servers"], service_id=scene.shop.id)
+        refused = {"address": f"https://{scene.slug}.example/client.json", "reason": "document_lies", "said": scene.slug}
+        self._put("document_refusals", org_id=org, resource_id=ids["resource_servers"], **refused)
         self._put("resource_identifiers", key=f"https://{scene.slug}.example", org_id=org, is_proved=True)
         ids["webhooks"] = self._put(
             "webhooks", org_id=org, name="CRM", url=f"https://{scene.slug}.example/", events=["user.joined", "role.created"]

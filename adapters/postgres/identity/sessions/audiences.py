@@ -31,8 +31,9 @@ def is_held(scope: LiteralString, person: LiteralString) -> LiteralString:
 
 
 def open_audiences(row: LiteralString) -> LiteralString:
-    """The open APIs of a code or session, a row with `audiences`, `user_id` and `service_id`. Null for a row that is for no API."""
-    return f"case when {row}.audiences is not null then open_audiences({row}.audiences, {row}.user_id, {row}.service_id) end"
+    """The open APIs of a code or session, a row with `audiences`, `user_id`, `service_id` and `authenticated_by`. Null without APIs."""
+    columns: LiteralString = f"{row}.audiences, {row}.user_id, {row}.service_id, {row}.authenticated_by"
+    return f"case when {row}.audiences is not null then open_audiences({columns}) end"
 
 
 def allows_audiences(granted: LiteralString, person: LiteralString, service: LiteralString) -> LiteralString:

@@ -22,7 +22,8 @@ _SIGN_IN_RULES: Final = """
                'mfa_policy', case when mfa_required_since is null then 'optional' else 'required' end,
                'mfa_grace_days', mfa_grace_days, 'device_trust_days', device_trust_days, 'session_lifetime_hours', session_hours,
                'invitation_domains', invitation_domains, 'sign_in_links', sign_in_links,
-               'admin_factor', coalesce(admin_factor, 'optional')
+               'admin_factor', coalesce(admin_factor, 'optional'),
+               'metadata_clients', metadata_clients, 'metadata_hosts', metadata_hosts
            ) as fields
       from organizations
 """
@@ -145,9 +146,18 @@ _DOMAIN_ROUTES: Final = """
 _RESOURCE_SERVERS: Final = """
     select organizations.slug as organization, resource_servers.identifier as name, resource_servers.id::text as id,
            jsonb_build_object(
-               'name', resource_servers.name, 'scopes', scopes, 'token_lifetime', token_lifetime,
+               'name', resource_servers.name,
+               'scopes', coalesce(
+                   (
+                       select jsonb_agg(jsonb_build_object('acr_values', '[]'::jsonb, 'max_age', null) || scope.own order by scope.place)
+                         from jsonb_array_elements(resource_servers.scopes) with ordinality as scope (own, place)
+                   ),
+                   '[]'
+               ),
+               'token_lifetime', token_lifetime,
                'access_token_alg', resource_servers.access_token_alg, 'service_slug', services.slug,
                'admits', admits,
+               'metadata_clients', resource_servers.metadata_clients, 'metadata_hosts', resource_servers.metadata_hosts,
                'admitted_services', array(
                    select named.slug
                      from resource_admissions

@@ -15,6 +15,7 @@ from core.domain.branding import POSTERN, Branding
 from core.domain.claims import NO_PROFILE, StandardProfile
 from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, RateLimited
 from core.domain.federation.oauth.clients import RegisteredClient
+from core.domain.federation.oauth.demands import NO_DEMAND, SignInDemand
 from core.domain.federation.oauth.oauth_errors import InvalidGrant
 from core.domain.identifiers import ClientId, DeviceCodeId, UserId
 from core.domain.identity.proofs import Proved
@@ -185,6 +186,8 @@ class EnteredCode(Frozen, kw_only=True):
     user: UserId | None = None
     """The person who has decided."""
     branding: Branding = POSTERN
+    demand: SignInDemand = NO_DEMAND
+    """What the asked scopes of APIs ask of the sign-in. Without it, the device gets none of the scopes that ask for a second factor."""
     session_lifetime: timedelta | None = None
     """How long the organization lets sessions last after the sign-in. None when the organization sets no limit."""
 

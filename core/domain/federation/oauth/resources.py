@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from core.domain.audiences import TokenAudience
 from core.domain.federation.oauth.authorizations import AuthorizationErrorCode, AuthorizationRefused
+from core.domain.federation.oauth.demands import SignInDemand, scope_demand, strongest
 from core.domain.federation.oauth.oauth_errors import InvalidScope, InvalidTarget
 from core.domain.federation.oauth.scopes import SCOPES
 from core.domain.identifiers import ResourceServerId
@@ -33,6 +34,18 @@ class OfferedScope(NamedTuple):
     """Whoever gets the scope has to hold a permission of the API's service. So no application gets it for itself."""
     is_held: bool
     """The person of the request holds that permission, or the scope asks for none."""
+    acr_values: Sequence[str] = ()
+    max_age: int | None = None
+
+    @property
+    def demand(self) -> SignInDemand:
+        """What the scope asks of the sign-in."""
+        return scope_demand(self.acr_values, self.max_age)
+
+    @property
+    def is_of_person(self) -> bool:
+        """Whether the scope asks for what only a person can show."""
+        return self.of_permission or self.demand.asks
 
 
 class OfferedResource(Frozen, kw_only=True):
@@ -48,6 +61,8 @@ class OfferedResource(Frozen, kw_only=True):
     """The scopes that the person has refused when they allowed the others."""
     lifetime: timedelta | None = None
     algorithm: TokenAlgorithm = TokenAlgorithm.ES256
+    document: bytes | None = None
+    """What the document of a metadata client says now, as a digest. None for other applications."""
 
     def held(self, asked: Collection[str]) -> Sequence[OfferedScope]:
         """The asked scopes that the person of the request may have."""
@@ -66,6 +81,10 @@ class OfferedResource(Frozen, kw_only=True):
         elif not by_trust:
             held = [scope for scope in held if scope in (self.allowed or ())]
         return TokenAudience(self.id, self.identifier, tuple(held), self.lifetime, self.algorithm)
+
+    def demand(self, granted: TokenAudience) -> SignInDemand:
+        """What the granted scopes ask of the sign-in."""
+        return strongest(scope.demand for scope in self.scopes if scope.name in granted.scopes)
 
 
 def named_resources(identifiers: Sequence[str], asked: Sequence[str], offered: Sequence[OfferedResource]) -> Sequence[OfferedResource]:
@@ -93,6 +112,6 @@ def of_application(offered: Sequence[OfferedResource], asked: Sequence[str]) -> 
     if not offered:
         raise InvalidTarget(UNKNOWN_RESOURCE)
     (resource,) = offered
-    if not set(asked) <= {scope.name for scope in resource.scopes if not scope.of_permission}:
+    if not set(asked) <= {scope.name for scope in resource.scopes if not scope.is_of_person}:
         raise InvalidScope("scope: the API gives no such scope to an application itself")
     return TokenAudience(resource.id, resource.identifier, tuple(asked), resource.lifetime, resource.algorithm)

@@ -11,12 +11,14 @@ from core.domain.federation.authorization_refusals import RefusingEndpoint
 from core.domain.federation.oauth.authorization_parameters import Parameters, locales
 from core.domain.federation.oauth.authorization_steps import AuthorizationStep, insists_on_sign_in, wants_second_factor
 from core.domain.federation.oauth.authorizations import UnknownRecipient, stored
+from core.domain.federation.oauth.demands import demanding
 from core.domain.federation.oauth.direct_requests import THROUGH
 from core.domain.federation.oauth.metadata import AUTHORIZATION_ENDPOINT
 from core.domain.federation.oauth.redirects import Answered, ResponseMode
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted
-from core.usecases.federation.authorizations import FinishedAuthorization, Outcome, UnfinishedAuthorization
+from core.frozen import replace
+from core.usecases.federation.authorizations import AGREED, FinishedAuthorization, Outcome, UnfinishedAuthorization
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
 from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, SIGN_IN
@@ -144,8 +146,8 @@ async def authorize(call: Call[None, AuthorizationQuery, None, Caller | None], p
         refused_on_arrival(postern, parameters, refusal)
         raise
     if isinstance(outcome, FinishedAuthorization):
-        answered_on_arrival(postern, parameters, outcome.answered)
         application = outcome.application
+        answered_on_arrival(postern, parameters, application.registered.client_id, outcome.answered)
         return _form(call, outcome.answered, application.name, application.branding) or redirect(outcome.answered.url)
     return await _begun(call, postern, outcome)
 
@@ -191,6 +193,8 @@ def form_of(page: str, flow: Flow) -> str:
 async def settled(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcome) -> Page:
     """Leads to the application, or to the page of the next step."""
     if isinstance(outcome, UnfinishedAuthorization):
+        if outcome.demand.asks and not outcome.demand.is_asked_in(flow.wanted):
+            return await _stepped_up(call, postern, flow, outcome)
         if outcome.step is AuthorizationStep.PROVE:
             return to_proof(GO_ON, flow)
         _tell_turned_away(postern, outcome)
@@ -222,6 +226,16 @@ def left(call: AnyCall, flow: Flow, answered: Answered) -> Page:
         **_words(call, answered, flow.wanted.service_name),
     )
     return Answer(content, 200)
+
+
+async def _stepped_up(call: AnyCall, postern: Postern, flow: Flow, outcome: UnfinishedAuthorization) -> Page:
+    """Begins the same request again for what its scopes ask of the sign-in, in a new flow, because a flow takes one sign-in. The person is
+    not asked again what they have allowed.
+    """
+    request = {**flow.request, AGREED: str(outcome.signed_in.user)} if outcome.agreed and outcome.signed_in is not None else flow.request
+    asked = _wanted(outcome)
+    wanted = replace(flow.wanted, prompt=Prompt.LOGIN, max_age=asked.max_age, second_factor=asked.second_factor)
+    return await begin(call, postern, FlowPurpose.AUTHORIZE, request, wanted, service=flow.service)
 
 
 async def _continued(call: AnyCall, postern: Postern, flow: Flow, caller: Caller) -> Page:
@@ -259,17 +273,7 @@ async def _begun(call: AnyCall, postern: Postern, unfinished: UnfinishedAuthoriz
     """Begins a flow that keeps the request while the person goes through the next steps."""
     request, application, step = unfinished.request, unfinished.application, unfinished.step
     _tell_turned_away(postern, unfinished)
-    # A person who is already signed in must sign in again.
-    again = unfinished.signed_in is not None or insists_on_sign_in(request)
-    wanted = Wanted(
-        login_hint=request.login_hint or "",
-        prompt=_PROMPTS.get(step) if again or step is not AuthorizationStep.SIGN_IN else None,
-        max_age=request.max_age,
-        second_factor=wants_second_factor(request),
-        ui_locales=request.ui_locales,
-        organization=application.organization_slug,
-        service_name=application.name,
-    )
+    wanted = _wanted(unfinished)
     if step in _PROMPTS:
         return await begin(
             call, postern, FlowPurpose.AUTHORIZE, stored(request), wanted, service=application.service, expected=request.subject
@@ -278,6 +282,21 @@ async def _begun(call: AnyCall, postern: Postern, unfinished: UnfinishedAuthoriz
     flow = await postern.identity.flows.begin(browser, FlowPurpose.AUTHORIZE, stored(request), wanted, service=application.service)
     begun = to(_PLACES[step], flow)
     return Answer(begun.value, begun.status, (*begun.headers, *headers))
+
+
+def _wanted(unfinished: UnfinishedAuthorization) -> Wanted:
+    request, application, step = demanding(unfinished.request, unfinished.demand), unfinished.application, unfinished.step
+    # A person who is already signed in must sign in again.
+    again = unfinished.signed_in is not None or insists_on_sign_in(request)
+    return Wanted(
+        login_hint=request.login_hint or "",
+        prompt=_PROMPTS.get(step) if again or step is not AuthorizationStep.SIGN_IN else None,
+        max_age=request.max_age,
+        second_factor=wants_second_factor(request),
+        ui_locales=request.ui_locales,
+        organization=application.organization_slug,
+        service_name=application.name,
+    )
 
 
 def _form(call: AnyCall, answered: Answered, service_name: str, brand: Branding) -> Answer[bytes] | None:

@@ -12,6 +12,7 @@ from uuid import UUID
 import msgspec
 
 from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, RateLimited, ReauthenticationRequired, SecondFactorRequired
+from core.domain.federation.oauth.demands import NO_DEMAND, SignInDemand
 from core.domain.federation.oauth.device_flow import (
     ACTIVATION_PAGE,
     LONGEST_USER_CODE,
@@ -25,6 +26,7 @@ from core.domain.identifiers import DeviceCodeId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted, form_token
+from core.domain.identity.proofs import Proved
 from core.domain.identity.risk import Approach
 from core.domain.rate_limits import client_key
 from core.domain.secrets import Token
@@ -114,6 +116,8 @@ async def show_decision(call: Call[None, FlowLink], postern: Postern) -> Page:
     entered = await postern.federation.device_flow.find(code)
     if not entered.outlasts(call.caller.proved, postern.foundation.clock.now()):
         return await _after_a_sign_in(call, postern, flow)
+    if not entered.demand.is_asked_in(flow.wanted) and not entered.demand.is_met(*_proofs(call.caller), postern.foundation.clock.now()):
+        return await _after_a_sign_in(call, postern, flow, entered.demand)
     asker = entered.asker
     approach = await postern.identity.devices.observe(Client(asker.address, asker.user_agent or ""))
     user_code = unmasked(str(flow.request["user_code"]), browser_secret(call, postern)[0], code)
@@ -182,9 +186,14 @@ def _code_page(call: AnyCall, browser: Token, user_code: str, errors: Mapping[st
     )
 
 
-async def _after_a_sign_in(call: AnyCall, postern: Postern, flow: Flow) -> Page:
+async def _after_a_sign_in(call: AnyCall, postern: Postern, flow: Flow, demand: SignInDemand = NO_DEMAND) -> Page:
     """Begins again for the same device, in a new flow that starts with a sign-in."""
-    wanted = replace(flow.wanted, prompt=Prompt.LOGIN)
+    wanted = replace(
+        flow.wanted,
+        prompt=Prompt.LOGIN,
+        second_factor=flow.wanted.second_factor or demand.second_factor,
+        max_age=flow.wanted.max_age if demand.max_age is None else demand.max_age,
+    )
     return await begin(call, postern, FlowPurpose.DEVICE, flow.request, wanted, service=flow.service)
 
 
@@ -194,6 +203,10 @@ async def _decided_in(call: AnyCall, postern: Postern, flow: str) -> tuple[Flow,
     if found.purpose is not FlowPurpose.DEVICE:
         raise FlowOver
     return found, DeviceCodeId(UUID(str(found.request["device_code"])))
+
+
+def _proofs(caller: Caller) -> tuple[tuple[str, ...], Proved]:
+    return caller.authentication_methods, caller.proved
 
 
 def _place(call: AnyCall, approach: Approach) -> str:

@@ -45,8 +45,8 @@ def _scopes(value: Any) -> Any:
 
 
 def _stated_scopes(value: Any) -> Any:
-    """Without the permissions that scopes do not need."""
-    return [{name: said for name, said in scope.items() if said is not None} for scope in value]
+    """Without what scopes do not ask for."""
+    return [{name: said for name, said in scope.items() if said not in (None, [])} for scope in value]
 
 
 SERVICE_KINDS: Final = (
@@ -173,7 +173,7 @@ SERVICE_KINDS: Final = (
         end=resource_servers.delete_resource_server,
         key="identifier",
         parameter="resource_id",
-        unordered=frozenset({"admitted_services"}),
+        unordered=frozenset({"admitted_services", "metadata_hosts"}),
         stored={"scopes": _scopes},
         shown={"scopes": _stated_scopes},
         together=(frozenset({"admits", "admitted_services"}), frozenset({"service_slug", "scopes"})),

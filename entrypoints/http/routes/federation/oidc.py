@@ -140,7 +140,7 @@ def get_authorization_server_metadata(_call: Call, postern: Postern) -> bytes:
     """Get the same document under OAuth's name for it (RFC 8414)
 
     For libraries for OAuth, and for clients of the Model Context Protocol.
-    `/.well-known/openid-configuration` has the same content.
+    `/.well-known/openid-configuration` has the same content. The issuer has no path, so nothing is at these addresses with a path added.
     """
     return _discovery(postern.foundation.public_url, postern.federation.grants.types)
 

@@ -9,13 +9,17 @@ import msgspec
 
 from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import ResourceServerId
+from core.domain.identity.sessions import TWO_FACTORS
+from core.domain.outbound.metadata_clients import MetadataClients
 from core.domain.services.resource_identifiers import LONGEST_IDENTIFIER
 from core.domain.services.resource_servers import (
     LONGEST_DESCRIPTION,
     LONGEST_LIFETIME,
+    LONGEST_MAX_AGE,
     LONGEST_NAME,
     LONGEST_SCOPE,
     SHORTEST_LIFETIME,
+    SHORTEST_MAX_AGE,
     Admits,
     ResourceScope,
     ResourceServer,
@@ -26,13 +30,23 @@ from core.domain.services.resource_servers import (
 from core.domain.signing_keys import TokenAlgorithm
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
+from core.frozen import values_of
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken, turned
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, PermissionKey, ServiceSlug, SlugOfOrganization, UpdatedAt, example
+from entrypoints.http.machinery.fields import (
+    CreatedAt,
+    Id,
+    MetadataHosts,
+    PermissionKey,
+    ServiceSlug,
+    SlugOfOrganization,
+    UpdatedAt,
+    example,
+)
 from entrypoints.http.machinery.limits import CREDENTIALS, UNLIMITED
 from entrypoints.http.routes.tenancy.domains import DomainVerification, VerificationToken
 
@@ -49,6 +63,9 @@ _Identifier = Annotated[
 _Name = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_NAME}, examples=["Orders"])]
 _Lifetime = Annotated[
     int, msgspec.Meta(extra_json_schema={"minimum": SHORTEST_LIFETIME, "maximum": LONGEST_LIFETIME}, examples=[SHORTEST_LIFETIME * 5])
+]
+_MaxAge = Annotated[
+    int, msgspec.Meta(extra_json_schema={"minimum": SHORTEST_MAX_AGE, "maximum": LONGEST_MAX_AGE}, examples=[SHORTEST_MAX_AGE * 5])
 ]
 _ScopeName = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_SCOPE}, examples=["orders:read"])]
 _ScopeText = Annotated[
@@ -77,9 +94,24 @@ class ResourceScopeBody(msgspec.Struct, frozen=True):
     """1 to 200 characters in plain words, without links and markup. People read it before they allow an application something."""
     permission: Annotated[PermissionKey, example("orders.read")] | None = None
     """A permission of the service that stands for the API: a person must hold it, or the token does not have the scope."""
+    acr_values: Annotated[Sequence[str], example([TWO_FACTORS])] = ()
+    """The sign-in must reach one of these (RFC 9470), or the token does not have the scope. The only value is
+    `http://schemas.openid.net/pape/policies/2007/06/multi-factor`, which asks for a second factor. Empty for any sign-in.
+    """
+    max_age: _MaxAge | None = None
+    """How old the sign-in may be when an application asks for the scope, in seconds: 60 to 2592000. The API compares `auth_time` of the
+    token afterwards, since a refresh is no new sign-in. Null for any age.
+    """
 
 
-_Scopes = Annotated[Sequence[ResourceScopeBody], example([{"name": "orders:read", "description": "See your orders", "permission": None}])]
+_EXAMPLE: Final[dict[str, object]] = {
+    "name": "orders:read",
+    "description": "See your orders",
+    "permission": None,
+    "acr_values": [],
+    "max_age": None,
+}
+_Scopes = Annotated[Sequence[ResourceScopeBody], example([_EXAMPLE])]
 
 
 class NewResourceServer(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,6 +136,12 @@ class NewResourceServer(msgspec.Struct, frozen=True, kw_only=True):
     """Who may ask for tokens: `all` services of the organization, or the `named` ones."""
     admitted_services: _Slugs = ()
     """The slugs of the named services. They count only if `admits` is `named`."""
+    metadata_clients: MetadataClients = MetadataClients.OFF
+    """Whether clients that describe themselves in a document may ask: `off` for nobody's, `named` for those whose documents are at the
+    hosts of `metadata_hosts`, `any` for everybody's. The organization and the API must both let a client in.
+    """
+    metadata_hosts: MetadataHosts = ()
+    """The hosts of documents, such as `claude.ai`, each without the hosts below it. They count only for `named`."""
 
 
 class ResourceServerPatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,6 +161,12 @@ class ResourceServerPatch(msgspec.Struct, frozen=True, kw_only=True):
     """Who may ask for tokens: `all` services of the organization, or the `named` ones."""
     admitted_services: _Slugs | msgspec.UnsetType = msgspec.UNSET
     """The slugs of the named services. They count only if `admits` is `named`."""
+    metadata_clients: MetadataClients | msgspec.UnsetType = msgspec.UNSET
+    """Whether clients that describe themselves in a document may ask: `off` for nobody's, `named` for those whose documents are at the
+    hosts of `metadata_hosts`, `any` for everybody's. The organization and the API must both let a client in.
+    """
+    metadata_hosts: MetadataHosts | msgspec.UnsetType = msgspec.UNSET
+    """The hosts of documents, such as `claude.ai`, each without the hosts below it. They count only for `named`."""
 
 
 class ResourceServerRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -151,6 +195,10 @@ class ResourceServerRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Who may ask for tokens: `all` services of the organization, or the `named` ones."""
     admitted_services: _Slugs
     """The slugs of the named services, sorted."""
+    metadata_clients: MetadataClients
+    """Whether clients that describe themselves in a document may ask. `all` of `admits` does not include them."""
+    metadata_hosts: MetadataHosts
+    """The hosts of these documents, sorted."""
     verified_at: datetime | None
     """When the organization proved the host; null if it has not."""
     checked_at: datetime | None
@@ -266,7 +314,7 @@ def _id(path: ResourceServerPath) -> ResourceServerId:
 
 
 def _scopes(given: Sequence[ResourceScopeBody]) -> tuple[ResourceScope, ...]:
-    return tuple(ResourceScope(one.name, one.description, one.permission) for one in given)
+    return tuple(ResourceScope(one.name, one.description, one.permission, tuple(one.acr_values), one.max_age) for one in given)
 
 
 _settings = taken(
@@ -288,7 +336,7 @@ _shown: Final = shown(
     ResourceServerRecord,
     given=("state",),
     named={"development": "is_local", "admitted_services": "admitted", "active_from": "settles_at"},
-    scopes=lambda server: [ResourceScopeBody(one.name, one.description, one.permission) for one in server.scopes],
+    scopes=lambda server: [ResourceScopeBody(**values_of(one)) for one in server.scopes],
     txt_name=lambda server: server.proof.record if server.can_be_proved else None,
     txt_value=lambda server: server.token if server.can_be_proved else None,
     file_url=lambda server: server.proof.file_url if server.can_be_proved else None,

@@ -59,12 +59,15 @@ class Asking(Relying):
         named = [("resource", resource) for resource in resources or (ORDERS,)]
         return f"{AUTHORIZE}?{urlencode([*fields.items(), *named])}"
 
-    def browser(self, person: Person | None = None) -> Tabs:
-        """A browser in which the person has just signed in."""
+    def browser(self, person: Person | None = None, *, age: float = 0, amr: str = "{pwd}") -> Tabs:
+        """A browser in which the person signed in `age` seconds ago."""
         person = self.people.session_of(person or self.ada)
         tabs = Tabs(self.client)
         token = self.postern.foundation.secrets.token()
-        self.people.change("update sessions set authenticated_by = '{pwd}', proved_at = now() where id = %s", person.session)
+        self.people.change(
+            "update sessions set authenticated_by = %s, proved_at = now() - %s * interval '1 second' where id = %s",
+            *(amr, age, person.session),
+        )
         self.people.change("insert into browser_sessions (digest, session_id) values (%s, %s)", token.digest(), person.session)
         tabs.cookies[_COOKIE] = token.reveal()
         return tabs

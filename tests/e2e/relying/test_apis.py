@@ -1,0 +1,161 @@
+"""Tokens for an API of one's own (RFC 8707): Authlib, openid-client and oauth4webapi ask for them with `resource`; PyJWKClient, joserfc and
+jose check that the API is their audience.
+
+`python -m ops.middleware` installs the libraries for Node; without them, their tests are skipped.
+"""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any, Final
+
+import httpx
+import jwt
+import pytest
+from authlib.integrations.requests_client import OAuth2Session
+from joserfc import jwt as joserfc_jwt
+from joserfc.errors import InvalidClaimError
+from joserfc.jwk import KeySet
+
+from ops.middleware.__main__ import INSTALLED
+from tests.e2e.browser import SigningBrowser
+from tests.e2e.relying.conftest import API, CALLBACK, EMAIL, OTHER_API, PASSWORD, RunningProvider
+from tests.patience import PATIENCE
+from tests.places import ROOT
+from tests.tools import needs
+
+pytestmark = pytest.mark.slow
+
+PROGRAMS: Final = Path(__file__).parent / "programs"
+VERIFIER: Final = "0123456789-abcdefghijklmnopqrstuvwxyz-0123456789"
+_AS_WRITTEN: Final = frozenset({"orders:read", "orders:write"})
+
+Tokens = Mapping[str, Any]
+AskingClient = Callable[[RunningProvider, SigningBrowser, Path], Tokens]
+
+
+def authlib(provider: RunningProvider, ada: SigningBrowser, _place: Path) -> Tokens:
+    endpoints = httpx.get(f"{provider.issuer}/.well-known/oauth-authorization-server", timeout=PATIENCE).json()
+    endpoint = endpoints["token_endpoint"]
+    with OAuth2Session(
+        client_id=provider.shop.client_id,
+        client_secret=provider.shop.secret,
+        redirect_uri=CALLBACK,
+        scope="openid orders:read orders:write",
+        code_challenge_method="S256",
+        token_endpoint=endpoint,
+        default_timeout=PATIENCE,
+    ) as client:
+        address, state = client.create_authorization_url(endpoints["authorization_endpoint"], code_verifier=VERIFIER, resource=API)
+        came = ada.arrive(address, CALLBACK)
+        first = client.fetch_token(authorization_response=came, state=state, code_verifier=VERIFIER, resource=API)["access_token"]
+        second = client.refresh_token(endpoint, resource=API, scope="orders:read")["access_token"]
+        active = client.introspect_token(endpoints["introspection_endpoint"], token=second).json()["active"]
+        client.scope = None
+        own = client.fetch_token(endpoint, grant_type="client_credentials", resource=API, scope="orders:write")["access_token"]
+    return {"first": first, "second": second, "own": own, "active": active}
+
+
+def in_node(program: str) -> AskingClient:
+    def ask(provider: RunningProvider, ada: SigningBrowser, place: Path) -> Tokens:
+        arguments = (provider.issuer, provider.shop.client_id, provider.shop.secret, CALLBACK, API)
+        with subprocess.Popen(
+            ["node", with_packages(place, program), *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as running:
+            assert running.stdin is not None
+            assert running.stderr is not None
+            came = ada.arrive(running.stderr.readline().strip(), CALLBACK)
+            told, wrong = running.communicate(f"{came}\n", timeout=PATIENCE)
+            assert running.returncode == 0, wrong
+        tokens: Tokens = json.loads(told)
+        return tokens
+
+    return ask
+
+
+def with_packages(place: Path, program: str) -> Path:
+    if not (place / "node_modules").exists():
+        (place / "node_modules").symlink_to(INSTALLED / "node_modules")
+    return Path(shutil.copy(PROGRAMS / program, place))
+
+
+_in_node = [
+    needs("node"),
+    pytest.mark.skipif(not (INSTALLED / "node_modules" / "openid-client").exists(), reason="python -m ops.middleware"),
+]
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(authlib, id="Authlib"),
+        pytest.param(in_node("openid_client.mjs"), id="openid-client", marks=_in_node),
+        pytest.param(in_node("oauth4webapi.mjs"), id="oauth4webapi", marks=_in_node),
+    ],
+)
+def tokens(request: pytest.FixtureRequest, provider: RunningProvider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tokens]:
+    with httpx.Client(timeout=PATIENCE, trust_env=False) as client:
+        yield request.param(provider, SigningBrowser(client, EMAIL, PASSWORD), tmp_path_factory.mktemp("asking"))
+
+
+def by_pyjwt(provider: RunningProvider, audience: str, typ: str, token: str, _place: Path) -> str:
+    key = jwt.PyJWKClient(f"{provider.issuer}/.well-known/jwks.json").get_signing_key_from_jwt(token)
+    try:
+        read = jwt.decode_complete(token, key, ["ES256"], audience=audience, issuer=provider.issuer)
+    except jwt.InvalidAudienceError:
+        return "aud"
+    # PyJWT reads `typ`, and leaves the comparison to whoever calls.
+    return str(read["payload"]["scope"]) if read["header"]["typ"] == typ else "typ"
+
+
+def by_joserfc(provider: RunningProvider, audience: str, typ: str, token: str, _place: Path) -> str:
+    keys = KeySet.import_key_set(httpx.get(f"{provider.issuer}/.well-known/jwks.json", timeout=PATIENCE).json())
+    read = joserfc_jwt.decode(token, keys, algorithms=["ES256"])
+    claims = joserfc_jwt.JWTClaimsRegistry(
+        iss={"essential": True, "value": provider.issuer}, aud={"essential": True, "value": audience}, exp={"essential": True}
+    )
+    try:
+        claims.validate(read.claims)
+    except InvalidClaimError as wrong:
+        return str(wrong.claim)
+    return str(read.claims["scope"]) if read.header["typ"] == typ else "typ"
+
+
+def by_jose(provider: RunningProvider, audience: str, typ: str, token: str, place: Path) -> str:
+    command = ["node", str(with_packages(place, "jose.mjs")), provider.issuer, audience, typ, token]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
+    return told.strip().removeprefix("ERR_JWT_CLAIM_VALIDATION_FAILED ")
+
+
+CHECKS: Final = [
+    pytest.param(by_pyjwt, id="PyJWKClient"),
+    pytest.param(by_joserfc, id="joserfc"),
+    pytest.param(by_jose, id="jose", marks=_in_node),
+]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_the_token_is_for_the_api_that_the_client_named(
+    provider: RunningProvider, tokens: Tokens, check: Callable[..., str], tmp_path: Path
+) -> None:
+    assert tokens["active"] is True
+    assert frozenset(check(provider, API, "at+jwt", tokens["first"], tmp_path).split()) == _AS_WRITTEN
+    assert check(provider, API, "at+jwt", tokens["second"], tmp_path) == "orders:read"
+    assert check(provider, API, "at+jwt", tokens["own"], tmp_path) == "orders:write"
+    for audience in (OTHER_API, f"{API}/", "service:acme/shop", provider.issuer):
+        assert check(provider, audience, "at+jwt", tokens["second"], tmp_path) == "aud", audience
+    assert check(provider, API, "JWT", tokens["second"], tmp_path) == "typ"
+
+
+def test_the_guide_names_the_versions_that_are_tried() -> None:
+    pinned = json.loads((ROOT / "ops/middleware/package.json").read_text())["dependencies"]
+    guide = (ROOT / "docs/guides/apis/your-own-apis.md").read_text()
+    for version in (f"Authlib {metadata.version('authlib')}", *(f"{name} {pinned[name]}" for name in ("openid-client", "oauth4webapi"))):
+        assert version in guide
