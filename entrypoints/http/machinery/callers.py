@@ -26,6 +26,7 @@ from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.domain.services.api_keys import KeyHolder, Permission
 from core.domain.services.user_keys import has_key_shape
+from core.domain.tenancy.keys.key_tokens import OF_WORKLOAD
 from core.domain.tenancy.keys.management_keys import CLOSED, OF_ORGANIZATION, OF_PLATFORM, ManagementKeyHolder, PlatformCapability
 from core.domain.tenancy.members import IN_A_SERVICE, Member
 from core.domain.tenancy.roles import Capability
@@ -85,7 +86,8 @@ _LONGEST_TOKEN = 8192
 _LONGEST_KEY = 200
 _SCIM_TOKENS: Final = f"{KIND}_".encode()
 WHILE_IMPERSONATING: Final = "This cannot be done while impersonating"
-_MANAGEMENT_KEYS: Final = (f"{OF_ORGANIZATION}_", f"{OF_PLATFORM}_")
+_KEY_TOKEN: Final = f"{OF_WORKLOAD}_"
+_MANAGEMENT_KEYS: Final = (f"{OF_ORGANIZATION}_", f"{OF_PLATFORM}_", _KEY_TOKEN)
 _MANAGEMENT_KEY_STARTS: Final = tuple(start.encode() for start in _MANAGEMENT_KEYS)
 _OTHER_ORGANIZATION: Final = "This management key is not of this organization"
 _OF_AN_APPLICATION: Final = (
@@ -285,8 +287,8 @@ MANAGEMENT_KEY: Final = SecurityScheme(
     {
         "type": "http",
         "scheme": "bearer",
-        "description": "A management key: `pto_…` of an organization, `ptp_…` of the platform. Each operation that takes one names the"
-        " capability that the key needs.",
+        "description": "A management key: `pto_…` of an organization, `ptp_…` of the platform, or `ptw_…`, which a workload got for a key"
+        " of its organization. Each operation that takes one names the capability that the key needs.",
     },
 )
 
@@ -309,9 +311,12 @@ class ManagementKeyRule(Frozen):
 
     async def admit(self, request: Request, postern: Postern) -> Member | ManagementKeyHolder:
         token = bearer_token(request)
-        if len(token) > _LONGEST_KEY:
+        if token.startswith(_KEY_TOKEN):
+            holder = await postern.tenancy.key_tokens.resolve(token)
+        elif len(token) > _LONGEST_KEY:
             raise Unauthorized
-        holder = await postern.tenancy.management_keys.resolve(Token(token))
+        else:
+            holder = await postern.tenancy.management_keys.resolve(Token(token))
         request.acting_key = holder.acting
         if request.limiter is not None:
             request.limiter.admit_client(MANAGEMENT_KEYS, str(holder.key))

@@ -18,9 +18,9 @@ from core.domain.http_dates import http_date
 from core.domain.identifiers import ClientId, OrganizationId, ResourceServerId, ServiceId
 from core.domain.json import Json
 from core.domain.lines import has_markup, typed_line
+from core.domain.outbound.key_sets import client_keys, keys_destination
 from core.domain.rate_limits import RateLimit
 from core.domain.services.client_ids import document_host, is_address
-from core.domain.services.client_keys import client_keys, keys_destination
 from core.domain.services.redirect_uris import redirect_uri
 from core.domain.services.resource_identifiers import resource_identifier
 from core.domain.services.services import LONGEST_NAME, Service, ServiceType

@@ -19,6 +19,7 @@ REFRESH_TOKEN: Final = "refresh_token"  # noqa: S105 - the name of a grant
 CLIENT_CREDENTIALS: Final = "client_credentials"
 DEVICE_CODE: Final = "urn:ietf:params:oauth:grant-type:device_code"
 TOKEN_EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"  # noqa: S105 - the name of a grant
+JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
 
 class TokenRequest(Frozen, kw_only=True):
@@ -29,6 +30,8 @@ class TokenRequest(Frozen, kw_only=True):
     redirect_uri: str | None = None
     code_verifier: Token | None = None
     refresh_token: Token | None = None
+    assertion: Token | None = None
+    """The signed token of an issuer outside (RFC 7523)."""
     scope: str | None = None
     resources: Sequence[str] = ()
     """The identifiers of APIs, as the request names them."""

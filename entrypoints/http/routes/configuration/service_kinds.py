@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from core.domain.errors import BadRequest
 from core.domain.lines import one_line
+from core.domain.outbound.key_sets import client_keys
 from core.domain.platform.configuration.object_places import SERVICE, SERVICE_ROLES, ObjectPlace
 from core.domain.services.user_keys import USUAL_KEYS
 from entrypoints.http.routes.configuration.entries import entry
@@ -24,6 +25,7 @@ from entrypoints.http.routes.services import (
     services,
     user_keys,
 )
+from entrypoints.http.routes.tenancy import trusted_issuers
 
 FREE_PLAN: Final[dict[str, Any]] = {"name": "Free", "price_cents": 0, "currency": "usd", "features": [], "billing_price_id": None}
 _TO_TEAM: Final = " to team "
@@ -37,6 +39,14 @@ async def _assignment(fields: Fields, place: ObjectPlace, _references: Reference
         if is_there:
             return {**fields, "role": role, named: to}
     raise BadRequest("an assignment is called `<role of the service> to team <team>` or `<role of the service> to role <role>`")
+
+
+def _stored_keys(value: Any) -> Any:
+    """What is no set of keys stays as it is: the endpoint refuses it."""
+    try:
+        return client_keys(value)
+    except (BadRequest, AttributeError):
+        return value
 
 
 def _scopes(value: Any) -> Any:
@@ -187,5 +197,21 @@ SERVICE_KINDS: Final = (
         change=user_keys.change_user_key_settings,
         is_single=True,
         standing={"enabled": False, "prefix": None, "most_keys": USUAL_KEYS, "longest_days": None, "resource": None},
+    ),
+    # After the services that the rules are for.
+    ObjectKind(
+        name="trusted_issuers",
+        within=Within.ORGANIZATION,
+        entry=entry("TrustedIssuerEntry", trusted_issuers.NewTrustedIssuer, without=("name", "management_key_id")),
+        shown_by=trusted_issuers.list_trusted_issuers,
+        make=trusted_issuers.create_trusted_issuer,
+        change=trusted_issuers.change_trusted_issuer,
+        end=trusted_issuers.delete_trusted_issuer,
+        key="name",
+        parameter="rule_id",
+        fixed=frozenset({"service_slug"}),
+        together=(frozenset({"jwks_uri", "jwks"}),),
+        needed=frozenset({"service_slug"}),
+        stored={"jwks": _stored_keys},
     ),
 )

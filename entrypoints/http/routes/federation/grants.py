@@ -10,7 +10,15 @@ from core.domain.errors import BadRequest, RateLimited, Refusal, Unauthorized
 from core.domain.federation.oauth.clients import AuthenticatedClient, AuthenticationMethod, ClientCredentials
 from core.domain.federation.oauth.device_flow import DeviceCodeExpired, DeviceCodePending, DeviceDenied, SlowDown, TooManyPolls
 from core.domain.federation.oauth.exchanges import ACCESS_TOKEN_TYPE
-from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, DEVICE_CODE, IssuedTokens, TokenRequest, grant_type, one_resource
+from core.domain.federation.oauth.grants import (
+    AUTHORIZATION_CODE,
+    DEVICE_CODE,
+    JWT_BEARER,
+    IssuedTokens,
+    TokenRequest,
+    grant_type,
+    one_resource,
+)
 from core.domain.federation.oauth.metadata import TOKEN_ALIAS, TOKEN_ENDPOINT
 from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient, UnsupportedGrantType
 from core.domain.federation.oauth.resources import MOST_RESOURCES
@@ -41,6 +49,7 @@ from entrypoints.http.machinery.limits import AUTH, DEVICE_FLOW, UNLIMITED
 from entrypoints.http.machinery.limits import CLIENT as OF_CLIENT
 from entrypoints.http.refusal_recording import refused_token_request
 from entrypoints.http.routes.federation.document_clients import of_grant
+from entrypoints.http.routes.federation.workloads import of_workload
 
 _LONGEST_TYPE: Final = 100
 # RFC 6749 section 5.1 demands it beside `Cache-Control`, and some clients look.
@@ -53,7 +62,8 @@ class TokenRequestBody(ClientFields, frozen=True, kw_only=True):
     """The grant to exchange, as a form or as JSON. The grant type decides which fields count; others are ignored."""
 
     grant_type: Annotated[str, msgspec.Meta(max_length=_LONGEST_TYPE), example("authorization_code")] | None = None
-    """`authorization_code`, `refresh_token`, `client_credentials`, `urn:ietf:params:oauth:grant-type:token-exchange`, or
+    """`authorization_code`, `refresh_token`, `client_credentials`, `urn:ietf:params:oauth:grant-type:token-exchange`,
+    `urn:ietf:params:oauth:grant-type:jwt-bearer`, or
     `urn:ietf:params:oauth:grant-type:device_code`, which you may leave out beside a device code.
     """
     code: Annotated[Token, example("qk3Z0u6n9aVtWc7sEw1pYd5xLbHf2RgTj8mKoQvNi4U")] | None = None
@@ -66,6 +76,8 @@ class TokenRequestBody(ClientFields, frozen=True, kw_only=True):
     """The latest refresh token."""
     device_code: Token | None = None
     """The code of the device flow (RFC 8628)."""
+    assertion: Annotated[Token, example("eyJhbGciOiJSUzI1NiIsImtpZCI6ImEifQ.eyJzdWIiOiJyZXBvIn0.c2ln")] | None = None
+    """With `urn:ietf:params:oauth:grant-type:jwt-bearer`: the signed token of a trusted issuer (RFC 7523), in place of a secret."""
     scope: Annotated[str, msgspec.Meta(max_length=LONGEST_SCOPES)] | None = None
     """With a refresh token: fewer scopes than the granted ones, for the new access token. With `client_credentials` and `resource`, and in
     an exchange: scopes of the API.
@@ -129,10 +141,12 @@ async def exchange_for_tokens(call: Call[TokenRequestBody], postern: Postern) ->
     other services of its organization can introspect. A device polls with its device code every few seconds until the person has decided.
     `authorization_pending` tells the device to go on polling, and `slow_down` to wait 5 seconds longer between all further polls. `mobile`
     and `desktop` services are public clients and send only their client id; so do `web` services without a client secret or key. All others
-    authenticate. With `resource`, the access token is for that API alone: the API is its audience, and it opens nothing here but userinfo.
-    An exchange is for the service that stands for an API: it shows an access token that the API received, and gets one for another API that
-    names the service. The new token says in `act` who acts, ends with the first one, and opens nothing here.
-    `/oauth/token` is another name for this endpoint.
+    authenticate. A build job or a cluster has signed tokens of its own: with `urn:ietf:params:oauth:grant-type:jwt-bearer`, it sends one as
+    `assertion`, beside the `client_id` of a service, and gets what `client_credentials` gives. With the id of a management key as
+    `client_id`, it gets a token with that key's rights for 15 minutes. The trusted issuers of the service or the key decide. With
+    `resource`, the access token is for that API alone: the API is its audience, and it opens nothing here but userinfo. An exchange is for
+    the service that stands for an API: it shows an access token that the API received, and gets one for another API that names the service.
+    The new token says in `act` who acts, ends with the first one, and opens nothing here. `/oauth/token` is another name for this endpoint.
     """
     return await _exchange(call, postern)
 
@@ -157,6 +171,8 @@ async def _exchange(call: Call[TokenRequestBody], postern: Postern) -> Answer[To
 async def _exchanged(call: Call[TokenRequestBody], postern: Postern) -> Answer[TokenResponse]:
     if _is_poll(call.body):
         return _answer(await _polled(call, postern))
+    if said(call.body.grant_type) == JWT_BEARER:
+        return _answer(await of_workload(call, postern, _request(call.body)))
     request, is_code = call.request, said(call.body.grant_type) == AUTHORIZATION_CODE
     shown = await of_grant(await credentials(call, postern), said(call.body.grant_type), _given(call.body), request, postern)
     # `_redeemed` looks up the client and its code in one statement. In two cases the client is looked up alone first. A client whose bucket
@@ -244,6 +260,7 @@ def _request(fields: TokenRequestBody) -> TokenRequest:
         redirect_uri=said(fields.redirect_uri),
         code_verifier=said(fields.code_verifier),
         refresh_token=said(fields.refresh_token),
+        assertion=said(fields.assertion),
         scope=said(fields.scope),
         resources=all_said(fields.resource),
         subject_token=said(fields.subject_token),

@@ -23,6 +23,7 @@ from entrypoints.http.routes.tenancy import (
     siem,
     sign_in_rules,
     teams,
+    trusted_issuers,
     upstream_providers,
     webhook_deliveries,
     webhooks,
@@ -50,5 +51,6 @@ ROUTES: Final = Endpoints.of(
     webhook_deliveries,
     siem,
     management_keys,
+    trusted_issuers,
     setup_links,
 )
