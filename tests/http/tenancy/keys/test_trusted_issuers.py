@@ -1,12 +1,13 @@
 """Trusted issuers over HTTP: made, listed, changed and deleted, with what the audit log says of it."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 from uuid import uuid4
 
 import pytest
 import trio
 
+from core.domain.errors import BadRequest
 from core.domain.tenancy.keys.trusted_issuers import MOST_OF_ONE
 from core.usecases.tenancy.keys import trusted_issuers as usecase
 from entrypoints.bootstrap import Postern
@@ -85,9 +86,16 @@ async def test_the_address_of_the_keys_is_tried_at_once(issuer: Issuer) -> None:
 async def test_what_is_refused(issuer: Issuer) -> None:
     relying = issuer.relying
     rule: dict[str, Any] = {"jwks_uri": ..., "jwks": {"keys": [public_jwk()]}}
-    for changed in ({"service_slug": ...}, {"management_key_id": str(uuid4())}, {"service_slug": "phone"}, {"subject_pattern": "*"}):
+    unfit: Sequence[dict[str, Any]] = (
+        {"service_slug": ...},
+        {"management_key_id": str(uuid4())},
+        {"service_slug": "phone"},
+        {"subject_pattern": "*"},
+    )
+    for changed in unfit:
         assert refused(await relying.request("POST", RULES, issuer.rule(**rule, **changed), by=issuer.owner)) == BAD_REQUEST
-    for changed in ({"service_slug": "nothing"}, {"service_slug": ..., "management_key_id": str(uuid4())}):
+    unknown: Sequence[dict[str, Any]] = ({"service_slug": "nothing"}, {"service_slug": ..., "management_key_id": str(uuid4())})
+    for changed in unknown:
         assert refused(await relying.request("POST", RULES, issuer.rule(**rule, **changed), by=issuer.owner)) == NOT_FOUND
     private = {**public_jwk(), "d": "AQAB"}
     assert (
@@ -116,7 +124,7 @@ async def test_a_service_has_ten_at_most_also_at_once(issuer: Issuer) -> None:
     assert sorted(statuses) == [201, 201, 400, 400, 400]
     # Another service has its own ten.
     await issuer.trusted(**rule, name="page", service_slug="page")
-    with pytest.raises(usecase.BadRequest, match="An organization has at most 500"):
+    with pytest.raises(BadRequest, match="An organization has at most 500"):
         usecase.require_room(ExistingTrustedIssuers(500, 0))
 
 
@@ -137,7 +145,7 @@ async def test_refusals_stand_with_what_the_rule_wants(issuer: Issuer) -> None:
     relying = issuer.relying
     await issuer.trusted(claims={"repository_id": "74"})
     now = int(relying.postern.foundation.clock.now().timestamp())
-    good = {"repository_id": "74"}
+    good: dict[str, Any] = {"repository_id": "74"}
     for token in (
         "x",
         issuer.token(iss="https://elsewhere.example"),
@@ -151,13 +159,14 @@ async def test_refusals_stand_with_what_the_rule_wants(issuer: Issuer) -> None:
     relying.people.change("update trusted_issuers set jwks_uri = 'http://127.0.0.1:9/keys'")
     issuer.receiver.answer = answering(503)
     assert oauth(await issuer.asks(issuer.token(**good))) == (400, "invalid_grant")
-    found: list[Any] = []
     async with trio.open_nursery() as nursery:
         await nursery.start(relying.postern.federation.refusal_recorder.run)
         with trio.fail_after(PATIENCE):
-            while len(found) < 8:
+            while True:
                 answer = await relying.request("GET", "/api/organizations/acme/services/shop/refusals", by=issuer.owner)
-                found = answer.ok()["refusals"]
+                found: list[Any] = answer.ok()["refusals"]
+                if len(found) == 8:
+                    break
                 await trio.sleep(0.05)
         nursery.cancel_scope.cancel()
     assert b"stranger" not in answer.body
