@@ -1,17 +1,15 @@
 """Client assertions: JSON Web Tokens that clients sign with their own keys (RFC 7523)."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 import jwt
-from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
-from adapters.crypto.jwt_options import SIGNATURE_ALONE
+from adapters.crypto.jwk_signatures import NotSigned, chosen_key, signed_claims
 from core.domain.federation.oauth.clients import LONGEST_ASSERTION
 from core.domain.federation.oauth.oauth_errors import client_refused
 from core.domain.json import Json
-from core.domain.services.client_keys import KEY_ALGORITHMS
+from core.domain.outbound.key_sets import KEY_ALGORITHMS
 
 
 class JwtClientAssertions:
@@ -31,16 +29,10 @@ class JwtClientAssertions:
     def verify(self, assertion: str, keys: Mapping[str, Json]) -> Mapping[str, Json]:
         stored: Any = keys["keys"]
         try:
-            name = jwt.get_unverified_header(assertion).get("kid")
             # A client with one key may leave out `kid`. A client with several keys has a name for each, and must send the name.
-            key = next((one for one in stored if one.get("kid") == name or (name is None and len(stored) == 1)), None)
+            key = chosen_key(stored, jwt.get_unverified_header(assertion).get("kid"))
             if key is None:
                 raise client_refused("the client has no such key")
-            algorithm = RSAAlgorithm if key["kty"] == "RSA" else ECAlgorithm
-            allowed = [key["alg"]] if "alg" in key else list(KEY_ALGORITHMS[key["kty"]])
-            public: Any = algorithm.from_jwk(json.dumps(key))
-            claims: Mapping[str, Json] = jwt.decode(assertion, public, algorithms=allowed, options=SIGNATURE_ALONE)
-        # PyJWT raises ValueError for numbers that make no key.
-        except (jwt.PyJWTError, ValueError, RecursionError) as error:
+            return signed_claims(assertion, key, KEY_ALGORITHMS)
+        except (jwt.PyJWTError, NotSigned, ValueError, RecursionError) as error:
             raise client_refused(f"the assertion does not verify: {error}") from None
-        return claims

@@ -10,7 +10,7 @@ import trio
 
 from core.domain.errors import BadRequest
 from core.domain.json import Json
-from core.domain.services.client_keys import LARGEST_SET, PATIENCE, keys_destination, published_keys
+from core.domain.outbound.key_sets import LARGEST_SET, PATIENCE, keys_destination, published_keys
 from ports.outbound import Outbound, OutboundFailed
 
 log = structlog.get_logger()

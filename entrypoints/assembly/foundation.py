@@ -36,6 +36,7 @@ from adapters.system import SystemClock, SystemIds, SystemSecrets
 from adapters.texts import ShippedTexts
 from adapters.unlimited_buckets import UnlimitedBuckets
 from adapters.upstream import Upstreams
+from adapters.upstream.assertions import JwtAssertionSignatures
 from adapters.upstream.calls import Calls
 from adapters.upstream.saml import SamlDirectories
 from core.domain.identity.links import Links
@@ -61,6 +62,7 @@ from entrypoints.settings import Settings
 from ports.branding import Brandings
 from ports.clock import Clock
 from ports.identity.accounts import EmailSyntax
+from ports.identity.upstream.jwt_assertions import AssertionSignatures
 from ports.identity.upstream.protocols import UpstreamProtocols
 from ports.identity.upstream.saml import ServiceProviderDocuments
 from ports.jobs import JobQueue
@@ -101,6 +103,7 @@ class Foundation(Frozen, kw_only=True):
     outbound: Outbound
     key_sets: KeySets
     upstreams: UpstreamProtocols
+    assertions: AssertionSignatures
     xml_threads: XmlThreads
     directory_documents: ServiceProviderDocuments
     text_records: TextRecords
@@ -156,6 +159,7 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
         doorbell = PostgresDoorbell(target, f"{APPLICATION_NAME} {_version()}")
         new_unit_of_work = unit_of_work(pool, ids, clock, keyring, doorbell)
         known_keys = KeyCache(stored(new_unit_of_work), keyring)
+        tenants_calls = Calls(outbound, inside)
         xml_threads = XmlThreads()
         directory_documents = XmlServiceProviderDocuments(xml_threads, fair_turn)
         signing_keys = SigningKeys(new_unit_of_work, CryptoKeyMaker(keyring), clock, known_keys)
@@ -183,10 +187,11 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
             key_sets=GuardedKeySets(outbound),
             upstreams=Upstreams(
                 Calls(operators_outbound, operators_outbound),
-                Calls(outbound, inside),
+                tenants_calls,
                 SamlDirectories(directory_documents, PostgresConnections(pool), keyring, clock, settings.public_url),
                 clock,
             ),
+            assertions=JwtAssertionSignatures(tenants_calls),
             xml_threads=xml_threads,
             directory_documents=directory_documents,
             text_records=names,

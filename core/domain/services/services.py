@@ -14,8 +14,8 @@ from core.domain.jobs import NewJob
 from core.domain.json import Json
 from core.domain.lines import one_line
 from core.domain.outbound.destinations import NotADestination, OutboundDestination, destination
+from core.domain.outbound.key_sets import client_keys
 from core.domain.record.events import Actor, Event, Target
-from core.domain.services.client_keys import client_keys
 from core.domain.services.redirect_uris import redirect_uri, web_page
 from core.domain.signing_keys import TokenAlgorithm
 from core.domain.tenancy.metadata import Metadata, checked_metadata, same_metadata

@@ -6,9 +6,9 @@ from typing import TypeVar
 from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive
 from core.domain.identifiers import ClientId, PlanId, ServiceId
 from core.domain.json import Json
+from core.domain.outbound.key_sets import PATIENCE
 from core.domain.pages import Listed
 from core.domain.record.events import Actor
-from core.domain.services.client_keys import PATIENCE
 from core.domain.services.client_secrets import require_none
 from core.domain.services.plans import Plan, default_plan, plan_created
 from core.domain.services.services import (

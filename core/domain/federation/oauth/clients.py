@@ -12,9 +12,9 @@ from core.domain.federation.oauth.oauth_errors import client_refused
 from core.domain.identifiers import ClientId, ClientSecretId, OrganizationId, ServiceId
 from core.domain.identity.sessions import Application, Context
 from core.domain.json import Json
+from core.domain.outbound.key_sets import KEYS_LIFETIME
 from core.domain.secrets import Token
 from core.domain.services.client_ids import read_client_id
-from core.domain.services.client_keys import KEYS_LIFETIME
 from core.domain.services.services import ServiceType
 from core.domain.signing_keys import TokenAlgorithm
 from core.frozen import Frozen

@@ -9,7 +9,7 @@ from core.domain.federation.oauth.oidc import PERSON_CLAIMS
 from core.domain.federation.oauth.scopes import SCOPES
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
 from core.domain.json import Json
-from core.domain.services.client_keys import ASSERTION_ALGORITHMS
+from core.domain.outbound.key_sets import ASSERTION_ALGORITHMS
 from core.domain.signing_keys import TokenAlgorithm
 
 TOKEN_ENDPOINT: Final = "/auth/token"  # noqa: S105 - a path
