@@ -16,6 +16,8 @@ from adapters.postgres.federation.saml.lookup import PostgresSaml
 from adapters.postgres.federation.scim.exchanges import PostgresScimExchanges
 from adapters.postgres.federation.scim.tokens import SCIM_TOKENS, PostgresScimTokens
 from adapters.postgres.federation.token_preview import PostgresTokenPreviews
+from adapters.postgres.identity.upstream.identity_assertions import PostgresIssuingConnections
+from adapters.postgres.identity.upstream.sign_in import PostgresUpstreamSignIn
 from adapters.postgres.record.deliveries import PostgresDeliveryQueue
 from adapters.postgres.services.client_secrets import CLIENT_SECRETS
 from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
@@ -38,6 +40,7 @@ from core.usecases.federation.consents import Consents
 from core.usecases.federation.device_flow import DeviceFlow
 from core.usecases.federation.given_sessions import GivenSessions
 from core.usecases.federation.grants import Grant, Grants, RefreshGrant
+from core.usecases.federation.identity_assertions import IdentityAssertions
 from core.usecases.federation.logout_notices import LogoutNotices, LogoutReceivers
 from core.usecases.federation.logouts import Logouts
 from core.usecases.federation.pushed_requests import PushedRequests
@@ -68,6 +71,7 @@ class Federation(Frozen, kw_only=True):
     client_origins: ClientOrigins
     authorization_codes: AuthorizationCodes
     grants: Grants
+    identity_assertions: IdentityAssertions
     given_sessions: GivenSessions
     device_flow: DeviceFlow
     authorizations: Authorizations
@@ -137,6 +141,23 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         AUTHORIZATION_CODE: authorization_codes.redeem,
         REFRESH_TOKEN: RefreshGrant(identity.sessions),
     }
+    assertions = IdentityAssertions(
+        new_unit_of_work,
+        PostgresIssuingConnections(pool),
+        PostgresUpstreamSignIn(pool),
+        foundation.upstreams,
+        signatures=foundation.assertions,
+        clients=client_lookup,
+        resources=resources,
+        devices=identity.devices,
+        realms=identity.realms,
+        sessions=identity.sessions,
+        signer=foundation.token_signer,
+        recorder=identity.connection_recorder,
+        metrics=foundation.metrics,
+        system=system,
+        issuer=settings.public_url,
+    )
     saml_lookup, documents = PostgresSaml(pool), XmlDocuments(foundation.xml_threads, fair_turn)
     saml_messages = SamlMessages(
         new_unit_of_work,
@@ -153,12 +174,14 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
             grants,
             identity.sessions,
             resources,
+            assertions,
             foundation.token_signer,
             foundation.metrics,
             system=system,
             issuer=settings.public_url,
             access_lifetime=settings.access_token_lifetime,
         ),
+        identity_assertions=assertions,
         given_sessions=GivenSessions(
             clients, client_lookup, PostgresGivenSessions(pool), foundation.token_verifier, identity.sessions, issuer=settings.public_url
         ),

@@ -10,14 +10,17 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from core.domain.errors import BadRequest, OrganizationNotActive, Refusal, Unauthorized
+from core.domain.federation.oauth.assertion_grants import IdentityAssertionRefused
 from core.domain.federation.oauth.authorization_codes import Claim
 from core.domain.federation.oauth.authorization_steps import NO_APPLICATIONS
 from core.domain.federation.oauth.authorizations import AuthorizationErrorCode
 from core.domain.federation.oauth.clients import NO_CREDENTIAL, NO_KEYS, NO_SUCH_SECRET, ClientCredentials
-from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, CLIENT_CREDENTIALS, DEVICE_CODE, REFRESH_TOKEN, TokenRequest
+from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, CLIENT_CREDENTIALS, DEVICE_CODE, JWT_BEARER, REFRESH_TOKEN, TokenRequest
 from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient, UnsupportedGrantType
 from core.domain.federation.oauth.scopes import SCOPES
 from core.domain.identifiers import AuthorizationRefusalId, ClientId
+from core.domain.identity.upstream.identity_assertions import IdentityAssertionFault
+from core.domain.identity.upstream.identity_assertions import in_words as fault_in_words
 from core.domain.services.services import SignInPolicy
 from core.frozen import Frozen
 
@@ -80,6 +83,8 @@ class RefusalReason(StrEnum):
     VERIFIER_UNASKED = "verifier_unasked"
     VERIFIER_DIFFERS = "verifier_differs"
     REFRESH_TOKEN = "refresh_token"  # noqa: S105 - a reason
+    IDENTITY_ASSERTION = "identity_assertion"
+    """What was received names the fault."""
     GRANT_UNKNOWN = "grant_unknown"
     GRANT_NOT_ALLOWED = "grant_not_allowed"
     SAML = "saml"
@@ -131,7 +136,7 @@ class RefusalContext(Frozen, kw_only=True):
     """The identifiers of the APIs that it may ask for."""
 
 
-_GRANTS: Final = (AUTHORIZATION_CODE, REFRESH_TOKEN, CLIENT_CREDENTIALS, DEVICE_CODE)
+_GRANTS: Final = (AUTHORIZATION_CODE, REFRESH_TOKEN, CLIENT_CREDENTIALS, DEVICE_CODE, JWT_BEARER)
 _ABOUT_REDIRECTS: Final = frozenset((RefusalReason.REDIRECT_UNREGISTERED, RefusalReason.REDIRECT_MISSING, RefusalReason.REDIRECT_DIFFERS))
 _ABOUT_SECRETS: Final = frozenset((RefusalReason.SECRET_WRONG, RefusalReason.SECRET_OWED, RefusalReason.CREDENTIAL_MISSING))
 _EXPECTED: Final[Mapping[RefusalReason, Sequence[str]]] = {
@@ -210,6 +215,8 @@ def refused_exchange(
         case InvalidGrant() if claim is not None:
             code = PresentedCode(claim.digest, claim.redirect_uri, claim.code_challenge)
             return RefusalReason.CODE_REFUSED, shown_address(claim.redirect_uri), code
+        case IdentityAssertionRefused():
+            found = (RefusalReason.IDENTITY_ASSERTION, refusal.fault.value)
         case InvalidGrant():
             found = (RefusalReason.REFRESH_TOKEN, "")
         case UnsupportedGrantType():
@@ -281,8 +288,10 @@ _RECEIVED: Final[Mapping[RefusalReason, tuple[str, Callable[[str | None], str]]]
 }
 
 
-def in_words(reason: RefusalReason) -> tuple[str, str]:
-    """The reason, and the change that helps."""
+def in_words(reason: RefusalReason, received: str = "") -> tuple[str, str]:
+    """The reason, and the change that helps. Of an identity assertion, what was received is the fault."""
+    if reason is RefusalReason.IDENTITY_ASSERTION and received in frozenset(IdentityAssertionFault):
+        return fault_in_words(IdentityAssertionFault(received))
     return _WORDS[reason]
 
 
@@ -383,6 +392,10 @@ _WORDS: Final[Mapping[RefusalReason, tuple[str, str]]] = {
     RefusalReason.REFRESH_TOKEN: (
         "The refresh token has ended, was used before, or belongs to another application",
         "Keep the newest refresh token after each use. If the session has ended, let the person sign in again",
+    ),
+    RefusalReason.IDENTITY_ASSERTION: (
+        "The identity assertion of the person's directory was refused",
+        "Look at the exchanges of the connection: its recorder says why",
     ),
     RefusalReason.GRANT_UNKNOWN: ("There is no such grant type here", "Use one of the grant types beside"),
     RefusalReason.GRANT_NOT_ALLOWED: (

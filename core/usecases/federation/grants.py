@@ -13,6 +13,7 @@ from core.domain.federation.oauth.clients import AuthenticatedClient
 from core.domain.federation.oauth.grants import (
     CLIENT_CREDENTIALS,
     DEVICE_CODE,
+    JWT_BEARER,
     Granted,
     IssuedTokens,
     TokenRequest,
@@ -28,6 +29,7 @@ from core.domain.identity.devices import Client
 from core.domain.identity.refresh_tokens import BeyondScopes, Holder
 from core.domain.secrets import Token
 from core.frozen import Frozen, replace
+from core.usecases.federation.identity_assertions import IdentityAssertions
 from core.usecases.identity.sessions import Sessions
 from ports.federation.resources import ResourceLookup
 from ports.metrics import Metrics
@@ -47,9 +49,12 @@ class Grants(Frozen):
     """The token endpoint."""
 
     grants: Mapping[str, Grant]
-    """The grants by their types. The client credentials grant is built in, because that grant opens no session."""
+    """The grants by their types. The client credentials grant is built in, because that grant opens no session, and so are identity
+    assertions, because their sessions have no refresh token.
+    """
     sessions: Sessions
     resources: ResourceLookup
+    assertions: IdentityAssertions
     signer: TokenSigner
     metrics: Metrics
     system: System
@@ -59,12 +64,14 @@ class Grants(Frozen):
     @property
     def types(self) -> tuple[str, ...]:
         """All grant types. `DeviceFlow` exchanges device codes, because it looks the client up together with the code."""
-        return (*self.grants, CLIENT_CREDENTIALS, DEVICE_CODE)
+        return (*self.grants, CLIENT_CREDENTIALS, DEVICE_CODE, JWT_BEARER)
 
     async def exchange(self, request: TokenRequest, client: AuthenticatedClient, sender: Client) -> IssuedTokens:
         """Raises `UnsupportedGrantType` and the errors of the grant."""
         if request.grant_type == CLIENT_CREDENTIALS:
             return await self._of_client(request, client)
+        if request.grant_type == JWT_BEARER:
+            return await self.assertions.exchange(request, client, sender)
         grant = self.grants.get(request.grant_type)
         if grant is None:
             raise no_such_grant(request.grant_type)

@@ -18,6 +18,7 @@ AUTHORIZATION_CODE: Final = "authorization_code"
 REFRESH_TOKEN: Final = "refresh_token"  # noqa: S105 - the name of a grant
 CLIENT_CREDENTIALS: Final = "client_credentials"
 DEVICE_CODE: Final = "urn:ietf:params:oauth:grant-type:device_code"
+JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
 
 class TokenRequest(Frozen, kw_only=True):
@@ -31,6 +32,7 @@ class TokenRequest(Frozen, kw_only=True):
     scope: str | None = None
     resources: Sequence[str] = ()
     """The identifiers of APIs, as the request names them."""
+    assertion: str | None = None
 
 
 class Granted(Frozen):

@@ -14,6 +14,7 @@ from core.domain.federation.oauth.metadata import TOKEN_ALIAS, TOKEN_ENDPOINT
 from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient, UnsupportedGrantType
 from core.domain.federation.oauth.resources import MOST_RESOURCES
 from core.domain.federation.oauth.scopes import LONGEST_SCOPES
+from core.domain.identity.upstream.jwt_assertions import LONGEST_ASSERTION
 from core.domain.secrets import Token
 from core.domain.services.redirect_uris import LONGEST_URI
 from entrypoints.bootstrap import Postern
@@ -51,8 +52,8 @@ class TokenRequestBody(ClientFields, frozen=True, kw_only=True):
     """The grant to exchange, as a form or as JSON. The grant type decides which fields count; others are ignored."""
 
     grant_type: Annotated[str, msgspec.Meta(max_length=_LONGEST_TYPE), example("authorization_code")] | None = None
-    """`authorization_code`, `refresh_token`, `client_credentials`, or `urn:ietf:params:oauth:grant-type:device_code`, which you may leave
-    out beside a device code.
+    """`authorization_code`, `refresh_token`, `client_credentials`, `urn:ietf:params:oauth:grant-type:jwt-bearer`, or
+    `urn:ietf:params:oauth:grant-type:device_code`, which you may leave out beside a device code.
     """
     code: Annotated[Token, example("qk3Z0u6n9aVtWc7sEw1pYd5xLbHf2RgTj8mKoQvNi4U")] | None = None
     """The code that the browser brought back."""
@@ -70,6 +71,8 @@ class TokenRequestBody(ClientFields, frozen=True, kw_only=True):
     """
     resource: Annotated[Sequence[str], msgspec.Meta(max_length=MOST_RESOURCES), example(["https://api.acme.example/orders"])] = ()
     """The identifier of the API that the access token is for (RFC 8707), once. If one API was granted, it may be left out."""
+    assertion: Annotated[str, msgspec.Meta(max_length=LONGEST_ASSERTION)] | None = None
+    """With `urn:ietf:params:oauth:grant-type:jwt-bearer`: the identity assertion (ID-JAG) that the person's directory has signed."""
 
 
 class TokenResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -114,6 +117,8 @@ async def exchange_for_tokens(call: Call[TokenRequestBody], postern: Postern) ->
     `authorization_pending` tells the device to go on polling, and `slow_down` to wait 5 seconds longer between all further polls. `mobile`
     and `desktop` services are public clients and send only their client id; so do `web` services without a client secret or key. All others
     authenticate. With `resource`, the access token is for that API alone: the API is its audience, and it opens nothing here but userinfo.
+    With an identity assertion of a person's directory (`jwt-bearer`, draft-ietf-oauth-identity-assertion-authz-grant-04), a confidential
+    client gets a token of ten minutes for one API, without a refresh token: the organization's connection must issue assertions.
     `/oauth/token` is another name for this endpoint.
     """
     return await _exchange(call, postern)
@@ -228,6 +233,7 @@ def _request(fields: TokenRequestBody) -> TokenRequest:
         refresh_token=said(fields.refresh_token),
         scope=said(fields.scope),
         resources=all_said(fields.resource),
+        assertion=said(fields.assertion),
     )
 
 
