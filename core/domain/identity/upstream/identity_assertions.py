@@ -37,7 +37,7 @@ SESSION_LASTS: Final = timedelta(minutes=10)
 """A session that an assertion opens has no refresh token: the application asks the directory again, which may say no by then."""
 SUBJECT: Final = "sub"
 LONGEST_CLAIM: Final = 200
-_LONGEST_ISSUER: Final = 500
+LONGEST_ISSUER: Final = 500
 
 
 class AssertionSettings(Frozen, kw_only=True):
@@ -80,10 +80,8 @@ def usable_assertion_settings(given: AssertionSettings, *, of_saml: bool) -> Ass
         return given
     if given.jwks_uri and given.jwks is not None:
         raise BadRequest("jwks: send either jwks_uri or jwks", words="keys_twice")
-    if len(given.issuer) > _LONGEST_ISSUER or not (given.issuer.isascii() and given.issuer.isprintable()):
-        raise BadRequest(
-            f"issuer: at most {_LONGEST_ISSUER} visible characters", words="issuer_malformed", values={"most": _LONGEST_ISSUER}
-        )
+    if len(given.issuer) > LONGEST_ISSUER or not (given.issuer.isascii() and given.issuer.isprintable()):
+        raise BadRequest(f"issuer: at most {LONGEST_ISSUER} visible characters", words="issuer_malformed", values={"most": LONGEST_ISSUER})
     if given.jwks_uri:
         keys_destination(given.jwks_uri)
     if given.issues and (not given.issuer or given.keys is None):

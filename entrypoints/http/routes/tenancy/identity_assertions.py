@@ -8,7 +8,7 @@ import msgspec
 from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import UpstreamProviderId
 from core.domain.identity.proofs import StepUp
-from core.domain.identity.upstream.identity_assertions import AssertionSettings
+from core.domain.identity.upstream.identity_assertions import LONGEST_CLAIM, LONGEST_ISSUER, SUBJECT, AssertionSettings
 from core.domain.identity.upstream.jwt_assertions import LONGEST_ASSERTION
 from core.domain.outbound.destinations import LONGEST_URL
 from core.domain.tenancy.members import Member
@@ -37,11 +37,11 @@ class AssertionSettingsBody(msgspec.Struct, frozen=True, kw_only=True):
 
     issues: Annotated[bool, example(True)]
     """Whether the provider's assertions count. Only one that is active, and was tested as it is now, can issue them."""
-    subject: Annotated[str, example("sub")] = "sub"
+    subject: Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_CLAIM}), example("sub")] = SUBJECT
     """The claim of the assertion that has the subject by which sign-ins through the provider know the person. The `sub` of OpenID Connect
     may differ from client to client: then name a claim that has the one of our client.
     """
-    issuer: Annotated[str, example("https://login.acme.example")] = ""
+    issuer: Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_ISSUER}), example("https://login.acme.example")] = ""
     """For SAML: the issuer (`iss`) of the assertions. One of OpenID Connect has its own."""
     jwks_uri: Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_URL}), example("https://login.acme.example/jwks")] = ""
     """For SAML: the address at which the keys of the assertions are published."""
@@ -49,8 +49,8 @@ class AssertionSettingsBody(msgspec.Struct, frozen=True, kw_only=True):
     """For SAML: these keys, in place of an address (RFC 7517)."""
 
 
-class TriedAssertion(msgspec.Struct, frozen=True, kw_only=True):
-    """An assertion to try."""
+class PresentedAssertion(msgspec.Struct, frozen=True, kw_only=True):
+    """An assertion to check."""
 
     assertion: Annotated[str, msgspec.Meta(max_length=LONGEST_ASSERTION), example("eyJ0eXAiOiJvYXV0aC1pZC1qYWcrand0In0.e30.c2ln")]
     """The signed assertion, as the application would bring it."""
@@ -95,11 +95,11 @@ async def set_provider_assertions(
     )
 
 
-@endpoint.post(f"{PROVIDER}/assertions/try", caller=_IN_PERSON, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
-async def try_provider_assertion(
-    call: Call[TriedAssertion, None, UpstreamProviderPath, Member], postern: Postern
+@endpoint.post(f"{PROVIDER}/assertions/check", caller=_IN_PERSON, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
+async def check_provider_assertion(
+    call: Call[PresentedAssertion, None, UpstreamProviderPath, Member], postern: Postern
 ) -> AssertionVerdictRecord:
-    """Try an identity assertion of an upstream provider
+    """Check an identity assertion of an upstream provider
 
     The answer says whether the application that the assertion names would get a token now, and otherwise why not. Nothing is issued, and
     the assertion is not used up.

@@ -1,0 +1,1 @@
+"""Attacks on what applications ask for in the name of people."""
