@@ -16,6 +16,7 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from psycopg.types.json import Jsonb
 
+from core.domain.identity.sessions import TWO_FACTORS
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.fake_providers import KEY, OTHER_KEY, FakeProvider, public_jwk
@@ -110,6 +111,16 @@ async def test_a_scope_whose_permission_the_person_lacks_is_left_out(scene: Asse
     ]
     scene.people.change("update resource_servers set scopes = %s", Jsonb(scopes))
     assert claims_of(await scene.token())["scope"] == "orders:read"
+
+
+@pytest.mark.parametrize("demand", [{"acr_values": [TWO_FACTORS]}, {"max_age": 300}])
+async def test_a_scope_that_asks_for_a_proof_is_left_out(scene: Asserting, demand: dict[str, Any]) -> None:
+    """Nobody signs in here, whatever the directory says of its own sign-in."""
+    scopes = [
+        {"name": f"orders:{word}", "description": "d", "permission": None, **more} for word, more in (("read", {}), ("write", demand))
+    ]
+    scene.people.change("update resource_servers set scopes = %s", Jsonb(scopes))
+    assert claims_of(await scene.token(amr=["mfa"], acr=TWO_FACTORS, auth_time=int(time())))["scope"] == "orders:read"
 
 
 _WRONG: Final[dict[str, tuple[dict[str, Any], str]]] = {

@@ -97,13 +97,16 @@ def named_scopes(claims: Mapping[str, Any], asked: str | None) -> Sequence[str]:
 
 
 def audience_of(offered: Sequence[OfferedResource], scopes: Sequence[str]) -> TokenAudience:
-    """The API as the token has it, with the scopes that the person may have. Raises `IdentityAssertionRefusal`."""
+    """The API as the token has it, with the scopes that the person may have. Nobody signs in here, so scopes that ask for a proof are left
+    out. Raises `IdentityAssertionRefusal`.
+    """
     if not offered:
         raise IdentityAssertionRefusal(IdentityAssertionFault.RESOURCE_CLOSED)
     (resource,) = offered
     if scopes and not any(scope.name in scopes for scope in resource.scopes):
         raise IdentityAssertionRefusal(IdentityAssertionFault.SCOPE)
-    return resource.granted(scopes, by_trust=True)
+    unasked = [scope.name for scope in resource.scopes if scope.name in scopes and not scope.demand.asks]
+    return resource.granted(unasked, by_trust=True)
 
 
 def known_person(asserted: Asserted, met: Encounter, connection: IssuingConnection) -> tuple[Account, IdentityId]:

@@ -105,7 +105,7 @@ async def check_provider_assertion(
     the assertion is not used up.
     """
     provider = UpstreamProviderId(call.path.provider_id)
-    verdict = await postern.federation.identity_assertions.try_out(call.caller, provider, call.body.assertion.strip(), call.device)
+    verdict = await postern.federation.identity_assertions.try_out(call.caller, provider, call.body.assertion.strip(), call.sender)
     words, mend = verdict.told
     fault = "" if verdict.fault is None else verdict.fault.value
     return AssertionVerdictRecord(accepted=verdict.fault is None, fault=fault, words=words, mend=mend)
