@@ -128,10 +128,9 @@ class IdentityAssertions(Frozen):
         """What would come of an assertion, if the application that it names brought it now. Nothing is issued, used up or recorded. Raises
         `NotFound` unless the connection is the organization's.
         """
-        _, issuer = claimed(text)
-        connection = await self.connections.find(member.organization, issuer) if isinstance(issuer, str) else None
-        if connection is None or connection.id != provider:
-            return AssertionVerdict(IdentityAssertionFault.ISSUER)
+        connection = await self.connections.get(member.organization, provider)
+        if connection is None:
+            raise NotFound("There is no such upstream provider")
         try:
             examined, client = await self._tried(connection, text, sender)
             await self._opened(connection, client, examined, keeps=False)

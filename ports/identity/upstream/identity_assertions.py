@@ -3,15 +3,18 @@
 from datetime import datetime
 from typing import Protocol
 
-from core.domain.identifiers import OrganizationId, ServiceId, UserId
+from core.domain.identifiers import OrganizationId, ServiceId, UpstreamProviderId, UserId
 from core.domain.identity.upstream.identity_assertions import AssertionUse, IssuingConnection, UsedIdentityAssertion
 
 
 class IssuingConnections(Protocol):
+    """Each method is one statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
+
+    async def get(self, organization: OrganizationId, connection: UpstreamProviderId) -> IssuingConnection | None:
+        """The organization's connection with this id, whatever its state."""
+
     async def find(self, organization: OrganizationId, issuer: str) -> IssuingConnection | None:
-        """The organization's connection with this issuer, whatever its state: the one that issues assertions, if there are several. One
-        statement and one round trip, outside any unit of work. Only PostgreSQL implements it.
-        """
+        """The organization's connection with this issuer, whatever its state: the one that issues assertions, if there are several."""
 
 
 class IdentityAssertionStore(Protocol):

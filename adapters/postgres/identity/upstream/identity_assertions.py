@@ -5,11 +5,11 @@ from typing import Any, Final, LiteralString
 
 from adapters.postgres.columns import Columns
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import ask, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import ENTERED_AGAIN, IS_OWN_MEMBERSHIP, counts_for
 from adapters.postgres.transaction import Transaction
-from core.domain.identifiers import OrganizationId, ServiceId, UserId
+from core.domain.identifiers import OrganizationId, ServiceId, UpstreamProviderId, UserId
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind
 from core.domain.identity.upstream.identity_assertions import AssertionSettings, AssertionUse, IssuingConnection, UsedIdentityAssertion
 
@@ -41,9 +41,11 @@ class PostgresIssuingConnections:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
+    async def get(self, organization: OrganizationId, connection: UpstreamProviderId) -> IssuingConnection | None:
+        return first(await ask(self._pool, _connection, _GET, {"organization": organization, "id": connection}))
+
     async def find(self, organization: OrganizationId, issuer: str) -> IssuingConnection | None:
-        found = await ask(self._pool, _connection, _FIND, {"organization": organization, "issuer": storable_text(issuer)})
-        return found[0] if found else None
+        return first(await ask(self._pool, _connection, _FIND, {"organization": organization, "issuer": storable_text(issuer)}))
 
 
 class IdentityAssertionRows:
@@ -67,12 +69,18 @@ class IdentityAssertionRows:
         await self._transaction.tell_along(_ENTER, {"user": user, "service": service, "at": at})
 
 
-# A connection by SAML that nobody has named an issuer for has none here.
-_FIND: Final[LiteralString] = f"""
+_CONNECTION: Final[LiteralString] = f"""
     select upstream_providers.id, upstream_providers.org_id as organization, upstream_providers.name, upstream_providers.issuer,
            upstream_providers.kind, upstream_providers.state, upstream_providers.enabled, {ASSERTION_SETTINGS.names}
       from upstream_providers
      where upstream_providers.org_id = %(organization)s
+"""
+
+_GET: Final[LiteralString] = f"{_CONNECTION} and upstream_providers.id = %(id)s"
+
+# A connection by SAML that nobody has named an issuer for has none here.
+_FIND: Final[LiteralString] = f"""
+    {_CONNECTION}
        and case kind when 'saml' then assertion_issuer else issuer end = %(issuer)s
      order by issues_assertions and enabled desc, created_at
      limit 1

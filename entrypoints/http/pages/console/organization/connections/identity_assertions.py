@@ -124,11 +124,7 @@ async def save_assertions(call: Call[AssertionSettingsForm, None, UpstreamProvid
 async def check_assertion(call: Call[PresentedAssertionForm, None, UpstreamProviderPath, Any], postern: Postern) -> Page:
     """Check an identity assertion of a provider."""
     visit = PageVisit(call, postern)
-    try:
-        verdict = await visit.ask(check_provider_assertion, body=PresentedAssertion(assertion=call.body.assertion.strip()))
-    except Refusal as problem:
-        said, status = explained(visit, problem)
-        return Answer(await _shown(visit, errors={"assertion": " ".join(said.values())}), status)
+    verdict = await visit.ask(check_provider_assertion, body=PresentedAssertion(assertion=call.body.assertion.strip()))
     return Answer(await _shown(visit, verdict=verdict), 200)
 
 
