@@ -216,9 +216,8 @@ class IdentityAssertions(Frozen):
         async with self.unit_of_work() as uow:
             look = LastLook(user=account.id, identity=examined.identity, email=account.email, service=client.service)
             confirmed = await uow.sign_ins.confirm(look)
-            if confirmed is None:
-                raise IdentityAssertionRefusal(IdentityAssertionFault.PERSON_DEACTIVATED)
-            if not confirmed.is_connected:
+            if confirmed is None or not confirmed.is_connected:
+                # Something of it has ended since the look before.
                 raise IdentityAssertionRefusal(IdentityAssertionFault.DOMAIN)
             try:
                 context = open_context(confirmed.destination)
