@@ -79,7 +79,7 @@ async def test_a_request_narrows_and_never_widens(scene: Asserting) -> None:
     assert claims_of((await scene.bring(scene.assertion(scope=None))).ok()["access_token"])["scope"] == ""
     assert claims_of((await scene.bring(scene.assertion(resource=two), resource=ORDERS)).ok()["access_token"])["aud"] == ORDERS
     assert claims_of((await scene.bring(scene.assertion(resource=[ORDERS]))).ok()["access_token"])["aud"] == ORDERS
-    refused = {
+    refused: dict[str, tuple[str, dict[str, Any], tuple[int, str]]] = {
         "a scope that the assertion does not have": (scene.assertion(scope="orders:read"), {"scope": "orders:read orders:write"}, _SCOPE),
         "a scope without any in the assertion": (scene.assertion(scope=None), {"scope": "orders:read"}, _SCOPE),
         "scopes of another API alone": (scene.assertion(scope="bills:read"), {}, _SCOPE),

@@ -24,7 +24,7 @@ def test_an_identity_assertion_says_so_in_its_header(named: str) -> None:
     "text",
     [
         *(token({"typ": named}) for named in ("JWT", None, 1, ["oauth-id-jag+jwt"], "oauth-id-jag+jwt ", "oauth-id-jag")),
-        *(token(header) for header in ({}, None, [], "x", 1)),
+        *map(token, ({}, None, [], "x", 1)),
         *("", ".", "x", "é.x.x", "[.[.[", token({"typ": "oauth-id-jag+jwt", "x": "x" * LONGEST_ASSERTION})),
         urlsafe_b64encode(b"[" * 9000).decode(),
     ],
