@@ -9,6 +9,7 @@ from typing import Protocol
 from core.domain.identifiers import AuditEntryId, UserId
 from core.domain.record.events import Event
 from ports.federation.authorization_codes import AuthorizationCodeStore
+from ports.federation.client_documents import DocumentServiceStore
 from ports.federation.consents import ConsentStore
 from ports.federation.device_flow import DeviceCodeStore
 from ports.federation.saml.configurations import SamlStore
@@ -205,6 +206,8 @@ class UnitOfWork(Protocol):
     def end_users(self) -> EndUserStore: ...
     @property
     def authorization_codes(self) -> AuthorizationCodeStore: ...
+    @property
+    def document_services(self) -> DocumentServiceStore: ...
     @property
     def consents(self) -> ConsentStore: ...
     @property

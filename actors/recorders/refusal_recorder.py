@@ -8,7 +8,7 @@ from typing import Final
 import structlog
 
 from actors.recorders.recorder import Recorder
-from core.domain.federation.authorization_refusals import AuthorizationRefusal
+from core.domain.federation.authorization_refusals import AuthorizationRefusal, DocumentRefusal
 from core.domain.identifiers import AuthorizationRefusalId
 from ports.federation.authorization_refusals import AuthorizationRefusalStore
 from ports.metrics import Metrics
@@ -19,15 +19,15 @@ log = structlog.get_logger()
 _MOST: Final = 1000
 
 
-class RefusalRecorder(Recorder[AuthorizationRefusalId, AuthorizationRefusal]):
+class RefusalRecorder(Recorder[AuthorizationRefusalId, AuthorizationRefusal | DocumentRefusal]):
     def __init__(self, store: AuthorizationRefusalStore, metrics: Metrics, *, spread: Callable[[], float], most: int = _MOST) -> None:
         super().__init__("refusal_recorder", store.add, metrics, spread=spread, most=most)
 
-    def record(self, refusal: AuthorizationRefusal) -> None:
+    def record(self, refusal: AuthorizationRefusal | DocumentRefusal) -> None:
         self.post(refusal.id, refusal)
 
-    def _owner(self, value: AuthorizationRefusal) -> tuple[str, str]:
-        return "client", str(value.client)
+    def _owner(self, value: AuthorizationRefusal | DocumentRefusal) -> tuple[str, str]:
+        return ("api", str(value.api)) if isinstance(value, DocumentRefusal) else ("client", str(value.client))
 
     def _tell_lost(self, number: int) -> None:
         log.warning("authorization_refusals_dropped", refusals=number)

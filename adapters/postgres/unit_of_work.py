@@ -8,6 +8,7 @@ from typing import Generic, Protocol, TypeVar
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.failures import translated
 from adapters.postgres.federation.authorization_codes import AuthorizationCodeRows
+from adapters.postgres.federation.client_documents import DocumentServiceRows
 from adapters.postgres.federation.consents import ConsentRows
 from adapters.postgres.federation.device_flow import DeviceCodeRows
 from adapters.postgres.federation.saml.configurations import SamlRows
@@ -161,6 +162,7 @@ class Stores:
     authorization_codes = _Made(AuthorizationCodeRows)
     device_codes = _Made(DeviceCodeRows)
     consents = _Made(ConsentRows)
+    document_services = _Made(DocumentServiceRows)
     provisioned_users = _Made(ProvisionedUserRows)
     directory_teams = _Made(DirectoryTeamRows)
 

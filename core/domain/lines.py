@@ -11,6 +11,7 @@ LONGEST_TYPED: Final = 2000
 _JOINER: Final = "\u2060"
 # What mail programs make links of: `https://`, `www.`, and words with a dot between letters.
 _LINKING: Final = re.compile(r"(?<=:)(?=//)|(?<=[^\W_])(?=\.[^\W\d_])")
+_MARKUP: Final = re.compile(r"[<>]|://|\bwww\.|\]\(", re.IGNORECASE)
 _JOINERS: Final = "\u200c\u200d"
 # Invisible letters and an invisible symbol: the fillers of Hangul, and Braille without a dot.
 _BLANKS: Final = frozenset("\u115f\u1160\u3164\uffa0\u2800")
@@ -29,6 +30,11 @@ def unlinked(text: str) -> str:
     letter follows. Addresses of mail stay as they are, because people copy them.
     """
     return " ".join(word if "@" in word and "//" not in word else _LINKING.sub(_JOINER, word) for word in text.split(" "))
+
+
+def has_markup(line: str) -> bool:
+    """Whether some program would make a link, a tag or a picture of a part of the line."""
+    return _MARKUP.search(line) is not None
 
 
 def typed_line(field: str, text: str) -> str:

@@ -4,8 +4,10 @@ from actors.presence import PresenceWriter
 from actors.recorders.refusal_recorder import RefusalRecorder
 from actors.recorders.scim_exchange_writer import ScimExchangeWriter
 from adapters.crypto.client_assertions import JwtClientAssertions
+from adapters.outbound.client_documents import GuardedDocuments
 from adapters.postgres.federation.authorization_refusals import PostgresAuthorizationRefusals
 from adapters.postgres.federation.authorizations import PostgresEncounters, PostgresPushedRequests
+from adapters.postgres.federation.client_documents import PostgresClientDocuments
 from adapters.postgres.federation.client_origins import PostgresClientOrigins
 from adapters.postgres.federation.clients import PostgresClients, PostgresKeptKeys, PostgresUsedAssertions
 from adapters.postgres.federation.facts import PostgresFacts
@@ -23,6 +25,7 @@ from adapters.postgres.services.client_secrets import CLIENT_SECRETS
 from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
 from adapters.saml.certificates import RsaCertificates
 from adapters.saml.documents import XmlDocuments
+from adapters.shared_fetches import SharedWork
 from adapters.turns import FairTurns
 from core.domain.federation.logout.logout_notices import DueNotice
 from core.domain.federation.oauth.device_flow import ACTIVATION_PAGE
@@ -34,6 +37,7 @@ from core.frozen import Frozen
 from core.usecases.federation.authorization_codes import AuthorizationCodes
 from core.usecases.federation.authorization_refusals import AuthorizationRefusals
 from core.usecases.federation.authorizations import Authorizations
+from core.usecases.federation.client_documents import ClientDocuments
 from core.usecases.federation.client_origins import ClientOrigins
 from core.usecases.federation.clients import Clients
 from core.usecases.federation.consents import Consents
@@ -69,6 +73,7 @@ from ports.federation.logout_notices import ClaimedService
 class Federation(Frozen, kw_only=True):
     clients: Clients
     client_origins: ClientOrigins
+    client_documents: ClientDocuments
     authorization_codes: AuthorizationCodes
     grants: Grants
     identity_assertions: IdentityAssertions
@@ -118,10 +123,20 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
     )
     authorization_codes = AuthorizationCodes(new_unit_of_work, stores.authorization_codes, clients, identity.sessions, system=system)
     encounters, facts, resources = PostgresEncounters(pool), PostgresFacts(pool), PostgresResources(pool)
+    documents_lookup = PostgresClientDocuments(pool)
+    client_documents = ClientDocuments(
+        new_unit_of_work,
+        documents_lookup,
+        GuardedDocuments(foundation.outbound),
+        SharedWork(),
+        foundation.shared_buckets,
+        system,
+    )
     authorizations = Authorizations(
         new_unit_of_work,
         encounters,
         resources,
+        client_documents,
         foundation.token_verifier,
         authorization_codes,
         identity.sessions,
@@ -168,6 +183,7 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
     )
     return Federation(
         clients=clients,
+        client_documents=client_documents,
         client_origins=ClientOrigins(PostgresClientOrigins(pool), clock),
         authorization_codes=authorization_codes,
         grants=Grants(
@@ -183,7 +199,13 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         ),
         identity_assertions=assertions,
         given_sessions=GivenSessions(
-            clients, client_lookup, PostgresGivenSessions(pool), foundation.token_verifier, identity.sessions, issuer=settings.public_url
+            clients,
+            client_lookup,
+            PostgresGivenSessions(pool),
+            foundation.token_verifier,
+            identity.sessions,
+            documents=documents_lookup,
+            issuer=settings.public_url,
         ),
         device_flow=DeviceFlow(
             new_unit_of_work,

@@ -8,18 +8,21 @@ import structlog
 from core.domain.errors import Refusal
 from core.domain.federation.authorization_refusals import (
     AuthorizationRefusal,
+    DocumentRefusal,
     PresentedCode,
     RefusalReason,
     RefusingEndpoint,
     refused_exchange,
     refused_request,
+    shown_address,
     turned_away,
 )
 from core.domain.federation.oauth.authorization_codes import Claim, claim_of
 from core.domain.federation.oauth.authorization_steps import RequestingApplication
+from core.domain.federation.oauth.client_documents import ClientRefused
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, TokenRequest
 from core.domain.identifiers import AuthorizationRefusalId, ClientId
-from core.domain.services.client_ids import read_client_id
+from core.domain.services.client_ids import is_address, read_client_id
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.clients import shown_credentials
@@ -29,11 +32,29 @@ log = structlog.get_logger()
 
 def record_refused_request(postern: Postern, said: Mapping[str, str | None], word: str, description: str) -> None:
     """A refused authorization request. `said` has its parameters."""
-    client = read_client_id(said.get("client_id") or "")
+    named = said.get("client_id") or ""
+    client = ClientId(named) if is_address(named) else read_client_id(named)
     found = refused_request(word, description, said)
     if client is not None and found is not None:
         reason, received = found
         _record(postern, client, RefusingEndpoint.AUTHORIZE, (reason, received, None))
+
+
+def record_refused_document(postern: Postern, address: str, refusal: ClientRefused) -> None:
+    """A metadata client that was refused before it was one of an organization's. Without an API, nobody is there to read why."""
+    if refusal.api is None:
+        return
+    _post(
+        postern,
+        DocumentRefusal(
+            id=AuthorizationRefusalId(postern.foundation.ids.new()),
+            api=refusal.api,
+            address=shown_address(address),
+            reason=refusal.words,
+            because=refusal.message,
+            occurred_at=postern.foundation.clock.now(),
+        ),
+    )
 
 
 def record_turned_away(postern: Postern, application: RequestingApplication, at: RefusingEndpoint) -> None:
@@ -56,23 +77,28 @@ def refused_token_request(call: Call[Any], postern: Postern, refusal: Refusal, r
             claim = None
     found = refused_exchange(refusal, request, shown, claim)
     if found is not None:
-        _record(postern, shown.client, RefusingEndpoint.TOKEN, found)
+        _record(postern, call.request.client_id or shown.client, RefusingEndpoint.TOKEN, found)
 
 
 def _record(postern: Postern, client: ClientId, at: RefusingEndpoint, found: tuple[RefusalReason, str, PresentedCode | None]) -> None:
     reason, received, code = found
+    _post(
+        postern,
+        AuthorizationRefusal(
+            id=AuthorizationRefusalId(postern.foundation.ids.new()),
+            client=client,
+            at=at,
+            reason=reason,
+            received=received,
+            occurred_at=postern.foundation.clock.now(),
+            code=code,
+        ),
+    )
+
+
+def _post(postern: Postern, refusal: AuthorizationRefusal | DocumentRefusal) -> None:
     try:
-        postern.federation.refusal_recorder.record(
-            AuthorizationRefusal(
-                id=AuthorizationRefusalId(postern.foundation.ids.new()),
-                client=client,
-                at=at,
-                reason=reason,
-                received=received,
-                occurred_at=postern.foundation.clock.now(),
-                code=code,
-            )
-        )
+        postern.federation.refusal_recorder.record(refusal)
     except Exception:
         # The request has its answer already, so a failed record changes nothing for the application.
         log.exception("authorization_refusal_not_recorded")

@@ -8,12 +8,14 @@ import structlog
 
 from core.domain.errors import Refusal
 from core.domain.federation.oauth.authorization_parameters import Parameters
-from core.domain.federation.oauth.authorizations import AuthorizationRefused
+from core.domain.federation.oauth.authorizations import AuthorizationRefused, UnknownRecipient
+from core.domain.federation.oauth.client_documents import ClientRefused
 from core.domain.federation.oauth.direct_requests import THROUGH
 from core.domain.federation.oauth.redirects import Answered
 from core.domain.identifiers import ClientId
+from core.domain.services.client_ids import shown as shown_client_id
 from entrypoints.bootstrap import Postern
-from entrypoints.http.refusal_recording import record_refused_request
+from entrypoints.http.refusal_recording import record_refused_document, record_refused_request
 
 log = structlog.get_logger()
 
@@ -30,14 +32,16 @@ _PLAIN: Final = re.compile(r"[\w.:/+~@,;=()*!'-]+(?: [\w.:/+~@,;=()*!'-]+)*", re
 def refused_on_arrival(postern: Postern, parameters: Parameters, refusal: Refusal, pusher: ClientId | None = None) -> None:
     """Logs a refusal that the person sees, or the application that has pushed the request."""
     reason = refusal.word.value if isinstance(refusal, AuthorizationRefused) else refusal.words
-    said = _said(parameters)
-    _tell(postern, said if pusher is None else {**said, "client_id": pusher}, reason, refusal.message)
+    said, client = _said(parameters), pusher or (refusal.client if isinstance(refusal, UnknownRecipient) else None)
+    _tell(postern, said if client is None else {**said, "client_id": client}, reason, refusal.message)
+    if isinstance(refusal, ClientRefused):
+        record_refused_document(postern, said["client_id"] or "", refusal)
 
 
-def answered_on_arrival(postern: Postern, parameters: Parameters, answered: Answered) -> None:
+def answered_on_arrival(postern: Postern, parameters: Parameters, client: ClientId, answered: Answered) -> None:
     """Logs the answer to the application, if the answer is a refusal."""
     if "error" in answered.fields:
-        _tell(postern, _said(parameters), answered.fields["error"], answered.fields["error_description"])
+        _tell(postern, {**_said(parameters), "client_id": client}, answered.fields["error"], answered.fields["error_description"])
 
 
 def answered_on_the_way(postern: Postern, kept: Mapping[str, Any], answered: Answered) -> None:
@@ -61,6 +65,8 @@ def _tell(postern: Postern, said: Mapping[str, str | None], reason: str, descrip
     values identify a person or give access.
     """
     uri, shown = said.get("redirect_uri"), {name: value for name, value in said.items() if name in _LOGGED and value}
+    if "client_id" in shown:
+        shown["client_id"] = shown_client_id(ClientId(shown["client_id"]))
     if uri is not None:
         shown["redirect_uri"] = uri.partition("?")[0].partition("#")[0]
     cut = {name: value[:_LONGEST] if _PLAIN.fullmatch(value) else "(no plain value)" for name, value in shown.items()}

@@ -17,7 +17,7 @@ PAGE: Final = ROOT / "docs" / "benchmarks.md"
 SUBJECTS: Final[Mapping[str, Sequence[str]]] = {
     "Beside other servers": ("peers", "providers"),
     "Starting and memory": ("start", "memory"),
-    "Requests": ("http", "driver", "processes", "furnished", "pages"),
+    "Requests": ("http", "driver", "processes", "furnished", "resources", "pages"),
     "Passwords and signing in": ("argon2", "signin", "loaded", "crowd", "upstream"),
     "Connections": ("connections", "keepalive", "h2"),
     "Faults": ("kill", "postgres", "sigterm"),

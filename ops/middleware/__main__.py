@@ -1,5 +1,5 @@
-"""Runs the tests of the guards in every framework, and of libraries for Node that ask for tokens for an API: `python -m ops.middleware`, or
-`make middleware`. npm installs what the lock says.
+"""Runs the tests of the guards in every framework, of libraries that ask for tokens for an API, and of MCP in both SDKs:
+`python -m ops.middleware`, or `make middleware`. npm installs what the lock says.
 """
 
 import shutil
@@ -10,7 +10,7 @@ from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 INSTALLED: Final = ROOT / ".venv" / "frameworks-node"
-TESTS: Final = ("tests/ops/middleware", "tests/e2e/relying/test_apis.py")
+TESTS: Final = ("tests/ops/middleware", "tests/e2e/relying/test_apis.py", "tests/e2e/mcp")
 
 
 def main() -> int:

@@ -10,8 +10,14 @@ from trio.testing import MockClock
 
 from actors.recorders.refusal_recorder import RefusalRecorder
 from core.domain.errors import Unavailable
-from core.domain.federation.authorization_refusals import AuthorizationRefusal, ListedRefusal, RefusalReason, RefusingEndpoint
-from core.domain.identifiers import AuthorizationRefusalId, ClientId, OrganizationId
+from core.domain.federation.authorization_refusals import (
+    AuthorizationRefusal,
+    DocumentRefusal,
+    ListedRefusal,
+    RefusalReason,
+    RefusingEndpoint,
+)
+from core.domain.identifiers import AuthorizationRefusalId, ClientId, OrganizationId, ResourceServerId
 from tests.actors.observed import RememberedMetrics
 from tests.conftest import CapturedLog
 
@@ -31,19 +37,22 @@ class RefusalStore:
     """A store that takes refusals, unless it is away, and never takes those of one client."""
 
     def __init__(self, *, refused: ClientId | None = None) -> None:
-        self.written: list[AuthorizationRefusal] = []
+        self.written: list[AuthorizationRefusal | DocumentRefusal] = []
         self.away = 0
         self._refused = refused
 
-    async def add(self, refusals: Sequence[AuthorizationRefusal]) -> None:
+    async def add(self, refusals: Sequence[AuthorizationRefusal | DocumentRefusal]) -> None:
         if self.away:
             self.away -= 1
             raise Unavailable(retry_after=1)
-        if self._refused in {one.client for one in refusals}:
+        if self._refused in {one.client for one in refusals if isinstance(one, AuthorizationRefusal)}:
             raise ValueError("not this one")
         self.written += refusals
 
     async def list(self, _organization: OrganizationId, _service_slug: str) -> Sequence[ListedRefusal]:
+        return []
+
+    async def list_of_api(self, _organization: OrganizationId, _api: ResourceServerId) -> Sequence[DocumentRefusal]:
         return []
 
 

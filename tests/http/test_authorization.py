@@ -798,6 +798,7 @@ WHO: dict[str, set[str]] = {
         "DELETE /api/organizations/{org_slug}/services/{service_slug}/roles/{role_slug}",
         "DELETE /api/organizations/{org_slug}/services/{service_slug}/saml",
         "GET /api/organizations/{org_slug}/services/{service_slug}/refusals",
+        "GET /api/organizations/{org_slug}/resource-servers/{resource_id}/refusals",
         "GET /api/organizations/{org_slug}/services/{service_slug}/saml/exchanges",
         "GET /api/organizations/{org_slug}/services/{service_slug}/assignments",
         "GET /api/organizations/{org_slug}/services/{service_slug}/logout-notices",

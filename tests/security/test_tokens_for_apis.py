@@ -11,6 +11,7 @@ import pytest
 from psycopg.types.json import Jsonb
 
 from core.domain.identifiers import ResourceServerId, ServiceId, UserId
+from core.domain.identity.sessions import TWO_FACTORS
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
@@ -155,6 +156,30 @@ async def test_two_hundred_refreshes_race_with_the_end(asking: Asking, act: str)
     assert [status for status in again if status == 200] == []
     late = [(await asking.refresh(asking.shop, token.reveal())).status for token in refresh_tokens[:10]]
     assert [status for status in late if status == 200] == []
+
+
+async def test_two_hundred_refreshes_race_with_a_scope_that_asks_for_more(asking: Asking) -> None:
+    """Whoever is quicker: at the next look, no token of a sign-in by password alone has the scope."""
+    api = asking.api()
+    await asking.tokens()
+    owner, refresh_tokens = asking.resident(asking.acme, "owner"), _sessions(asking, api)
+    answers: list[Received] = []
+
+    async def refresh(token: Token) -> None:
+        answers.append(await asking.refresh(asking.shop, token.reveal()))
+
+    async def ask_for_more() -> None:
+        body = {"scopes": [{"name": "orders:read", "description": "See your orders", "acr_values": [TWO_FACTORS]}]}
+        assert (await asking.request("PATCH", f"/api/organizations/acme/resource-servers/{api}", body, by=owner)).status == 200
+
+    half = RACERS // 2
+    racers = [partial(refresh, token) for token in refresh_tokens]
+    await all_at_once(*racers[:half], ask_for_more, *racers[half:])
+    won = [asking.kept(answer.ok()) for answer in answers]
+    assert len(won) == RACERS
+    assert {(await asking.introspect(asking.desk, tokens["access_token"]))["scope"] for tokens in won} == {""}
+    again = [asking.kept((await asking.refresh(asking.shop, tokens["refresh_token"])).ok()) for tokens in won]
+    assert {claims_of(tokens["access_token"])["scope"] for tokens in again} == {""}
 
 
 def _sessions(asking: Asking, api: UUID) -> list[Token]:

@@ -15,6 +15,7 @@ from adapters.postgres.transaction import tell_together
 from core.domain.federation.authorization_refusals import (
     MOST_REFUSALS,
     AuthorizationRefusal,
+    DocumentRefusal,
     ListedRefusal,
     RefusalContext,
     RefusalReason,
@@ -22,7 +23,7 @@ from core.domain.federation.authorization_refusals import (
     in_words,
     registered_for,
 )
-from core.domain.identifiers import AuthorizationRefusalId, OrganizationId
+from core.domain.identifiers import AuthorizationRefusalId, OrganizationId, ResourceServerId
 from core.frozen import Frozen
 
 _AT_ONCE: Final = 100
@@ -67,9 +68,20 @@ class PostgresAuthorizationRefusals:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def add(self, refusals: Sequence[AuthorizationRefusal]) -> None:
-        for begin in range(0, len(refusals), _AT_ONCE):
-            part = refusals[begin : begin + _AT_ONCE]
+    async def add(self, refusals: Sequence[AuthorizationRefusal | DocumentRefusal]) -> None:
+        of_apis = [one for one in refusals if isinstance(one, DocumentRefusal)]
+        of_clients = [one for one in refusals if not isinstance(one, DocumentRefusal)]
+        for begin in range(0, len(of_apis), _AT_ONCE):
+            documents = of_apis[begin : begin + _AT_ONCE]
+            apis = list(dict.fromkeys(one.api for one in documents))
+            await tell_together(
+                self._pool,
+                (_HOLD_APIS, {"apis": apis}),
+                (_ADD_DOCUMENTS, {"refusals": Jsonb([_told_of_document(one) for one in documents])}),
+                (_TRIM_DOCUMENTS, {"apis": apis, "most": MOST_REFUSALS}),
+            )
+        for begin in range(0, len(of_clients), _AT_ONCE):
+            part = of_clients[begin : begin + _AT_ONCE]
             clients = list(dict.fromkeys(one.client for one in part))
             await tell_together(
                 self._pool,
@@ -84,6 +96,28 @@ class PostgresAuthorizationRefusals:
         if not rows:
             return None
         return [listed for row in rows if (listed := row.listed()) is not None]
+
+    async def list_of_api(self, organization: OrganizationId, api: ResourceServerId) -> Sequence[DocumentRefusal] | None:
+        rows = await ask(self._pool, _document, _LIST_DOCUMENTS, {"organization": organization, "api": api, "most": MOST_REFUSALS})
+        return [row for row in rows if row is not None] if rows else None
+
+
+def _document(*, id: UUID | None, **columns: Any) -> DocumentRefusal | None:  # noqa: A002 - the noun's own word
+    """For an API without refusals, the list has one row of nulls."""
+    return None if id is None else DocumentRefusal(id=AuthorizationRefusalId(id), **columns)
+
+
+def _told_of_document(one: DocumentRefusal) -> Any:
+    return storable(
+        {
+            "id": str(one.id),
+            "resource_id": str(one.api),
+            "address": one.address,
+            "reason": one.reason,
+            "said": one.because,
+            "occurred_at": one.occurred_at.isoformat(),
+        }
+    )
 
 
 def _told(one: AuthorizationRefusal) -> Any:
@@ -173,5 +207,37 @@ _LIST: Final[LiteralString] = f"""
                 limit %(most)s
             ) as recent on true
      where services.org_id = %(organization)s and services.slug = %(slug)s
+     order by recent.id desc
+"""
+
+_HOLD_APIS: Final = "select from resource_servers where id = any (%(apis)s) order by id for no key update"
+
+_ADD_DOCUMENTS: Final = """
+    insert into document_refusals (id, org_id, resource_id, address, reason, said, occurred_at)
+    select told.id, resource_servers.org_id, resource_servers.id, told.address, told.reason, told.said, told.occurred_at
+      from jsonb_to_recordset(%(refusals)s)
+        as told (id uuid, resource_id uuid, address text, reason text, said text, occurred_at timestamptz)
+      join resource_servers on resource_servers.id = told.resource_id
+        on conflict do nothing
+"""
+
+_TRIM_DOCUMENTS: Final = """
+    delete from document_refusals
+     where id = any (array(
+               select older.id
+                 from unnest(%(apis)s::uuid[]) as api (id)
+                cross join lateral (
+                          select id from document_refusals where resource_id = api.id order by id desc offset %(most)s
+                      ) as older
+           ))
+"""
+
+_LIST_DOCUMENTS: Final = """
+    select recent.id, resource_servers.id as api, recent.address, recent.reason, recent.said as because, recent.occurred_at
+      from resource_servers
+      left join lateral (
+                select * from document_refusals where resource_id = resource_servers.id order by id desc limit %(most)s
+           ) as recent on true
+     where resource_servers.id = %(api)s and resource_servers.org_id = %(organization)s
      order by recent.id desc
 """

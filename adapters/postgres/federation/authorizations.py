@@ -79,7 +79,8 @@ class EncounterRow(Frozen):
                 client,
                 self.redirect_uris,
                 is_native=not service_type.is_confidential,
-                authenticates=self.authenticates,
+                # A metadata client must use PKCE, whether it has keys or not.
+                authenticates=self.authenticates and service_type is not ServiceType.METADATA,
                 may_be_public=service_type.may_be_public,
             ),
             post_logout_redirect_uris=self.post_logout_redirect_uris,

@@ -16,6 +16,7 @@ from core.domain.federation.oauth.clients import RegisteredClient, UsedAssertion
 from core.domain.identifiers import ClientId, ClientSecretId, OrganizationId, ServiceId
 from core.domain.identity.sessions import Context
 from core.domain.json import Json
+from core.domain.services.client_ids import shown
 from core.domain.services.services import AssertionAudience, ServiceType
 from core.domain.signing_keys import TokenAlgorithm
 from ports.system import Ids
@@ -45,7 +46,7 @@ class ClientRow(NamedTuple):
     def client(self, client: ClientId) -> RegisteredClient:
         organization, service = OrganizationId(self.organization_id), ServiceId(self.service_id)
         return RegisteredClient(
-            client=client,
+            client=shown(client),
             context=Context(organization, self.organization_slug, service, self.service_slug),
             service=service,
             organization=organization,

@@ -10,11 +10,13 @@ from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.federation.oauth.consents import AllowedResource, ApplicationAccess, Consent
-from core.domain.identifiers import ConsentId, OrganizationId, ResourceServerId, ServiceId, UserId
+from core.domain.identifiers import ClientId, ConsentId, OrganizationId, ResourceServerId, ServiceId, UserId
+from core.domain.services.client_ids import document_host
 
 
-def _access(*, scopes: list[str] | None, resources: Sequence[Mapping[str, Any]], **columns: Any) -> ApplicationAccess:
-    return ApplicationAccess(scopes=tuple(scopes or ()), resources=[_allowed(**row) for row in resources], **columns)
+def _access(*, client_id: str, scopes: list[str] | None, resources: Sequence[Mapping[str, Any]], **columns: Any) -> ApplicationAccess:
+    allowed, host = [_allowed(**row) for row in resources], document_host(ClientId(client_id))
+    return ApplicationAccess(scopes=tuple(scopes or ()), resources=allowed, document_host=host, **columns)
 
 
 def _allowed(*, id: str, **columns: Any) -> AllowedResource:  # noqa: A002 - the noun's own word
@@ -51,6 +53,7 @@ class ConsentRows:
                     "identifier": resource.identifier,
                     "allowed": list(resource.allowed),
                     "withheld": list(resource.withheld),
+                    "document": resource.document,
                     "granted_at": consent.granted_at,
                 },
             )
@@ -101,22 +104,24 @@ _GIVE: Final = """
   select org_id as id from services where id = %(service)s
 """
 
-# What was allowed first stays allowed, unless the person has just refused it.
+# What was allowed first stays allowed, unless the person has just refused it, or was asked about another document then.
 _GIVE_RESOURCE: Final = """
-    insert into resource_consents as earlier (user_id, service_id, resource_id, identifier, scopes, withheld, granted_at)
-    select user_id, service_id, %(resource)s, %(identifier)s, %(allowed)s::text[], %(withheld)s::text[], %(granted_at)s
+    insert into resource_consents as earlier (user_id, service_id, resource_id, identifier, scopes, withheld, granted_at, document_digest)
+    select user_id, service_id, %(resource)s, %(identifier)s, %(allowed)s::text[], %(withheld)s::text[], %(granted_at)s, %(document)s
       from consents
      where user_id = %(user)s and service_id = %(service)s
         on conflict (user_id, service_id, resource_id) do update
        set scopes = array(
                select scope from unnest(earlier.scopes) as scope
                 where scope <> all (excluded.withheld) and scope <> all (excluded.scopes)
+                  and earlier.document_digest is not distinct from excluded.document_digest
            ) || excluded.scopes,
            withheld = array(
                select scope from unnest(earlier.withheld) as scope
                 where scope <> all (excluded.withheld) and scope <> all (excluded.scopes)
+                  and earlier.document_digest is not distinct from excluded.document_digest
            ) || excluded.withheld,
-           granted_at = excluded.granted_at
+           granted_at = excluded.granted_at, document_digest = excluded.document_digest
 """
 
 # Living sessions count beside consents: a device, and an application that the organization trusts, have no consent.
@@ -156,7 +161,8 @@ _RESOURCES: Final = """
 
 _ACCESS: Final[LiteralString] = f"""
     select services.id as service, services.org_id as organization, organizations.name as organization_name, services.slug,
-           services.name, consents.scopes, consents.granted_at, consents.saml_entity_id, coalesce(living.sessions, 0) as sessions,
+           services.name, services.oauth_client_id as client_id,
+           consents.scopes, consents.granted_at, consents.saml_entity_id, coalesce(living.sessions, 0) as sessions,
            living.last_used_at,
            coalesce(({_RESOURCES}), '[]') as resources
       from (

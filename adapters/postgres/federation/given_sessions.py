@@ -19,6 +19,7 @@ from adapters.postgres.ties import counts_for
 from core.domain.federation.oauth.clients import RegisteredClient
 from core.domain.federation.oauth.given_sessions import GivenSession, LivingAudience, LivingSession, StandingApi
 from core.domain.identifiers import ClientId, OrganizationId, ResourceServerId, ServiceId, SessionId, UserId
+from core.domain.services.client_ids import shown
 from core.frozen import Frozen
 
 _Shown = tuple[ClientId, bytes | None]
@@ -49,7 +50,7 @@ class _Given(Frozen):
             session=SessionId(self.session_id),
             user=UserId(self.user_id),
             email=self.email,
-            client=ClientId(self.client_id),
+            client=shown(ClientId(self.client_id)),
             organization=OrganizationId(self.organization_id),
             service=ServiceId(self.service_id),
             scopes=tuple(self.scopes),

@@ -23,6 +23,7 @@ class _Offered(Frozen):
     withheld: list[str] | None
     lifetime: int | None
     algorithm: str
+    document: bytes | None
 
     def offered(self) -> OfferedResource:
         return OfferedResource(
@@ -34,6 +35,7 @@ class _Offered(Frozen):
             withheld=self.withheld or (),
             lifetime=lifetime(self.lifetime),
             algorithm=TokenAlgorithm(self.algorithm),
+            document=self.document,
         )
 
 
@@ -66,10 +68,11 @@ FIND: Final[LiteralString] = f"""
                '[]'
            ) as scopes,
            consents.scopes as allowed, consents.withheld, resource_servers.token_lifetime as lifetime,
-           resource_servers.access_token_alg as algorithm
+           resource_servers.access_token_alg as algorithm, asking.document_digest as document
       from resource_servers
+      join all_services as asking on asking.id = %(service)s
       left join resource_consents as consents on consents.resource_id = resource_servers.id and consents.service_id = %(service)s
-            and consents.user_id = %(user)s::uuid
+            and consents.user_id = %(user)s::uuid and consents.document_digest is not distinct from asking.document_digest
      where resource_servers.org_id = (select org_id from services where id = %(service)s)
        and resource_servers.identifier = any (%(identifiers)s::text[])
        and {IS_OPEN}

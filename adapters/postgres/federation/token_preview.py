@@ -20,6 +20,7 @@ from core.domain.federation.oauth.authorization_steps import RequestingApplicati
 from core.domain.federation.oauth.authorizations import Registered
 from core.domain.federation.token_preview import PreviewedPerson
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId, UserId
+from core.domain.services.client_ids import shown
 from core.domain.services.services import ServiceType, SignInPolicy
 
 
@@ -71,7 +72,7 @@ class _Previewed(NamedTuple):
                 sign_in_policy=SignInPolicy(self.sign_in_policy),
                 trusted=self.trusted,
             ),
-            client=ClientId(self.client_id),
+            client=shown(ClientId(self.client_id)),
             user=UserId(self.user_id),
             email=Email(self.email),
             email_is_verified=self.email_is_verified,

@@ -211,11 +211,12 @@ _EXISTING: Final[LiteralString] = """
            ) as proof on true
 """
 
-# `for key share` keeps a service until the resource server refers to it.
+# Metadata clients stand for no API, and the rules about their documents let them in. `for key share` keeps a service until the resource
+# server refers to it.
 _SERVICES: Final = """
     select slug, id, array(select key from permissions where permissions.service_id = services.id) as permissions
       from services
-     where org_id = %(organization)s and slug = any (%(slugs)s)
+     where org_id = %(organization)s and slug = any (%(slugs)s) and service_type <> 'metadata'
      order by id
        for key share
 """
@@ -231,6 +232,7 @@ _SAVE: Final[LiteralString] = """
     update resource_servers
        set name = %(name)s, service_id = %(service)s, token_lifetime = %(token_lifetime)s,
            access_token_alg = %(access_token_alg)s, admits = %(admits)s, scopes = %(scopes)s,
+           metadata_clients = %(metadata_clients)s, metadata_hosts = %(metadata_hosts)s,
            updated_at = %(updated_at)s
      where id = %(id)s
 """

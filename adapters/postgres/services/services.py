@@ -16,6 +16,7 @@ from adapters.postgres.tenancy.organizations import ORGANIZATION, TIER
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId
 from core.domain.pages import MOST_COUNTED, Listed
+from core.domain.services.client_ids import shown
 from core.domain.services.services import (
     ListedService,
     RegisteredService,
@@ -35,6 +36,8 @@ SERVICE: Final = Columns(
     apart=("metadata",),
     texts=("name",),
     derived=("client_id",),
+    # Of a metadata client, the address of its document.
+    turned={"client_id": (shown, str)},
     prefix="service_",
 )
 
@@ -150,7 +153,9 @@ _ADD: Final[LiteralString] = f"""
 _USAGE: Final[LiteralString] = f"""
     select {ORGANIZATION.names},
            {TIER.names},
-           (select count(*) from services where services.org_id = organizations.id) as service_count
+           (
+               select count(*) from services where services.org_id = organizations.id and services.service_type <> 'metadata'
+           ) as service_count
       from organizations
       join tiers on tiers.id = organizations.tier_id
      where organizations.id = %(organization)s
@@ -184,7 +189,12 @@ _KEEP_CLIENT_ID: Final = """
     update all_services set kept_client_id = %(kept)s where id = %(id)s returning coalesce(kept_client_id, client_id::text) as client_id
 """
 
-_DELETE: Final = "update all_services set deleted_at = %(at)s where id = %(id)s"
+# A metadata client may come again at once, as another service.
+_DELETE: Final = """
+    update all_services
+       set deleted_at = %(at)s, kept_client_id = case when service_type = 'metadata' then null else kept_client_id end
+     where id = %(id)s
+"""
 
 # The organization's row gives the limit on its services. An index finds the services of the page in their order. The plans are counted only
 # for the services of the page.
@@ -195,7 +205,10 @@ _LIST: Final[LiteralString] = f"""
            {SERVICE.names}
       from organizations
       join tiers on tiers.id = organizations.tier_id
-     cross join lateral (select count(*) as count from services where services.org_id = organizations.id) as counted
+     cross join lateral (
+                -- Metadata clients have a limit of their own.
+                select count(*) as count from services where services.org_id = organizations.id and services.service_type <> 'metadata'
+           ) as counted
       left join lateral (
                 select *
                   from services

@@ -125,10 +125,34 @@ TABLES: Final = (
     Table(
         "resource_consents",
         whose=SERVICE,
-        holds=(plain(WORD, "scopes", "withheld"), plain(FACT, "identifier")),
+        holds=(plain(WORD, "scopes", "withheld"), plain(FACT, "identifier"), plain(OPAQUE, "document_digest")),
         # The other installation has to prove the API's host first, and then the person is asked again.
         moves="The API is no API of the other installation yet",
         ends=Ends.CASCADES,
+    ),
+    Table(
+        "document_refusals",
+        whose=ORGANIZATION,
+        holds=(plain(WORD, "reason", "said"), plain(FACT, "address")),
+        moves=OF_CALLS,
+        ends=Ends.ROWS,
+        until="7 days",
+        ages=(
+            # As the refusals of applications.
+            Age("PastDocumentRefusals", "occurred_at < now() - interval '7 days'", oldest_first="occurred_at"),
+        ),
+    ),
+    Table(
+        "metadata_documents",
+        whose=INSTALLATION,
+        holds=(plain(FACT, "url", "document"), plain(OPAQUE, "url_digest")),
+        moves=THE_INSTALLATIONS,
+        ends=THE_INSTALLATIONS,
+        until="30 days after they were last fresh",
+        ages=(
+            # Whoever still uses such a client has its document fetched again at the next sign-in.
+            Age("StaleMetadataDocuments", "fresh_until < now() - interval '30 days'"),
+        ),
     ),
     Table(
         "identity_grants",

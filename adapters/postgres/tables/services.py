@@ -133,7 +133,11 @@ TABLES: Final = (
     Table(
         "resource_servers",
         whose=ORGANIZATION,
-        holds=(plain(WORD, "admits", "access_token_alg"), plain(FACT, "identifier", "domain", "name", "scopes"), plain(OPAQUE, "token")),
+        holds=(
+            plain(WORD, "admits", "access_token_alg", "metadata_clients"),
+            plain(FACT, "identifier", "domain", "name", "scopes", "metadata_hosts"),
+            plain(OPAQUE, "token"),
+        ),
         # Neither the proof nor the approval counts there, and nobody has asked for one.
         moves=Moved(
             leaves=("token", "verified_at", "checked_at", "next_check_at", "misses", "approval_asked_at", "approved_at", "settles_at"),
@@ -186,9 +190,15 @@ TABLES: Final = (
                 "post_logout_redirect_uris",
                 "backchannel_logout_uri",
             ),
+            plain(OPAQUE, "document_digest"),
         ),
         moves=Moved(
-            rows="row.deleted_at is null", leaves=("user_count", "deleted_at", "kept_client_id"), ids={"client_id": IdMeaning.ITS_OWN}
+            rows="row.deleted_at is null",
+            # The document is read again before the first request there.
+            leaves=("user_count", "deleted_at", "document_digest"),
+            # A client id that was kept from elsewhere may be another service's there. That of a metadata client names the organization.
+            sets={"kept_client_id": "case when row.service_type = 'metadata' then row.kept_client_id end"},
+            ids={"client_id": IdMeaning.ITS_OWN},
         ),
         ends=Ends.ROWS,
     ),

@@ -328,7 +328,7 @@ TABLES: Final = (
         "all_organizations",
         whose=Whose("organization", "one.id"),
         holds=(
-            plain(WORD, "status", "admin_factor"),
+            plain(WORD, "status", "admin_factor", "metadata_clients"),
             plain(
                 FACT,
                 "slug",
@@ -342,6 +342,7 @@ TABLES: Final = (
                 "rejection_reason",
                 "suspension_reason",
                 "invitation_domains",
+                "metadata_hosts",
                 "metadata",
             ),
         ),

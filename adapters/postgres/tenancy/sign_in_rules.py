@@ -10,6 +10,7 @@ from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, UserId
+from core.domain.outbound.metadata_clients import MetadataClients
 from core.domain.pages import MOST_COUNTED
 from core.domain.tenancy.sign_in_rules import AdminFactor, RulesAsked, SignInRules
 from core.frozen import Frozen
@@ -25,6 +26,8 @@ class _Rules(Frozen, kw_only=True):
     sign_in_links: bool
     admin_factor: str | None
     admin_required_since: datetime | None
+    metadata_clients: str
+    metadata_hosts: list[str]
 
     def rules(self) -> SignInRules:
         return SignInRules(
@@ -36,6 +39,8 @@ class _Rules(Frozen, kw_only=True):
             sign_in_links=self.sign_in_links,
             admin_factor=AdminFactor.OPTIONAL if self.admin_factor is None else AdminFactor(self.admin_factor),
             admin_required_since=self.admin_required_since,
+            metadata_clients=MetadataClients(self.metadata_clients),
+            metadata_hosts=tuple(self.metadata_hosts),
         )
 
 
@@ -82,13 +87,15 @@ class SignInRulesRows:
             "sign_in_links": rules.sign_in_links,
             "admin_factor": None if rules.admin_factor is AdminFactor.OPTIONAL else rules.admin_factor.value,
             "admin_required_since": rules.admin_required_since,
+            "metadata_clients": rules.metadata_clients.value,
+            "metadata_hosts": list(rules.metadata_hosts),
         }
         await self._statements.tell(_SAVE, parameters)
 
 
 _COLUMNS: Final = """
            mfa_required_since, mfa_grace_days, device_trust_days, session_hours, invitation_domains, sign_in_links, admin_factor,
-           admin_required_since"""
+           admin_required_since, metadata_clients, metadata_hosts"""
 
 _FIND_HELD: Final[LiteralString] = f"""
     select {_COLUMNS},
@@ -103,7 +110,8 @@ _SAVE: Final = """
     update organizations
        set mfa_required_since = %(mfa_required_since)s, mfa_grace_days = %(mfa_grace_days)s, device_trust_days = %(device_trust_days)s,
            session_hours = %(session_hours)s, invitation_domains = %(invitation_domains)s,
-           sign_in_links = %(sign_in_links)s, admin_factor = %(admin_factor)s, admin_required_since = %(admin_required_since)s
+           sign_in_links = %(sign_in_links)s, admin_factor = %(admin_factor)s, admin_required_since = %(admin_required_since)s,
+           metadata_clients = %(metadata_clients)s, metadata_hosts = %(metadata_hosts)s
      where id = %(id)s
 """
 

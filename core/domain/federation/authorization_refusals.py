@@ -18,7 +18,7 @@ from core.domain.federation.oauth.clients import NO_CREDENTIAL, NO_KEYS, NO_SUCH
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, CLIENT_CREDENTIALS, DEVICE_CODE, JWT_BEARER, REFRESH_TOKEN, TokenRequest
 from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient, UnsupportedGrantType
 from core.domain.federation.oauth.scopes import SCOPES
-from core.domain.identifiers import AuthorizationRefusalId, ClientId
+from core.domain.identifiers import AuthorizationRefusalId, ClientId, ResourceServerId
 from core.domain.identity.upstream.identity_assertions import IdentityAssertionFault
 from core.domain.identity.upstream.identity_assertions import in_words as fault_in_words
 from core.domain.services.services import SignInPolicy
@@ -108,6 +108,24 @@ class AuthorizationRefusal(Frozen, kw_only=True):
     received: str
     occurred_at: datetime
     code: PresentedCode | None = None
+
+
+class DocumentRefusal(Frozen, kw_only=True):
+    """A request of a metadata client that was refused before the client was one of the organization's: its document was not let in, or is
+    wrong. Those who look after the API see it.
+    """
+
+    id: AuthorizationRefusalId
+    api: ResourceServerId
+    address: str
+    reason: str
+    """The word of the refusal, which has a text of the same name for people."""
+    because: str
+    occurred_at: datetime
+
+    @property
+    def advice(self) -> str:
+        return _OF_DOCUMENT.get(self.reason, "Whoever publishes the document has to mend it. The next request reads it again")
 
 
 class ListedRefusal(Frozen, kw_only=True):
@@ -285,6 +303,15 @@ _RECEIVED: Final[Mapping[RefusalReason, tuple[str, Callable[[str | None], str]]]
     RefusalReason.RESPONSE_TYPE: ("response_type", shown_words),
     RefusalReason.RESPONSE_MODE: ("response_mode", shown_words),
     RefusalReason.PKCE_MALFORMED: ("code_challenge_method", shown_word),
+}
+
+
+_OF_DOCUMENT: Final[Mapping[str, str]] = {
+    "document_not_let_in": "If you know the host, let it in: on the page of this API, and in the sign-in rules of the organization",
+    "document_busy": "Wait a minute. Ten fetches a minute are made of one host",
+    "document_unreachable": "Open its address in a browser: it must be public, with a valid certificate, and answer at once",
+    "documents_full": "Delete applications by document that nobody needs",
+    "application_closed": "A platform owner can activate the organization",
 }
 
 

@@ -1,18 +1,24 @@
 """Client ids: the names that services have as clients of OAuth. Each has one of its own, a UUID. A service that comes from another system
 may keep the one that its programs are configured with.
+
+The client id of a metadata client is the https address of its document. The same address is another service in each organization, so the
+service is kept under the address together with the organization's id (`placed`). Nobody can send this form, because an address has no `#`:
+whoever names the client has to name an API, a code or a token, and that says which organization it is.
 """
 
 import re
 from typing import Final
 
 from core.domain.errors import BadRequest
-from core.domain.identifiers import ClientId
+from core.domain.identifiers import ClientId, OrganizationId
 
 LONGEST_CLIENT_ID: Final = 80
 _OWN: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _KEPT: Final = re.compile(rf"[A-Za-z0-9._~-]{{8,{LONGEST_CLIENT_ID}}}")
 # Whatever reads as a UUID is the id of some service here, or of one that will be made.
 _UUID: Final = re.compile(r"-*(?:[0-9A-Fa-f]-*){32}")
+_WEB: Final = "https://"
+_PLACE: Final = "#"
 
 
 def read_client_id(text: str) -> ClientId | None:
@@ -25,6 +31,26 @@ def kept_client_id(text: str) -> ClientId:
     if not _may_be_kept(text):
         raise BadRequest(f"client_id: must have 8 to {LONGEST_CLIENT_ID} letters, digits and . _ ~ -, and be no UUID")
     return ClientId(text)
+
+
+def is_address(text: str) -> bool:
+    """Whether a client id wants to be the address of a document."""
+    return text.startswith(_WEB)
+
+
+def placed(address: str, organization: OrganizationId) -> ClientId:
+    """The client id of the service that a metadata client is in one organization."""
+    return ClientId(f"{address}{_PLACE}{organization}")
+
+
+def shown(client: ClientId) -> ClientId:
+    """The client id as the client knows it, and as tokens name it."""
+    return ClientId(client.partition(_PLACE)[0])
+
+
+def document_host(client: ClientId) -> str | None:
+    """The host of the document, with its port if it has one. None for a client that somebody has registered."""
+    return client.split("/", 3)[2] if is_address(client) else None
 
 
 def _may_be_kept(text: str) -> bool:

@@ -17,7 +17,8 @@ from core.domain.errors import BadRequest
 from core.domain.identifiers import DomainId, OrganizationId, ResourceServerId, ServiceId
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
 from core.domain.json import Json
-from core.domain.lines import typed_line
+from core.domain.lines import has_markup, typed_line
+from core.domain.outbound.metadata_clients import MetadataClients, metadata_hosts
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.services.resource_identifiers import ResourceIdentifier, resource_identifier
 from core.domain.signing_keys import TokenAlgorithm
@@ -50,7 +51,6 @@ RESERVED_SCOPES: Final = frozenset(
 
 # RFC 6749 section 3.3.
 _SCOPE: Final = re.compile(r"[\x21\x23-\x5b\x5d-\x7e]+")
-_MARKUP: Final = re.compile(r"[<>]|://|\bwww\.|\]\(", re.IGNORECASE)
 
 
 class Admits(StrEnum):
@@ -107,6 +107,8 @@ class ResourceServer(Frozen, kw_only=True):
     admits: Admits = Admits.NAMED
     admitted: Sequence[str] = ()
     """Slugs of the named services, sorted. They count only for `named`."""
+    metadata_clients: MetadataClients = MetadataClients.OFF
+    metadata_hosts: Sequence[str] = ()
     scopes: Sequence[ResourceScope] = ()
     token: str
     """The text that proves the host, once its owner has published it."""
@@ -189,6 +191,8 @@ class ResourceServerSettings(Frozen, kw_only=True):
     access_token_alg: TokenAlgorithm = TokenAlgorithm.ES256
     admits: Admits = Admits.NAMED
     admitted: Sequence[str] = ()
+    metadata_clients: MetadataClients = MetadataClients.OFF
+    metadata_hosts: Sequence[str] = ()
     scopes: Sequence[ResourceScope] = ()
 
 
@@ -199,6 +203,8 @@ class ResourceServerChange(RecordChange, kw_only=True):
     access_token_alg: TokenAlgorithm | Unchanged = UNCHANGED
     admits: Admits | Unchanged = UNCHANGED
     admitted: Sequence[str] | Unchanged = UNCHANGED
+    metadata_clients: MetadataClients | Unchanged = UNCHANGED
+    metadata_hosts: Sequence[str] | Unchanged = UNCHANGED
     scopes: Sequence[ResourceScope] | Unchanged = UNCHANGED
 
 
@@ -266,6 +272,7 @@ def checked(server: ResourceServer) -> ResourceServer:
         server,
         name=name,
         admitted=tuple(sorted(set(server.admitted))),
+        metadata_hosts=metadata_hosts(server.metadata_hosts),
         scopes=checked_scopes(server.scopes, has_service=server.service_slug is not None),
     )
 
@@ -299,7 +306,7 @@ def _scope(scope: ResourceScope, field: str, *, has_service: bool) -> ResourceSc
             words="field_length",
             values={"least": 1, "most": LONGEST_DESCRIPTION},
         )
-    if _MARKUP.search(description):
+    if has_markup(description):
         raise BadRequest(f"{field}.description: plain words, without links and markup", words="plain_words")
     if scope.permission is not None and not has_service:
         raise BadRequest(
@@ -381,6 +388,8 @@ def _told(server: ResourceServer) -> dict[str, Any]:
         "access_token_alg": server.access_token_alg.value,
         "admits": server.admits.value,
         "admitted_services": list(server.admitted),
+        "metadata_clients": server.metadata_clients.value,
+        "metadata_hosts": list(server.metadata_hosts),
         "scopes": list(server.scope_names),
     }
 

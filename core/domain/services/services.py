@@ -42,11 +42,13 @@ class ServiceType(StrEnum):
     MOBILE = "mobile"
     DESKTOP = "desktop"
     API = "api"
+    METADATA = "metadata"
+    """Nobody has registered it: a document at its own address describes it. The first request for an API makes it."""
 
     @property
     def is_confidential(self) -> bool:
         """Whether the service can keep a secret, because it runs on its owners' machines. The other types are installed on everybody's
-        devices and must use PKCE.
+        devices and must use PKCE; of a metadata client, nobody knows.
         """
         return self in {ServiceType.WEB, ServiceType.API}
 
@@ -153,6 +155,8 @@ class NewService(ServiceSettings, kw_only=True):
     def service(self, service: ServiceId, organization: OrganizationId, client: ClientId, now: datetime) -> Service:
         """The service as it is stored. Raises `BadRequest`."""
         service_slug(self.slug)
+        if self.service_type is ServiceType.METADATA:
+            raise _made_by_its_document()
         settings = {**values_of(self), "metadata": self.metadata or {}}
         fetched_at = None if self.jwks_uri is None else now
         return _checked(
@@ -201,6 +205,9 @@ _LASTING: Final = (
     *("redirect_uris", "post_logout_redirect_uris", "device_activation_uri", "backchannel_logout_uri"),
     *("service_type", "sign_in_policy", "trusted", "jwks", "jwks_uri"),
 )
+
+
+_BESIDE_DOCUMENT: Final = frozenset({"sign_in_policy", "metadata"})
 
 
 def require_nothing_lasting(change: ServiceChange, actor: Actor) -> None:
@@ -285,6 +292,10 @@ def service_name(text: str) -> str:
 
 def changed(service: Service, change: ServiceChange, now: datetime) -> Service:
     """The service after the change; the same service when nothing differs. Raises `BadRequest`."""
+    if service.service_type is ServiceType.METADATA:
+        return _changed_beside_document(service, change, now)
+    if change.service_type is ServiceType.METADATA:
+        raise _made_by_its_document()
     said = {**change.said}
     if isinstance(change.jwks_uri, str):
         said["jwks_fetched_at"] = now
@@ -296,6 +307,24 @@ def changed(service: Service, change: ServiceChange, now: datetime) -> Service:
     after = _checked(replace(service, **said))
     unchanged = after == replace(service, jwks_fetched_at=after.jwks_fetched_at) and same_metadata(service.metadata, after.metadata)
     return service if unchanged else replace(after, updated_at=now)
+
+
+def _changed_beside_document(service: Service, change: ServiceChange, now: datetime) -> Service:
+    """The document of a metadata client says everything but whom the organization lets sign in to it."""
+    for name, value in change.said.items():
+        if name not in _BESIDE_DOCUMENT and value != getattr(service, name):
+            raise BadRequest(f"{name}: the document of this application decides it", words="described_by_document")
+    metadata = service.metadata if isinstance(change.metadata, Unchanged) else checked_metadata(change.metadata)
+    policy = service.sign_in_policy if isinstance(change.sign_in_policy, Unchanged) else change.sign_in_policy
+    after = replace(service, sign_in_policy=policy, metadata=metadata)
+    return service if after == service else replace(after, updated_at=now)
+
+
+def _made_by_its_document() -> BadRequest:
+    return BadRequest(
+        "service_type: nobody makes a metadata client; it comes when an application with a document first asks for an API",
+        words="made_by_document",
+    )
 
 
 def logout_destination(uri: str) -> OutboundDestination:

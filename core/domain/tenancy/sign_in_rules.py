@@ -1,5 +1,6 @@
 """Sign-in rules: an organization's demands on people who work in it. Whether its members need a second factor, how long a device is trusted
-without one, how long sessions last, which addresses get invitations, and whether its members may sign in by a mailed link.
+without one, how long sessions last, which addresses get invitations, and whether its members may sign in by a mailed link. Also which
+applications may sign people in here although nobody has registered them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ from core.domain.errors import BadRequest, ReauthenticationRequired, SecondFacto
 from core.domain.identifiers import OrganizationId
 from core.domain.identity.devices import DEFAULT_TRUST_DAYS, LONGEST_TRUST_DAYS
 from core.domain.json import Json
+from core.domain.outbound.metadata_clients import MetadataClients, metadata_hosts
 from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen, replace
 
@@ -57,6 +59,10 @@ class SignInRules(Frozen, kw_only=True):
     admin_factor: AdminFactor = AdminFactor.OPTIONAL
     admin_required_since: datetime | None = None
     """The beginning of what is asked of administrators. None if nothing more is."""
+    metadata_clients: MetadataClients = MetadataClients.OFF
+    """The applications that describe themselves in a document, as far as an API lets them in as well."""
+    metadata_hosts: tuple[str, ...] = ()
+    """The hosts of these documents, sorted."""
 
     @property
     def mfa_policy(self) -> MfaPolicy:
@@ -78,6 +84,8 @@ class SignInRulesChange(Frozen, kw_only=True):
     invitation_domains: Sequence[str] | None = None
     sign_in_links: bool | None = None
     admin_factor: AdminFactor | None = None
+    metadata_clients: MetadataClients | None = None
+    metadata_hosts: Sequence[str] | None = None
 
     def require_allowed(self) -> None:
         """Raises `BadRequest`, with the name of the field."""
@@ -105,6 +113,8 @@ class SignInRulesChange(Frozen, kw_only=True):
             session_hours=before.session_hours if isinstance(self.session_hours, Unchanged) else self.session_hours,
             invitation_domains=before.invitation_domains if self.invitation_domains is None else tuple(self.invitation_domains),
             sign_in_links=before.sign_in_links if self.sign_in_links is None else self.sign_in_links,
+            metadata_clients=before.metadata_clients if self.metadata_clients is None else self.metadata_clients,
+            metadata_hosts=before.metadata_hosts if self.metadata_hosts is None else metadata_hosts(self.metadata_hosts),
             **self._of_administrators(before, now),
         )
 
@@ -236,4 +246,6 @@ def _told(rules: SignInRules) -> Mapping[str, Json]:
         "invitation_domains": list(rules.invitation_domains),
         "sign_in_links": rules.sign_in_links,
         "admin_factor": rules.admin_factor.value,
+        "metadata_clients": rules.metadata_clients.value,
+        "metadata_hosts": list(rules.metadata_hosts),
     }

@@ -32,6 +32,7 @@ from core.domain.federation.oauth.authorizations import (
     AuthorizationRequest,
     Registered,
     UnknownRecipient,
+    request_used,
     restored,
     unknown_application,
     unregistered,
@@ -52,10 +53,12 @@ from core.domain.identity.flows import Flow, FlowPurpose
 from core.domain.identity.sessions import Context
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
+from core.domain.services.client_ids import is_address, shown
 from core.domain.services.services import ServiceType
 from core.domain.signing_keys import TokenAlgorithm
 from core.frozen import Frozen, replace
 from core.usecases.federation.authorization_codes import AuthorizationCodes, CodeNotIssued
+from core.usecases.federation.client_documents import ClientDocuments
 from core.usecases.federation.consents import give_consent
 from core.usecases.federation.id_token_hints import read_hint
 from core.usecases.identity.flows import complete_once
@@ -107,6 +110,7 @@ class Authorizations(Frozen):
     unit_of_work: UnitOfWorkFactory
     encounters: Encounters
     resources: ResourceLookup
+    documents: ClientDocuments
     verifier: TokenVerifier
     codes: AuthorizationCodes
     sessions: Sessions
@@ -115,16 +119,22 @@ class Authorizations(Frozen):
 
     async def arrive(self, parameters: Parameters, caller: Caller | None) -> Outcome:
         """Takes a request that a browser brings. A request that gets its code at once takes three round trips: one for all look-ups, one
-        for the code, and one for the commit. A request that names an API takes one more. Raises `UnknownRecipient` and
-        `OrganizationNotActive`, which the person sees.
+        for the code, and one for the commit. A request that names an API takes one more, and one of a metadata client some. Raises
+        `UnknownRecipient` and `OrganizationNotActive`, which the person sees.
         """
         client, secret = client_of(parameters), pushed(parameters)
+        if is_address(client):
+            client = await self._described(client, parameters, secret)
         if secret is not None:
             met = _found(await self.encounters.take_pushed(client, Token(secret).digest(), caller))
             request = _taken(met)
             return await self._settled(request, met, Progress(), caller=caller)
         met = _found(await self.encounters.find(client, caller))
-        answers_to = recipient(parameters, met.application.registered)
+        try:
+            answers_to = recipient(parameters, met.application.registered)
+        except UnknownRecipient as refusal:
+            refusal.client = client
+            raise
         try:
             request = await self.checked(parameters, met.application, answers_to)
         except AuthorizationRefused as refusal:
@@ -158,14 +168,16 @@ class Authorizations(Frozen):
             progress = replace(progress, account_chosen=True, consented=True)
         return await self._settled(request, met, progress, flow, caller=caller, sender=sender)
 
-    async def allow(self, flow: Flow, caller: Caller, actor: Actor, sender: Client, ticked: Ticked = ()) -> Outcome:
-        """The person allows the request, with the account that the page has shown, and at its APIs the scopes that are ticked. Raises the
-        errors of `resume`.
+    async def allow(
+        self, flow: Flow, caller: Caller, actor: Actor, sender: Client, *, ticked: Ticked = (), document: bytes | None = None
+    ) -> Outcome:
+        """The person allows the request, with the account that the page has shown, and at its APIs the scopes that are ticked. `document`
+        is what the page has shown of a metadata client: if that has changed, the person is asked again. Raises the errors of `resume`.
         """
         request = _kept(flow)
         met = await self._met_again(request, caller)
         by = None if flow.repeats else actor
-        return await self._settled(request, met, _allowed(flow), flow, by, caller=caller, sender=sender, ticked=ticked)
+        return await self._settled(request, met, _allowed(flow), flow, by, caller=caller, sender=sender, ticked=ticked, document=document)
 
     async def rehearse(self, client: ClientId, caller: Caller, began: datetime) -> AuthorizationStep:
         """The step that would come next if the application had sent this person here, and the person had signed in for it since `began`.
@@ -186,7 +198,8 @@ class Authorizations(Frozen):
         `UnknownRecipient`, `AuthorizationRefused` and `BadRequest`, which the person sees.
         """
         met = await self.encounters.find_named(organization, service)
-        if met is None:
+        # A metadata client has no page of its own here, and its document is not looked at.
+        if met is None or is_address(met.application.registered.client_id):
             raise NotFound("There is no such service", words="service_unknown")
         request = checked_directly(asked, met.application.registered)
         require_open(request, met.application)
@@ -210,7 +223,7 @@ class Authorizations(Frozen):
     async def deny(self, flow: Flow) -> Answered:
         """The person refuses the request, or may not allow it. Raises `FlowOver`, and `UnknownRecipient`, which the person sees."""
         request = _kept(flow, refusing=True)
-        await self._met_again(request, None)
+        await self._met_again(request, None, look=False)
         await self._complete(flow, refused=True)
         return self._refused(request.recipient, AuthorizationRefused(AuthorizationErrorCode.ACCESS_DENIED, "The person has refused"))
 
@@ -230,16 +243,27 @@ class Authorizations(Frozen):
         if hint is None:
             return request
         said = await read_hint(self.verifier, hint)
-        if said is None or said.client != request.client_id:
+        if said is None or said.client != shown(request.client_id):
             raise AuthorizationRefused(AuthorizationErrorCode.INVALID_REQUEST, NOT_OUR_HINT)
         if request.subject not in {None, said.user}:
             raise AuthorizationRefused(AuthorizationErrorCode.INVALID_REQUEST, "id_token_hint: it is another person's than claims asks for")
         return replace(request, subject=said.user)
 
-    async def _met_again(self, request: AuthorizationRequest, caller: Caller | None) -> AuthorizationEncounter:
-        """Looks up the application and the person of a kept request again. The service's redirect URIs may have changed since. Raises
-        `UnknownRecipient`.
+    async def _described(self, client: ClientId, parameters: Parameters, secret: str | None) -> ClientId:
+        """The placed client id of a metadata client: by the request that it has pushed, or by the API that this one names."""
+        if secret is None:
+            return await self.documents.arrived(client, parameters.resources)
+        found = await self.documents.holder(client, Token(secret).digest())
+        if found is None:
+            raise request_used()
+        return found
+
+    async def _met_again(self, request: AuthorizationRequest, caller: Caller | None, *, look: bool = True) -> AuthorizationEncounter:
+        """Looks up the application and the person of a kept request again. The service's redirect URIs may have changed since, and so may
+        the document of a metadata client. Raises `UnknownRecipient`.
         """
+        if look and is_address(request.client_id):
+            await self.documents.arrived(shown(request.client_id), request.resources)
         met = _found(await self.encounters.find(request.client_id, caller))
         _require_registered(request, met.application.registered)
         return met
@@ -255,6 +279,7 @@ class Authorizations(Frozen):
         caller: Caller | None,
         sender: Client | None = None,
         ticked: Ticked = (),
+        document: bytes | None = None,
     ) -> Outcome:
         application, signed_in = met.application, met.signed_in
         try:
@@ -263,6 +288,8 @@ class Authorizations(Frozen):
             resources = await self.named_resources(request, application, signed_in)
             if signed_in is not None and any(one.asks_again(request.foreign_scopes) for one in resources):
                 signed_in = replace(signed_in, owes_answer=True)
+            if actor is not None and any(one.document != document for one in resources):
+                actor, progress = None, replace(progress, consented=False)
             now = self.system.clock.now()
             step = next_step(request, application, signed_in, progress, now)
             if step is not AuthorizationStep.DONE or signed_in is None:
@@ -436,7 +463,7 @@ def _found(met: AuthorizationEncounter | None) -> AuthorizationEncounter:
 
 def _taken(met: AuthorizationEncounter) -> AuthorizationRequest:
     if met.pushed is None:
-        raise UnknownRecipient("request_uri: it has expired, or was used already", words="request_used")
+        raise request_used()
     request = restored(met.pushed)
     # The service's redirect URIs may have changed since the service pushed the request.
     _require_registered(request, met.application.registered)

@@ -58,7 +58,7 @@ class Clients(Frozen):
             audiences = {self.issuer, *(self.endpoints if client.names_endpoints else ())}
             assertion = used_assertion(claims, client.client, audiences, self.clock.now())
             if not await self.used.use(client, assertion):
-                require_open(require_known(await self.lookup.find(client.client, None), credentials))
+                require_open(require_known(await self.lookup.find(credentials.client, None), credentials))
                 raise client_refused("the assertion was used before, or the client has other keys since")
         require_open(client)
         if client.secret is not None:

@@ -10,17 +10,20 @@ from core.domain.federation.oauth.given_sessions import (
     client_named,
     is_of,
     of_refresh_token,
+    placed_by,
     read,
     repeated,
     resource_named,
     session_named,
 )
+from core.domain.identifiers import ClientId
 from core.domain.identity.devices import Client
 from core.domain.identity.refresh_tokens import LONGEST_REFRESH_TOKEN
 from core.domain.json import Json
 from core.domain.secrets import Token
 from core.usecases.federation.clients import Clients, require_credential
 from core.usecases.identity.sessions import Sessions
+from ports.federation.client_documents import DocumentLookup
 from ports.federation.clients import ClientLookup
 from ports.federation.given_sessions import GivenSessionLookup
 from ports.tokens import TokenVerifier
@@ -39,6 +42,7 @@ class GivenSessions:
         verifier: TokenVerifier,
         sessions: Sessions,
         *,
+        documents: DocumentLookup,
         issuer: str,
     ) -> None:
         self._clients = clients
@@ -46,6 +50,7 @@ class GivenSessions:
         self._lookup = lookup
         self._verifier = verifier
         self._sessions = sessions
+        self._documents = documents
         self._issuer = issuer
         self._tokens: dict[Json, ReadToken] = {}
 
@@ -65,6 +70,13 @@ class GivenSessions:
         if given is None or not given.is_open or given.organization != client.registered.organization:
             return client, INACTIVE
         return client, of_refresh_token(given, self._issuer)
+
+    async def holder(self, client: ClientId, token: Token) -> ClientId | None:
+        """The placed client id of the metadata client that a token was given to. None when it is another client's, or nobody's."""
+        claims = await self._claims(token)
+        if claims is None:
+            return await self._documents.holder(client, token.digest()) if _is_plausible(token) else None
+        return placed_by(claims, client)
 
     async def revoke(self, client: AuthenticatedClient, token: Token, sender: Client) -> None:
         """Ends the token's session if the token is the client's. A token of another client has no effect (RFC 7009 section 2.2)."""

@@ -2,11 +2,11 @@
 no other service of the installation can have.
 """
 
-from core.domain.errors import Conflict, NotFound
+from core.domain.errors import BadRequest, Conflict, NotFound
 from core.domain.identifiers import OrganizationId
 from core.domain.record.events import Actor
 from core.domain.services.client_ids import kept_client_id
-from core.domain.services.services import Service, service_updated
+from core.domain.services.services import Service, ServiceType, service_updated
 from core.frozen import Frozen, replace
 from ports.clock import Clock
 from ports.unit_of_work import UnitOfWorkFactory
@@ -27,6 +27,8 @@ class KeptClientIds(Frozen):
             before = await uow.services.hold(organization, slug)
             if before is None:
                 raise NotFound("The organization has no such service")
+            if before.service_type is ServiceType.METADATA:
+                raise BadRequest("A document describes this application, and its address is its client id", words="described_by_document")
             client = await uow.services.keep_client_id(before.id, wanted)
             if client is None:
                 raise Conflict("client_id: another service of this installation has it, or one that is being deleted")

@@ -8,10 +8,10 @@ from urllib.parse import unquote_plus
 import msgspec
 
 from core.domain.errors import Refusal, Unauthorized
+from core.domain.federation.oauth.client_documents import LONGEST_ADDRESS
 from core.domain.federation.oauth.clients import LONGEST_ASSERTION, LONGEST_SECRET, AuthenticatedClient, ClientCredentials
 from core.domain.federation.oauth.oauth_errors import client_refused
 from core.domain.secrets import Token
-from core.domain.services.client_ids import LONGEST_CLIENT_ID
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Call, Request
 from entrypoints.http.machinery.fields import example
@@ -19,20 +19,22 @@ from entrypoints.http.machinery.limits import AUTH, CLIENT, DEVICE_FLOW
 
 COUNTS: Final = (AUTH, DEVICE_FLOW, CLIENT)
 # A client id and a secret of the greatest length, both percent-encoded and then in base64.
-_LONGEST_BASIC: Final = 4 * (LONGEST_CLIENT_ID + LONGEST_SECRET)
-_LONGEST_ID: Final = 100
+_LONGEST_BASIC: Final = 4 * (LONGEST_ADDRESS + LONGEST_SECRET)
+_LONGEST_TYPE: Final = 100
 
 
 class ClientFields(msgspec.Struct, frozen=True, kw_only=True):
     """The fields of a body by which a client authenticates."""
 
-    client_id: Annotated[str, msgspec.Meta(max_length=_LONGEST_ID), example("0199d3a0-0000-7000-8000-000000000001")] | None = None
-    """The client id of the service. Leave `client_id` out when the header or the assertion names the client."""
+    client_id: Annotated[str, msgspec.Meta(max_length=LONGEST_ADDRESS), example("0199d3a0-0000-7000-8000-000000000001")] | None = None
+    """The client id of the service, or the address of the document that describes the client. Leave `client_id` out when the header or the
+    assertion names the client.
+    """
     client_secret: Token | None = None
     """A client secret (`client_secret_post`), unless you send the secret in the header."""
     client_assertion: Annotated[str, msgspec.Meta(max_length=LONGEST_ASSERTION)] | None = None
     """A JSON Web Token, signed with your client's private key (`private_key_jwt`, RFC 7523)."""
-    client_assertion_type: Annotated[str, msgspec.Meta(max_length=_LONGEST_ID)] | None = None
+    client_assertion_type: Annotated[str, msgspec.Meta(max_length=_LONGEST_TYPE)] | None = None
     """Always `urn:ietf:params:oauth:client-assertion-type:jwt-bearer`. Required with `client_assertion`."""
 
 

@@ -3,6 +3,7 @@
 A string below a field of a Struct describes that field, and replaces the description of its type in this module.
 """
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
@@ -75,6 +76,7 @@ IsPlatformOwner = Annotated[
     bool, _described("Whether the account is a platform owner. Only platform owners learn it of others."), example(False)
 ]
 HasSecondFactor = Annotated[bool, _described("Whether the account has a second factor."), example(True)]
+MetadataHosts = Annotated[Sequence[str], example(["claude.ai"])]
 CreatedAt = Annotated[datetime, _described("The time of creation.")]
 UpdatedAt = Annotated[datetime, _described("The time of the last change.")]
 AccessTokenText = Annotated[str, _described("The access token."), example("eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiI3YyJ9.c2ln")]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from ops.bench import answers, console, directories, furnished, upstream
+from ops.bench import answers, console, directories, furnished, resources, upstream
 from ops.bench.cases import (
     aftermath,
     analytics,
@@ -62,6 +62,7 @@ CASES: Final[Mapping[str, Case]] = {
     "place": services.place,
     "furnished": furnished.furnished,
     "organizations": furnished.organizations,
+    "resources": resources.resources,
     "console": console.console,
     "deliveries": webhooks.deliveries,
     "destinations": webhooks.destinations,

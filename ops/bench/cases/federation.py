@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 from uuid import UUID, uuid4
 
 import psycopg
+from psycopg.types.json import Jsonb
 
 from core.domain.secrets import Token
 from core.domain.signing_keys import TokenAlgorithm
@@ -36,6 +37,15 @@ class Shop:
     secret: str
     slug: str
     """The organization's."""
+    audiences: Jsonb | None = None
+    """What its codes and sessions are for, if that is an API."""
+    resource: str = ""
+    """The API's identifier."""
+
+    @property
+    def named(self) -> Mapping[str, str]:
+        """What its requests say of the API."""
+        return {"resource": self.resource} if self.resource else {}
 
     @property
     def basic(self) -> str:
@@ -122,7 +132,8 @@ def codes(server: Server, shop: Shop, persons: Sequence[Person]) -> Iterator[Tar
     target = server.target("/auth/token")
     name, _, value = shop.basic.partition(": ")
     headers = {**FORM, name: value}
-    return (replace(target, method="POST", headers=headers, body=urlencode(exchange_of(code)).encode()) for code in made)
+    asked = ({**exchange_of(code), **shop.named} for code in made)
+    return (replace(target, method="POST", headers=headers, body=urlencode(one).encode()) for one in asked)
 
 
 def refreshes(server: Server, shop: Shop, persons: Sequence[Person]) -> Iterator[Target]:
@@ -135,18 +146,20 @@ def refreshes(server: Server, shop: Shop, persons: Sequence[Person]) -> Iterator
     until = now + timedelta(days=1)
     with psycopg.connect(server.database_url, autocommit=True) as connection:
         columns = ("id", "user_id", "organization_id", "service_id", "created_at", "last_seen_at", "expires_at", "parent_id", "depth")
+        # An earlier commit may know no audiences.
+        more = {"scopes": list(_SCOPES), **({} if shop.audiences is None else {"audiences": shop.audiences})}
         rows = (
-            (session, one.user, shop.organization, shop.service, now, now, until, one.session, 1, list(_SCOPES))
+            (session, one.user, shop.organization, shop.service, now, now, until, one.session, 1, *more.values())
             for session, one in zip(sessions, cycle(persons), strict=False)
         )
-        copy(connection, "sessions", (*columns, "scopes"), rows)
+        copy(connection, "sessions", (*columns, *more), rows)
         kept = ((Token(token).digest(), session, now) for token, session in zip(made, sessions, strict=True))
         copy(connection, "refresh_tokens", ("digest", "session_id", "created_at"), kept)
         connection.execute("vacuum analyze sessions, refresh_tokens")
     target = server.target("/auth/token")
     name, _, value = shop.basic.partition(": ")
     headers = {**FORM, name: value}
-    asked = ({"grant_type": "refresh_token", "refresh_token": token} for token in made)
+    asked = ({"grant_type": "refresh_token", "refresh_token": token, **shop.named} for token in made)
     return (replace(target, method="POST", headers=headers, body=urlencode(one).encode()) for one in asked)
 
 
@@ -157,10 +170,11 @@ def exchange_of(code: str) -> Mapping[str, str]:
 def make_codes(server: Server, shop: Shop, persons: Sequence[Person], count: int) -> Sequence[str]:
     """The codes last as long as the measurement."""
     made = [uuid4().hex + uuid4().hex for _ in range(count)]
+    column, more = ("", ()) if shop.audiences is None else (", audiences", (shop.audiences,))
     with psycopg.connect(server.database_url, autocommit=True) as connection:
         with connection.cursor().copy(
             "copy authorization_codes (id, digest, service_id, user_id, parent_id, redirect_uri, code_challenge, nonce, scopes, auth_time,"
-            " authenticated_by, created_at, expires_at) from stdin"
+            f" authenticated_by, created_at, expires_at{column}) from stdin"
         ) as copying:
             now = datetime.now(UTC)
             for number, code in enumerate(made):
@@ -168,7 +182,7 @@ def make_codes(server: Server, shop: Shop, persons: Sequence[Person], count: int
                 copying.write_row(
                     [
                         *(uuid4(), Token(code).digest(), shop.service, person.user, person.session, CALLBACK, CHALLENGE, "n"),
-                        *(list(_SCOPES), now, ["pwd"], now, now + timedelta(hours=1)),
+                        *(list(_SCOPES), now, ["pwd"], now, now + timedelta(hours=1), *more),
                     ]
                 )
         connection.execute("vacuum analyze authorization_codes")

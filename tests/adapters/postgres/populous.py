@@ -176,6 +176,8 @@ _FILL: Final = """
     select gen_random_uuid(), %(organization)s, 'https://api.example/' || n, 'api.example', 'API',
            (select id from services where org_id = %(organization)s and slug = 'service-1'), 'named', 't', now(), now()
       from generate_series(1, 3) as n;
+    insert into document_refusals (id, org_id, resource_id, address, reason, said, occurred_at)
+    select gen_random_uuid(), org_id, id, '', '', '', now() from resource_servers where org_id = %(organization)s;
     insert into resource_admissions (id, resource_id, service_id)
     select gen_random_uuid(), resource_servers.id, services.id
       from resource_servers

@@ -4,6 +4,7 @@ from datetime import timedelta
 from types import SimpleNamespace as Thing
 from typing import Any, Final
 
+from core.domain.federation.oauth.demands import NO_DEMAND, SignInDemand
 from tests.browser.states import ACME, CONTROLS, ENDLESS, FROM_THE_RIGHT, LISTED, LONG, NOW, ORDINARY, PALE, State, Words
 
 _FORM: Final[dict[str, Any]] = {"action": "/ui/consent", "flow": "0197f0c8-0000-7000-8000-000000000001", "form_token": "token"}
@@ -18,17 +19,18 @@ _CONSENT: Final[dict[str, Any]] = {
     "on_device": False,
     "hidden": {},
     "resources": [],
+    "has_second_factor": True,
 }
 _API: Final[dict[str, Any]] = {
     "name": "Orders",
     "identifier": "https://api.acme.example/orders",
     "scopes": [
-        ("0197f0c8-0000-7000-8000-000000000003 orders:read", "orders:read", "See your orders"),
-        (
-            "0197f0c8-0000-7000-8000-000000000003 orders:write",
-            "orders:write",
-            "Order in your name, and pay with the card that you have kept",
-        ),
+        (f"0197f0c8-0000-7000-8000-000000000003 {name}", Thing(name=name, description=description, demand=demand))
+        for name, description, demand in (
+            ("orders:read", "See your orders", NO_DEMAND),
+            ("orders:write", "Order in your name, and pay with the card that you have kept", SignInDemand(max_age=300)),
+            ("orders:cancel", "Cancel orders", SignInDemand(second_factor=True, max_age=300)),
+        )
     ],
 }
 _LONG_API: Final[dict[str, Any]] = {
@@ -139,6 +141,12 @@ STATES: Final = (
         PALE,
     ),
     State("consent, at two APIs", "authorization/consent.html", {**_CONSENT, "resources": [_API, _LONG_API]}, ACME),
+    State(
+        "consent, without the second factor that a scope asks for",
+        "authorization/consent.html",
+        {**_CONSENT, "resources": [_API], "has_second_factor": False},
+        ACME,
+    ),
     State(
         "consent, long",
         "authorization/consent.html",

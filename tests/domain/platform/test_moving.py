@@ -106,6 +106,13 @@ FIT: Final[tuple[tuple[str, dict[str, Any], dict[str, Any]], ...]] = (
     ("resource_servers", API, {"domain": "other.example"}),
     ("resource_servers", API, {"scopes": [{"name": "openid", "description": "All", "permission": None}]}),
     ("resource_servers", API, {"scopes": [{"description": "All"}]}),
+    *(
+        ("resource_servers", API, {"scopes": [{"name": "read", "description": "Read", name: value}]})
+        for name, value in (
+            *(("acr_values", ["urn:x"]), ("acr_values", ""), ("acr_values", [{}])),
+            *(("max_age", 1), ("max_age", True), ("max_age", 90.5)),
+        )
+    ),
     ("invitations", {"email": "A@b.example", "email_key": "a@b.example"}, {"email_key": "c@b.example"}),
     ("management_keys", {"capabilities": ["services.view"]}, {"capabilities": ["tiers.manage"]}),
     ("api_keys", {"permissions": ["read:users"]}, {"permissions": ["everything"]}),

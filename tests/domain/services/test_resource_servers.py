@@ -9,6 +9,7 @@ import pytest
 from core.domain.errors import BadRequest
 from core.domain.federation.oauth.scopes import SCOPES
 from core.domain.identifiers import OrganizationId
+from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
 from core.domain.services.resource_identifiers import resource_identifier
 from core.domain.services.resource_servers import (
     MOST_SCOPES,
@@ -131,6 +132,8 @@ def test_the_scopes_of_postern_are_reserved() -> None:
         *(ResourceScope("read", text) for text in ("", " ", "\u200b", "a" * 201, "<b>all</b>", "see https://a.example")),
         *(ResourceScope("read", text) for text in ("[all](//a.example)", "www.example.com", "WWW.example.com", "a" * 2001)),
         ResourceScope("read", "See orders", "orders.read"),
+        *(ResourceScope("read", "See orders", acr_values=values) for values in ((ONE_FACTOR,), (TWO_FACTORS, ""), ("mfa",))),
+        *(ResourceScope("read", "See orders", max_age=seconds) for seconds in (-1, 0, 59, 2_592_001)),
     ],
 )
 def test_a_scope_that_cannot_be_is_refused(scope: ResourceScope) -> None:

@@ -129,9 +129,9 @@ def by_joserfc(provider: RunningProvider, audience: str, typ: str, token: str, _
 
 
 def by_jose(provider: RunningProvider, audience: str, typ: str, token: str, place: Path) -> str:
-    command = ["node", with_packages(place, "jose.mjs"), provider.issuer, audience, typ, token]
-    told = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout.strip()
-    return told.removeprefix("ERR_JWT_CLAIM_VALIDATION_FAILED ")
+    command = ["node", str(with_packages(place, "jose.mjs")), provider.issuer, audience, typ, token]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True).stdout
+    return told.strip().removeprefix("ERR_JWT_CLAIM_VALIDATION_FAILED ")
 
 
 CHECKS: Final = [

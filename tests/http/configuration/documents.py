@@ -2,6 +2,8 @@
 
 from typing import Any, Final
 
+from core.domain.identity.sessions import TWO_FACTORS
+
 # Of a service provider that signs its requests.
 CERTIFICATE: Final = """\
 -----BEGIN CERTIFICATE-----
@@ -101,6 +103,7 @@ ACME: Final[dict[str, Any]] = {
             "scopes": [
                 {"name": "invoices:read", "description": "See  your invoices"},
                 {"name": "invoices:write", "description": "Write invoices", "permission": "invoices:write"},
+                {"name": "invoices:cancel", "description": "Cancel invoices", "acr_values": [TWO_FACTORS], "max_age": 300},
             ],
         },
         "http://localhost:8000/mcp": {"name": "In development", "admits": "all"},

@@ -12,6 +12,7 @@ import trio
 
 from actors.sweepers.domain_checker import domain_checker
 from adapters.postgres.locks import DOMAINS, NAMESPACE
+from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
 from core.domain.services.resource_servers import MOST_RESOURCE_SERVERS
 from core.domain.tenancy.domains import MOST_MISSES
 from entrypoints.bootstrap import Postern
@@ -26,7 +27,13 @@ from tests.receiver import answering, receiving
 HOST: Final = "api.acme.example"
 API: Final = f"https://{HOST}/orders"
 LOCAL: Final = "http://localhost:8000/mcp"
-READ: Final = {"name": "orders:read", "description": "See your orders", "permission": None}
+READ: Final[dict[str, Any]] = {
+    "name": "orders:read",
+    "description": "See your orders",
+    "permission": None,
+    "acr_values": [],
+    "max_age": None,
+}
 
 
 class ApiScene(Provers):
@@ -130,6 +137,8 @@ async def test_an_api_is_made_listed_changed_and_deleted(scene: ApiScene) -> Non
         "service_slug": "shop",
         "admits": "named",
         "admitted_services": ["till"],
+        "metadata_clients": "off",
+        "metadata_hosts": [],
         **dict.fromkeys(("verified_at", "checked_at", "approval_asked_at", "approved_at", "active_from")),
         "txt_name": f"_postern-verification.{HOST}",
         "txt_value": token,
@@ -164,7 +173,7 @@ async def test_an_api_is_made_listed_changed_and_deleted(scene: ApiScene) -> Non
     assert [one["id"] for one in await scene.all()] == [other["id"]]
     known = {"identifier": API}
     told = {"service_slug": "shop", "token_lifetime": 300, "admits": "named", "admitted_services": ["till"], "scopes": ["orders:read"]}
-    algorithm = {"access_token_alg": "ES256"}
+    algorithm = {"access_token_alg": "ES256", "metadata_clients": "off", "metadata_hosts": []}
     assert [one for one in scene.recorded() if one[1]["identifier"] == API] == [
         ("created", {**known, "name": "Orders", **told, **algorithm}),
         (
@@ -504,3 +513,23 @@ async def test_a_member_sees_and_changes_nothing(scene: ApiScene) -> None:
     ):
         assert refused(await scene.ask(method, path, body, by=scene.member)) == (403, "FORBIDDEN")
         assert refused(await scene.ask(method, path, body, by=scene.stranger)) in {(403, "FORBIDDEN"), (404, "NOT_FOUND")}
+
+
+async def test_a_scope_asks_of_the_sign_in(scene: ApiScene) -> None:
+    asking = {**READ, "acr_values": [TWO_FACTORS], "max_age": 300}
+    server = await scene.make(scopes=[{**asking, "acr_values": [TWO_FACTORS, TWO_FACTORS]}])
+    assert server["scopes"] == [asking]
+    assert (await scene.change(server, scopes=[READ])).ok()["scopes"] == [READ]
+    (updated,) = [details for name, details in scene.recorded() if name == "updated"]
+    assert updated["changed_scopes"] == ["orders:read"]
+    # What a scope does not ask for is not kept.
+    assert scene.people.rows("select from resource_servers where scopes -> 0 ?| '{acr_values,max_age}'") == []
+    for wrong, words in (
+        ({"acr_values": [ONE_FACTOR]}, "asks for a second factor, and there is no other value"),
+        ({"acr_values": [TWO_FACTORS, "urn:mace:silver"]}, "there is no other value"),
+        ({"max_age": 59}, "60 to 2592000 seconds"),
+        ({"max_age": 2_592_001}, "60 to 2592000 seconds"),
+    ):
+        answer = await scene.change(server, scopes=[{**READ, **wrong}])
+        assert answer.status == 400
+        assert words in answer.body.decode()

@@ -34,6 +34,8 @@ DEFAULTS: Final[dict[str, Any]] = {
     "invitation_domains": [],
     "sign_in_links": True,
     "admin_factor": "optional",
+    "metadata_clients": "off",
+    "metadata_hosts": [],
     "admin_required_since": None,
 }
 

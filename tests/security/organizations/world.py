@@ -299,6 +299,8 @@ class World:
             approval_asked_at="now",
         )
         self._put("resource_admissions", resource_id=ids["resource_servers"], service_id=scene.shop.id)
+        refused = {"address": f"https://{scene.slug}.example/client.json", "reason": "document_lies", "said": scene.slug}
+        self._put("document_refusals", org_id=org, resource_id=ids["resource_servers"], **refused)
         self._put("resource_identifiers", key=f"https://{scene.slug}.example", org_id=org, is_proved=True)
         ids["webhooks"] = self._put(
             "webhooks", org_id=org, name="CRM", url=f"https://{scene.slug}.example/", events=["user.joined", "role.created"]

@@ -22,6 +22,7 @@ from core.domain.identifiers import ClientId, DeviceId, ImpersonationId, Organiz
 from core.domain.identity.proofs import Proved
 from core.domain.identity.refresh_tokens import Holder, PresentedRefreshToken
 from core.domain.identity.sessions import IDLE_LIFETIME, Context, Impersonated, Session
+from core.domain.services.client_ids import shown
 from core.domain.signing_keys import TokenAlgorithm
 from core.frozen import Frozen
 
@@ -102,7 +103,7 @@ class _Presented(Frozen):
             email_is_verified=self.email_is_verified,
             role=self.role or "",
             owes_second_factor=self.owes_second_factor,
-            client=None if self.client_id is None else ClientId(self.client_id),
+            client=None if self.client_id is None else shown(ClientId(self.client_id)),
             algorithm=TokenAlgorithm(self.access_token_alg or TokenAlgorithm.ES256),
             profile=profile(self.profile),
             tells_more=self.tells_more,

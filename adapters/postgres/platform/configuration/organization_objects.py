@@ -22,7 +22,8 @@ _SIGN_IN_RULES: Final = """
                'mfa_policy', case when mfa_required_since is null then 'optional' else 'required' end,
                'mfa_grace_days', mfa_grace_days, 'device_trust_days', device_trust_days, 'session_lifetime_hours', session_hours,
                'invitation_domains', invitation_domains, 'sign_in_links', sign_in_links,
-               'admin_factor', coalesce(admin_factor, 'optional')
+               'admin_factor', coalesce(admin_factor, 'optional'),
+               'metadata_clients', metadata_clients, 'metadata_hosts', metadata_hosts
            ) as fields
       from organizations
 """
@@ -156,6 +157,7 @@ _RESOURCE_SERVERS: Final = """
                'token_lifetime', token_lifetime,
                'access_token_alg', resource_servers.access_token_alg, 'service_slug', services.slug,
                'admits', admits,
+               'metadata_clients', resource_servers.metadata_clients, 'metadata_hosts', resource_servers.metadata_hosts,
                'admitted_services', array(
                    select named.slug
                      from resource_admissions

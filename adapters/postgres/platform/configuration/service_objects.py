@@ -4,9 +4,10 @@ from typing import Final, LiteralString
 
 _OF_SERVICES: Final = """
       from organizations
-      join services on services.org_id = organizations.id
+      join services on services.org_id = organizations.id and services.service_type <> 'metadata'
 """
 
+# Metadata clients are no wish of anybody, either: they come by themselves.
 # Keys that were read from `jwks_uri` are no wish of anybody.
 _SERVICES: Final[LiteralString] = f"""
     select organizations.slug as organization, services.slug as name, services.slug as id, services.user_count as people,

@@ -23,7 +23,7 @@ from core.domain.federation.oauth.requested_claims import NO_CLAIMS, RequestedCl
 from core.domain.federation.oauth.resources import LONGEST_RESOURCE, MOST_RESOURCES, TOO_MANY, UNKNOWN_RESOURCE, foreign_scopes
 from core.domain.federation.oauth.scopes import OPENID, known
 from core.domain.identifiers import ClientId
-from core.domain.services.client_ids import read_client_id
+from core.domain.services.client_ids import is_address, read_client_id
 
 LONGEST: Final = 2000
 """The limit of most parameters. They come in an address, and some go back in one."""
@@ -97,8 +97,11 @@ class Parameters:
 
 
 def client_of(parameters: Parameters) -> ClientId:
-    """Raises `UnknownRecipient`."""
-    client = read_client_id(parameters.get("client_id") or "")
+    """The client as the request names it; for a metadata client, the address of its document, which nobody has checked. Raises
+    `UnknownRecipient`.
+    """
+    named = parameters.get("client_id") or ""
+    client = ClientId(named) if is_address(named) else read_client_id(named)
     if client is None:
         raise unknown_application()
     return client

@@ -35,7 +35,13 @@ class AuthorizationErrorCode(StrEnum):
     INVALID_TARGET = "invalid_target"
 
 
-TOLD_TO_THE_PERSON: Final = ("application_unknown", "redirect_missing", "redirect_unregistered", "request_used", "application_closed")
+TOLD_TO_THE_PERSON: Final = (
+    *("application_unknown", "redirect_missing", "redirect_unregistered", "request_used", "application_closed"),
+    # Of metadata clients.
+    *("client_address", "resource_needed", "resource_unknown", "resource_on_machine", "resource_of_several", "document_not_let_in"),
+    *("document_status", "document_too_long", "document_not_json", "document_lies", "document_secret", "document_name"),
+    *("document_redirects", "document_method", "document_keys", "document_busy", "document_unreachable", "documents_full"),
+)
 """The reasons that a page tells the person. Together with the error codes, these are all reasons for a refusal."""
 
 
@@ -54,10 +60,16 @@ class UnknownRecipient(BadRequest):
     """A refusal for the person alone: nobody knows who would receive an answer."""
 
     text = "This application's request cannot be answered"
+    client: ClientId | None = None
+    """The client, where the request names it in another way than our look-ups do: a metadata client."""
 
 
 def unknown_application() -> UnknownRecipient:
     return UnknownRecipient("client_id: no service of this installation has it", words="application_unknown")
+
+
+def request_used() -> UnknownRecipient:
+    return UnknownRecipient("request_uri: it has expired, or was used already", words="request_used")
 
 
 def unregistered() -> UnknownRecipient:

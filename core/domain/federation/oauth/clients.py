@@ -14,7 +14,7 @@ from core.domain.identity.sessions import Application, Context
 from core.domain.json import Json
 from core.domain.outbound.key_sets import KEYS_LIFETIME
 from core.domain.secrets import Token
-from core.domain.services.client_ids import read_client_id
+from core.domain.services.client_ids import is_address, read_client_id
 from core.domain.services.services import ServiceType
 from core.domain.signing_keys import TokenAlgorithm
 from core.frozen import Frozen
@@ -82,6 +82,8 @@ class RegisteredClient(Frozen, kw_only=True):
         """The client cannot authenticate itself, and need not: it is installed on everybody's devices, or runs in the
         browser and has no secret.
         """
+        if self.service_type is ServiceType.METADATA:
+            return self.keys is None
         if not self.service_type.is_confidential:
             return True
         return self.service_type.may_be_public and not self.has_secret and self.keys is None
@@ -111,8 +113,8 @@ class UsedAssertion(Frozen):
 # A few busy clients make most of the requests.
 @lru_cache(maxsize=256)
 def client_id(text: str) -> ClientId:
-    """Accepts only the canonical form. Raises `Unauthorized`."""
-    found = read_client_id(text)
+    """Accepts only the canonical form, and the addresses of documents. Raises `Unauthorized`."""
+    found = ClientId(text) if is_address(text) else read_client_id(text)
     if found is None:
         raise client_refused("client_id is none of ours")
     return found

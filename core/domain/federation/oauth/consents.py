@@ -19,6 +19,8 @@ class ResourceAnswer(Frozen):
     identifier: str
     allowed: Sequence[str]
     withheld: Sequence[str]
+    document: bytes | None = None
+    """What the document of a metadata client said when the person was asked."""
 
 
 class AllowedResource(NamedTuple):
@@ -63,6 +65,8 @@ class ApplicationAccess(Frozen, kw_only=True):
     sessions: int
     """The number of its living sessions."""
     last_used_at: datetime | None
+    document_host: str | None = None
+    """The host of the document that describes the application. None for an application that the organization has registered."""
     resources: Sequence[AllowedResource] = ()
     """The APIs at which it may act for the person, by their names."""
 
@@ -75,7 +79,7 @@ def widened(earlier: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]:
 def answer(offered: OfferedResource, asked: Sequence[str], allowed: Sequence[str]) -> ResourceAnswer:
     """The person's word about the asked scopes of an API. It says nothing about scopes that the person cannot have."""
     withheld = [scope.name for scope in offered.held(asked) if scope.name not in allowed]
-    return ResourceAnswer(offered.id, offered.identifier, allowed, withheld)
+    return ResourceAnswer(offered.id, offered.identifier, allowed, withheld, offered.document)
 
 
 def consent_given(consent: Consent, organization: OrganizationId, actor: Actor) -> Event:

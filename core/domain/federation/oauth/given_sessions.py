@@ -9,6 +9,7 @@ from core.domain.federation.oauth.clients import RegisteredClient
 from core.domain.identifiers import ClientId, OrganizationId, ResourceServerId, ServiceId, SessionId, UserId
 from core.domain.identity.sessions import TokenUse
 from core.domain.json import Json
+from core.domain.services.client_ids import placed
 from core.frozen import Frozen
 
 # The claims of a token that an introspection repeats.
@@ -104,6 +105,14 @@ def resource_named(claims: Mapping[str, Json]) -> ResourceServerId | None:
 def client_named(claims: Mapping[str, Json]) -> ClientId | None:
     """The client of a token that we signed for an application itself. None for any other."""
     return ClientId(str(claims["sub"])) if claims.get("token_use") == TokenUse.CLIENT.value else None
+
+
+def placed_by(claims: Mapping[str, Json], client: ClientId) -> ClientId | None:
+    """The placed client id of a metadata client, by a token of ours. None for a token that another client got."""
+    organization = claims.get("org_id")
+    if organization is None or claims.get("client_id") != client:
+        return None
+    return placed(client, OrganizationId(UUID(str(organization))))
 
 
 def is_of(claims: Mapping[str, Json], client: RegisteredClient) -> bool:

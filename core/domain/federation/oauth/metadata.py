@@ -65,6 +65,7 @@ def metadata(issuer: str, grants: Iterable[str], locales: Sequence[str]) -> Mapp
         "backchannel_logout_supported": True,
         "backchannel_logout_session_supported": True,
         "authorization_response_iss_parameter_supported": True,
+        "client_id_metadata_document_supported": True,
         "request_parameter_supported": False,
         "request_uri_parameter_supported": False,
         "require_pushed_authorization_requests": False,

@@ -61,6 +61,8 @@ class OfferedResource(Frozen, kw_only=True):
     """The scopes that the person has refused when they allowed the others."""
     lifetime: timedelta | None = None
     algorithm: TokenAlgorithm = TokenAlgorithm.ES256
+    document: bytes | None = None
+    """What the document of a metadata client says now, as a digest. None for other applications."""
 
     def held(self, asked: Collection[str]) -> Sequence[OfferedScope]:
         """The asked scopes that the person of the request may have."""

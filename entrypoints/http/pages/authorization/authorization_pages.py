@@ -146,8 +146,8 @@ async def authorize(call: Call[None, AuthorizationQuery, None, Caller | None], p
         refused_on_arrival(postern, parameters, refusal)
         raise
     if isinstance(outcome, FinishedAuthorization):
-        answered_on_arrival(postern, parameters, outcome.answered)
         application = outcome.application
+        answered_on_arrival(postern, parameters, application.registered.client_id, outcome.answered)
         return _form(call, outcome.answered, application.name, application.branding) or redirect(outcome.answered.url)
     return await _begun(call, postern, outcome)
 

@@ -11,6 +11,7 @@ from core.domain.federation.oauth.authorization_steps import AuthorizationStep
 from core.domain.federation.oauth.resources import Ticked
 from core.domain.identifiers import ResourceServerId
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt
+from core.domain.services.client_ids import document_host
 from core.frozen import replace
 from core.usecases.federation.authorizations import UnfinishedAuthorization
 from entrypoints.bootstrap import Postern
@@ -25,6 +26,7 @@ from entrypoints.http.pages.declaring import IN_POPUP, page
 from entrypoints.http.pages.flows import AnyCall, FlowLink, Page, browser_secret, even_twice, flow_of, to
 
 _MOST_SCOPES: Final = 500
+_DIGEST: Final = 64
 _REFUSES: Final = (FlowOver, OrganizationNotActive)
 
 
@@ -35,6 +37,8 @@ class ConsentForm(BoundForm, frozen=True, kw_only=True):
     answer: Literal["allow", "deny", "another"]
     scopes: Annotated[Sequence[str], msgspec.Meta(max_length=_MOST_SCOPES)] = ()
     """The scopes of APIs that the person has left ticked, each behind the id of its API and a space."""
+    document: Annotated[str, msgspec.Meta(max_length=_DIGEST)] = ""
+    """What the page has shown of a metadata client's document, as a digest."""
 
 
 class AccountForm(BoundForm, frozen=True, kw_only=True):
@@ -54,11 +58,13 @@ async def show_consent(call: Call[None, FlowLink], postern: Postern) -> Page:
         case UnfinishedAuthorization(step=AuthorizationStep.CONSENT, request=request):
             where = leading_to(request.recipient.redirect_uri)
             can_show = outcome.signed_in is not None and outcome.signed_in.has_second_factor
+            document = next((one.document for one in outcome.resources), None)
             more = {
-                "hidden": {},
+                "hidden": {} if document is None else {"document": document.hex()},
                 "scopes": request.scopes,
                 "resources": _shown(outcome),
                 "has_second_factor": can_show,
+                "document_host": document_host(request.client_id),
                 **where,
             }
             return Answer(
@@ -78,8 +84,9 @@ async def answer_consent(call: Call[ConsentForm], postern: Postern) -> Page:
     async def answered(flow: Flow) -> Page:
         match call.body.answer:
             case "allow":
-                ticked = _ticked(call.body.scopes)
-                return await settled(call, postern, flow, await authorizations.allow(flow, call.caller, call.actor, call.client, ticked))
+                ticked, document = _ticked(call.body.scopes), _digest(call.body.document)
+                allowed = await authorizations.allow(flow, call.caller, call.actor, call.client, ticked=ticked, document=document)
+                return await settled(call, postern, flow, allowed)
             case "deny":
                 return left(call, flow, await authorizations.deny(flow))
             case "another":
@@ -139,6 +146,13 @@ def _ticked(sent: Sequence[str]) -> Ticked:
         except ValueError:
             continue
     return ticked
+
+
+def _digest(sent: str) -> bytes | None:
+    try:
+        return bytes.fromhex(sent) or None
+    except ValueError:
+        return None
 
 
 async def _with_another_account(call: AnyCall, postern: Postern, flow: Flow) -> Page:

@@ -122,8 +122,10 @@ ORGANIZATION_KINDS: Final = (
             "invitation_domains": list(_RULES.invitation_domains),
             "sign_in_links": _RULES.sign_in_links,
             "admin_factor": _RULES.admin_factor.value,
+            "metadata_clients": _RULES.metadata_clients.value,
+            "metadata_hosts": list(_RULES.metadata_hosts),
         },
-        unordered=frozenset({"invitation_domains"}),
+        unordered=frozenset({"invitation_domains", "metadata_hosts"}),
         stored={"invitation_domains": lambda names: sorted({_domain(one) for one in names})},
     ),
     ObjectKind(

@@ -6,6 +6,7 @@ from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.routes.federation import (
     authorization_refusals,
     device_flow,
+    document_refusals,
     given_sessions,
     grants,
     logout_notices,
@@ -23,5 +24,6 @@ from entrypoints.http.routes.federation import (
 
 ROUTES: Final = Endpoints.of(
     *(grants, device_flow, given_sessions, oidc, pushed_requests, logout_notices, saml, token_preview, authorization_refusals),
+    document_refusals,
     *(scim_settings, scim_tokens, scim_users, scim_groups, scim_search, scim_discovery),
 )

@@ -9,7 +9,7 @@ from core.domain.errors import NotFound, OrganizationNotActive
 from core.domain.federation.oauth.clients import AuthenticationMethod
 from core.domain.federation.oauth.device_flow import LONGEST_USER_CODE, AskingClient, DeviceCodeExpired
 from core.domain.federation.oauth.metadata import DEVICE_AUTHORIZATION_ENDPOINT
-from core.domain.federation.oauth.oauth_errors import InvalidScope, InvalidTarget
+from core.domain.federation.oauth.oauth_errors import InvalidScope, InvalidTarget, UnauthorizedClient
 from core.domain.federation.oauth.resources import MOST_RESOURCES
 from core.domain.federation.oauth.scopes import LONGEST_SCOPES
 from core.domain.identity.sign_in import PASSWORD_PROVIDER
@@ -24,6 +24,7 @@ from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.error_shapes import OAUTH
 from entrypoints.http.machinery.fields import Slug, SlugOfOrganization, SlugOfService, example
 from entrypoints.http.machinery.limits import AUTH, DEVICE_FLOW
+from entrypoints.http.routes.federation.document_clients import require_registered
 
 _TAGS: Final = ("oauth",)
 _USER_CODE: Final = example("WDJB-MJHT")
@@ -81,7 +82,7 @@ class DeviceVerification(msgspec.Struct, frozen=True):
     DEVICE_AUTHORIZATION_ENDPOINT,
     caller=CLIENT,
     limit=(AUTH, DEVICE_FLOW),
-    refuses=(InvalidScope, InvalidTarget),
+    refuses=(InvalidScope, InvalidTarget, UnauthorizedClient),
     accepts=FormOrJson(),
     errors=OAUTH,
     tags=_TAGS,
@@ -95,6 +96,7 @@ async def request_device_code(call: Call[DeviceCodeRequest], postern: Postern) -
     """
     fields = call.body
     shown = await credentials(call, postern)
+    require_registered(shown)
     if shown.method is not AuthenticationMethod.NONE:
         await postern.federation.clients.authenticate(shown)
     asking = AskingClient(id=shown.client, organization=said(fields.org), service=said(fields.service))

@@ -20,6 +20,7 @@ from entrypoints.http.machinery.error_shapes import OAUTH
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.limits import AUTH, UNLIMITED
 from entrypoints.http.machinery.limits import CLIENT as CLIENT_LIMIT
+from entrypoints.http.routes.federation.document_clients import of_token
 
 _LONGEST_HINT: Final = 100
 
@@ -101,7 +102,7 @@ async def introspect_token(call: Call[PresentedToken], postern: Postern) -> Intr
     account at once. About a token for an API, only the service that stands for the API may ask, and the client that has the token. Public
     clients cannot ask.
     """
-    shown = await needed_credentials(call, postern)
+    shown = await of_token(await needed_credentials(call, postern), _token(call.body), call.request, postern)
     try:
         _, told = await postern.federation.given_sessions.introspect(shown, _token(call.body))
     except Refusal as refusal:
@@ -131,7 +132,8 @@ async def revoke_oauth_token(call: Call[PresentedToken], postern: Postern) -> Em
 
 
 async def _revoke(call: Call[PresentedToken], postern: Postern) -> EmptyObject:
-    client = await authenticated_by(await needed_credentials(call, postern), call, postern)
+    shown = await of_token(await needed_credentials(call, postern), _token(call.body), call.request, postern)
+    client = await authenticated_by(shown, call, postern)
     if client.is_public:
         await call.request.count(AUTH)
     await postern.federation.given_sessions.revoke(client, _token(call.body), call.sender)

@@ -40,6 +40,7 @@ from entrypoints.http.machinery.headers import DEVICE_TOKEN, AnswerHeader
 from entrypoints.http.machinery.limits import AUTH, DEVICE_FLOW, UNLIMITED
 from entrypoints.http.machinery.limits import CLIENT as OF_CLIENT
 from entrypoints.http.refusal_recording import refused_token_request
+from entrypoints.http.routes.federation.document_clients import of_grant
 
 _LONGEST_TYPE: Final = 100
 # RFC 6749 section 5.1 demands it beside `Cache-Control`, and some clients look.
@@ -145,7 +146,7 @@ async def _exchanged(call: Call[TokenRequestBody], postern: Postern) -> Answer[T
     if _is_poll(call.body):
         return _answer(await _polled(call, postern))
     request, is_code = call.request, said(call.body.grant_type) == AUTHORIZATION_CODE
-    shown = await credentials(call, postern)
+    shown = await of_grant(await credentials(call, postern), said(call.body.grant_type), _given(call.body), request, postern)
     # `_redeemed` looks up the client and its code in one statement. In two cases the client is looked up alone first. A client whose bucket
     # is empty must be refused before its code is used up. And an address that sends wrong secrets gets the cheaper look-up: it costs the
     # database a quarter.
@@ -235,6 +236,12 @@ def _request(fields: TokenRequestBody) -> TokenRequest:
         resources=all_said(fields.resource),
         assertion=said(fields.assertion),
     )
+
+
+def _given(fields: TokenRequestBody) -> Token | None:
+    """The code or refresh token of the request, by its grant type."""
+    given = fields.code if said(fields.grant_type) == AUTHORIZATION_CODE else fields.refresh_token
+    return given if said(given) else None
 
 
 def _is_poll(fields: TokenRequestBody) -> bool:

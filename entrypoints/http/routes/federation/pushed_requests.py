@@ -14,13 +14,14 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import Form
 from entrypoints.http.machinery.callers import CLIENT
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.clients import COUNTS, ClientFields, authenticated
+from entrypoints.http.machinery.clients import COUNTS, ClientFields, authenticated_by, credentials
 from entrypoints.http.machinery.cors import Origins
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.error_shapes import OAUTH
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.limits import AUTH, UNLIMITED
 from entrypoints.http.refused_authorizations import refused_on_arrival
+from entrypoints.http.routes.federation.document_clients import of_request
 
 _Text = Annotated[str, msgspec.Meta(max_length=LONGEST)] | None
 
@@ -98,17 +99,23 @@ async def push_authorization_request(call: Call[PushedAuthorizationRequest], pos
     The request is checked as at `/oauth/authorize`, but before anybody sees a page, and the browser carries none of its parameters. The
     client authenticates as at the token endpoint; a public client sends only its client id.
     """
-    client = await authenticated(call, postern)
+    fields = call.body
+    shown = await credentials(call, postern)
+    try:
+        shown = await of_request(shown, fields.resource, call.request, postern)
+    except UnknownRecipient as refusal:
+        refused_on_arrival(postern, Parameters([("client_id", shown.client)]), refusal)
+        raise
+    client = await authenticated_by(shown, call, postern)
     if client.is_public:
         await call.request.count(AUTH)
-    fields = call.body
     given = ((name, getattr(fields, name)) for name in fields.__struct_fields__ if name not in _OF_CLIENT)
     pairs = [(name, value) for name, value in given if isinstance(value, str)]
     parameters = Parameters([*pairs, *(("resource", identifier) for identifier in fields.resource)])
     try:
-        pushed = await postern.federation.pushed_requests.push(parameters, client.registered.client)
+        pushed = await postern.federation.pushed_requests.push(parameters, shown.client)
     except (AuthorizationRefused, UnknownRecipient) as refusal:
-        refused_on_arrival(postern, parameters, refusal, client.registered.client)
+        refused_on_arrival(postern, parameters, refusal, shown.client)
         raise
     return PushedAuthorizationResponse(pushed.uri, int(pushed.lifetime.total_seconds()))
 

@@ -10,6 +10,7 @@ import msgspec
 from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import ResourceServerId
 from core.domain.identity.sessions import TWO_FACTORS
+from core.domain.outbound.metadata_clients import MetadataClients
 from core.domain.services.resource_identifiers import LONGEST_IDENTIFIER
 from core.domain.services.resource_servers import (
     LONGEST_DESCRIPTION,
@@ -36,7 +37,16 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken, turned
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, PermissionKey, ServiceSlug, SlugOfOrganization, UpdatedAt, example
+from entrypoints.http.machinery.fields import (
+    CreatedAt,
+    Id,
+    MetadataHosts,
+    PermissionKey,
+    ServiceSlug,
+    SlugOfOrganization,
+    UpdatedAt,
+    example,
+)
 from entrypoints.http.machinery.limits import CREDENTIALS, UNLIMITED
 from entrypoints.http.routes.tenancy.domains import DomainVerification, VerificationToken
 
@@ -126,6 +136,12 @@ class NewResourceServer(msgspec.Struct, frozen=True, kw_only=True):
     """Who may ask for tokens: `all` services of the organization, or the `named` ones."""
     admitted_services: _Slugs = ()
     """The slugs of the named services. They count only if `admits` is `named`."""
+    metadata_clients: MetadataClients = MetadataClients.OFF
+    """Whether clients that describe themselves in a document may ask: `off` for nobody's, `named` for those whose documents are at the
+    hosts of `metadata_hosts`, `any` for everybody's. The organization and the API must both let a client in.
+    """
+    metadata_hosts: MetadataHosts = ()
+    """The hosts of documents, such as `claude.ai`, each without the hosts below it. They count only for `named`."""
 
 
 class ResourceServerPatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -145,6 +161,12 @@ class ResourceServerPatch(msgspec.Struct, frozen=True, kw_only=True):
     """Who may ask for tokens: `all` services of the organization, or the `named` ones."""
     admitted_services: _Slugs | msgspec.UnsetType = msgspec.UNSET
     """The slugs of the named services. They count only if `admits` is `named`."""
+    metadata_clients: MetadataClients | msgspec.UnsetType = msgspec.UNSET
+    """Whether clients that describe themselves in a document may ask: `off` for nobody's, `named` for those whose documents are at the
+    hosts of `metadata_hosts`, `any` for everybody's. The organization and the API must both let a client in.
+    """
+    metadata_hosts: MetadataHosts | msgspec.UnsetType = msgspec.UNSET
+    """The hosts of documents, such as `claude.ai`, each without the hosts below it. They count only for `named`."""
 
 
 class ResourceServerRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -173,6 +195,10 @@ class ResourceServerRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Who may ask for tokens: `all` services of the organization, or the `named` ones."""
     admitted_services: _Slugs
     """The slugs of the named services, sorted."""
+    metadata_clients: MetadataClients
+    """Whether clients that describe themselves in a document may ask. `all` of `admits` does not include them."""
+    metadata_hosts: MetadataHosts
+    """The hosts of these documents, sorted."""
     verified_at: datetime | None
     """When the organization proved the host; null if it has not."""
     checked_at: datetime | None

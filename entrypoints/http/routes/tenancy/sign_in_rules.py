@@ -9,6 +9,7 @@ import msgspec
 from core.domain.errors import BadRequest
 from core.domain.identity.devices import LONGEST_TRUST_DAYS
 from core.domain.identity.proofs import StepUp
+from core.domain.outbound.metadata_clients import MetadataClients
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.sign_in_rules import (
@@ -25,7 +26,7 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SlugOfOrganization, example
+from entrypoints.http.machinery.fields import MetadataHosts, SlugOfOrganization, example
 from entrypoints.http.machinery.limits import UNLIMITED
 
 _TAGS = ("organizations",)
@@ -67,6 +68,14 @@ class SignInRulesPatch(msgspec.Struct, frozen=True, kw_only=True):
     """What owners and administrators need beyond what all members need: a second factor, or a second factor and a passkey. The grace days
     begin anew when it asks for more.
     """
+    metadata_clients: MetadataClients | msgspec.UnsetType = msgspec.UNSET
+    """Whether clients that describe themselves in a document may sign people in: `off` for nobody's, `named` for those whose documents are
+    at the hosts of `metadata_hosts`, `any` for everybody's. The organization and the API must both let a client in.
+    """
+    metadata_hosts: MetadataHosts | msgspec.UnsetType = msgspec.UNSET
+    """The hosts of documents, such as `claude.ai`, each without the hosts below it. They count only for `named`. The list replaces the
+    old one.
+    """
 
 
 class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -94,6 +103,10 @@ class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What owners and administrators need beyond what all members need."""
     admin_required_since: datetime | None
     """When this was last made stricter; null if nothing more is needed."""
+    metadata_clients: MetadataClients
+    """The applications that may sign people in although nobody has registered them, because a document describes them."""
+    metadata_hosts: MetadataHosts
+    """The hosts of these documents, sorted."""
 
 
 @endpoint.get(_RULES, caller=able(Capability.SETTINGS_MANAGE, impersonated=True), keys=True, tags=_TAGS)

@@ -21,7 +21,7 @@ ROWS: Final[Mapping[str, int]] = {
     **dict.fromkeys(("management_keys", "webhooks", "all_profile_fields"), 100_000),
     # As many as there are services, or a few for each.
     **dict.fromkeys(("all_services", "former_services", "plans", "client_secrets", "saml_configurations", "saml_certificates"), 50_000),
-    **dict.fromkeys(("service_roles", "permissions", "service_claims", "api_keys"), 100_000),
+    **dict.fromkeys(("service_roles", "permissions", "service_claims", "api_keys", "resource_servers"), 100_000),
     # The installation's own.
     **dict.fromkeys(("tiers", "signing_keys", "server_secrets", "billing_sweeps", "logout_expiry", "schema_migrations"), 100),
 }

@@ -2,11 +2,13 @@
 
 import pytest
 
+from core.domain.identity.sessions import TWO_FACTORS
 from core.domain.services.resource_documents import forbidden, metadata_address, unauthorized
 from tests.http.pages.console.conftest import ConsoleScene
 
 APIS = "/apis"
 API = "https://api.acme.example/orders"
+CANCEL = {"name": "orders:cancel", "description": "Cancel orders", "acr_values": [TWO_FACTORS], "max_age": 300}
 
 
 async def made(console: ConsoleScene, identifier: str = API, **fields: str) -> str:
@@ -84,3 +86,31 @@ def test_challenges_name_scopes_if_there_are_any() -> None:
     assert unauthorized(API, ()).endswith('/orders"')
     assert unauthorized(API, ("a", "b")).endswith('scope="a b"')
     assert 'error="insufficient_scope", scope="a b", resource_metadata=' in forbidden(API, ("a", "b"))
+
+
+async def test_a_line_asks_for_a_second_factor_and_a_fresh_sign_in(console: ConsoleScene) -> None:
+    scopes = "orders:cancel Cancel orders [orders.cancel] +two-factors +max_age=300\norders:pay Pay +max_age=60 \norders:read See 2 + 3"
+    shop = console.tenants.service(console.acme, "shop")
+    console.people.change(
+        "insert into permissions (id, service_id, key, created_at) values (gen_random_uuid(), %s, 'orders.cancel', now())", shop.id
+    )
+    at = await made(console, scopes=scopes, service_slug="shop")
+    (server,) = console.people.rows("select scopes from resource_servers")
+    assert server["scopes"] == [
+        *({**CANCEL, "permission": "orders.cancel"},),
+        {"name": "orders:pay", "description": "Pay", "permission": None, "max_age": 60},
+        {"name": "orders:read", "description": "See 2 + 3", "permission": None},
+    ]
+    text = (await console.at(at)).page.text
+    for told in (
+        "needs orders.cancel, asks for a second factor, asks for a sign-in within 300 seconds",
+        f'error="insufficient_user_authentication", acr_values="{TWO_FACTORS}", max_age="300", scope="orders:cancel", resource_metadata=',
+        'error="insufficient_user_authentication", max_age="60", scope="orders:pay", resource_metadata=',
+    ):
+        assert told in text, told
+    assert 'max_age="", ' not in text
+    assert console.fields(f"{at}/scopes").fields["scopes"] == scopes.replace(" \n", "\n")
+    for line in ("a B +urn:postern:acr:one-factor", "a B +max_age=soon", "a B +max_age=1"):
+        tab = await console.submit(f"{at}/scopes", scopes=line)
+        assert tab.status == 400, line
+        await console.at(at)

@@ -38,6 +38,7 @@ NO_PAGES = (
     "core/usecases/dead_jobs.py",
     "core/usecases/federation/authorization_refusals.py",
     "core/usecases/federation/grants.py",
+    "core/usecases/federation/identity_assertions.py",
     "core/usecases/federation/saml/sign_in.py",
     "core/usecases/federation/scim/",
     "core/usecases/fetches.py",

@@ -17,10 +17,13 @@ from core.domain.services.resource_servers import ResourceState
 from core.domain.signing_keys import TokenAlgorithm
 from entrypoints.http.pages.console.cells import Cell, Tone, code, copied, number, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
+from entrypoints.http.pages.console.organization import metadata_clients
+from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.organization.organization_tabs import APIS, APIS_TAB, APPLICATIONS_ENTRY, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Making, Resource, Section
 from entrypoints.http.pages.console.visit import PageVisit
+from entrypoints.http.routes.federation.document_refusals import list_document_refusals
 from entrypoints.http.routes.services.resource_servers import (
     ResourceScopeBody,
     ResourceServerRecord,
@@ -32,7 +35,7 @@ from entrypoints.http.routes.services.resource_servers import (
     request_resource_approval,
     verify_resource_server,
 )
-from entrypoints.http.routes.services.services import list_services
+from entrypoints.http.routes.services.services import create_service, list_services
 
 STATES: Final = {
     ResourceState.WAITING: ("console.apis.waiting", Tone.WARN),
@@ -129,8 +132,10 @@ async def _documents(visit: PageVisit, record: ResourceServerRecord) -> Mapping[
         # A clash of identifiers is possible for development alone, and the id of the API tells them apart.
         ("resource", record.id),
     )
+    refused = (await visit.ask(list_document_refusals)).refusals if visit.may(list_document_refusals) else ()
     return {
         "api": record,
+        "refused": refused,
         "proof": [
             (visit.text(f"console.apis.{name}"), Cell("copy", getattr(record, name))) for name in ("txt_name", "txt_value", "file_url")
         ],
@@ -138,6 +143,7 @@ async def _documents(visit: PageVisit, record: ResourceServerRecord) -> Mapping[
         "metadata_address": metadata_address(record.identifier),
         "metadata": protected_resource_metadata(record.identifier, record.name, scopes, issuer),
         "challenges": _challenges(visit, record),
+        "mcp_clients": f"{visit.here(f'{application_tabs.LIST}/~new')}?kind=mcp" if visit.may(create_service) else "",
         "checked": [(visit.text(f"console.apis.check_{name}"), Cell("copy", value)) for name, value in checked],
     }
 
@@ -165,6 +171,7 @@ API_PAGES: Final = Resource(
         copied("identifier", "console.apis.identifier"),
         code("service_slug", "console.apis.service_slug"),
         words("admits", "console.apis.admits"),
+        *metadata_clients.SHOWN,
         number("token_lifetime", "console.apis.token_lifetime"),
         when("verified_at"),
         when("checked_at"),
@@ -181,6 +188,8 @@ API_PAGES: Final = Resource(
             _SCOPES,
             _ADMITS,
             _ADMITTED,
+            metadata_clients.CLIENTS,
+            metadata_clients.HOSTS,
             _SERVICE,
             _LIFETIME,
             _ALGORITHM,
@@ -188,7 +197,7 @@ API_PAGES: Final = Resource(
     ),
     sections=(
         Section("scopes", shape(change_resource_server, _SERVICE, _SCOPES)),
-        Section("admission", shape(change_resource_server, _ADMITS, _ADMITTED)),
+        Section("admission", shape(change_resource_server, _ADMITS, _ADMITTED, metadata_clients.CLIENTS, metadata_clients.HOSTS)),
         Section("change", shape(change_resource_server, "name", _LIFETIME, _ALGORITHM)),
     ),
     acts=(
@@ -204,7 +213,7 @@ API_PAGES: Final = Resource(
     ending=Ending(delete_resource_server, typed=lambda one: str(one.identifier)),
     template="organization/apis/api.html",
     more=_documents,
-    also=(list_services,),
+    also=(list_services, list_document_refusals),
 )
 
 PAGES: Final = pages(API_PAGES)

@@ -38,7 +38,7 @@ APPLICATIONS: Final = Resource(
     listed=list_services,
     rows="services",
     columns=(
-        plain("name", beside="slug"),
+        plain("name", beside=lambda one: one.client_id if one.service_type is ServiceType.METADATA else one.slug),
         words("service_type"),
         state("sign_in_policy", POLICY, "console.field.sign_in_policy"),
         number("plan_count"),

@@ -31,12 +31,16 @@ _FACTS: Final = (
 )
 
 
+_DOCUMENT: Final = (copied("client_id", "console.application.document"), *_FACTS)
+"""Of an application that a document at its own address describes."""
+
+
 @console.get(application_tabs.ONE, of=get_service, also=(list_client_secrets, get_saml_configuration, list_sign_ins))
 async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern: Postern) -> Page:
     """Show an application: its facts, the values to copy, and the lines for frameworks."""
     visit = PageVisit(call, postern)
     service = await visit.ask(get_service)
-    kind = await _kind(visit, service)
+    described, kind = service.service_type is ServiceType.METADATA, await _kind(visit, service)
     values = ApplicationValues(
         issuer=postern.foundation.public_url,
         organization=visit.path["org_slug"],
@@ -58,7 +62,8 @@ async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern
         "organization/applications/overview.html",
         application_tabs.OVERVIEW_POSITION,
         head,
-        facts=[(visit.text(one.label), one.cell(service, visit.text, visit.path)) for one in _FACTS],
+        facts=[(visit.text(one.label), one.cell(service, visit.text, visit.path)) for one in (_DOCUMENT if described else _FACTS)],
+        described=described,
         values=client_values(visit, values),
         tokens=token_values(visit, values) if kind is not ApplicationKind.SAML else (),
         endpoints=endpoint_values(visit, values),
@@ -76,7 +81,7 @@ async def _kind(visit: PageVisit, service: Any) -> ApplicationKind:
         return ApplicationKind.MOBILE
     if service.service_type is ServiceType.DESKTOP:
         return ApplicationKind.DESKTOP
-    if service.service_type is ServiceType.API:
+    if service.service_type in {ServiceType.API, ServiceType.METADATA}:
         return ApplicationKind.MACHINE
     has_credential = service.jwks is not None or await visit.ask(list_client_secrets)
     if has_credential or service.redirect_uris:

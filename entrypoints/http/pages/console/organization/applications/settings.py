@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
+from core.domain.services.services import ServiceType
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.pages.console.action_pages import ending_pages
 from entrypoints.http.pages.console.cells import Column, copied, when, words
-from entrypoints.http.pages.console.forms import Asked, shape
+from entrypoints.http.pages.console.forms import Asked, Choice, shape
 from entrypoints.http.pages.console.navigation import PagePosition
 from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.organization.applications.lists import APPLICATIONS, slug_of
@@ -62,6 +63,10 @@ def _page(
         crumbs=application_tabs.above if title else application_tabs.above_list,
         titled=(lambda visit, _record: visit.text(title)) if title else None,
     )
+
+
+async def _types(visit: PageVisit) -> Sequence[Choice]:
+    return [Choice(one.value, visit.text(f"console.value.{one.value}")) for one in ServiceType if one is not ServiceType.METADATA]
 
 
 SIGNING_IN: Final = _page(
@@ -127,7 +132,7 @@ SETTINGS: Final = _page(
     "application",
     application_tabs.SETTINGS,
     application_tabs.SETTINGS_POSITION,
-    Section("basics", shape(change_service, "name", Asked("service_type", hint="console.application.type_hint"))),
+    Section("basics", shape(change_service, "name", Asked("service_type", choices=_types, hint="console.application.type_hint"))),
     Section("metadata", shape(change_service, Asked("metadata", hint="console.application.metadata_hint"))),
     facts=(copied("id"), copied("slug"), when("created_at")),
     ending=Ending(delete_service, typed=lambda application: str(application.name), counts=_ends_with_it),

@@ -23,6 +23,7 @@ _OLD, _NEW, _ADDED, _REMOVED = "old_", "new_", "_added", "_removed"
 LABELLED: Final = frozenset(
     (
         *("mfa_policy", "mfa_grace_days", "device_trust_days", "session_lifetime_hours", "invitation_domains", "sign_in_links"),
+        *("metadata_clients", "metadata_hosts"),
         *("name", "description", "role", "tier", "max_services", "max_users", "permissions", "key", "email"),
         *("logo_url", "primary_color", "help_url", "privacy_url", "terms_url"),
         *("host", "events", "is_active", "groups", "profile_mapping", "upstream_provider_id", "login_policy", "join_policy"),

@@ -16,6 +16,7 @@ from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.pages.console.cells import listed, number, when, words, yes_or_no
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import WAS, Asked, Input, shape
+from entrypoints.http.pages.console.organization import metadata_clients
 from entrypoints.http.pages.console.organization.organization_tabs import RULES_TAB, SIGN_IN, SIGN_IN_ENTRY, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Resource
@@ -45,6 +46,8 @@ _SHAPE: Final = shape(
     Asked("session_lifetime_hours", hint="console.rules.hours_hint"),
     Asked("invitation_domains", hint="console.rules.domains_hint"),
     "sign_in_links",
+    metadata_clients.CLIENTS,
+    metadata_clients.HOSTS,
 )
 
 _POSITION: Final = position(SIGN_IN_ENTRY, RULES_TAB)
@@ -73,6 +76,7 @@ RULES: Final = Resource(
         number("session_lifetime_hours"),
         listed("invitation_domains"),
         yes_or_no("sign_in_links"),
+        *metadata_clients.SHOWN,
     ),
     below=(("console.rules.change", _CHANGE, change_sign_in_rules),),
     undone=(_UNDOABLE,),

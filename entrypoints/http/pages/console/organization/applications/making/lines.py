@@ -31,6 +31,8 @@ class ApplicationKind(StrEnum):
     MACHINE = "machine"
     """Nobody signs in: a program calls other programs."""
     SAML = "saml"
+    MCP = "mcp"
+    """Clients of the Model Context Protocol, whose addresses are known."""
 
     @property
     def comes_back(self) -> bool:
@@ -78,6 +80,7 @@ FRAMEWORKS: Final = (
     Framework("device", "curl", frozenset({ApplicationKind.DEVICE, ApplicationKind.DESKTOP})),
     Framework("machine", "curl", frozenset({ApplicationKind.MACHINE})),
     Framework("saml", "SAML", frozenset({ApplicationKind.SAML})),
+    Framework("mcp", "Cursor, VS Code, Gemini CLI", frozenset({ApplicationKind.MCP})),
 )
 
 
@@ -122,6 +125,7 @@ def _lines(framework: Framework, values: ApplicationValues) -> FrameworkLines:
         "@CLIENT_ID@": values.client_id,
         "@CLIENT_SECRET@": values.client_secret,
         "@SAML@": values.saml,
+        "@SERVICE@": values.service,
         "@AUDIENCE@": values.audience,
         "@OWN_AUDIENCE@": values.own_audience,
         "@ALGORITHM@": values.access_token_alg,

@@ -18,6 +18,7 @@ from entrypoints.http.machinery.limits import PAGE_STEPS
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.organization.applications.making.lines import ApplicationKind, ApplicationValues, lines
+from entrypoints.http.pages.console.organization.applications.making.mcp_clients import REDIRECT_URIS
 from entrypoints.http.pages.console.organization.applications.making.values import client_values
 from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE
 from entrypoints.http.pages.console.sent_forms import explained
@@ -36,6 +37,7 @@ _TYPES: Final[Mapping[ApplicationKind, ServiceType]] = {
     ApplicationKind.DEVICE: ServiceType.DESKTOP,
     ApplicationKind.MACHINE: ServiceType.API,
     ApplicationKind.SAML: ServiceType.WEB,
+    ApplicationKind.MCP: ServiceType.DESKTOP,
 }
 _WITH_SECRET: Final = frozenset({ApplicationKind.WEB, ApplicationKind.MACHINE})
 # The names of the endpoint's fields in its refusals, as the form has them.
@@ -51,10 +53,17 @@ class NewApplicationForm(BoundForm, frozen=True, kw_only=True):
     slug: str = ""
 
 
+class NewApplicationLink(msgspec.Struct, frozen=True):
+    kind: str = ApplicationKind.WEB
+
+
 @console.get(_AT, of=create_service)
-async def ask_for_application(call: Call[None, None, ServicesPath, Any], postern: Postern) -> Page:
+async def ask_for_application(call: Call[None, NewApplicationLink, ServicesPath, Any], postern: Postern) -> Page:
     """Ask what the new application is, where people come back to, and who may come in."""
-    return Answer(_form(PageVisit(call, postern), NewApplicationForm(kind=ApplicationKind.WEB, policy=SignInPolicy.MEMBERS)), 200)
+    visit = PageVisit(call, postern)
+    kind = call.query.kind if call.query.kind in list(ApplicationKind) else ApplicationKind.WEB
+    name = visit.text("console.new_application.mcp_name") if kind == ApplicationKind.MCP else ""
+    return Answer(_form(visit, NewApplicationForm(name=name, kind=kind, policy=SignInPolicy.MEMBERS)), 200)
 
 
 @console.post(_AT, of=create_service, also=(create_client_secret,), limit=(PAGE_STEPS, *create_client_secret.limits))
@@ -70,7 +79,7 @@ async def make_application(call: Call[NewApplicationForm, None, ServicesPath, An
         slug=form.slug.strip() or slug_from(form.name, "application"),
         name=form.name,
         service_type=_TYPES[kind],
-        redirect_uris=_addresses(form) if kind.comes_back else (),
+        redirect_uris=_redirect_uris(kind, form),
         sign_in_policy=SignInPolicy(form.policy),
     )
     try:
@@ -84,6 +93,12 @@ async def make_application(call: Call[NewApplicationForm, None, ServicesPath, An
     if kind in _WITH_SECRET and visit.may(create_client_secret):
         secret = await visit.ask(create_client_secret, **here)
     return Answer(_made(visit, kind, made.service, None if secret is None else secret.client_secret), 200)
+
+
+def _redirect_uris(kind: ApplicationKind, form: NewApplicationForm) -> Sequence[str]:
+    if kind is ApplicationKind.MCP:
+        return list(dict.fromkeys((*REDIRECT_URIS, *_addresses(form))))
+    return _addresses(form) if kind.comes_back else ()
 
 
 def _addresses(form: NewApplicationForm) -> Sequence[str]:

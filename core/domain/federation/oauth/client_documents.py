@@ -1,0 +1,347 @@
+"""Client ID metadata documents (draft-ietf-oauth-client-id-metadata-document-02): a client's id is an https address, and the document there
+describes the client. Anybody can publish one, so a document decides nothing but where its own client's answers go and how this client
+authenticates.
+"""
+
+import json
+import re
+from base64 import b16encode
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from hashlib import sha256
+from typing import Any, Final, NoReturn
+
+from core.domain.errors import BadRequest
+from core.domain.federation.oauth.authorizations import AuthorizationErrorCode, UnknownRecipient
+from core.domain.federation.oauth.clients import AuthenticationMethod
+from core.domain.http_dates import http_date
+from core.domain.identifiers import ClientId, OrganizationId, ResourceServerId, ServiceId
+from core.domain.json import Json
+from core.domain.lines import has_markup, typed_line
+from core.domain.outbound.key_sets import client_keys, keys_destination
+from core.domain.rate_limits import RateLimit
+from core.domain.services.client_ids import document_host, is_address
+from core.domain.services.redirect_uris import redirect_uri
+from core.domain.services.resource_identifiers import resource_identifier
+from core.domain.services.services import LONGEST_NAME, Service, ServiceType
+from core.frozen import Frozen, replace
+
+LONGEST_ADDRESS: Final = 500
+# The size that the draft recommends.
+LARGEST_DOCUMENT: Final = 5 << 10
+PATIENCE: Final = timedelta(seconds=5)
+SHORTEST_CACHE: Final = timedelta(minutes=5)
+LONGEST_CACHE: Final = timedelta(days=1)
+FETCHES: Final = RateLimit("client_documents", burst=10, seconds_per_request=6)
+"""For one host. Anybody can send requests with made-up addresses there, and each would cause a call."""
+MOST_CLIENTS: Final = 500
+"""The limit for one organization. Anybody who may publish a document can make one more, so those that nobody uses give way."""
+UNUSED_AFTER: Final = timedelta(hours=1)
+MOST_REDIRECT_URIS: Final = 20
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+_METHODS: Final = (AuthenticationMethod.NONE, AuthenticationMethod.PRIVATE_KEY_JWT)
+
+NEEDS_RESOURCE: Final = "resource: a client that is described by a document must name the API that it wants tokens for (RFC 8707)"
+NO_SUCH_API: Final = (
+    "resource: no API of this installation has this identifier. Send the one that the API publishes as `resource`, byte for byte"
+)
+ON_THIS_MACHINE: Final = (
+    "resource: several organizations may have an API at an address on the developer's own machine. Register the application, or give the"
+    " API a public address"
+)
+FOR_PEOPLE_ALONE: Final = (
+    "A client that is described by a document gets tokens for people alone, by a code that a browser brings and by refresh tokens."
+    " Register the application for anything else"
+)
+TWO_ORGANIZATIONS: Final = "resource: these APIs belong to several organizations; ask for each in a request of its own"
+_SLUG_OF_HOST: Final = 30
+
+
+class ClientRefused(UnknownRecipient):
+    """A refusal of a metadata client, for the person alone: its document is not known, or not trusted, so no address of it gets an answer.
+    `api` is the API that the request names, whose owners can read why.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        words: str,
+        *,
+        error: AuthorizationErrorCode = AuthorizationErrorCode.UNAUTHORIZED_CLIENT,
+        api: ResourceServerId | None = None,
+        values: Mapping[str, object] | None = None,
+    ) -> None:
+        super().__init__(message, words=words, values=values or {})
+        self.oauth_error = error.value
+        self.api = api
+
+
+class ClientDocument(Frozen, kw_only=True):
+    """What counts of a document."""
+
+    address: str
+    name: str
+    redirect_uris: Sequence[str]
+    method: AuthenticationMethod
+    keys: Mapping[str, Json] | None = None
+    """The public keys in the document itself."""
+    keys_uri: str | None = None
+
+    @property
+    def host(self) -> str:
+        return document_host(ClientId(self.address)) or ""
+
+    @property
+    def digest(self) -> bytes:
+        """Of everything that a consent is about. Keys behind an address may change; the address may not."""
+        told: Any = [sorted(self.redirect_uris), self.method.value, self.keys_uri, self.keys]
+        return sha256(json.dumps(told, sort_keys=True, separators=(",", ":")).encode()).digest()
+
+    @property
+    def stored_keys(self) -> Mapping[str, Json] | None:
+        """The keys of the service. Those behind an address are read when the first assertion comes."""
+        return self.keys if self.keys_uri is None else {"keys": []}
+
+    def stored(self) -> Mapping[str, Json]:
+        return {
+            "client_name": self.name,
+            "redirect_uris": list(self.redirect_uris),
+            "token_endpoint_auth_method": self.method.value,
+            "jwks": self.keys,
+            "jwks_uri": self.keys_uri,
+        }
+
+
+class KeptDocument(Frozen):
+    document: ClientDocument
+    fresh_until: datetime
+
+
+class DocumentTarget(Frozen):
+    """An active API that a request of a metadata client names. `lets_in`: it lets the document's host in, and so does its organization."""
+
+    id: ResourceServerId
+    organization: OrganizationId
+    identifier: str
+    lets_in: bool
+
+
+class DocumentService(Frozen):
+    """The service that a metadata client is in an organization, as far as its document decides about it."""
+
+    organization: OrganizationId
+    slug: str
+    name: str
+    digest: bytes | None
+    """None after a move from another installation."""
+
+    def is_described_by(self, document: ClientDocument) -> bool:
+        return (self.name, self.digest) == (document.name, document.digest)
+
+
+def restored(address: str, kept: Mapping[str, Any]) -> ClientDocument:
+    """Reads the form that `stored` made."""
+    return ClientDocument(
+        address=address,
+        name=kept["client_name"],
+        redirect_uris=tuple(kept["redirect_uris"]),
+        method=AuthenticationMethod(kept["token_endpoint_auth_method"]),
+        keys=kept["jwks"],
+        keys_uri=kept["jwks_uri"],
+    )
+
+
+def document_address(text: str) -> str:
+    """The address of a document, as a client sends it. Raises `ClientRefused`.
+
+    The form is that of identifiers of APIs (0149), so no two texts are one address. A query is refused, although the draft only advises
+    against one: at many hosts, an endpoint that repeats its query would publish any document.
+    """
+    if len(text) > LONGEST_ADDRESS or not is_address(text) or "?" in text:
+        raise _unusable_address("an https address of at most 500 characters, without a query")
+    try:
+        found = resource_identifier(text)
+    except BadRequest as refusal:
+        raise _unusable_address(refusal.message.removeprefix("identifier: ")) from None
+    if not found.is_name:
+        raise _unusable_address("the host must be a name in DNS")
+    return text
+
+
+def _unusable_address(reason: str) -> ClientRefused:
+    return ClientRefused(f"client_id: the address of the client's document is not usable: {reason}", "client_address")
+
+
+def targeted(named: Sequence[str], found: Sequence[DocumentTarget], host: str) -> DocumentTarget:
+    """The first of the named APIs, if all of them are of one organization and let the document in. Nothing is fetched or kept before.
+    Raises `ClientRefused`.
+    """
+    by_identifier = {target.identifier: target for target in found}
+    missing = [identifier for identifier in named if identifier not in by_identifier]
+    if not named:
+        raise ClientRefused(NEEDS_RESOURCE, "resource_needed", error=AuthorizationErrorCode.INVALID_TARGET)
+    if missing:
+        if any(identifier.startswith("http://") for identifier in missing):
+            raise ClientRefused(ON_THIS_MACHINE, "resource_on_machine", error=AuthorizationErrorCode.INVALID_TARGET)
+        raise ClientRefused(NO_SUCH_API, "resource_unknown", error=AuthorizationErrorCode.INVALID_TARGET)
+    targets = [by_identifier[identifier] for identifier in named]
+    if len({target.organization for target in targets}) > 1:
+        raise ClientRefused(TWO_ORGANIZATIONS, "resource_of_several", error=AuthorizationErrorCode.INVALID_TARGET)
+    for target in targets:
+        if not target.lets_in:
+            raise ClientRefused(
+                f"client_id: the API, or its organization, does not let in clients whose document is at {host}",
+                "document_not_let_in",
+                api=target.id,
+                values={"host": host},
+            )
+    return targets[0]
+
+
+def client_document(address: str, status: int, headers: Mapping[str, str], body: bytes) -> ClientDocument:
+    """The document at an address. Everything that is not named here is ignored. Raises `BadRequest`, whose message completes the sentence
+    "The document …".
+    """
+    if 300 <= status < 400:
+        _refuse(f"answers with a redirect ({status}); publish it at the address itself", "document_status", status=status)
+    if status != 200:
+        _refuse(f"answers with the status {status}; it must answer with 200", "document_status", status=status)
+    if len(body) > LARGEST_DOCUMENT:
+        _refuse(f"is longer than {LARGEST_DOCUMENT >> 10} KiB", "document_too_long", most=LARGEST_DOCUMENT >> 10)
+    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+        _refuse("is not sent as JSON; set its content type to application/json", "document_not_json")
+    given = _parsed(body)
+    if given.get("client_id") != address:
+        _refuse("says another client_id than its own address; both must be the same, byte for byte", "document_lies")
+    if given.get("client_secret") is not None or given.get("client_secret_expires_at") is not None:
+        _refuse("has a client secret; a published document can have none", "document_secret")
+    keys, keys_uri = _keys(given)
+    return ClientDocument(
+        address=address,
+        name=_name(given, address),
+        redirect_uris=_redirect_uris(given),
+        method=_method(given, has_keys=keys is not None or keys_uri is not None),
+        keys=keys,
+        keys_uri=keys_uri,
+    )
+
+
+def fresh_for(headers: Mapping[str, str], now: datetime) -> timedelta:
+    """How long a document counts before it is fetched again, by the heads of its answer (RFC 9111), within our bounds."""
+    told: timedelta | None = None
+    directives = [one.strip().lower() for one in headers.get("cache-control", "").split(",")]
+    ages = {name: text for name, _, text in (one.partition("=") for one in directives)}
+    if not {"no-store", "no-cache"}.isdisjoint(directives):
+        return SHORTEST_CACHE
+    stated = ages.get("s-maxage", ages.get("max-age", "")).strip('"')
+    if stated.isdecimal() and stated.isascii():
+        age = headers.get("age", "").strip()
+        told = timedelta(seconds=min(int(stated[:10]), 10**9) - (min(int(age[:10]), 10**9) if age.isdecimal() and age.isascii() else 0))
+    elif "expires" in headers:
+        expires = http_date(headers["expires"], now)
+        told = None if expires is None else expires - now
+    return SHORTEST_CACHE if told is None else min(max(told, SHORTEST_CACHE), LONGEST_CACHE)
+
+
+def document_service(document: ClientDocument, organization: OrganizationId, service: ServiceId, now: datetime) -> Service:
+    """The service that the client becomes in an organization."""
+    host = "".join(letter if letter.isalnum() else "-" for letter in document.host)[:_SLUG_OF_HOST].strip("-")
+    return Service(
+        id=service,
+        organization=organization,
+        slug=f"{host}-{b16encode(service.bytes[-5:]).decode().lower()}",
+        client_id=ClientId(document.address),
+        name=document.name,
+        service_type=ServiceType.METADATA,
+        redirect_uris=tuple(document.redirect_uris),
+        jwks=document.stored_keys,
+        jwks_uri=document.keys_uri,
+        created_at=now,
+        updated_at=now,
+        metadata={},
+    )
+
+
+def described(service: Service, document: ClientDocument, now: datetime) -> Service:
+    """The service after its document has changed. Keys that were read at the same address stay."""
+    same_keys = document.keys_uri is not None and document.keys_uri == service.jwks_uri
+    return replace(
+        service,
+        name=document.name,
+        redirect_uris=tuple(document.redirect_uris),
+        jwks=service.jwks if same_keys else document.stored_keys,
+        jwks_uri=document.keys_uri,
+        updated_at=now,
+    )
+
+
+def _refuse(message: str, words: str, **values: object) -> NoReturn:
+    raise BadRequest(message, words=words, values=values)
+
+
+def _parsed(body: bytes) -> Mapping[str, Any]:
+    try:
+        given = json.loads(body, object_pairs_hook=_each_once)
+    except (ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict):
+        _refuse("is not a JSON object in which each member appears once", "document_not_json")
+    return given
+
+
+def _each_once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """Of a member that appears twice, programs read one or the other."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError
+    return members
+
+
+def _name(given: Mapping[str, Any], address: str) -> str:
+    """People read it before they allow something, as text. A client without a name has its host."""
+    name = given.get("client_name")
+    if name is None:
+        return document_host(ClientId(address)) or address
+    line = typed_line("client_name", name) if isinstance(name, str) else ""
+    if not 1 <= len(line) <= LONGEST_NAME or line != name.strip() or has_markup(line) or _SURROGATE.search(line):
+        _refuse(f"has a client_name that is not one line of 1 to {LONGEST_NAME} characters, without markup and links", "document_name")
+    return line
+
+
+def _redirect_uris(given: Mapping[str, Any]) -> tuple[str, ...]:
+    uris = given.get("redirect_uris")
+    if not isinstance(uris, list) or not 1 <= len(uris) <= MOST_REDIRECT_URIS or not all(isinstance(uri, str) for uri in uris):
+        _refuse(f"needs redirect_uris, a list of 1 to {MOST_REDIRECT_URIS} addresses", "document_redirects")
+    try:
+        return tuple(dict.fromkeys(redirect_uri(uri, f"redirect_uris[{at}]", private_use=True) for at, uri in enumerate(uris)))
+    except BadRequest as refusal:
+        _refuse(f"has an address that we cannot send people to: {refusal.message}", "document_redirects")
+
+
+def _method(given: Mapping[str, Any], *, has_keys: bool) -> AuthenticationMethod:
+    named = given.get("token_endpoint_auth_method")
+    if named is None:
+        return AuthenticationMethod.PRIVATE_KEY_JWT if has_keys else AuthenticationMethod.NONE
+    if named not in _METHODS:
+        _refuse("must have the token_endpoint_auth_method none or private_key_jwt: it can keep no secret", "document_method")
+    if named == AuthenticationMethod.PRIVATE_KEY_JWT and not has_keys:
+        _refuse("names private_key_jwt, and has neither jwks nor jwks_uri", "document_keys")
+    return AuthenticationMethod(named)
+
+
+def _keys(given: Mapping[str, Any]) -> tuple[Mapping[str, Json] | None, str | None]:
+    if given.get("token_endpoint_auth_method") == AuthenticationMethod.NONE:
+        return None, None
+    keys, uri = given.get("jwks"), given.get("jwks_uri")
+    if keys is not None and uri is not None:
+        _refuse("has both jwks and jwks_uri; keep one of them", "document_keys")
+    try:
+        if uri is not None:
+            if not isinstance(uri, str) or not is_address(uri):
+                _refuse("has a jwks_uri that is no https address", "document_keys")
+            keys_destination(uri)
+            return None, uri
+        return (None if keys is None else client_keys(keys if isinstance(keys, dict) else {})), None
+    except BadRequest as refusal:
+        _refuse(refusal.message if refusal.words == "document_keys" else f"has unusable keys: {refusal.message}", "document_keys")

@@ -1,0 +1,145 @@
+"""Clients of MCP sign in through a browser and call tools: from the first 401 to the end of the session. Both SDKs, on both sides.
+
+`python -m ops.middleware` installs the SDK for TypeScript; without it, the SDK for Python talks to itself.
+"""
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from itertools import product
+from typing import Any, Final
+from urllib.parse import parse_qs, urlsplit
+
+import psycopg
+import pytest
+import trio
+
+from ops.guides.tenants import PASSWORD, Person
+from tests.browser.checks import enter
+from tests.browser.chromium import Chromium
+from tests.browser.page import Page, new_page
+from tests.e2e.mcp.conftest import IN_NODE, Program, Workshop
+from tests.e2e.postern import until
+from tests.patience import PATIENCE
+
+pytestmark = pytest.mark.slow
+
+PAIRS: Final = [
+    pytest.param(client, server, id=f"{client}-{server}", marks=IN_NODE if ".mjs" in client + server else ())
+    for client, server in product(("client.py", "client.mjs"), ("server.py", "server.mjs"))
+]
+
+
+@pytest.fixture
+async def page(chromium: Chromium, workshop: Workshop) -> AsyncIterator[Page]:
+    async with new_page(chromium, workshop.tenant.issuer, scripts=True) as opened:
+        yield opened
+
+
+def asked(address: str) -> dict[str, str]:
+    return {name: values[0] for name, values in parse_qs(urlsplit(address).query).items()}
+
+
+def change(workshop: Workshop, statement: str) -> list[dict[str, Any]]:
+    with psycopg.connect(workshop.tenant.server.database_url, row_factory=psycopg.rows.dict_row) as connection:
+        done = connection.execute(statement.encode())
+        return done.fetchall() if done.description else []
+
+
+async def answered(calling: Program, tool: str, **arguments: Any) -> str:
+    await calling.ask(tool, **arguments)
+    return await calling.told("Result:")
+
+
+async def sign_in(page: Page, address: str, person: Person) -> None:
+    await page.open(address)
+    await enter(page, {"E-mail address": person.email})
+    await enter(page, {"Password": PASSWORD})
+
+
+async def answer(page: Page, address: str, button: str = "Allow") -> None:
+    """Answers the request, and waits until the browser is back at the client."""
+    await page.click(button)
+    await page.arrived(asked(address)["redirect_uri"])
+
+
+@pytest.mark.parametrize(("client", "server"), PAIRS)
+async def test_a_person_lets_a_client_in(workshop: Workshop, page: Page, client: str, server: str) -> None:
+    ada = workshop.ada
+    ahead = workshop.place / "ahead"
+    ahead.unlink(missing_ok=True)
+    if client == "client.mjs":
+        # It asks for another token once the server refuses the first one. No organization may set as short a lifetime.
+        change(workshop, "alter table resource_servers drop constraint if exists resource_servers_token_lifetime_check")
+        change(workshop, "update resource_servers set token_lifetime = 2")
+    before = workshop.token_answers()
+    with workshop.serving(server):
+        async with workshop.program(client) as calling:
+            address = await calling.told("Open ")
+            said = asked(address)
+            assert (said["resource"], said["scope"].split()[0], said["code_challenge_method"]) == (workshop.resource, "notes:read", "S256")
+            await sign_in(page, address, ada)
+            shown = await page.text()
+            assert all(words in shown for words in ("At Tools, Assistant will be able to:", workshop.resource, "Read your notes"))
+            assert "Write notes" not in shown
+            await answer(page, address)
+            assert await calling.told("Tools:") == "who_am_i add_note"
+            change(workshop, "update resource_servers set token_lifetime = null")
+            # The token expires, and the client gets another one.
+            ahead.touch()
+            with trio.fail_after(PATIENCE):
+                while workshop.token_answers() - before < Counter({200: 2}):
+                    assert await answered(calling, "who_am_i") == ada.id
+            # A tool that needs more: 403, and the person is asked for it.
+            await calling.ask("add_note", text="milk")
+            address = await calling.told("Open ")
+            assert {"notes:read", "notes:write"} <= set(asked(address)["scope"].split())
+            await page.open(address)
+            assert "Write notes in your name" in await page.text()
+            await answer(page, address)
+            assert await calling.told("Result:") == f"{ada.id} wrote milk"
+            assert await answered(calling, "who_am_i") == ada.id
+            # The person takes it away: the next call is refused, and so is the refresh. The client begins anew, and is not let in.
+            await page.open("/ui/applications")
+            await page.follow("Take access away from Assistant")
+            await page.follow("Take access away")
+            await calling.ask("who_am_i")
+            address = await calling.told("Open ")
+            await page.open(address)
+            await answer(page, address, "Do not allow")
+            with pytest.raises(AssertionError, match="access_denied"):
+                await calling.line()
+
+
+@pytest.mark.parametrize("server", [pytest.param(server, marks=IN_NODE) for server in ("server.py", "server.mjs")])
+async def test_version_1_of_the_sdk_for_typescript_asks_for_no_more_scopes(workshop: Workshop, page: Page, server: str) -> None:
+    """It tries its refresh token first, which brings no more scopes, and gives up. The guide says so."""
+    with workshop.serving(server):
+        async with workshop.program("client1.mjs") as calling:
+            address = await calling.told("Open ")
+            await sign_in(page, address, workshop.ada)
+            await answer(page, address)
+            assert await calling.told("Tools:") == "who_am_i add_note"
+            assert await answered(calling, "who_am_i") == workshop.ada.id
+            await calling.ask("add_note", text="milk")
+            with pytest.raises(AssertionError, match="403 after trying upscoping"):
+                await calling.line()
+
+
+@pytest.mark.parametrize(("client", "server"), PAIRS[:1])
+async def test_a_client_that_is_not_admitted_is_among_the_refusals(workshop: Workshop, page: Page, client: str, server: str) -> None:
+    api = f"/api/organizations/acme/resource-servers/{workshop.exported['RESOURCE_ID']}"
+    workshop.ada.ask("PATCH", api, {"admits": "named"})
+    try:
+        with workshop.serving(server):
+            async with workshop.program(client) as calling:
+                address = await calling.told("Open ")
+                await page.open(address)
+                await page.arrived(asked(address)["redirect_uri"])
+                with pytest.raises(AssertionError, match="invalid_target"):
+                    await calling.line()
+        # It appears a second later.
+        (refusal, *_) = until(lambda: workshop.ada.ask("GET", "/api/organizations/acme/services/assistant/refusals")["refusals"])
+        assert (refusal["place"], refusal["received"]) == ("authorize", workshop.resource)
+        assert "let the application in on the page of the API" in refusal["advice"]
+    finally:
+        workshop.ada.ask("PATCH", api, {"admits": "all"})
