@@ -46,7 +46,7 @@ async def open_postern(settings: Settings) -> AsyncIterator[Postern]:
             record = assemble_record(foundation)
             tenancy = assemble_tenancy(settings, foundation, identity, ownerships)
             services = assemble_services(settings, foundation, ownerships, tenancy.domains.proofs)
-            federation = assemble_federation(settings, foundation, identity, ownerships)
+            federation = assemble_federation(settings, foundation, identity, ownerships, tenancy.key_tokens)
             platform = assemble_platform(settings, foundation, identity)
             postern = Postern(
                 settings=settings,

@@ -61,8 +61,9 @@ from ports.tenancy.domain_routes import DomainRouteStore
 from ports.tenancy.domains import DomainStore
 from ports.tenancy.invitations import InvitationStore
 from ports.tenancy.join_requests import JoinRequestStore
+from ports.tenancy.keys.management_keys import ManagementKeyStore
+from ports.tenancy.keys.trusted_issuers import TrustedIssuerStore
 from ports.tenancy.mail_servers import MailServerStore
-from ports.tenancy.management_keys import ManagementKeyStore
 from ports.tenancy.members import MemberStore, OwnershipStore
 from ports.tenancy.oauth_credentials import OAuthCredentialStore
 from ports.tenancy.organizations import OrganizationStore
@@ -188,6 +189,8 @@ class UnitOfWork(Protocol):
     def permissions(self) -> ServicePermissionStore: ...
     @property
     def plans(self) -> PlanStore: ...
+    @property
+    def trusted_issuers(self) -> TrustedIssuerStore: ...
     @property
     def resource_servers(self) -> ResourceServerStore: ...
     @property

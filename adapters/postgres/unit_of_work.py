@@ -65,6 +65,7 @@ from adapters.postgres.tenancy.fields.profile_values import ProfileValueRows
 from adapters.postgres.tenancy.invitations import InvitationRows
 from adapters.postgres.tenancy.join_requests import JoinRequestRows
 from adapters.postgres.tenancy.keys.management_keys import ManagementKeyRows
+from adapters.postgres.tenancy.keys.trusted_issuers import TrustedIssuerRows
 from adapters.postgres.tenancy.mail_servers import MailServerRows
 from adapters.postgres.tenancy.members import MemberRows
 from adapters.postgres.tenancy.oauth_credentials import OAuthCredentialRows
@@ -151,6 +152,7 @@ class Stores:
     permissions = _Made(ServicePermissionRows)
     plans = _Made(PlanRows)
     resource_servers = _Made(ResourceServerRows)
+    trusted_issuers = _Made(TrustedIssuerRows)
     service_roles = _Made(ServiceRoleRows)
     service_claims = _Made(ServiceClaimRows)
     service_users = _Made(ServiceUserRows)

@@ -26,6 +26,16 @@ class JwtAssertionSignatures:
     def __init__(self, calls: Calls) -> None:
         self._keys = ProviderKeys(calls, trio.CapacityLimiter(_THREADS))
 
+    async def look(self, address: str) -> None:
+        try:
+            keys = await self._keys.published(address)
+        except OAuthError as failed:
+            raise AssertionRefused(AssertionFault.KEYS_AWAY, failed.detail or failed.message) from None
+        except NotVouched as failed:
+            raise AssertionRefused(AssertionFault.KEYS_AWAY, str(failed)) from None
+        if not keys:
+            raise AssertionRefused(AssertionFault.KEYS_AWAY, "no key for signatures of RSA, EC or EdDSA")
+
     async def signed(self, assertion: str, keys: TrustedKeys) -> SignedToken:
         require_readable(assertion)
         try:

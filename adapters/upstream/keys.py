@@ -46,6 +46,10 @@ class ProviderKeys:
         """Fetch the keys, as `PublishedAnswers.look` does. Raises the error of that call."""
         await self._sets.look(jwks_url, at_attempt=at_attempt)
 
+    async def published(self, jwks_url: str) -> Keys:
+        """The keys at the address that we can use, as they are now. Raises `NotVouched` and `OAuthError`."""
+        return await self._sets.get(jwks_url, not_older_than=0.0)
+
     async def verified(self, token: str, jwks_url: str) -> Mapping[str, Any]:
         """The claims of a token whose signature is good. Raises `NotVouched` and `OAuthError`."""
         return (await self.signed(token, jwks_url)).claims

@@ -98,6 +98,7 @@ def assemble_actors(
         tenancy.management_key_presence,
         federation.scim_token_presence,
         federation.client_secret_presence,
+        federation.trusted_issuer_presence,
         federation.refusal_recorder,
         identity.connection_recorder,
         federation.scim_recorder,

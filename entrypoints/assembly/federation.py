@@ -23,6 +23,7 @@ from adapters.postgres.identity.upstream.sign_in import PostgresUpstreamSignIn
 from adapters.postgres.record.deliveries import PostgresDeliveryQueue
 from adapters.postgres.services.client_secrets import CLIENT_SECRETS
 from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
+from adapters.postgres.tenancy.keys.trusted_issuers import TRUSTED_ISSUERS
 from adapters.saml.certificates import RsaCertificates
 from adapters.saml.documents import XmlDocuments
 from adapters.shared_fetches import SharedWork
@@ -32,7 +33,7 @@ from core.domain.federation.oauth.device_flow import ACTIVATION_PAGE
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, REFRESH_TOKEN
 from core.domain.federation.oauth.metadata import assertion_endpoints
 from core.domain.federation.scim.resources import users_address
-from core.domain.identifiers import ClientSecretId, ScimTokenId
+from core.domain.identifiers import ClientSecretId, ScimTokenId, TrustedIssuerId
 from core.frozen import Frozen
 from core.usecases.federation.authorization_codes import AuthorizationCodes
 from core.usecases.federation.authorization_refusals import AuthorizationRefusals
@@ -60,7 +61,9 @@ from core.usecases.federation.scim.tokens import ScimTokens
 from core.usecases.federation.scim.users import ScimUsers
 from core.usecases.federation.token_preview import TokenPreviews
 from core.usecases.federation.userinfo import Userinfo
+from core.usecases.federation.workloads import Workloads
 from core.usecases.record.deliveries import Deliveries
+from core.usecases.tenancy.keys.key_tokens import KeyTokens
 from core.usecases.tenancy.ownerships import Ownerships
 from core.usecases.tenancy.profile_values import ProfileValues
 from entrypoints.assembly.foundation import Foundation
@@ -88,6 +91,8 @@ class Federation(Frozen, kw_only=True):
     scim_tokens: ScimTokens
     scim_token_presence: PresenceWriter[ScimTokenId]
     client_secret_presence: PresenceWriter[ClientSecretId]
+    workloads: Workloads
+    trusted_issuer_presence: PresenceWriter[TrustedIssuerId]
     scim_users: ScimUsers
     scim_groups: ScimGroups
     scim_teams: ScimTeams
@@ -103,7 +108,9 @@ class Federation(Frozen, kw_only=True):
     saml_logouts: SamlLogouts
 
 
-def assemble_federation(settings: Settings, foundation: Foundation, identity: Identity, ownerships: Ownerships) -> Federation:
+def assemble_federation(
+    settings: Settings, foundation: Foundation, identity: Identity, ownerships: Ownerships, key_tokens: KeyTokens
+) -> Federation:
     new_unit_of_work, pool, stores = foundation.unit_of_work, foundation.pool, foundation.stores
     system, clock, spread = foundation.system, foundation.clock, foundation.secrets.spread
     client_lookup = PostgresClients(pool)
@@ -173,6 +180,20 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         system=system,
         issuer=settings.public_url,
     )
+    token_grants = Grants(
+        grants,
+        identity.sessions,
+        resources,
+        assertions,
+        foundation.token_signer,
+        foundation.metrics,
+        system=system,
+        issuer=settings.public_url,
+        access_lifetime=settings.access_token_lifetime,
+    )
+    trusted_issuer_presence: PresenceWriter[TrustedIssuerId] = PresenceWriter(
+        PostgresKeyUse(pool, TRUSTED_ISSUERS), foundation.metrics, spread=spread, name="trusted_issuer_presence"
+    )
     saml_lookup, documents = PostgresSaml(pool), XmlDocuments(foundation.xml_threads, fair_turn)
     saml_messages = SamlMessages(
         new_unit_of_work,
@@ -186,18 +207,19 @@ def assemble_federation(settings: Settings, foundation: Foundation, identity: Id
         client_documents=client_documents,
         client_origins=ClientOrigins(PostgresClientOrigins(pool), clock),
         authorization_codes=authorization_codes,
-        grants=Grants(
-            grants,
-            identity.sessions,
-            resources,
-            assertions,
-            foundation.token_signer,
-            foundation.metrics,
+        grants=token_grants,
+        workloads=Workloads(
+            stores.trusted_issuers,
+            client_lookup,
+            foundation.assertions,
+            token_grants,
+            key_tokens,
+            trusted_issuer_presence,
+            metrics=foundation.metrics,
             system=system,
-            issuer=settings.public_url,
-            access_lifetime=settings.access_token_lifetime,
         ),
         identity_assertions=assertions,
+        trusted_issuer_presence=trusted_issuer_presence,
         given_sessions=GivenSessions(
             clients,
             client_lookup,

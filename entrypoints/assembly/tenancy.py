@@ -33,7 +33,9 @@ from core.usecases.tenancy.domains.domain_routes import DomainRoutes
 from core.usecases.tenancy.domains.domains import Domains
 from core.usecases.tenancy.invitations import Invitations
 from core.usecases.tenancy.join_requests import JoinRequests
+from core.usecases.tenancy.keys.key_tokens import KeyTokens
 from core.usecases.tenancy.keys.management_keys import ManagementKeys
+from core.usecases.tenancy.keys.trusted_issuers import TrustedIssuers
 from core.usecases.tenancy.mail_servers import MailServers
 from core.usecases.tenancy.member_factors import MemberFactors
 from core.usecases.tenancy.members import Members
@@ -80,6 +82,8 @@ class Tenancy(Frozen, kw_only=True):
     mail_servers: MailServers
     management_keys: ManagementKeys
     management_key_presence: PresenceWriter[ManagementKeyId]
+    key_tokens: KeyTokens
+    trusted_issuers: TrustedIssuers
     branding: OrganizationBranding
     domains: Domains
     domain_routes: DomainRoutes
@@ -121,6 +125,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
     key_presence: PresenceWriter[ManagementKeyId] = PresenceWriter(
         PostgresKeyUse(pool, MANAGEMENT_KEYS), foundation.metrics, spread=foundation.secrets.spread, name="management_key_presence"
     )
+    management_keys = PostgresManagementKeys(pool)
     proofs = DomainProofs(
         new_unit_of_work,
         foundation.outbound,
@@ -217,7 +222,18 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             clock=clock,
             ids=ids,
         ),
-        management_keys=ManagementKeys(new_unit_of_work, PostgresManagementKeys(pool), key_presence, system=system),
+        management_keys=ManagementKeys(new_unit_of_work, management_keys, key_presence, system=system),
+        key_tokens=KeyTokens(
+            management_keys,
+            foundation.token_signer,
+            foundation.token_verifier,
+            key_presence,
+            system=system,
+            issuer=settings.public_url,
+        ),
+        trusted_issuers=TrustedIssuers(
+            new_unit_of_work, stores.trusted_issuers, foundation.assertions, system=system, own_issuer=settings.public_url
+        ),
         management_key_presence=key_presence,
         branding=OrganizationBranding(new_unit_of_work, stores.looks, foundation.outbound, ids),
         domains=Domains(new_unit_of_work, stores.domains, proofs, system=system),

@@ -25,7 +25,7 @@ _FOLDERS: Final = ("docs", "core", "ports", "adapters", "actors", "entrypoints",
 _INDEX: Final = {
     "Start": ("README", "docs/console", "docs/guides/first-sign-in", "docs/guides/first-organization", "docs/guides/protect-your-app"),
     "Guides": ("docs/guides/*",),
-    "Applications": ("docs/guides/applications/*", "docs/guides/apis/*", "docs/guides/programs/*"),
+    "Applications": ("docs/guides/applications/*", "docs/guides/apis/*", "docs/guides/workloads/*", "docs/guides/programs/*"),
     "Directories": ("docs/guides/directories/*",),
     "Run it": ("docs/operations", "docs/settings", "docs/guides/running/*", "CHANGELOG", "SECURITY"),
     "Background": ("docs/architecture", "docs/security", "docs/personal-data", "docs/*", "CONTRIBUTING"),

@@ -783,6 +783,8 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}/services/{service_slug}/saml/certificate",
         "GET /api/organizations/{org_slug}/resource-servers",
         "GET /api/organizations/{org_slug}/resource-servers/{resource_id}",
+        "GET /api/organizations/{org_slug}/trusted-issuers",
+        "GET /api/organizations/{org_slug}/trusted-issuers/{rule_id}",
     },
     f"{Capability.SERVICES_CREATE}_in_person": {
         "POST /api/organizations/{org_slug}/resource-servers",
@@ -813,6 +815,9 @@ WHO: dict[str, set[str]] = {
         "PATCH /api/organizations/{org_slug}/resource-servers/{resource_id}",
         "POST /api/organizations/{org_slug}/resource-servers/{resource_id}/ask-approval",
         "POST /api/organizations/{org_slug}/resource-servers/{resource_id}/verify",
+        "DELETE /api/organizations/{org_slug}/trusted-issuers/{rule_id}",
+        "PATCH /api/organizations/{org_slug}/trusted-issuers/{rule_id}",
+        "POST /api/organizations/{org_slug}/trusted-issuers",
         "POST /api/organizations/{org_slug}/services/{service_slug}/api-keys",
         "PATCH /api/organizations/{org_slug}/services/{service_slug}/claims/{claim_id}",
         "POST /api/organizations/{org_slug}/services/{service_slug}/claims",

@@ -23,6 +23,7 @@ from tests.http.client import Received
 from tests.http.people import People, Person
 from tests.http.signing_in import unlimited
 from tests.http.tenants import OwnRole, Tenant, UsedService
+from tests.security.organizations.world import TRUST
 
 database_url, postern, people = http.database_url, http.postern, http.people
 
@@ -146,6 +147,16 @@ class TwoFurnishedOrganizations(Cast):
             ("domain", {"domain": f"{more}.{name}.example"}, 200),
             ("domain-routes", {"domain": f"{more}.{name}.example", "join_policy": "ask"}, 201),
             ("resource-servers", {"identifier": f"https://{more}.example/", "name": f"Of {name}"}, 201),
+            (
+                "trusted-issuers",
+                {
+                    **TRUST,
+                    "name": f"Of {name} {more}",
+                    "service_slug": scene.service.slug,
+                    "subject_pattern": f"repo:{name}/{more}",
+                },
+                201,
+            ),
             ("oauth-credentials/codehost", {"client_id": f"{name}-{more}", "client_secret": "s"}, 200),
             ("siem", {"name": f"Of {name} {more}", "provider_type": "generic", "endpoint_url": f"https://{name}.example/"}, 200),
             (f"services/{scene.service.slug}/plans", {"name": f"Of {name} {more}", "price_cents": 0, "currency": "usd"}, 200),
@@ -174,6 +185,7 @@ class TwoFurnishedOrganizations(Cast):
             ("upstream_providers", "org_id"),
             ("domain_routes", "org_id"),
             ("resource_servers", "org_id"),
+            ("trusted_issuers", "org_id"),
             ("join_requests", "org_id"),
             ("audit_entries", "organization_id"),
             ("sessions", "organization_id"),
@@ -214,6 +226,7 @@ Asked = Callable[[FurnishedOrganization], Mapping[str, Any]]
 BODIES: Mapping[str, Asked] = {
     "PATCH /api/organizations/{org_slug}/domain-routes/{domain_id}": lambda _: {"join_policy": "on"},
     "PATCH /api/organizations/{org_slug}/resource-servers/{resource_id}": lambda _: {"name": "Taken over"},
+    "PATCH /api/organizations/{org_slug}/trusted-issuers/{rule_id}": lambda _: {"name": "Taken over"},
     "PATCH /api/organizations/{org_slug}/members/{user_id}": lambda _: {"role": "admin"},
     "DELETE /api/organizations/{org_slug}/members/{user_id}/mfa": lambda _: {"reason": "Lost it"},
     "PATCH /api/organizations/{org_slug}/roles/{role_id}": lambda _: {"name": "Taken over", "permissions": []},
@@ -274,6 +287,8 @@ WITHOUT_IDS = {
     "POST /api/organizations/{org_slug}/domain",
     "POST /api/organizations/{org_slug}/domain-routes",
     "POST /api/organizations/{org_slug}/resource-servers",
+    # tests/security/grants/test_workloads.py tries another organization's service and key.
+    "POST /api/organizations/{org_slug}/trusted-issuers",
     "POST /api/organizations/{org_slug}/domain/verify",
     "POST /api/organizations/{org_slug}/oauth-credentials/{provider}",
     "POST /api/organizations/{org_slug}/management-keys",
@@ -338,6 +353,7 @@ KEPT = (
     "siem_configurations",
     "domain_routes",
     "resource_servers",
+    "trusted_issuers",
     "join_requests",
 )
 OF_SERVICE = ("client_secrets", "plans", "api_keys", "service_claims", "service_roles", "permissions")

@@ -35,6 +35,7 @@ class _Refusal(Frozen):
     redirect_uris: list[str]
     secrets: list[str]
     resources: list[str]
+    trusted: dict[str, list[str]]
     id: UUID | None
     place: str | None
     reason: str | None
@@ -49,7 +50,7 @@ class _Refusal(Frozen):
             return None
         reason = RefusalReason(self.reason)
         because, advice = in_words(reason, self.received or "")
-        context = RefusalContext(redirect_uris=self.redirect_uris, secrets=self.secrets, resources=self.resources)
+        context = RefusalContext(redirect_uris=self.redirect_uris, secrets=self.secrets, resources=self.resources, trusted=self.trusted)
         return ListedRefusal(
             id=AuthorizationRefusalId(self.id),
             at=RefusingEndpoint(self.place),
@@ -189,6 +190,13 @@ _LIST: Final[LiteralString] = f"""
                 where resource_servers.org_id = services.org_id and {IS_OPEN} and {admits_service("services.id")}
                 order by resource_servers.identifier
            ) as resources,
+           (
+               select jsonb_build_object('issuers', coalesce(jsonb_agg(distinct issuer), '[]'),
+                                         'audiences', coalesce(jsonb_agg(distinct audience), '[]'),
+                                         'patterns', coalesce(jsonb_agg(distinct subject_pattern), '[]'))
+                 from trusted_issuers
+                where trusted_issuers.service_id = services.id
+           ) as trusted,
            recent.id, recent.place, recent.reason, recent.received, recent.expected, recent.said, recent.advice, recent.occurred_at
       from services
       left join lateral (

@@ -174,6 +174,15 @@ TABLES: Final = (
         ),
     ),
     Table(
+        "trusted_issuers",
+        whose=ORGANIZATION,
+        holds=(plain(FACT, "name", "issuer", "audience", "jwks_uri", "jwks", "subject_pattern", "claims"),),
+        # A rule goes with its service. A management key has to be let in again: whoever looks after the other installation decides.
+        moves=Moved(rows="row.key_id is null"),
+        # A service or a key has few of them.
+        ends=Ends.CASCADES,
+    ),
+    Table(
         "setup_drafts",
         whose=ORGANIZATION,
         holds=(plain(FACT, "purpose", "subject", "settings", "state", "came"), plain(OPAQUE, "digest"), sealed("sealed_credentials")),

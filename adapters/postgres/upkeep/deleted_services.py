@@ -115,6 +115,8 @@ def parts_of_services(services: LiteralString) -> Mapping[str, LiteralString]:
                  update resource_servers set service_id = null from batch where resource_servers.id = batch.id and batch.held returning 1
              )
         {SWEPT}""",
+        # Those of management keys go with their keys.
+        "trusted_issuers": _delete_from(services, "trusted_issuers"),
         **{table.name: _delete_from(services, table.name) for table in derived if table.ends is Ends.ROWS},
         **{table.name: _one_of_each(services, table.name) for table in derived if table.ends is Ends.ONE},
     }

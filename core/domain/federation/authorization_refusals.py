@@ -18,9 +18,11 @@ from core.domain.federation.oauth.clients import NO_CREDENTIAL, NO_KEYS, NO_SUCH
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, CLIENT_CREDENTIALS, DEVICE_CODE, JWT_BEARER, REFRESH_TOKEN, TokenRequest
 from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient, UnsupportedGrantType
 from core.domain.federation.oauth.scopes import SCOPES
+from core.domain.federation.oauth.workloads import WorkloadRefused
 from core.domain.identifiers import AuthorizationRefusalId, ClientId, ResourceServerId
 from core.domain.identity.upstream.identity_assertions import IdentityAssertionFault
 from core.domain.identity.upstream.identity_assertions import in_words as fault_in_words
+from core.domain.identity.upstream.jwt_assertions import AssertionFault
 from core.domain.services.services import SignInPolicy
 from core.frozen import Frozen
 
@@ -72,6 +74,15 @@ class RefusalReason(StrEnum):
     CREDENTIAL_MISSING = "credential_missing"
     KEYS_MISSING = "keys_missing"
     ASSERTION_REFUSED = "assertion_refused"
+    WORKLOAD_UNREADABLE = "workload_unreadable"
+    WORKLOAD_ISSUER = "workload_issuer"
+    WORKLOAD_KEY = "workload_key"
+    WORKLOAD_KEYS_AWAY = "workload_keys_away"
+    WORKLOAD_AUDIENCE = "workload_audience"
+    WORKLOAD_TIME = "workload_time"
+    WORKLOAD_SUBJECT = "workload_subject"
+    WORKLOAD_CLAIM = "workload_claim"
+    """The name of the claim is what was received."""
     CODE_REFUSED = "code_refused"
     """Which of the next ones it was, the recorder finds out when it stores the refusal."""
     CODE_UNKNOWN = "code_unknown"
@@ -152,11 +163,18 @@ class RefusalContext(Frozen, kw_only=True):
     """The beginnings of its client secrets."""
     resources: Sequence[str]
     """The identifiers of the APIs that it may ask for."""
+    trusted: Mapping[str, Sequence[str]]
+    """The issuers, audiences and subject patterns of its trusted issuers."""
 
 
 _GRANTS: Final = (AUTHORIZATION_CODE, REFRESH_TOKEN, CLIENT_CREDENTIALS, DEVICE_CODE, JWT_BEARER)
 _ABOUT_REDIRECTS: Final = frozenset((RefusalReason.REDIRECT_UNREGISTERED, RefusalReason.REDIRECT_MISSING, RefusalReason.REDIRECT_DIFFERS))
 _ABOUT_SECRETS: Final = frozenset((RefusalReason.SECRET_WRONG, RefusalReason.SECRET_OWED, RefusalReason.CREDENTIAL_MISSING))
+_ABOUT_TRUST: Final[Mapping[RefusalReason, str]] = {
+    RefusalReason.WORKLOAD_ISSUER: "issuers",
+    RefusalReason.WORKLOAD_AUDIENCE: "audiences",
+    RefusalReason.WORKLOAD_SUBJECT: "patterns",
+}
 _EXPECTED: Final[Mapping[RefusalReason, Sequence[str]]] = {
     RefusalReason.SCOPE_UNKNOWN: SCOPES,
     RefusalReason.RESPONSE_TYPE: ("code",),
@@ -190,6 +208,20 @@ _OF_SECRET: Final[Mapping[str, RefusalReason]] = {
     NO_SUCH_SECRET: RefusalReason.SECRET_WRONG,
     NO_CREDENTIAL: RefusalReason.CREDENTIAL_MISSING,
     NO_KEYS: RefusalReason.KEYS_MISSING,
+}
+
+_OF_WORKLOAD: Final[Mapping[AssertionFault, RefusalReason]] = {
+    AssertionFault.MALFORMED: RefusalReason.WORKLOAD_UNREADABLE,
+    AssertionFault.ISSUER: RefusalReason.WORKLOAD_ISSUER,
+    AssertionFault.KEY: RefusalReason.WORKLOAD_KEY,
+    AssertionFault.SIGNATURE: RefusalReason.WORKLOAD_KEY,
+    AssertionFault.KEYS_AWAY: RefusalReason.WORKLOAD_KEYS_AWAY,
+    AssertionFault.AUDIENCE: RefusalReason.WORKLOAD_AUDIENCE,
+    AssertionFault.EXPIRED: RefusalReason.WORKLOAD_TIME,
+    AssertionFault.LIFETIME: RefusalReason.WORKLOAD_TIME,
+    AssertionFault.EARLY: RefusalReason.WORKLOAD_TIME,
+    AssertionFault.SUBJECT: RefusalReason.WORKLOAD_SUBJECT,
+    AssertionFault.CLAIM: RefusalReason.WORKLOAD_CLAIM,
 }
 
 
@@ -230,11 +262,11 @@ def refused_exchange(
             found: tuple[RefusalReason, str] | None = (RefusalReason.ORGANIZATION_CLOSED, "")
         case Unauthorized():
             found = _not_authenticated(refusal, shown)
+        case WorkloadRefused() | IdentityAssertionRefused():
+            found = _of_assertion(refusal)
         case InvalidGrant() if claim is not None:
             code = PresentedCode(claim.digest, claim.redirect_uri, claim.code_challenge)
             return RefusalReason.CODE_REFUSED, shown_address(claim.redirect_uri), code
-        case IdentityAssertionRefused():
-            found = (RefusalReason.IDENTITY_ASSERTION, refusal.fault.value)
         case InvalidGrant():
             found = (RefusalReason.REFRESH_TOKEN, "")
         case UnsupportedGrantType():
@@ -248,6 +280,12 @@ def refused_exchange(
         case _:
             found = _malformed(refusal)
     return None if found is None else (*found, None)
+
+
+def _of_assertion(refusal: WorkloadRefused | IdentityAssertionRefused) -> tuple[RefusalReason, str]:
+    if isinstance(refusal, WorkloadRefused):
+        return _OF_WORKLOAD[refusal.fault], shown_word(refusal.claim)
+    return RefusalReason.IDENTITY_ASSERTION, refusal.fault.value
 
 
 def _malformed(refusal: Refusal) -> tuple[RefusalReason, str] | None:
@@ -292,6 +330,8 @@ def registered_for(reason: RefusalReason, expected: str, context: RefusalContext
         return context.redirect_uris
     if reason is RefusalReason.RESOURCE_UNKNOWN:
         return context.resources
+    if reason in _ABOUT_TRUST:
+        return context.trusted[_ABOUT_TRUST[reason]]
     return context.secrets if reason in _ABOUT_SECRETS else _EXPECTED.get(reason, ())
 
 
@@ -391,6 +431,38 @@ _WORDS: Final[Mapping[RefusalReason, tuple[str, str]]] = {
     RefusalReason.ASSERTION_REFUSED: (
         "The assertion that the application signed is not valid",
         "Compare its key, audience and clock; an assertion works once",
+    ),
+    RefusalReason.WORKLOAD_UNREADABLE: (
+        "A workload sent something that is no signed token, or longer than 8 KiB",
+        "Send the token itself as assertion: three parts with dots between, without the word Bearer and without a line break",
+    ),
+    RefusalReason.WORKLOAD_ISSUER: (
+        "No trusted issuer of the application has the issuer of the workload's token",
+        "Compare iss of the token with the issuer, byte for byte. A slash at the end counts",
+    ),
+    RefusalReason.WORKLOAD_KEY: (
+        "The workload's token is not signed with a key of its trusted issuer",
+        "Look at the address of the keys, or paste the keys of the issuer anew. A token without kid needs a single key",
+    ),
+    RefusalReason.WORKLOAD_KEYS_AWAY: (
+        "The keys of the trusted issuer could not be fetched",
+        "Let the installation reach the address of the keys, or paste the keys. An address in your own network needs the operator's leave",
+    ),
+    RefusalReason.WORKLOAD_AUDIENCE: (
+        "The workload's token is for another audience, or for several",
+        "Ask the issuer for a token with this audience alone",
+    ),
+    RefusalReason.WORKLOAD_TIME: (
+        "The workload's token has expired, is from the future, or lives for more than a day",
+        "Fetch a new token just before it is needed, and compare the clocks",
+    ),
+    RefusalReason.WORKLOAD_SUBJECT: (
+        "The subject of the workload's token does not fit the pattern",
+        "Compare sub of the token with the pattern, letter for letter. A * stands for one part between : and /",
+    ),
+    RefusalReason.WORKLOAD_CLAIM: (
+        "A claim of the workload's token is missing, or has another value",
+        "Compare the named claim with the trusted issuer. Text, numbers, true and false are different things",
     ),
     RefusalReason.CODE_REFUSED: ("The code is not valid", "Begin the sign-in anew"),
     RefusalReason.CODE_UNKNOWN: ("There is no such code", "Send the code as it came, decoded once, and redeem it at this installation"),

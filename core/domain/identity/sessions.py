@@ -46,6 +46,8 @@ class TokenUse(StrEnum):
     """An application's own token. It stands for no person and no session."""
     RESOURCE = "resource"
     """A session's token for an API of an organization. It opens nothing of ours but userinfo."""
+    MANAGEMENT_KEY = "management_key"
+    """A workload's token with the rights of a management key. It stands for no person and no session."""
     PREAUTHENTICATION = "mfa_preauth"
     IMPERSONATION = "impersonation"
 

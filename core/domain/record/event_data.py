@@ -114,6 +114,17 @@ _ROUTE: Final[Mapping[str, Json]] = {
     "join_policy": "on",
 }
 _IDENTIFIER: Final[Mapping[str, Json]] = {"identifier": "https://api.example.org/orders"}
+_TRUSTED_ISSUER: Final[Mapping[str, Json]] = {
+    "name": "Deploy",
+    "service_slug": "shop",
+    "management_key_id": None,
+    "issuer": "https://token.actions.githubusercontent.com",
+    "audience": "https://id.example.com",
+    "jwks_uri": "https://token.actions.githubusercontent.com/.well-known/jwks",
+    "key_ids": None,
+    "subject_pattern": "repo:acme/shop:ref:refs/heads/main",
+    "claims": {},
+}
 _API_HOST: Final[Mapping[str, Json]] = {**_IDENTIFIER, "host": "api.example.org"}
 _API: Final[Mapping[str, Json]] = {
     **_IDENTIFIER,
@@ -311,6 +322,12 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "resource_server.superseded": EventData(
         "The API. Another organization has proved the host, so no tokens are made for the API any more.", _API_HOST
     ),
+    "trusted_issuer.created": EventData("The rule, and the service or the management key that it is for.", _TRUSTED_ISSUER),
+    "trusted_issuer.updated": EventData(
+        "The rule, and each changed part before and after.",
+        {"name": "Deploy", "old_audience": "https://id.example.com", "new_audience": "postern"},
+    ),
+    "trusted_issuer.deleted": EventData("The deleted rule.", _TRUSTED_ISSUER),
     "join_request.created": EventData("The person who asked, and the domain.", {**_JOIN_REQUEST, "domain": "example.org"}),
     "join_request.approved": EventData("The person who became a member.", _JOIN_REQUEST),
     "join_request.declined": EventData("The person who asked.", _JOIN_REQUEST),

@@ -243,6 +243,12 @@ _FURTHER: Final = (
         published=False,
     ),
     *_types(
+        "Trusted issuers",
+        ("trusted_issuer.created", "Trusted issuer created"),
+        ("trusted_issuer.updated", "Trusted issuer changed"),
+        ("trusted_issuer.deleted", "Trusted issuer deleted"),
+    ),
+    *_types(
         "Claims",
         ("service.claim.created", "Claim of a service created"),
         ("service.claim.updated", "Claim of a service changed"),

@@ -85,6 +85,7 @@ class TargetType(StrEnum):
     SIEM = "siem"
     UPSTREAM_PROVIDER = "upstream_provider"
     RESOURCE_SERVER = "resource_server"
+    TRUSTED_ISSUER = "trusted_issuer"
     SETUP_LINK = "setup_link"
     SIGNING_KEY = "signing_key"
     ENCRYPTION_KEY = "encryption_key"

@@ -9,7 +9,7 @@ import structlog
 from core.domain.audiences import NoAudience, TokenAudience
 from core.domain.claims import LONG_ID_TOKEN, largest
 from core.domain.errors import BadRequest, Forbidden, Unauthorized
-from core.domain.federation.oauth.clients import AuthenticatedClient
+from core.domain.federation.oauth.clients import AuthenticatedClient, RegisteredClient
 from core.domain.federation.oauth.grants import (
     CLIENT_CREDENTIALS,
     DEVICE_CODE,
@@ -63,13 +63,17 @@ class Grants(Frozen):
 
     @property
     def types(self) -> tuple[str, ...]:
-        """All grant types. `DeviceFlow` exchanges device codes, because it looks the client up together with the code."""
+        """All grant types. `DeviceFlow` exchanges device codes, because it looks the client up together with the code. `Workloads`
+        exchanges assertions, which stand in place of the client's credentials.
+        """
         return (*self.grants, CLIENT_CREDENTIALS, DEVICE_CODE, JWT_BEARER)
 
     async def exchange(self, request: TokenRequest, client: AuthenticatedClient, sender: Client) -> IssuedTokens:
         """Raises `UnsupportedGrantType` and the errors of the grant."""
         if request.grant_type == CLIENT_CREDENTIALS:
-            return await self._of_client(request, client)
+            if client.is_public:
+                raise UnauthorizedClient
+            return await self.of_client(request, client.registered)
         if request.grant_type == JWT_BEARER:
             return await self.assertions.exchange(request, client, sender)
         grant = self.grants.get(request.grant_type)
@@ -102,16 +106,16 @@ class Grants(Frozen):
         at_audience = () if opened.audience is None else opened.audience.scopes
         return IssuedTokens(pair.access_token, pair.expires_in, " ".join((*scopes, *at_audience)) or None, pair.refresh_token, id_token)
 
-    async def _of_client(self, request: TokenRequest, client: AuthenticatedClient) -> IssuedTokens:
-        """A token of the client's own (RFC 6749 section 4.4). Only a token for an API costs a look at the database."""
-        if client.is_public:
-            raise UnauthorizedClient
+    async def of_client(self, request: TokenRequest, client: RegisteredClient) -> IssuedTokens:
+        """A token of the client's own (RFC 6749 section 4.4), for a client that has authenticated itself. Only a token for an API costs a
+        look at the database.
+        """
         audience = await self._audience_of_client(request, client)
-        lifetime, algorithm = self.access_lifetime, client.registered.access_token_algorithm
+        lifetime, algorithm = self.access_lifetime, client.access_token_algorithm
         if audience is not None:
             lifetime, algorithm = audience.lifetime or lifetime, audience.algorithm
         claims = client_claims(
-            client.registered,
+            client,
             audience,
             issuer=self.issuer,
             token_id=str(self.system.ids.new()),
@@ -122,14 +126,14 @@ class Grants(Frozen):
         self.metrics.token_issued()
         return IssuedTokens(token, int(lifetime.total_seconds()), None if audience is None else " ".join(audience.scopes) or None)
 
-    async def _audience_of_client(self, request: TokenRequest, client: AuthenticatedClient) -> TokenAudience | None:
+    async def _audience_of_client(self, request: TokenRequest, client: RegisteredClient) -> TokenAudience | None:
         """The API of the client's own token. Raises `InvalidTarget`, `InvalidScope`."""
         resource = one_resource(request.resources)
         if resource is None:
             if request.scope is not None:
                 raise InvalidScope("There are no scopes for a client's own token, unless it names an API as its resource")
             return None
-        offered = await self.resources.find(client.registered.service, [resource], None)
+        offered = await self.resources.find(client.service, [resource], None)
         return of_application(offered, words(request.scope or ""))
 
 

@@ -111,12 +111,12 @@ class IdentityAssertions(Frozen):
             raise UnauthorizedClient
         if request.assertion is None:
             raise BadRequest("assertion: send the assertion of the person's directory")
-        resource = one_resource(request.resources)
-        connection = await self._connection(client.registered, request.assertion)
+        text, resource = request.assertion.reveal(), one_resource(request.resources)
+        connection = await self._connection(client.registered, text)
         if connection is None:
             raise oauth_refusal(IdentityAssertionRefusal(IdentityAssertionFault.ISSUER))
         try:
-            assertion = await self._accepted(connection, request.assertion)
+            assertion = await self._accepted(connection, text)
             examined = await self._examined(connection, assertion, _Asking(client.registered, resource, request.scope, sender))
             session = await self._opened(connection, client.registered, examined, keeps=True)
         except IdentityAssertionRefusal as refusal:

@@ -33,6 +33,7 @@ TAGS: Final[Mapping[str, str]] = {
     "privacy": "Export all data about a person, or delete the data.",
     "passkeys": "Your passkeys, with which you sign in without a password.",
     "services": "The applications of an organization, and the client secrets by which the applications authenticate.",
+    "trusted-issuers": "The issuers whose signed tokens let build jobs and clusters in without a secret.",
     "resource-servers": "The APIs of an organization that tokens are made for.",
     "api-keys": "Keys with which a service's own servers call the endpoints under `/api/service`.",
     "setup-links": "Links with which a customer's administrator, who has no account, sets up an organization's connections.",

@@ -25,6 +25,7 @@ from core.domain.identity.callers import Caller, CallerContext, Participation
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.domain.services.api_keys import KeyHolder, Permission
+from core.domain.tenancy.keys.key_tokens import OF_WORKLOAD
 from core.domain.tenancy.keys.management_keys import CLOSED, OF_ORGANIZATION, OF_PLATFORM, ManagementKeyHolder, PlatformCapability
 from core.domain.tenancy.members import IN_A_SERVICE, Member
 from core.domain.tenancy.roles import Capability
@@ -84,7 +85,8 @@ _LONGEST_TOKEN = 8192
 _LONGEST_KEY = 200
 _SCIM_TOKENS: Final = f"{KIND}_".encode()
 WHILE_IMPERSONATING: Final = "This cannot be done while impersonating"
-_MANAGEMENT_KEYS: Final = (f"{OF_ORGANIZATION}_", f"{OF_PLATFORM}_")
+_KEY_TOKEN: Final = f"{OF_WORKLOAD}_"
+_MANAGEMENT_KEYS: Final = (f"{OF_ORGANIZATION}_", f"{OF_PLATFORM}_", _KEY_TOKEN)
 _MANAGEMENT_KEY_STARTS: Final = tuple(start.encode() for start in _MANAGEMENT_KEYS)
 _OTHER_ORGANIZATION: Final = "This management key is not of this organization"
 _LACKS: Final = (
@@ -262,8 +264,8 @@ MANAGEMENT_KEY: Final = SecurityScheme(
     {
         "type": "http",
         "scheme": "bearer",
-        "description": "A management key: `pto_…` of an organization, `ptp_…` of the platform. Each operation that takes one names the"
-        " capability that the key needs.",
+        "description": "A management key: `pto_…` of an organization, `ptp_…` of the platform, or `ptw_…`, which a workload got for a key"
+        " of its organization. Each operation that takes one names the capability that the key needs.",
     },
 )
 
@@ -286,9 +288,12 @@ class ManagementKeyRule(Frozen):
 
     async def admit(self, request: Request, postern: Postern) -> Member | ManagementKeyHolder:
         token = bearer_token(request)
-        if len(token) > _LONGEST_KEY:
+        if token.startswith(_KEY_TOKEN):
+            holder = await postern.tenancy.key_tokens.resolve(token)
+        elif len(token) > _LONGEST_KEY:
             raise Unauthorized
-        holder = await postern.tenancy.management_keys.resolve(Token(token))
+        else:
+            holder = await postern.tenancy.management_keys.resolve(Token(token))
         request.acting_key = holder.acting
         if request.limiter is not None:
             request.limiter.admit_client(MANAGEMENT_KEYS, str(holder.key))

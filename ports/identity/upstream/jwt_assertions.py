@@ -10,3 +10,6 @@ class AssertionSignatures(Protocol):
 
     async def signed(self, assertion: str, keys: TrustedKeys) -> SignedToken:
         """The assertion, if one of these keys has signed it. Raises `AssertionRefused`: `MALFORMED`, `KEY`, `SIGNATURE`, `KEYS_AWAY`."""
+
+    async def look(self, address: str) -> None:
+        """Fetch the keys at the address. Raises `AssertionRefused`: `KEYS_AWAY`."""

@@ -55,6 +55,9 @@ _FILL: Final = """
     insert into management_keys (id, org_id, name, prefix, digest, capabilities, expires_at, created_by, created_at)
     select gen_random_uuid(), %(organization)s, 'Key', %(slug)s || n, sha256((%(slug)s || n)::bytea), '{}', now(), gen_random_uuid(), now()
       from generate_series(1, 3) as n;
+    insert into trusted_issuers (id, org_id, service_id, name, issuer, audience, jwks_uri, subject_pattern, created_at, updated_at)
+    select gen_random_uuid(), org_id, id, 'Rule of ' || slug, 'https://ci.example', 'a', 'https://ci.example/keys', 'a:b', now(), now()
+      from services where org_id = %(organization)s;
     insert into setup_links (id, org_id, name, prefix, digest, purposes, activates, by_platform, expires_at, created_by, created_at)
     select gen_random_uuid(), %(organization)s, 'Link', %(slug)s || n, sha256((%(slug)s || n)::bytea), '{}', false, false, now(),
            gen_random_uuid(), now()

@@ -46,6 +46,10 @@ _FILL: Final = """
       from generate_series(1, 20) as n;
     insert into resource_admissions (id, resource_id, service_id)
     select gen_random_uuid(), id, %(service)s from resource_servers where service_id = %(service)s;
+    insert into trusted_issuers (id, org_id, service_id, name, issuer, audience, jwks_uri, subject_pattern, created_at, updated_at)
+    select gen_random_uuid(), %(organization)s, %(service)s, %(slug)s || n, 'https://ci.example', 'a', 'https://ci.example/', 'a:b',
+           now(), now()
+      from generate_series(1, 10) as n;
     insert into permissions (id, service_id, key, created_at)
     select gen_random_uuid(), %(service)s, 'p' || n, now() from generate_series(1, 20) as n;
     insert into service_roles (id, org_id, service_id, slug, name, created_at, updated_at)

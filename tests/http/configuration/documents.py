@@ -24,6 +24,8 @@ IBQ2xobyHI9IQcE2BkZ8vhrmiwAHjsUjoG+r3d/ZvWCxyBJKrgzl5AhUfVJnx7BT
 BkDwp4vRR2W0xoNQuOarsYpITw==
 -----END CERTIFICATE-----
 """
+_X: Final = "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU"
+_Y: Final = "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0"
 ACME: Final[dict[str, Any]] = {
     "name": "Acme Ltd",
     "metadata": {"contract": "A-17", "signed": True, "seats": 1},
@@ -91,6 +93,17 @@ ACME: Final[dict[str, Any]] = {
     "oauth_credentials": {"codehost": {"client_id": "Iv1", "client_secret": "env:CODEHOST"}},
     "domain_routes": {
         "acme.example": {"login_policy": "password_allowed", "join_policy": "ask"},
+    },
+    "trusted_issuers": {
+        "Deploy from main": {
+            "service_slug": "billing",
+            "issuer": "https://ci.acme.example",
+            "audience": "https://id.example.org",
+            "jwks_uri": None,
+            "jwks": {"keys": [{"kty": "EC", "crv": "P-256", "x": _X, "y": _Y, "use": "sig", "kid": "a"}]},
+            "subject_pattern": "repo:acme/*:ref:refs/heads/main",
+            "claims": {"repository_owner_id": "74", "protected": True},
+        },
     },
     "resource_servers": {
         "https://api.acme.example/invoices": {

@@ -1,5 +1,5 @@
 """An owner turns a connection's identity assertions on, administrators check one, and both see why one was refused. The attacks are in
-`tests/security/federation/test_assertions.py`.
+`tests/security/grants/test_assertions.py`.
 """
 
 import json

@@ -39,6 +39,7 @@ _VALUES: Final[Mapping[tuple[str, str], Any]] = {
 # Refused here, with the reason that a test of its own is about.
 _REFUSED: Final = {
     (SHOP, "jwks_uri"): 400,  # its keys would be fetched
+    (f"{ORGANIZATION}/trusted-issuers/{{rule_id}}", "jwks_uri"): 400,
     (f"{SHOP}/claims/{{claim_id}}", "source"): 400,  # no field has the argument that stands beside it
     (f"{ORGANIZATION}/scim/settings", "groups"): 400,  # the directory fills teams
     (f"{ORGANIZATION}/branding", "logo_url"): 400,  # its picture would be fetched

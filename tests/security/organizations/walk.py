@@ -12,7 +12,7 @@ from tests.http.client import Client, Pairs, Received
 from tests.http.people import People, Person
 from tests.http.signing_in import PASSWORD
 from tests.http.tenants import Tenants
-from tests.security.organizations.world import FilledOrganization, World
+from tests.security.organizations.world import TRUST, FilledOrganization, World
 
 ORGANIZATION: Final = "/api/organizations/{org_slug}"
 SHOP: Final = ORGANIZATION + "/services/{service_slug}"
@@ -66,6 +66,7 @@ _NAMED: Final[Mapping[str, str]] = {
     "domain_id": "domain_routes",
     "resource_id": "resource_servers",
     "key_id": "management_keys",
+    "rule_id": "trusted_issuers",
     "token_id": "scim_tokens",
     "link_id": "setup_links",
     "draft_id": "setup_drafts",
@@ -256,6 +257,8 @@ CHANGES: Final = (
     Step("POST", f"{ORGANIZATION}/resource-servers", {"identifier": "https://new.example/", "name": "New", "admitted_services": ["app"]}),
     Step("PATCH", f"{ORGANIZATION}/resource-servers/{{resource_id}}", {"name": "Renamed", "admits": "all", "admitted_services": []}),
     Step("POST", f"{ORGANIZATION}/resource-servers/{{resource_id}}/ask-approval"),
+    Step("POST", f"{ORGANIZATION}/trusted-issuers", {**TRUST, "name": "New", "service_slug": "shop"}),
+    Step("PATCH", f"{ORGANIZATION}/trusted-issuers/{{rule_id}}", {"name": "Renamed", "audience": "https://new.example"}),
     Step("PATCH", f"{ORGANIZATION}/domain-routes/{{domain_id}}", {"join_policy": "on", "upstream_provider_id": None}),
     Step("PATCH", f"{ORGANIZATION}/members/{{user_id}}", {"role": "clerk"}),
     Step("POST", f"{ORGANIZATION}/invitations", {"email": "another@people.example", "role": "clerk"}),
@@ -411,6 +414,7 @@ CHANGES: Final = (
     Step("DELETE", f"{ORGANIZATION}/oauth-credentials/{{provider}}"),
     Step("DELETE", f"{ORGANIZATION}/domain-routes/{{domain_id}}"),
     Step("DELETE", f"{ORGANIZATION}/resource-servers/{{resource_id}}"),
+    Step("DELETE", f"{ORGANIZATION}/trusted-issuers/{{rule_id}}"),
     Step("DELETE", f"{ORGANIZATION}/upstream-providers/{{provider_id}}", refused=409, first=_LED),
     Step("DELETE", f"{ORGANIZATION}/upstream-providers/{{provider_id}}", first="delete from domain_routes"),
     Step("DELETE", f"{ORGANIZATION}/management-keys/{{key_id}}", query="end_made=true"),
@@ -451,6 +455,7 @@ _WITH_FIELDS: Final = (
     Step("PATCH", f"{ORGANIZATION}/domain-routes/{{domain_id}}", {"upstream_provider_id": "officesuite"}, refused=400),
     Step("PATCH", f"{ORGANIZATION}/resource-servers/{{resource_id}}", {"admitted_services": ["only-of-acme"]}, refused=400),
     Step("PATCH", f"{ORGANIZATION}/resource-servers/{{resource_id}}", {"service_slug": "only-of-acme"}, refused=400),
+    Step("POST", f"{ORGANIZATION}/trusted-issuers", {**TRUST, "name": "New", "service_slug": "only-of-acme"}, refused=404),
     Step(
         "PATCH",
         f"{ORGANIZATION}/resource-servers/{{resource_id}}",
@@ -515,6 +520,7 @@ NAMED_ALIKE: Final = (
     Step("POST", "/scim/v2/Groups", {"displayName": "New", "externalId": "0"}, by="directory"),
     Step("POST", f"{ORGANIZATION}/domain-routes", {"domain": "theirs.example"}),
     Step("POST", f"{ORGANIZATION}/resource-servers", {"identifier": "https://theirs.example/", "name": "Theirs"}),
+    Step("POST", f"{ORGANIZATION}/trusted-issuers", {**TRUST, "name": "Theirs", "service_slug": "shop"}),
     Step("POST", f"{ORGANIZATION}/services", {"slug": "only-of-acme", "name": "Theirs", "service_type": "web"}),
     Step("PATCH", f"{ORGANIZATION}/upstream-providers/{{provider_id}}", {"name": "Theirs"}),
 )

@@ -21,6 +21,7 @@ from core.domain.secrets import Token
 from core.domain.services.api_keys import Permission
 from core.domain.tenancy.domain_routes import MOST_ROUTES
 from core.domain.tenancy.keys.management_keys import MOST_KEYS
+from core.domain.tenancy.keys.trusted_issuers import MOST_OF_ONE
 from core.domain.tenancy.roles import MOST_ROLES, Capability
 from core.domain.tenancy.teams import MOST_TEAMS
 from core.domain.tenancy.upstream_providers import MOST_PROVIDERS
@@ -42,6 +43,23 @@ WHOSE: Final[Mapping[str, str]] = dict(
 # Tables of people and of the installation.
 NOBODYS: Final = TABLES.keys() - WHOSE.keys()
 _EMPTY: Final[Mapping[str, Any]] = {"text": "", "bool": False, "_text": [], "jsonb": Jsonb({}), "timestamptz": "now", "json": Jsonb({})}
+TRUST: Final[Mapping[str, Any]] = {
+    "issuer": "https://ci.example",
+    "audience": "https://id.example",
+    "jwks": {
+        "keys": [
+            {
+                "kty": "EC",
+                "crv": "P-256",
+                "use": "sig",
+                "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+                "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+            }
+        ]
+    },
+    "subject_pattern": "repo:owner/name",
+}
+_TRUST: Final = {**TRUST, "jwks": Jsonb(TRUST["jwks"])}
 _PEM: Final = "-----BEGIN CERTIFICATE-----\n{}\n-----END CERTIFICATE-----\n"
 
 
@@ -327,6 +345,8 @@ class World:
             expires_at="tomorrow",
             created_by=scene.owner.user,
         )
+        ids["trusted_issuers"] = self._put("trusted_issuers", org_id=org, name="Deploy", service_id=scene.shop.id, **_TRUST)
+        self._put("trusted_issuers", org_id=org, name="Robot", key_id=ids["management_keys"], **_TRUST)
         ids["scim_tokens"] = self._put(
             "scim_tokens", org_id=org, name="D", prefix=scene.directory.rpartition("_")[0], digest=Token(scene.directory).digest()
         )
@@ -679,6 +699,8 @@ class World:
                     digest=Token(f"{org} key {name}").digest(),
                     expires_at="tomorrow",
                 )
+            for name in ("Theirs", *map(str, range(MOST_OF_ONE))):
+                self._put("trusted_issuers", org_id=org, name=name, service_id=scene.shop.id, **_TRUST)
             for name in ("Theirs", *map(str, range(MOST_PROVIDERS))):
                 self._put(
                     "upstream_providers", org_id=org, name=name, kind="oidc", state="active", client_id="c", sealed_client_secret=b"sealed"

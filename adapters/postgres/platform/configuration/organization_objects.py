@@ -171,6 +171,18 @@ _RESOURCE_SERVERS: Final = """
       left join services on services.id = resource_servers.service_id
 """
 
+# Those of management keys are no part of a document, as the keys are none.
+_TRUSTED_ISSUERS: Final = """
+    select organizations.slug as organization, trusted_issuers.name, trusted_issuers.id::text as id,
+           jsonb_build_object(
+               'service_slug', services.slug, 'issuer', issuer, 'audience', audience, 'jwks_uri', trusted_issuers.jwks_uri,
+               'jwks', trusted_issuers.jwks, 'subject_pattern', subject_pattern, 'claims', claims
+           ) as fields
+      from organizations
+      join trusted_issuers on trusted_issuers.org_id = organizations.id
+      join services on services.id = trusted_issuers.service_id
+"""
+
 OF_ORGANIZATION: Final[dict[str, LiteralString]] = {
     "organization": _ORGANIZATION,
     "limits": _LIMITS,
@@ -188,4 +200,5 @@ OF_ORGANIZATION: Final[dict[str, LiteralString]] = {
     "oauth_credentials": _OAUTH_CREDENTIALS,
     "domain_routes": _DOMAIN_ROUTES,
     "resource_servers": _RESOURCE_SERVERS,
+    "trusted_issuers": _TRUSTED_ISSUERS,
 }

@@ -14,7 +14,7 @@ from adapters.postgres.tenancy.keys.machine_keys import KeyLookups, KeyTable, ad
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
-from core.domain.identifiers import ApiKeyId, ClientSecretId, InvitationId, ManagementKeyId, OrganizationId, UserId
+from core.domain.identifiers import ApiKeyId, ClientSecretId, InvitationId, ManagementKeyId, OrganizationId, TrustedIssuerId, UserId
 from core.domain.tenancy.keys.machine_keys import KnownKey
 from core.domain.tenancy.keys.management_keys import (
     MOST_LISTED,
@@ -96,10 +96,14 @@ def _with_made(
 
 
 class PostgresManagementKeys(KeyLookups[ManagementKeyHolder]):
-    """Implements `ports.tenancy.management_keys.ManagementKeyLookup`."""
+    """Implements `ports.tenancy.keys.management_keys.ManagementKeyLookup`."""
 
     def __init__(self, pool: Pool) -> None:
         super().__init__(pool, _Known, FIND)
+
+    async def find_trusting(self, key: ManagementKeyId, rule: TrustedIssuerId, rule_of: datetime) -> KnownKey[ManagementKeyHolder] | None:
+        row = first(await ask(self._pool, _Known, _TRUSTING, {"id": key, "rule": rule, "at": rule_of}))
+        return None if row is None else row.known()
 
     async def list(self, organization: OrganizationId | None) -> Sequence[ManagementKey]:
         return await ask(self._pool, _key, *_in(organization, _LIST))
@@ -112,7 +116,7 @@ class PostgresManagementKeys(KeyLookups[ManagementKeyHolder]):
 
 
 class ManagementKeyRows:
-    """Implements `ports.tenancy.management_keys.ManagementKeyStore` in one transaction."""
+    """Implements `ports.tenancy.keys.management_keys.ManagementKeyStore` in one transaction."""
 
     def __init__(self, transaction: Transaction) -> None:
         self._transaction = transaction
@@ -247,6 +251,13 @@ FIND: Final[LiteralString] = f"{_KNOWN.replace('{digest}', _SHOWN)} from {asked_
 
 _ABLE: Final[LiteralString] = f"""
     {_KNOWN.replace("{digest}", "keys.digest")} from management_keys as keys {_ITS_MAKER} and keys.id = %(id)s and keys.expires_at > now()
+"""
+
+_TRUSTING: Final[LiteralString] = f"""{_ABLE}
+       and exists (
+               select from trusted_issuers
+                where trusted_issuers.id = %(rule)s and trusted_issuers.key_id = keys.id and trusted_issuers.updated_at = %(at)s
+           )
 """
 
 # There are few enough keys to show them all.

@@ -29,10 +29,11 @@ class TokenRequest(Frozen, kw_only=True):
     redirect_uri: str | None = None
     code_verifier: Token | None = None
     refresh_token: Token | None = None
+    assertion: Token | None = None
+    """The signed token of an issuer outside (RFC 7523)."""
     scope: str | None = None
     resources: Sequence[str] = ()
     """The identifiers of APIs, as the request names them."""
-    assertion: str | None = None
 
 
 class Granted(Frozen):

@@ -12,7 +12,7 @@ from typing import Any, Final
 from core.domain.json import Json
 from core.frozen import Frozen
 
-LONGEST_ASSERTION: Final = 16 << 10
+LONGEST_ASSERTION: Final = 8 << 10
 """Tokens of clusters and build jobs have 1 to 3 KiB."""
 LEEWAY: Final = timedelta(seconds=30)
 """The clocks of several machines differ a little."""

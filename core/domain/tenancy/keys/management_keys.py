@@ -138,11 +138,16 @@ class MadeByKey(Frozen):
     invitations: Sequence[MadeInvitation] = ()
 
 
+def named_capabilities(words: Collection[str]) -> frozenset[Capability]:
+    """Those of a key of an organization, whoever made it."""
+    return capabilities_of(_known(Capability, words))
+
+
 def able_in_organization(words: Collection[str], maker: Maker | None) -> frozenset[Capability]:
     """What a key with these words may do in its organization today. `maker` is None for an adopted key, which stands for itself. Words of a
     later release permit nothing.
     """
-    known = capabilities_of(_known(Capability, words))
+    known = named_capabilities(words)
     if maker is None:
         return known
     return _NONE if maker.owes_second_factor else known & capabilities_of(maker.relations)

@@ -32,7 +32,7 @@ from core.usecases.tenancy.keys.machine_keys import add_key
 from core.usecases.tenancy.rights import hold_members, hold_office, require_capability, require_may_grant, require_owner
 from ports.presence import Presence
 from ports.system import System
-from ports.tenancy.management_keys import ManagementKeyLookup
+from ports.tenancy.keys.management_keys import ManagementKeyLookup
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 NO_SUCH_MANAGEMENT_KEY = "There is no such management key"

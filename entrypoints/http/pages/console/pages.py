@@ -16,6 +16,7 @@ from entrypoints.http.pages.console.organization.connections import (
     scim,
     scim_attributes,
     setup_links,
+    trusted_issuers,
 )
 from entrypoints.http.pages.console.organization.people import end_users, fields, invitations, join_requests, members, person, roles, teams
 from entrypoints.http.pages.console.organization.settings import (
@@ -58,6 +59,7 @@ CONSOLE: Final = Endpoints(
         *setup_links.PAGES,
         *events.PAGES,
         *keys.PAGES,
+        *trusted_issuers.PAGES,
         *rules.PAGES,
         *credentials.PAGES,
         *audit_log.PAGES,

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from core.domain.errors import BadRequest
 from core.domain.lines import one_line
+from core.domain.outbound.key_sets import client_keys
 from core.domain.platform.configuration.object_places import SERVICE, SERVICE_ROLES, ObjectPlace
 from entrypoints.http.routes.configuration.entries import entry
 from entrypoints.http.routes.configuration.kinds import Fields, ObjectKind, References, Within
@@ -14,6 +15,7 @@ from entrypoints.http.routes.configuration.organization_kinds import lower
 from entrypoints.http.routes.configuration.saml_metadata import SamlServiceProvider, metadata, stored_endpoints, stored_pem
 from entrypoints.http.routes.federation import saml
 from entrypoints.http.routes.services import assignments, permissions, plans, resource_servers, service_claims, service_roles, services
+from entrypoints.http.routes.tenancy import trusted_issuers
 
 FREE_PLAN: Final[dict[str, Any]] = {"name": "Free", "price_cents": 0, "currency": "usd", "features": [], "billing_price_id": None}
 _TO_TEAM: Final = " to team "
@@ -27,6 +29,14 @@ async def _assignment(fields: Fields, place: ObjectPlace, _references: Reference
         if is_there:
             return {**fields, "role": role, named: to}
     raise BadRequest("an assignment is called `<role of the service> to team <team>` or `<role of the service> to role <role>`")
+
+
+def _stored_keys(value: Any) -> Any:
+    """What is no set of keys stays as it is: the endpoint refuses it."""
+    try:
+        return client_keys(value)
+    except (BadRequest, AttributeError):
+        return value
 
 
 def _scopes(value: Any) -> Any:
@@ -167,5 +177,21 @@ SERVICE_KINDS: Final = (
         stored={"scopes": _scopes},
         shown={"scopes": _stated_scopes},
         together=(frozenset({"admits", "admitted_services"}), frozenset({"service_slug", "scopes"})),
+    ),
+    # After the services that the rules are for.
+    ObjectKind(
+        name="trusted_issuers",
+        within=Within.ORGANIZATION,
+        entry=entry("TrustedIssuerEntry", trusted_issuers.NewTrustedIssuer, without=("name", "management_key_id")),
+        shown_by=trusted_issuers.list_trusted_issuers,
+        make=trusted_issuers.create_trusted_issuer,
+        change=trusted_issuers.change_trusted_issuer,
+        end=trusted_issuers.delete_trusted_issuer,
+        key="name",
+        parameter="rule_id",
+        fixed=frozenset({"service_slug"}),
+        together=(frozenset({"jwks_uri", "jwks"}),),
+        needed=frozenset({"service_slug"}),
+        stored={"jwks": _stored_keys},
     ),
 )

@@ -9,12 +9,20 @@ import msgspec
 from core.domain.errors import BadRequest, RateLimited, Refusal, Unauthorized
 from core.domain.federation.oauth.clients import AuthenticatedClient, AuthenticationMethod, ClientCredentials
 from core.domain.federation.oauth.device_flow import DeviceCodeExpired, DeviceCodePending, DeviceDenied, SlowDown, TooManyPolls
-from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, DEVICE_CODE, IssuedTokens, TokenRequest, grant_type, one_resource
+from core.domain.federation.oauth.grants import (
+    AUTHORIZATION_CODE,
+    DEVICE_CODE,
+    JWT_BEARER,
+    IssuedTokens,
+    TokenRequest,
+    grant_type,
+    one_resource,
+)
 from core.domain.federation.oauth.metadata import TOKEN_ALIAS, TOKEN_ENDPOINT
 from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient, UnsupportedGrantType
 from core.domain.federation.oauth.resources import MOST_RESOURCES
 from core.domain.federation.oauth.scopes import LONGEST_SCOPES
-from core.domain.identity.upstream.jwt_assertions import LONGEST_ASSERTION
+from core.domain.identity.upstream.identity_assertions import is_identity_assertion
 from core.domain.secrets import Token
 from core.domain.services.redirect_uris import LONGEST_URI
 from entrypoints.bootstrap import Postern
@@ -41,6 +49,7 @@ from entrypoints.http.machinery.limits import AUTH, DEVICE_FLOW, UNLIMITED
 from entrypoints.http.machinery.limits import CLIENT as OF_CLIENT
 from entrypoints.http.refusal_recording import refused_token_request
 from entrypoints.http.routes.federation.document_clients import of_grant
+from entrypoints.http.routes.federation.workloads import of_workload
 
 _LONGEST_TYPE: Final = 100
 # RFC 6749 section 5.1 demands it beside `Cache-Control`, and some clients look.
@@ -66,14 +75,16 @@ class TokenRequestBody(ClientFields, frozen=True, kw_only=True):
     """The latest refresh token."""
     device_code: Token | None = None
     """The code of the device flow (RFC 8628)."""
+    assertion: Annotated[Token, example("eyJhbGciOiJSUzI1NiIsImtpZCI6ImEifQ.eyJzdWIiOiJyZXBvIn0.c2ln")] | None = None
+    """With `urn:ietf:params:oauth:grant-type:jwt-bearer`: the signed token of a trusted issuer (RFC 7523), in place of a secret, or the
+    identity assertion (ID-JAG) of a person's directory, beside the client's credentials.
+    """
     scope: Annotated[str, msgspec.Meta(max_length=LONGEST_SCOPES)] | None = None
     """With a refresh token: fewer scopes than the granted ones, for the new access token. With `client_credentials` and `resource`: scopes
     of the API.
     """
     resource: Annotated[Sequence[str], msgspec.Meta(max_length=MOST_RESOURCES), example(["https://api.acme.example/orders"])] = ()
     """The identifier of the API that the access token is for (RFC 8707), once. If one API was granted, it may be left out."""
-    assertion: Annotated[str, msgspec.Meta(max_length=LONGEST_ASSERTION)] | None = None
-    """With `urn:ietf:params:oauth:grant-type:jwt-bearer`: the identity assertion (ID-JAG) that the person's directory has signed."""
 
 
 class TokenResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -117,10 +128,12 @@ async def exchange_for_tokens(call: Call[TokenRequestBody], postern: Postern) ->
     other services of its organization can introspect. A device polls with its device code every few seconds until the person has decided.
     `authorization_pending` tells the device to go on polling, and `slow_down` to wait 5 seconds longer between all further polls. `mobile`
     and `desktop` services are public clients and send only their client id; so do `web` services without a client secret or key. All others
-    authenticate. With `resource`, the access token is for that API alone: the API is its audience, and it opens nothing here but userinfo.
-    With an identity assertion of a person's directory (`jwt-bearer`, draft-ietf-oauth-identity-assertion-authz-grant-04), a confidential
-    client gets a token of ten minutes for one API, without a refresh token: the organization's connection must issue assertions.
-    `/oauth/token` is another name for this endpoint.
+    authenticate. A build job or a cluster has signed tokens of its own: with `urn:ietf:params:oauth:grant-type:jwt-bearer`, it sends one as
+    `assertion`, beside the `client_id` of a service, and gets what `client_credentials` gives. With the id of a management key as
+    `client_id`, it gets a token with that key's rights for 15 minutes. The trusted issuers of the service or the key decide. With
+    `resource`, the access token is for that API alone: the API is its audience, and it opens nothing here but userinfo. `/oauth/token` is
+    another name for this endpoint. With an identity assertion of a person's directory (the same grant, and the `typ` `oauth-id-jag+jwt`),
+    a client that authenticates gets a token of ten minutes for one API in this person's name: the directory's connection must issue them.
     """
     return await _exchange(call, postern)
 
@@ -145,6 +158,8 @@ async def _exchange(call: Call[TokenRequestBody], postern: Postern) -> Answer[To
 async def _exchanged(call: Call[TokenRequestBody], postern: Postern) -> Answer[TokenResponse]:
     if _is_poll(call.body):
         return _answer(await _polled(call, postern))
+    if said(call.body.grant_type) == JWT_BEARER and not _is_of_person(call.body):
+        return _answer(await of_workload(call, postern, _request(call.body)))
     request, is_code = call.request, said(call.body.grant_type) == AUTHORIZATION_CODE
     shown = await of_grant(await credentials(call, postern), said(call.body.grant_type), _given(call.body), request, postern)
     # `_redeemed` looks up the client and its code in one statement. In two cases the client is looked up alone first. A client whose bucket
@@ -232,9 +247,9 @@ def _request(fields: TokenRequestBody) -> TokenRequest:
         redirect_uri=said(fields.redirect_uri),
         code_verifier=said(fields.code_verifier),
         refresh_token=said(fields.refresh_token),
+        assertion=said(fields.assertion),
         scope=said(fields.scope),
         resources=all_said(fields.resource),
-        assertion=said(fields.assertion),
     )
 
 
@@ -242,6 +257,11 @@ def _given(fields: TokenRequestBody) -> Token | None:
     """The code or refresh token of the request, by its grant type."""
     given = fields.code if said(fields.grant_type) == AUTHORIZATION_CODE else fields.refresh_token
     return given if said(given) else None
+
+
+def _is_of_person(fields: TokenRequestBody) -> bool:
+    assertion = fields.assertion
+    return assertion is not None and is_identity_assertion(assertion.reveal())
 
 
 def _is_poll(fields: TokenRequestBody) -> bool:

@@ -83,6 +83,7 @@ async def test_all_of_it_goes_and_nothing_of_another(store: Store, remains: Post
     # In batches, each of them small.
     assert {part: sum(rows) for part, rows in batches.items()} == {
         "apis": 20,
+        "trusted_issuers": 10,
         "resource_admissions": 20,
         "sessions": USERS,
         "preauthentications": 20,

@@ -40,6 +40,7 @@ NO_PAGES = (
     "core/usecases/federation/grants.py",
     "core/usecases/federation/identity_assertions.py",
     "core/usecases/federation/saml/sign_in.py",
+    "core/usecases/federation/workloads.py",
     "core/usecases/federation/scim/",
     "core/usecases/fetches.py",
     "core/usecases/identity/pictures.py",
@@ -90,7 +91,7 @@ def unfit(one: Input) -> str | list[str]:
     """A text that no field of this kind takes."""
     if one.takes_several:
         return ["no such choice"]
-    return "\x07nothing that fits: " + "x" * 9000 if one.kind is not InputKind.NUMBER else "many"
+    return "\x07nothing that fits: " + "x" * 5000 if one.kind is not InputKind.NUMBER else "many"
 
 
 MAKING = [one for one in resources() if one.making is not None and one.at.startswith("/ui/o/")]

@@ -29,6 +29,7 @@ from entrypoints.http.routes.tenancy.setup_links import list_setup_links
 from entrypoints.http.routes.tenancy.siem import get_siem_configuration
 from entrypoints.http.routes.tenancy.sign_in_rules import get_sign_in_rules
 from entrypoints.http.routes.tenancy.teams import list_teams
+from entrypoints.http.routes.tenancy.trusted_issuers import list_trusted_issuers
 from entrypoints.http.routes.tenancy.upstream_providers import list_upstream_providers
 from entrypoints.http.routes.tenancy.webhooks import list_webhooks
 
@@ -40,6 +41,7 @@ DIRECTORIES: Final = f"{HOME}/directories"
 SETUP_LINKS: Final = f"{DIRECTORIES}/setup-links"
 EVENTS: Final = f"{HOME}/events"
 KEYS: Final = f"{HOME}/keys"
+TRUSTED_ISSUERS: Final = f"{HOME}/trusted-issuers"
 SIGN_IN: Final = f"{HOME}/sign-in"
 AUDIT_LOG: Final = f"{HOME}/audit-log"
 SETTINGS: Final = f"{HOME}/settings"
@@ -65,6 +67,7 @@ SETUP_LINKS_TAB: Final = Tab("console.tab.setup_links", SETUP_LINKS, list_setup_
 WEBHOOKS_TAB: Final = Tab("console.tab.webhooks", EVENTS, list_webhooks.caller)
 SIEM_TAB: Final = Tab("console.tab.siem", f"{EVENTS}/siem", get_siem_configuration.caller)
 KEYS_TAB: Final = Tab("console.tab.keys", KEYS, list_management_keys.caller)
+TRUSTED_ISSUERS_TAB: Final = Tab("console.tab.trusted_issuers", TRUSTED_ISSUERS, list_trusted_issuers.caller)
 RULES_TAB: Final = Tab("console.tab.rules", SIGN_IN, get_sign_in_rules.caller)
 CREDENTIALS_TAB: Final = Tab("console.tab.credentials", f"{SIGN_IN}/providers", get_oauth_credentials.caller)
 AUDIT_LOG_TAB: Final = Tab("console.tab.audit_log", AUDIT_LOG, list_audit_log.caller)
@@ -86,7 +89,7 @@ PEOPLE_ENTRY: Final = SideEntry(
 APPLICATIONS_ENTRY: Final = SideEntry("console.entry.applications", (APPLICATIONS_TAB, APIS_TAB))
 DIRECTORIES_ENTRY: Final = SideEntry("console.entry.directories", (DIRECTORIES_TAB, DOMAINS_TAB, SCIM_TAB, SETUP_LINKS_TAB))
 EVENTS_ENTRY: Final = SideEntry("console.entry.events", (WEBHOOKS_TAB, SIEM_TAB))
-KEYS_ENTRY: Final = SideEntry("console.entry.keys", (KEYS_TAB,))
+KEYS_ENTRY: Final = SideEntry("console.entry.keys", (KEYS_TAB, TRUSTED_ISSUERS_TAB))
 SIGN_IN_ENTRY: Final = SideEntry("console.entry.sign_in", (RULES_TAB, CREDENTIALS_TAB))
 AUDIT_LOG_ENTRY: Final = SideEntry("console.entry.audit_log", (AUDIT_LOG_TAB,))
 SETTINGS_ENTRY: Final = SideEntry(

@@ -8,7 +8,7 @@ from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.applications import application_tabs
-from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE
+from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE, TRUSTED_ISSUERS
 from entrypoints.http.pages.console.visit import Head, Page, PageVisit
 from entrypoints.http.routes.federation.authorization_refusals import list_authorization_refusals
 from entrypoints.http.routes.services.services import ServicePath
@@ -27,6 +27,7 @@ _MEND: Final = {
     RefusalReason.KEYS_MISSING: application_tabs.PUBLIC_KEYS,
     RefusalReason.ASSERTION_REFUSED: application_tabs.PUBLIC_KEYS,
     RefusalReason.SAML: application_tabs.SAML_EXCHANGES,
+    **dict.fromkeys((one for one in RefusalReason if one.startswith("workload_")), TRUSTED_ISSUERS),
 }
 """The page where what is registered can be changed."""
 

@@ -17,7 +17,7 @@ from entrypoints.http.pages.console.organization.organization_tabs import DIRECT
 from entrypoints.http.pages.console.sent_forms import explained
 from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.tenancy.connections import list_connection_exchanges
-from entrypoints.http.routes.tenancy.identity_assertions import (
+from entrypoints.http.routes.federation.identity_assertions import (
     AssertionSettingsBody,
     AssertionVerdictRecord,
     PresentedAssertion,

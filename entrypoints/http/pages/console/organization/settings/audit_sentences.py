@@ -21,6 +21,7 @@ from entrypoints.http.pages.console.organization.organization_tabs import (
     PEOPLE,
     SETTINGS,
     SETUP_LINKS,
+    TRUSTED_ISSUERS,
 )
 from entrypoints.http.routes.federation.scim_tokens import list_scim_tokens
 from entrypoints.http.routes.record.audit import AuditEntryRecord, LoggedAnywhere, key_of
@@ -69,6 +70,7 @@ _BY_ID: Final[Mapping[str, str]] = {
     TargetType.SCIM_TOKEN: f"{DIRECTORIES}/scim/{{target_id}}",
     TargetType.UPSTREAM_PROVIDER: f"{DIRECTORIES}/{{target_id}}",
     TargetType.RESOURCE_SERVER: f"{APIS}/{{target_id}}",
+    TargetType.TRUSTED_ISSUER: f"{TRUSTED_ISSUERS}/{{target_id}}",
     TargetType.SETUP_LINK: f"{SETUP_LINKS}/{{target_id}}",
     TargetType.DOMAIN: f"{SETTINGS}/domain",
     TargetType.BRANDING: f"{SETTINGS}/looks",

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from core.domain.identifiers import ManagementKeyId, OrganizationId, UserId
+from core.domain.identifiers import ManagementKeyId, OrganizationId, TrustedIssuerId, UserId
 from core.domain.tenancy.keys.machine_keys import KnownKey
 from core.domain.tenancy.keys.management_keys import MadeByKey, ManagementKey, ManagementKeyHolder
 
@@ -16,6 +16,9 @@ class ManagementKeyLookup(Protocol):
 
     async def find(self, digest: bytes) -> KnownKey[ManagementKeyHolder] | None:
         """Every request with a key asks here. None when there is no such key, or its organization is gone."""
+
+    async def find_trusting(self, key: ManagementKeyId, rule: TrustedIssuerId, rule_of: datetime) -> KnownKey[ManagementKeyHolder] | None:
+        """The key, if it has this trusted issuer, unchanged since then. None when either has ended, or the key's organization is gone."""
 
     async def list(self, organization: OrganizationId | None) -> Sequence[ManagementKey]:
         """Newest first, expired keys included."""

@@ -1,0 +1,236 @@
+"""Trusted issuers: whose signed tokens stand in place of a secret of a service, or of a management key."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Any, Final
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import BadRequest, Conflict
+from core.domain.identifiers import ManagementKeyId, TrustedIssuerId
+from core.domain.tenancy.keys.trusted_issuers import (
+    LONGEST_AUDIENCE,
+    LONGEST_ISSUER,
+    LONGEST_NAME,
+    LONGEST_PATTERN,
+    TrustedIssuer,
+    TrustedIssuerChange,
+    TrustedIssuerSettings,
+)
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import NO_BODY, NoBody
+from entrypoints.http.machinery.callers import able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown, taken
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import CreatedAt, Id, ServiceSlug, SlugOfOrganization, UpdatedAt, Uri, example
+from entrypoints.http.machinery.limits import CREDENTIALS, UNLIMITED
+from entrypoints.http.machinery.step_up import with_proof_if_needed
+
+_TAGS = ("trusted-issuers",)
+_RULES = "/api/organizations/{org_slug}/trusted-issuers"
+_RULE = f"{_RULES}/{{rule_id}}"
+_VIEW = able(Capability.SERVICES_VIEW, impersonated=True)
+# A rule stands in place of a secret, which outlasts an impersonation.
+_MANAGE = able(Capability.SERVICES_MANAGE, impersonated=False)
+_ISSUER: Final = "https://token.actions.githubusercontent.com"
+
+_Name = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_NAME}, examples=["Deploy from main"])]
+_Issuer = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_ISSUER}, examples=[_ISSUER])]
+_Audience = Annotated[
+    str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_AUDIENCE}, examples=["https://id.acme.example"])
+]
+_Address = Annotated[Uri, example(f"{_ISSUER}/.well-known/jwks")]
+_Keys = Annotated[
+    Mapping[str, Any],
+    example(
+        {
+            "keys": [
+                {
+                    "kty": "EC",
+                    "crv": "P-256",
+                    "use": "sig",
+                    "kid": "a",
+                    "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
+                    "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
+                }
+            ]
+        }
+    ),
+]
+_Pattern = Annotated[
+    str,
+    msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_PATTERN}, examples=["repo:acme/shop:ref:refs/heads/main"]),
+]
+_Claims = Annotated[Mapping[str, Any], example({"repository_owner_id": "1342004"})]
+_Service = Annotated[ServiceSlug, example("shop")]
+
+
+class TrustedIssuersPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+
+
+class TrustedIssuerPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+    rule_id: UUID
+    """The trusted issuer's id."""
+
+
+class NewTrustedIssuer(msgspec.Struct, frozen=True, kw_only=True):
+    """A new trusted issuer, for a service or for a management key."""
+
+    name: _Name
+    """1 to 100 characters. No other trusted issuer of the organization has this name."""
+    service_slug: _Service | None = None
+    """The `web` or `api` service that gets tokens by it. It asks with its client id. Name either a service or a management key."""
+    management_key_id: UUID | None = None
+    """The management key whose rights its tokens have. The workload asks with this id as `client_id`. You need the right to manage
+    integrations, everything that the key may do, and a recent proof of who you are; a management key cannot do this.
+    """
+    issuer: _Issuer
+    """The issuer, as in the token's `iss`. It is compared byte by byte: a slash at the end counts."""
+    audience: _Audience
+    """The audience, as in the token's `aud`. The token may name no other. Best is the address of this installation, since then a token that
+    was made for it opens nothing elsewhere.
+    """
+    jwks_uri: _Address | None = None
+    """The address where the issuer publishes its keys. We fetch them now, when they are an hour old, and when a token names an unknown key,
+    but at most twice a minute. Send either this or `jwks`.
+    """
+    jwks: _Keys | None = None
+    """The issuer's public keys, as a JSON Web Key Set: for an issuer that this installation cannot reach, such as a cluster."""
+    subject_pattern: _Pattern
+    """The subject, as in the token's `sub`. Each character counts, also its case. `*` stands for one whole part between `:` and `/`, of
+    visible ASCII characters; it may not stand in the first two parts, nor for more than one.
+    """
+    claims: _Claims = msgspec.field(default_factory=dict)
+    """Claims that the token must have, with exactly these values: at most 10, each a text, a whole number, true or false."""
+
+
+class TrustedIssuerPatch(msgspec.Struct, frozen=True, kw_only=True):
+    """A change of a trusted issuer. Fields that you leave out stay as they are; send at least one. It stays with its service or key."""
+
+    name: _Name | msgspec.UnsetType = msgspec.UNSET
+    """1 to 100 characters."""
+    issuer: _Issuer | msgspec.UnsetType = msgspec.UNSET
+    """The issuer, as in the token's `iss`."""
+    audience: _Audience | msgspec.UnsetType = msgspec.UNSET
+    """The audience, as in the token's `aud`."""
+    jwks_uri: _Address | msgspec.UnsetType | None = msgspec.UNSET
+    """The address where the issuer publishes its keys. It takes the place of `jwks`."""
+    jwks: _Keys | msgspec.UnsetType | None = msgspec.UNSET
+    """The issuer's public keys. They take the place of `jwks_uri`."""
+    subject_pattern: _Pattern | msgspec.UnsetType = msgspec.UNSET
+    """The subject, as in the token's `sub`, with `*` for whole parts after the first two."""
+    claims: _Claims | msgspec.UnsetType = msgspec.UNSET
+    """The claims that the token must have. They replace the old ones."""
+
+
+class TrustedIssuerRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A trusted issuer."""
+
+    id: Id
+    name: _Name
+    """The name."""
+    service_slug: _Service | None
+    """The service that gets tokens by it; null if it is for a management key."""
+    management_key_id: UUID | None
+    """The management key whose rights its tokens have; null if it is for a service."""
+    issuer: _Issuer
+    """The issuer, as in the token's `iss`."""
+    audience: _Audience
+    """The audience, as in the token's `aud`."""
+    jwks_uri: _Address | None
+    """The address where the issuer publishes its keys; null if they are pasted."""
+    jwks: _Keys | None
+    """The pasted keys; null if the issuer publishes them."""
+    subject_pattern: _Pattern
+    """The subject, as in the token's `sub`, with `*` for whole parts."""
+    claims: _Claims
+    """The claims that the token must have."""
+    last_used_at: datetime | None
+    """When a workload last got a token by it, to the minute; null if none ever did."""
+    created_at: CreatedAt
+    updated_at: UpdatedAt
+
+
+@endpoint.get(_RULES, caller=_VIEW, keys=True, tags=_TAGS)
+async def list_trusted_issuers(call: Call[None, None, TrustedIssuersPath, Member], postern: Postern) -> Sequence[TrustedIssuerRecord]:
+    """List the trusted issuers of an organization, the oldest first
+
+    You get all of them. Those of management keys are listed only if you may manage integrations.
+    """
+    return [trusted_issuer_record(rule) for rule in await postern.tenancy.trusted_issuers.list(call.caller)]
+
+
+@endpoint.post(
+    _RULES,
+    caller=_MANAGE,
+    keys=True,
+    limit=CREDENTIALS,
+    status=201,
+    refuses=(BadRequest, Conflict),
+    tags=_TAGS,
+)
+async def create_trusted_issuer(call: Call[NewTrustedIssuer, None, TrustedIssuersPath, Member], postern: Postern) -> TrustedIssuerRecord:
+    """Trust an issuer of workloads
+
+    A build job or a cluster has signed tokens of its own. One that fits gets a token at `/auth/token`, in place of a secret: for the
+    service what `client_credentials` gives, or one with the rights of the management key, which lives for 15 minutes. The same token may be
+    used again while it lives, for 24 hours at most. A service or a key has at most 10 trusted issuers.
+    """
+    body, settings = call.body, _settings(call.body)
+    key = None if body.management_key_id is None else ManagementKeyId(body.management_key_id)
+    rule = await with_proof_if_needed(
+        call.request,
+        postern,
+        lambda proved: postern.tenancy.trusted_issuers.create(
+            call.caller, settings, call.actor, service=body.service_slug, key=key, proved=proved
+        ),
+    )
+    return trusted_issuer_record(rule)
+
+
+@endpoint.get(_RULE, caller=_VIEW, keys=True, tags=_TAGS)
+async def get_trusted_issuer(call: Call[None, None, TrustedIssuerPath, Member], postern: Postern) -> TrustedIssuerRecord:
+    """Get a trusted issuer
+
+    One of a management key only if you may manage integrations.
+    """
+    return trusted_issuer_record(await postern.tenancy.trusted_issuers.get(call.caller, TrustedIssuerId(call.path.rule_id)))
+
+
+@endpoint.patch(_RULE, caller=_MANAGE, keys=True, limit=UNLIMITED, refuses=(BadRequest, Conflict), tags=_TAGS)
+async def change_trusted_issuer(call: Call[TrustedIssuerPatch, None, TrustedIssuerPath, Member], postern: Postern) -> TrustedIssuerRecord:
+    """Change a trusted issuer
+
+    The change counts for the next token. Tokens with a management key's rights that were given by it are refused from the next request on.
+    """
+    change = _change(call.body)
+    rule = await with_proof_if_needed(
+        call.request,
+        postern,
+        lambda proved: postern.tenancy.trusted_issuers.change(
+            call.caller, TrustedIssuerId(call.path.rule_id), change, call.actor, proved=proved
+        ),
+    )
+    return trusted_issuer_record(rule)
+
+
+@endpoint.delete(_RULE, caller=_MANAGE, keys=True, limit=UNLIMITED, status=204, tags=_TAGS)
+async def delete_trusted_issuer(call: Call[None, None, TrustedIssuerPath, Member], postern: Postern) -> NoBody:
+    """Delete a trusted issuer
+
+    No workload gets a token by it from the next request on, and tokens with a management key's rights that were given by it are refused. A
+    service's tokens live on until they expire.
+    """
+    await postern.tenancy.trusted_issuers.delete(call.caller, TrustedIssuerId(call.path.rule_id), call.actor)
+    return NO_BODY
+
+
+_settings = taken(NewTrustedIssuer, TrustedIssuerSettings, apart=("service_slug", "management_key_id"))
+_change = taken(TrustedIssuerPatch, TrustedIssuerChange)
+trusted_issuer_record = shown(TrustedIssuer, TrustedIssuerRecord, named={"management_key_id": "key"})

@@ -1,1 +1,0 @@
-"""Attacks on what applications ask for in the name of people."""
