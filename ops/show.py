@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
@@ -38,9 +38,9 @@ BETWEEN: Final = 25
 class Installation:
     """A `postern serve` on a data directory of its own, which outlives the server."""
 
-    def __init__(self, place: Path, *arguments: str, **settings: str) -> None:
+    def __init__(self, place: Path, *arguments: str, within: Sequence[str] = (), **settings: str) -> None:
         self.place = place
-        self._arguments = arguments
+        self._command = (*within, *POSTERN, "serve", *arguments)
         self.port = free_port()
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("POSTERN_")}
         self.environment = {
@@ -60,8 +60,7 @@ class Installation:
 
     def start(self) -> None:
         with (self.place / "log").open("ab") as log:
-            command = [*POSTERN, "serve", *self._arguments]
-            self._process = subprocess.Popen(command, cwd=ROOT, env=self.environment, stdout=subprocess.DEVNULL, stderr=log)
+            self._process = subprocess.Popen(self._command, cwd=ROOT, env=self.environment, stdout=subprocess.DEVNULL, stderr=log)
         deadline = time.monotonic() + _PATIENCE
         while self.ask("GET", "/health/ready") != 200:
             if self._process.poll() is not None or time.monotonic() > deadline:
@@ -120,12 +119,13 @@ class Installation:
 
 
 @contextmanager
-def installation(*arguments: str, **settings: str) -> Iterator[Installation]:
+def installation(*arguments: str, within: Sequence[str] = (), **settings: str) -> Iterator[Installation]:
+    """`within` is a command that runs the server."""
     with tempfile.TemporaryDirectory(prefix="postern-show-", ignore_cleanup_errors=True) as directory:
         # Under root, PostgreSQL runs as another user. That user must be able to pass through this directory.
         Path(directory).chmod(0o711)
         (place := Path(directory) / "data").mkdir(mode=0o711)
-        made = Installation(place, *arguments, **settings)
+        made = Installation(place, *arguments, within=within, **settings)
         try:
             made.start()
             yield made

@@ -12,6 +12,7 @@ from ports.federation.authorization_codes import AuthorizationCodeStore
 from ports.federation.client_documents import DocumentServiceStore
 from ports.federation.consents import ConsentStore
 from ports.federation.device_flow import DeviceCodeStore
+from ports.federation.exchanges import ExchangeStore
 from ports.federation.saml.configurations import SamlStore
 from ports.federation.scim.teams import DirectoryTeamStore
 from ports.federation.scim.tokens import ScimTokenStore
@@ -54,6 +55,7 @@ from ports.services.service_roles import ServiceRoleStore
 from ports.services.service_users import ServiceUserStore
 from ports.services.services import ServiceStore
 from ports.services.subscriptions import SubscriptionStore
+from ports.services.user_keys import UserKeyStore
 from ports.signing_keys import SigningKeyStore
 from ports.tenancy.branding import LookStore
 from ports.tenancy.connection_refreshes import ConnectionRefreshStore
@@ -204,6 +206,8 @@ class UnitOfWork(Protocol):
     @property
     def subscriptions(self) -> SubscriptionStore: ...
     @property
+    def user_keys(self) -> UserKeyStore: ...
+    @property
     def invitations(self) -> InvitationStore: ...
     @property
     def end_users(self) -> EndUserStore: ...
@@ -213,6 +217,8 @@ class UnitOfWork(Protocol):
     def document_services(self) -> DocumentServiceStore: ...
     @property
     def consents(self) -> ConsentStore: ...
+    @property
+    def exchanges(self) -> ExchangeStore: ...
     @property
     def device_codes(self) -> DeviceCodeStore: ...
     @property

@@ -30,7 +30,8 @@ from core.domain.identity.proofs import ProofMethod
 from core.domain.identity.upstream.refreshes import RefreshFault
 from core.domain.jobs import QueueState
 from core.domain.mail import MAIL_JOB
-from core.domain.services.billing_news import NewsType
+from core.domain.services.billing.billing_news import NewsType
+from core.domain.services.user_keys import KeyReason
 from core.domain.tenancy.join_requests import Joined
 from core.domain.tenancy.mail_servers import ORGANIZATION_MAIL_JOB
 from ports.metrics import DatabaseHost, PoolState, Population
@@ -193,6 +194,12 @@ class PrometheusMetrics:
         "reason",
         known=(*(word.value for word in AuthorizationErrorCode), *TOLD_TO_THE_PERSON),
     )
+    _user_keys_checked = _counter(
+        "sso_user_key_checks_total",
+        "Checks of keys that applications made for their users",
+        "outcome",
+        known=("valid", *(reason.value for reason in KeyReason)),
+    )
     _billing_events = _counter(
         "sso_billing_events_total",
         "News of the payment provider, by type and by what became of them",
@@ -250,6 +257,7 @@ class PrometheusMetrics:
     _passkeys = _counter("sso_passkeys_changed_total", "Passkeys that people added and removed", "change", known=("added", "removed"))
     _device_flows = _counter("sso_device_flow_total", "Device flows, by the steps that they came to", "step", known=DeviceStep)
     _tokens = _counter("sso_auth_tokens_issued_total", "Access tokens issued")
+    _exchanges = _counter("sso_auth_tokens_exchanged_total", "Access tokens that services exchanged for one for another API")
     # The minimum over the processes, so that the metric shows an actor that is down in any of them.
     _actors = _gauge("sso_actor_up", "1 while the actor runs", "livemin", "actor")
     # The earliest over the processes, for the same reason.
@@ -335,6 +343,9 @@ class PrometheusMetrics:
     def authorization_refused(self, reason: str) -> None:
         self._authorizations_refused.labels(reason).inc()
 
+    def user_key_checked(self, outcome: str) -> None:
+        self._user_keys_checked.labels(outcome).inc()
+
     def upstream_sign_in(self, provider: str, outcome: str) -> None:
         self._upstream_sign_ins.labels(provider, outcome).inc()
 
@@ -343,6 +354,9 @@ class PrometheusMetrics:
 
     def token_issued(self) -> None:
         self._tokens.inc()
+
+    def token_exchanged(self) -> None:
+        self._exchanges.inc()
 
     def job_processed(self, kind: str, seconds: float, *, succeeded: bool) -> None:
         self._jobs.labels(kind).observe(seconds)

@@ -16,7 +16,7 @@ from core.domain.http_dates import http_date
 from core.domain.identifiers import OrganizationId
 from core.domain.outbound.destinations import destination
 from core.domain.secrets import Secret
-from core.domain.services.billing_news import subscription_of
+from core.domain.services.billing.billing_news import subscription_of
 from ports.clock import Clock
 from ports.outbound import OperatorsOutbound, OutboundAnswer, OutboundFailed, OutboundRequest
 from ports.services.billing import CheckoutRequest, OpenedCheckout, PaymentRefused, PaymentUnavailable, ProviderSubscriptions

@@ -11,6 +11,7 @@ from adapters.postgres.federation.authorization_codes import AuthorizationCodeRo
 from adapters.postgres.federation.client_documents import DocumentServiceRows
 from adapters.postgres.federation.consents import ConsentRows
 from adapters.postgres.federation.device_flow import DeviceCodeRows
+from adapters.postgres.federation.exchanges import ExchangeRows
 from adapters.postgres.federation.saml.configurations import SamlRows
 from adapters.postgres.federation.scim.teams import DirectoryTeamRows
 from adapters.postgres.federation.scim.tokens import ScimTokenRows
@@ -54,6 +55,7 @@ from adapters.postgres.services.service_roles import ServiceRoleRows
 from adapters.postgres.services.service_users import ServiceUserRows
 from adapters.postgres.services.services import ServiceRows
 from adapters.postgres.services.subscriptions import SubscriptionRows
+from adapters.postgres.services.user_keys import UserKeyRows
 from adapters.postgres.signing_keys import SigningKeyRows
 from adapters.postgres.statements import Statements
 from adapters.postgres.tenancy.branding import LookRows
@@ -158,10 +160,12 @@ class Stores:
     service_users = _Made(ServiceUserRows)
     services = _Made(ServiceRows)
     subscriptions = _Made(SubscriptionRows)
+    user_keys = _Made(UserKeyRows)
     imports = _Made(ImportRows)
     invitations = _Made(InvitationRows)
     end_users = _Made(EndUserRows)
     authorization_codes = _Made(AuthorizationCodeRows)
+    exchanges = _Made(ExchangeRows)
     device_codes = _Made(DeviceCodeRows)
     consents = _Made(ConsentRows)
     document_services = _Made(DocumentServiceRows)

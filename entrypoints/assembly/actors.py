@@ -95,6 +95,7 @@ def assemble_actors(
         identity.presence,
         ForeignHashWatcher(identity.foreign_hashes, spread=spread),
         services.key_presence,
+        services.user_key_presence,
         tenancy.management_key_presence,
         federation.scim_token_presence,
         federation.client_secret_presence,

@@ -43,6 +43,7 @@ from core.usecases.federation.client_origins import ClientOrigins
 from core.usecases.federation.clients import Clients
 from core.usecases.federation.consents import Consents
 from core.usecases.federation.device_flow import DeviceFlow
+from core.usecases.federation.exchanges import Exchanges
 from core.usecases.federation.given_sessions import GivenSessions
 from core.usecases.federation.grants import Grant, Grants, RefreshGrant
 from core.usecases.federation.identity_assertions import IdentityAssertions
@@ -163,6 +164,16 @@ def assemble_federation(
         AUTHORIZATION_CODE: authorization_codes.redeem,
         REFRESH_TOKEN: RefreshGrant(identity.sessions),
     }
+    exchanges = Exchanges(
+        new_unit_of_work,
+        stores.exchanges,
+        foundation.token_verifier,
+        foundation.token_signer,
+        foundation.metrics,
+        system=system,
+        issuer=settings.public_url,
+        access_lifetime=settings.access_token_lifetime,
+    )
     assertions = IdentityAssertions(
         new_unit_of_work,
         PostgresIssuingConnections(pool),
@@ -184,6 +195,7 @@ def assemble_federation(
         grants,
         identity.sessions,
         resources,
+        exchanges,
         assertions,
         foundation.token_signer,
         foundation.metrics,

@@ -8,10 +8,11 @@ from adapters.postgres.services.billing_inbox import PostgresBillingInbox
 from adapters.postgres.services.rights import RightsRows
 from adapters.postgres.services.service_analytics import PostgresServiceAnalytics
 from adapters.postgres.services.services import PostgresServiceRegister
+from adapters.postgres.services.user_keys import USER_KEYS, PostgresUserKeys
 from adapters.postgres.statements import Statements
 from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
 from adapters.turns import FairTurns
-from core.domain.identifiers import ApiKeyId
+from core.domain.identifiers import ApiKeyId, UserKeyId
 from core.frozen import Frozen
 from core.usecases.services.api_keys import ApiKeys
 from core.usecases.services.assignments import Assignments
@@ -33,6 +34,7 @@ from core.usecases.services.service_roles import ServiceRoles
 from core.usecases.services.service_users import ServiceUsers
 from core.usecases.services.services import OrganizationServices, RegisteredServices
 from core.usecases.services.subscriptions import Subscriptions
+from core.usecases.services.user_keys import UserKeys
 from core.usecases.tenancy.domains.domain_proofs import DomainProofs
 from core.usecases.tenancy.ownerships import Ownerships
 from core.usecases.tenancy.profile_values import ProfileValues
@@ -55,6 +57,8 @@ class Services(Frozen, kw_only=True):
     service_roles: ServiceRoles
     api_keys: ApiKeys
     key_presence: PresenceWriter[ApiKeyId]
+    user_keys: UserKeys
+    user_key_presence: PresenceWriter[UserKeyId]
     made_by_keys: MadeByKeys
     service_claims: ServiceClaims
     plans: Plans
@@ -77,6 +81,9 @@ def assemble_services(settings: Settings, foundation: Foundation, ownerships: Ow
     system, clock = foundation.system, foundation.clock
     key_presence: PresenceWriter[ApiKeyId] = PresenceWriter(
         PostgresKeyUse(pool, API_KEYS), foundation.metrics, spread=foundation.secrets.spread, name="key_presence"
+    )
+    user_key_presence: PresenceWriter[UserKeyId] = PresenceWriter(
+        PostgresKeyUse(pool, USER_KEYS), foundation.metrics, spread=foundation.secrets.spread, name="user_key_presence"
     )
     provider, inbox = payment_provider(settings, foundation.operators_outbound), PostgresBillingInbox(pool)
     billing = Billing(
@@ -101,6 +108,16 @@ def assemble_services(settings: Settings, foundation: Foundation, ownerships: Ow
         client_secrets=ClientSecrets(new_unit_of_work, stores.client_secrets, system),
         api_keys=ApiKeys(new_unit_of_work, PostgresApiKeys(pool), key_presence, system=system),
         key_presence=key_presence,
+        user_keys=UserKeys(
+            new_unit_of_work,
+            stores.user_keys,
+            PostgresUserKeys(pool),
+            api_key_presence=key_presence,
+            presence=user_key_presence,
+            metrics=foundation.metrics,
+            system=system,
+        ),
+        user_key_presence=user_key_presence,
         made_by_keys=MadeByKeys(new_unit_of_work, foundation.clock),
         service_claims=ServiceClaims(new_unit_of_work, stores.service_claims, system),
         plans=Plans(new_unit_of_work, stores.plans, system),

@@ -19,7 +19,7 @@ from entrypoints.http.metrics_application import METRICS_ROUTES
 from entrypoints.http.observing.request_spans import RequestSpans
 from entrypoints.http.pages import logos, pictures, shipped_pages
 from entrypoints.http.pages.account import address_pages, first_steps_pages, overview_pages, own_password_pages, profile_pages
-from entrypoints.http.pages.account.connections import application_pages, connection_pages
+from entrypoints.http.pages.account.connections import application_pages, connection_pages, user_key_pages
 from entrypoints.http.pages.account.details import answer_pages, details_pages
 from entrypoints.http.pages.account.devices import device_pages, session_pages, sign_in_log_pages
 from entrypoints.http.pages.account.factors import passkey_pages as own_passkey_pages
@@ -101,6 +101,7 @@ _ACCOUNT_AND_FLOW_PAGES: Final = Endpoints.of(
     organization_pages,
     ownership_pages,
     application_pages,
+    user_key_pages,
     connection_pages,
     proof_pages,
 )

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -87,8 +87,12 @@ class Tenant:
 
 
 @contextmanager
-def tenant() -> Iterator[Tenant]:
-    with installation(**_SETTINGS) as server, httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=_PATIENCE) as client:
+def tenant(within: Sequence[str] = (), **settings: str) -> Iterator[Tenant]:
+    """`within` is a command that runs the server."""
+    with (
+        installation(within=within, **_SETTINGS, **settings) as server,
+        httpx.Client(base_url=f"http://127.0.0.1:{server.port}", timeout=_PATIENCE) as client,
+    ):
         ada, bob = (_registered(server, client, email) for email in ("ada@example.org", "bob@example.org"))
         ada.take(ada.ask("POST", "/api/organizations", {"slug": "acme", "name": "Acme"}))
         ada.ask("POST", "/api/organizations/acme/invitations", {"email": bob.email, "role": "member"})

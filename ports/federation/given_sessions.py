@@ -22,6 +22,13 @@ class GivenSessionLookup(Protocol):
     ) -> tuple[RegisteredClient, LivingAudience | None] | None:
         """As `find`, for a session's token for an API."""
 
+    async def find_exchanged(
+        self, client: ClientId, secret_digest: bytes | None, session: SessionId, user: UserId, resource: ResourceServerId
+    ) -> tuple[RegisteredClient, LivingAudience | None] | None:
+        """As `find_at_resource`, for the token of a session that an exchange opened. The session of the person's own application below it
+        must be alive, too, and everything on the way.
+        """
+
     async def find_api(self, resource: ResourceServerId, holder: ServiceId) -> StandingApi | None:
         """None unless the API is open to the application that holds the token."""
 

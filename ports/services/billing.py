@@ -9,8 +9,8 @@ from uuid import UUID
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, PlanId, ServiceId, SubscriptionId, UserId
 from core.domain.languages import Language
-from core.domain.services.billing import Buyer, Managed, OfferedPlan
-from core.domain.services.billing_news import News, Snapshot
+from core.domain.services.billing.billing import Buyer, Managed, OfferedPlan
+from core.domain.services.billing.billing_news import News, Snapshot
 from core.frozen import Frozen
 
 

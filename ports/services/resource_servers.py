@@ -53,10 +53,10 @@ class ResourceServerStore(ProofStore[ResourceHost], Protocol):
         """
 
     async def add(self, server: ResourceServer) -> bool:
-        """False when the organization has the identifier: of two callers, one gets False. Admitted services are those in `save`."""
+        """False when the organization has the identifier: of two callers, one gets False. Named services are those in `save`."""
 
     async def save(self, server: ResourceServer) -> None:
-        """Saves everything that an organization sets, and the admitted services."""
+        """Saves everything that an organization sets, with the services that it names."""
 
     async def remove(self, server: ResourceServerId) -> None:
         """Its identifier stays the organization's, so that no other organization ever gets it."""

@@ -27,6 +27,7 @@ from core.domain.claims import (
 from core.domain.email import Email
 from core.domain.federation.logout.logout_notices import DueNotice, logout_claims
 from core.domain.federation.oauth.clients import RegisteredClient
+from core.domain.federation.oauth.exchanges import TokenExchange, subject_of
 from core.domain.federation.oauth.grants import Granted, client_claims
 from core.domain.federation.oauth.oidc import PERSON_CLAIMS, id_claims
 from core.domain.federation.oauth.scopes import SCOPES
@@ -41,7 +42,7 @@ from core.domain.identifiers import (
     UserId,
 )
 from core.domain.identity.proofs import Proved
-from core.domain.identity.sessions import Application, Context, Impersonated, OpenedSession, Session, access_claims
+from core.domain.identity.sessions import ActingClient, Application, Context, Impersonated, OpenedSession, Session, access_claims
 from core.domain.identity.sign_in import preauthentication_claims
 from core.domain.json import Json
 from core.domain.secrets import Token
@@ -97,6 +98,7 @@ def test_every_name_of_every_token_is_reserved() -> None:
         *(_access(OPENED), _access(impersonated), _access(long), _id(OPENED), _id(long)),
         preauthentication_claims(SESSION.user, "t", issuer=ISSUER, now=NOW, expires_at=NOW, state="s"),
         client_claims(REGISTERED, AUDIENCE, issuer=ISSUER, token_id="t", now=NOW, lifetime=LATER),
+        _exchanged().claims(ISSUER, "t"),
         logout_claims(DueNotice(SESSION.id, SESSION.user, id=UUID(int=7), attempts=1), client=CLIENT, issuer=ISSUER, token_id="t", now=NOW),
     )
     names = {name for token in tokens for name in token}
@@ -105,11 +107,25 @@ def test_every_name_of_every_token_is_reserved() -> None:
     assert {name for name in names if not is_reserved(name)} == set()
 
 
+def _exchanged() -> TokenExchange:
+    claims = _access(OPENED) | {"client_id": CLIENT}
+    return TokenExchange(
+        session=SESSION.id,
+        subject=subject_of(claims, REGISTERED),
+        client=REGISTERED,
+        audience=AUDIENCE,
+        acting=ActingClient(CLIENT, ActingClient(CLIENT)),
+        created_at=NOW,
+        ends_at=NOW + LATER,
+    )
+
+
 def test_no_other_code_signs_tokens() -> None:
     """Whoever adds a token adds it to the test above."""
     folder = Path(next(iter(core.usecases.__path__)))
     signing = {str(one.relative_to(folder)) for one in folder.rglob("*.py") if re.search(r"signer\.sign_", one.read_text())}
     assert signing == {
+        "federation/exchanges.py",
         "federation/grants.py",
         "federation/logout_notices.py",
         "identity/sessions.py",

@@ -43,6 +43,7 @@ from entrypoints.http.machinery.callers import (
     CallerRule,
     able,
     key,
+    key_with_body,
 )
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint, Endpoints, endpoint, parameters
@@ -64,6 +65,7 @@ MEMBER_RULES = (
 )
 # Rules for the servers of a service. No bearer token here is a key; `test_key_authorization.py` walks with keys.
 KEY_RULES = tuple(map(key, Permission))
+KEY_RULES_WITH_BODY = tuple(map(key_with_body, Permission))
 
 
 class OrganizationPath(msgspec.Struct, frozen=True):
@@ -99,7 +101,7 @@ Refusal = tuple[int, str]
 UNAUTHORIZED, EXPIRED, INVALID = (401, "UNAUTHORIZED"), (401, "TOKEN_EXPIRED"), (401, "JWT_ERROR")
 FORBIDDEN, NOT_ACTIVE = (403, "FORBIDDEN"), (403, "ORGANIZATION_NOT_ACTIVE")
 OF_SESSIONS = (USER, USER_IN_PERSON, USER_OF_INACTIVE, OWN_USER, PERSON, OWN_PERSON, PLATFORM_OWNER, BUYER, *MEMBER_RULES)
-RULES = (*OF_SESSIONS, LEAVING, PREAUTHENTICATED, *KEY_RULES)
+RULES = (*OF_SESSIONS, LEAVING, PREAUTHENTICATED, *KEY_RULES, key_with_body(Permission.VERIFY_USER_KEYS))
 
 
 class Kinds:
@@ -477,7 +479,11 @@ async def test_every_kind_of_caller_gets_in_exactly_where_declared(walker: Clien
                     f"{kind} at {one}"
                 )
                 continue
-            refusal = UNAUTHORIZED if one.caller in KEY_RULES else expected.get(one.caller) or REFUSED_LATER.get(str(one))
+            refusal = (
+                UNAUTHORIZED
+                if one.caller in {*KEY_RULES, *KEY_RULES_WITH_BODY}
+                else expected.get(one.caller) or REFUSED_LATER.get(str(one))
+            )
             if one.caller is OPENID_SESSION:
                 # None of these sessions was given to an application.
                 refusal = expected.get(USER) or FORBIDDEN
@@ -488,7 +494,9 @@ async def test_every_kind_of_caller_gets_in_exactly_where_declared(walker: Clien
                 assert (answer.status, answer.error_code) == refusal, f"{kind} at {one}"
                 challenge = answer.header("www-authenticate") or ""
                 assert (answer.status == 401) == (bool(challenge) and "insufficient_scope" not in challenge), f"{kind} at {one}"
-                assert not challenge or challenge.startswith("ApiKey" if one.caller in KEY_RULES else "Bearer"), f"{kind} at {one}"
+                assert not challenge or challenge.startswith("ApiKey" if one.caller in {*KEY_RULES, *KEY_RULES_WITH_BODY} else "Bearer"), (
+                    f"{kind} at {one}"
+                )
 
 
 def test_the_walk_knows_every_kind_and_every_rule() -> None:
@@ -764,8 +772,11 @@ WHO: dict[str, set[str]] = {
     Capability.END_USERS_VIEW: {
         "GET /api/organizations/{org_slug}/users",
         "GET /api/organizations/{org_slug}/users/{user_id}",
+        "GET /api/organizations/{org_slug}/services/{service_slug}/user-keys",
+        "GET /api/organizations/{org_slug}/services/{service_slug}/user-keys/{user_key_id}",
     },
     Capability.END_USERS_MANAGE: {
+        "DELETE /api/organizations/{org_slug}/services/{service_slug}/user-keys/{user_key_id}",
         "DELETE /api/organizations/{org_slug}/users/{user_id}/sessions",
     },
     Capability.SERVICES_VIEW: {
@@ -781,6 +792,7 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}/services/{service_slug}/roles/{role_slug}",
         "GET /api/organizations/{org_slug}/services/{service_slug}/saml",
         "GET /api/organizations/{org_slug}/services/{service_slug}/saml/certificate",
+        "GET /api/organizations/{org_slug}/services/{service_slug}/user-key-settings",
         "GET /api/organizations/{org_slug}/resource-servers",
         "GET /api/organizations/{org_slug}/resource-servers/{resource_id}",
         "GET /api/organizations/{org_slug}/trusted-issuers",
@@ -823,6 +835,7 @@ WHO: dict[str, set[str]] = {
         "POST /api/organizations/{org_slug}/services/{service_slug}/claims",
         "POST /api/organizations/{org_slug}/services/{service_slug}/client-secrets",
         "PATCH /api/organizations/{org_slug}/services/{service_slug}/permissions/{permission_key}",
+        "PATCH /api/organizations/{org_slug}/services/{service_slug}/user-key-settings",
         "PATCH /api/organizations/{org_slug}/services/{service_slug}/roles/{role_slug}",
         "POST /api/organizations/{org_slug}/services/{service_slug}/assignments",
         "POST /api/organizations/{org_slug}/services/{service_slug}/permissions",
@@ -909,6 +922,17 @@ WHO: dict[str, set[str]] = {
     Permission.WRITE_SERVICE: {
         "PATCH /api/service/info",
     },
+    Permission.READ_USER_KEYS: {
+        "GET /api/service/user-keys",
+        "GET /api/service/user-keys/{user_key_id}",
+    },
+    Permission.WRITE_USER_KEYS: {
+        "DELETE /api/service/user-keys/{user_key_id}",
+        "POST /api/service/user-keys",
+    },
+    Permission.VERIFY_USER_KEYS: {
+        "POST /api/service/user-keys/verify",
+    },
     PLATFORM_OWNER.name: {
         "DELETE /api/platform/profile-fields/{key}",
         "GET /api/platform/configuration",
@@ -973,7 +997,7 @@ def test_every_route_of_an_organization_a_service_or_the_platform_asks_for_its_o
             assert one.caller in (BUYER, *MEMBER_RULES), one
         if one.path.startswith("/api/platform/"):
             assert one.caller is PLATFORM_OWNER, one
-        assert one.path.startswith(("/api/service/", "/access/v1/")) == (one.caller in KEY_RULES), one
+        assert one.path.startswith(("/api/service/", "/access/v1/")) == (one.caller in {*KEY_RULES, *KEY_RULES_WITH_BODY}), one
 
 
 async def test_no_two_endpoints_share_an_operation_id(lonely_postern: Postern) -> None:

@@ -207,6 +207,11 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   POST   /ui/applications/{service_id}/revoke
 .....   ...  -          browser   GET    /ui/applications/{service_id}/apis/{resource_id}/revoke
 .....   ...  -          browser   POST   /ui/applications/{service_id}/apis/{resource_id}/revoke
+.....   ...  -          browser   GET    /ui/keys/{org_slug}/{service_slug}
+.....   ...  -          browser   GET    /ui/keys/{org_slug}/{service_slug}/new
+.....   ...  -          browser   POST   /ui/keys/{org_slug}/{service_slug}/new
+.....   ...  -          browser   GET    /ui/keys/{org_slug}/{service_slug}/{user_key_id}/end
+.....   ...  -          browser   POST   /ui/keys/{org_slug}/{service_slug}/{user_key_id}/end
 .....   ...  -          browser   GET    /ui/settings/connections
 .....   ...  -          browser   GET    /ui/settings/connections/{provider}/connect
 .....   ...  -          browser   POST   /ui/settings/connections/{provider}/connect
@@ -568,6 +573,11 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/refusals
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/services/{service_slug}/saml/metadata
 maogx   po.  no         -         GET    /api/organizations/{org_slug}/services/{service_slug}/saml/login
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/user-key-settings
+.ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/services/{service_slug}/user-key-settings
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/user-keys
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/user-keys/{user_key_id}
+.ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/services/{service_slug}/user-keys/{user_key_id}
 .....   ...  -          browser   POST   /api/organizations/{org_slug}/services/{service_slug}/saml/login
 
 # Billing. A session in a service opens the checkout of that very service.
@@ -590,6 +600,11 @@ everybody                         POST   /webhooks/billing
 .....   ...  -          key       GET    /api/service/subscriptions/{user_id}
 .....   ...  -          key       PATCH  /api/service/subscriptions/{user_id}
 .....   ...  -          key       DELETE /api/service/subscriptions/{user_id}
+.....   ...  -          key       GET    /api/service/user-keys
+.....   ...  -          key       POST   /api/service/user-keys
+.....   ...  -          key       POST   /api/service/user-keys/verify
+.....   ...  -          key       GET    /api/service/user-keys/{user_key_id}
+.....   ...  -          key       DELETE /api/service/user-keys/{user_key_id}
 .....   ...  -          key       GET    /api/service/users
 .....   ...  -          key       POST   /api/service/users
 .....   ...  -          key       GET    /api/service/users/{user_id}

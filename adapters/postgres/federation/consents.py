@@ -166,7 +166,7 @@ _ACCESS: Final[LiteralString] = f"""
            living.last_used_at,
            coalesce(({_RESOURCES}), '[]') as resources
       from (
-               select service_id, count(*) as sessions, max(last_seen_at) as last_used_at
+               select service_id, count(*) filter (where exchanged_from is null) as sessions, max(last_seen_at) as last_used_at
                  from sessions
                 where user_id = %(user)s and service_id is not null and impersonator_id is null
                   and revoked_at is null and expires_at > now() and ends_at > now()

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
@@ -10,7 +11,7 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow, digests
 from adapters.postgres.identity.factors.mfa import OWES_SECOND_FACTOR
 from adapters.postgres.identity.proofs.sign_in_policy import admits
-from adapters.postgres.identity.sessions.audiences import IS_OPEN, admits_service, open_audiences
+from adapters.postgres.identity.sessions.audiences import IS_OPEN, admits_service, is_held, open_audiences
 from adapters.postgres.identity.sessions.liveness import AUTHENTICATES, IS_LIVE, lost_nothing_since
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask, ask_in_order
@@ -73,7 +74,8 @@ class PostgresGivenSessions:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._sessions = SharedLookups(self._find)
-        self._at_resources = SharedLookups(self._find_at_resources)
+        self._at_resources = SharedLookups(partial(self._find_at_resources, FIND_AT_RESOURCE))
+        self._exchanged = SharedLookups(partial(self._find_at_resources, FIND_EXCHANGED))
 
     async def find(self, client: ClientId, secret_digest: bytes | None, session: SessionId, user: UserId) -> _Found | None:
         return await self._sessions.find((client, secret_digest, session, user))
@@ -83,6 +85,11 @@ class PostgresGivenSessions:
     ) -> _FoundAt | None:
         return await self._at_resources.find((client, secret_digest, session, user, resource))
 
+    async def find_exchanged(
+        self, client: ClientId, secret_digest: bytes | None, session: SessionId, user: UserId, resource: ResourceServerId
+    ) -> _FoundAt | None:
+        return await self._exchanged.find((client, secret_digest, session, user, resource))
+
     async def find_api(self, resource: ResourceServerId, holder: ServiceId) -> StandingApi | None:
         rows = await ask(self._pool, _Api, _FIND_API, {"resource": resource, "holder": holder})
         return rows[0].standing() if rows else None
@@ -91,7 +98,7 @@ class PostgresGivenSessions:
         rows = await ask(self._pool, _Given, _FIND_BY_REFRESH_TOKEN, {"digest": digest})
         return rows[0].given() if rows else None
 
-    async def _find_at_resources(self, asked: Sequence[_AskedAt]) -> Mapping[_AskedAt, _FoundAt]:
+    async def _find_at_resources(self, statement: LiteralString, asked: Sequence[_AskedAt]) -> Mapping[_AskedAt, _FoundAt]:
         shown = list(dict.fromkeys([one[:2] for one in asked]))
         parameters = {
             **_clients(shown),
@@ -101,7 +108,7 @@ class PostgresGivenSessions:
         }
         clients: dict[_Shown, RegisteredClient] = {}
         living: dict[_AskedAt, LivingAudience] = {}
-        for place, email, holder, stands, scopes, *of_client in await ask_in_order(self._pool, _columns, FIND_AT_RESOURCE, parameters):
+        for place, email, holder, stands, scopes, *of_client in await ask_in_order(self._pool, _columns, statement, parameters):
             if of_client[0] is not None:
                 client = shown[place - 1]
                 clients[client] = ClientRow(*of_client).client(client[0])
@@ -138,7 +145,7 @@ _THE_CLIENT_ASKED_FOR: Final[LiteralString] = f"""
              on asked.client is not null
 """
 # The session of a person in a service lets them in now.
-_IS_OPEN_HERE: Final[LiteralString] = f"""
+IS_OPEN_HERE: Final[LiteralString] = f"""
     {IS_LIVE}
     and sessions.service_id is not null
     and {admits("organizations.role is not null", "sessions.user_id")}
@@ -156,26 +163,56 @@ FIND: Final[LiteralString] = f"""
                 select sessions.organization_id, users.email
                   from (select * from sessions where id = asked.session and user_id = asked.person limit 1) as sessions
                        {ITS_PERSON_IN_SERVICE}
-                 where {_IS_OPEN_HERE}
+                 where {IS_OPEN_HERE}
                  limit 1
            ) as living on true
 """
 
-# The same for a session at an API. The API must still be open to the session's application.
-FIND_AT_RESOURCE: Final[LiteralString] = f"""
+_ASKED_AT: Final[LiteralString] = f"""
     select asked.place, living.email, living.service_id, living.stands, living.scopes, client.*
       from unnest(
                (select %(clients)s::text[]), (select %(digests)s::text[]), (select %(sessions)s::uuid[]), (select %(users)s::uuid[]),
                (select %(resources)s::uuid[])
            ) with ordinality as asked (client, digest, session, person, resource, place)
       {_THE_CLIENT_ASKED_FOR}
+"""
+
+# The same for a session at an API. The API must still be open to the session's application.
+FIND_AT_RESOURCE: Final[LiteralString] = f"""
+    {_ASKED_AT}
       left join lateral (
                 select users.email, sessions.service_id, resource_servers.service_id as stands, open.scopes
                   from (select * from sessions where id = asked.session and user_id = asked.person limit 1) as sessions
                  cross join lateral jsonb_to_recordset({open_audiences("sessions")}) as open (id uuid, scopes text[])
                   join resource_servers on resource_servers.id = open.id and resource_servers.id = asked.resource
                        {ITS_PERSON_IN_SERVICE}
-                 where {_IS_OPEN_HERE}
+                 where {IS_OPEN_HERE}
+                 limit 1
+           ) as living on true
+"""
+
+# The same for the session of an exchange. `sessions` is the one of the person's own application.
+FIND_EXCHANGED: Final[LiteralString] = f"""
+    {_ASKED_AT}
+      left join lateral (
+                select users.email, exchanged.service_id, resource_servers.service_id as stands,
+                       array(
+                           select scope.own ->> 'name'
+                             from jsonb_array_elements(resource_servers.scopes) with ordinality as scope (own, place)
+                            where scope.own ->> 'name' = any (given.scopes) and {is_held("scope.own", "exchanged.user_id")}
+                            order by scope.place
+                       ) as scopes
+                  from (
+                           select *, exchange_root(id, user_id) as root
+                             from sessions
+                            where id = asked.session and user_id = asked.person and exchanged_from is not null
+                            limit 1
+                       ) as exchanged
+                 cross join lateral jsonb_to_recordset(exchanged.audiences) as given (resource_id uuid, scopes text[])
+                  join resource_servers on resource_servers.id = given.resource_id and resource_servers.id = asked.resource
+                 cross join lateral (select * from sessions where sessions.id = exchanged.root limit 1) as sessions
+                       {ITS_PERSON_IN_SERVICE}
+                 where {IS_OPEN_HERE}
                  limit 1
            ) as living on true
 """

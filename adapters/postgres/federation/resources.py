@@ -50,8 +50,8 @@ class PostgresResources:
         return [row.offered() for row in await ask(self._pool, _Offered, FIND, parameters)]
 
 
-FIND: Final[LiteralString] = f"""
-    select resource_servers.id, resource_servers.identifier, resource_servers.name,
+# The scopes of a row of `resource_servers`, for the person `user`.
+SCOPES_FOR: Final[LiteralString] = f"""
            coalesce(
                (
                    select jsonb_agg(
@@ -66,7 +66,12 @@ FIND: Final[LiteralString] = f"""
                      from jsonb_array_elements(resource_servers.scopes) with ordinality as scope (own, place)
                ),
                '[]'
-           ) as scopes,
+           )
+"""
+
+FIND: Final[LiteralString] = f"""
+    select resource_servers.id, resource_servers.identifier, resource_servers.name,
+           {SCOPES_FOR} as scopes,
            consents.scopes as allowed, consents.withheld, resource_servers.token_lifetime as lifetime,
            resource_servers.access_token_alg as algorithm, asking.document_digest as document
       from resource_servers

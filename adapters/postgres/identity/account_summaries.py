@@ -86,6 +86,7 @@ _SUMMARY: Final[LiteralString] = f"""
                select count(*)
                  from sessions
                 where user_id = users.id and revoked_at is null and expires_at > %(now)s and ends_at > %(now)s
+                  and exchanged_from is null
            ) as sessions,
            (
                exists (select from profile_fields where org_id is null)

@@ -79,7 +79,7 @@ _FIND: Final[LiteralString] = f"""
      cross join lateral (
                select count(*) as sessions, count(impersonator_id) as impersonations
                  from sessions
-                where sessions.user_id = users.id and revoked_at is null and expires_at > now()
+                where sessions.user_id = users.id and revoked_at is null and expires_at > now() and exchanged_from is null
            ) as live
      cross join lateral (
                select count(*) as devices, count(*) filter (where trusted_until > now()) as trusted_devices

@@ -28,7 +28,7 @@ API_KEY: Final = Columns(
 )
 
 
-class _Known(NamedTuple):
+class KnownApiKeyRow(NamedTuple):
     id: UUID
     digest: bytes
     name: str
@@ -73,7 +73,7 @@ class PostgresApiKeys(KeyLookups[KeyHolder]):
     """Implements `ports.services.api_keys.ApiKeyLookup`."""
 
     def __init__(self, pool: Pool) -> None:
-        super().__init__(pool, _Known, FIND)
+        super().__init__(pool, KnownApiKeyRow, FIND)
 
     async def list(self, organization: OrganizationId, service_slug: str, limit: int, offset: int) -> Listed[ApiKey] | None:
         parameters = {"organization": organization, "slug": storable_text(service_slug), "limit": limit, "offset": offset}
@@ -108,16 +108,19 @@ class ApiKeyRows:
 
 API_KEYS: Final = KeyTable("api_keys", "service_id", ("permissions", "made_by_key"))
 
-FIND: Final[LiteralString] = f"""
-    select keys.id, keys.digest, keys.name, keys.prefix, keys.permissions, keys.expires_at,
+KNOWN: Final = """
+           keys.id, keys.digest, keys.name, keys.prefix, keys.permissions, keys.expires_at,
            services.id as service_id, services.slug as service_slug, services.name as service_name, services.service_type,
            services.created_at as service_created_at,
            organizations.id as organization_id, organizations.slug as organization_slug,
            organizations.status = 'active' as organization_is_active
-      from {asked_keys(API_KEYS)}
+"""
+ITS_SERVICE: Final = """
      cross join lateral (select * from services where services.id = keys.service_id limit 1) as services
      cross join lateral (select * from organizations where organizations.id = services.org_id limit 1) as organizations
 """
+
+FIND: Final[LiteralString] = f"select {KNOWN} from {asked_keys(API_KEYS)} {ITS_SERVICE}"
 
 # A service has few enough keys to count them.
 LIST: Final[LiteralString] = f"""

@@ -13,8 +13,8 @@ from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, PlanId, ServiceId, SubscriptionId, UserId
 from core.domain.languages import Language
-from core.domain.services.billing import Buyer, Facets, Managed, OfferedPlan
-from core.domain.services.billing_news import News, Snapshot
+from core.domain.services.billing.billing import Buyer, Facets, Managed, OfferedPlan
+from core.domain.services.billing.billing_news import News, Snapshot
 from core.domain.services.subscriptions import Subscription, SubscriptionStatus
 from core.frozen import Frozen
 from ports.services.billing import (

@@ -268,6 +268,7 @@ GET: Final[LiteralString] = f"""
                  where {_IN_SERVICES}
                    and sessions.expires_at > now()
                    and sessions.ends_at > now()
+                   and sessions.exchanged_from is null
            ) as living
      cross join lateral (
                 select bool_or({has_come()}) as came, min(created_at) as since

@@ -43,7 +43,7 @@ RESOURCE_SERVER: Final = Columns(
     ResourceServer,
     "resource_servers",
     named={"organization": "org_id", "host": "domain", "service": "service_id"},
-    apart=("service_slug", "admitted"),
+    apart=("service_slug", "admitted", "exchanges"),
     texts=("name",),
     turned={"scopes": (_scopes_read, _scopes_written)},
 )
@@ -65,8 +65,8 @@ class _Service(Frozen):
     permissions: Sequence[str]
 
 
-def _row(*, admitted: Sequence[str], **columns: Any) -> ResourceServer:
-    return RESOURCE_SERVER.row(admitted=tuple(admitted), **columns)
+def _row(*, admitted: Sequence[str], exchanges: Sequence[str], **columns: Any) -> ResourceServer:
+    return RESOURCE_SERVER.row(admitted=tuple(admitted), exchanges=tuple(exchanges), **columns)
 
 
 def _approval(*, organization_slug: str, organization_name: str, proved_elsewhere: bool, **columns: Any) -> ResourceApproval:
@@ -106,16 +106,17 @@ class ResourceServerRows(ProofRows[ResourceHost]):
     async def add(self, server: ResourceServer) -> bool:
         if not await self._statements.ask(IdRow, _ADD, RESOURCE_SERVER.values(server)):
             return False
-        await self._admit(server)
+        await self._name(server)
         return True
 
     async def save(self, server: ResourceServer) -> None:
         await self._statements.tell(_SAVE, RESOURCE_SERVER.values(server))
-        await self._admit(server)
+        await self._name(server)
 
-    async def _admit(self, server: ResourceServer) -> None:
-        parameters = {"id": server.id, "organization": server.organization, "slugs": list(server.admitted)}
-        await self._statements.tell(_ADMIT, parameters)
+    async def _name(self, server: ResourceServer) -> None:
+        for statement, slugs in ((_ADMIT, server.admitted), (_LET_EXCHANGE, server.exchanges)):
+            parameters = {"id": server.id, "organization": server.organization, "slugs": list(slugs)}
+            await self._statements.tell(statement, parameters)
 
     async def remove(self, server: ResourceServerId) -> None:
         await self._statements.tell("delete from resource_servers where id = %(id)s", {"id": server})
@@ -168,6 +169,17 @@ class ResourceServerRows(ProofRows[ResourceHost]):
         return Given(replace(server, **after), given.is_new)
 
 
+def named_services(table: LiteralString) -> LiteralString:
+    """The slugs of the services that this table names for a row of `resource_servers`."""
+    return f"""array(
+               select named.slug
+                 from {table}
+                 join services as named on named.id = {table}.service_id
+                where {table}.resource_id = resource_servers.id
+                order by named.slug collate "C"
+           )"""
+
+
 _LOCK: Final = "select pg_advisory_xact_lock(%(namespace)s, %(lock)s)"
 
 _COLUMNS: Final[LiteralString] = f"""
@@ -175,13 +187,8 @@ _COLUMNS: Final[LiteralString] = f"""
            (
                select services.slug from services where services.id = resource_servers.service_id
            ) as service_slug,
-           array(
-               select services.slug
-                 from resource_admissions
-                 join services on services.id = resource_admissions.service_id
-                where resource_admissions.resource_id = resource_servers.id
-                order by services.slug collate "C"
-           ) as admitted"""
+           {named_services("resource_admissions")} as admitted,
+           {named_services("resource_exchanges")} as exchanges"""
 
 _LIST: Final[LiteralString] = f"select {_COLUMNS} from resource_servers where org_id = %(organization)s order by id"
 
@@ -237,17 +244,23 @@ _SAVE: Final[LiteralString] = """
      where id = %(id)s
 """
 
-_ADMIT: Final = """
+
+def _naming(table: LiteralString) -> LiteralString:
+    return f"""
     with wanted as (
              select id from services where org_id = %(organization)s and slug = any (%(slugs)s)
          ),
          taken as (
-             delete from resource_admissions where resource_id = %(id)s and service_id not in (select id from wanted)
+             delete from {table} where resource_id = %(id)s and service_id not in (select id from wanted)
          )
-  insert into resource_admissions (id, resource_id, service_id)
+  insert into {table} (id, resource_id, service_id)
   select gen_random_uuid(), %(id)s, id from wanted
       on conflict do nothing
 """
+
+
+_ADMIT: Final[LiteralString] = _naming("resource_admissions")
+_LET_EXCHANGE: Final[LiteralString] = _naming("resource_exchanges")
 
 _SUPERSEDE: Final[LiteralString] = f"""
     update resource_servers

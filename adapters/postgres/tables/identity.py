@@ -203,11 +203,13 @@ TABLES: Final = (
     Table(
         "sessions",
         whose=OWN_ORGANIZATION,
-        holds=(plain(WORD, "authenticated_by", "scopes"), plain(FACT, "audiences")),
+        holds=(plain(WORD, "authenticated_by", "scopes"), plain(FACT, "audiences", "act")),
         moves=OF_A_SIGN_IN,
         ends=Ends.ROWS,
-        until="30 days after their end",
+        until="30 days after their end; those of exchanged tokens 10 minutes",
         ages=(
+            # A busy service opens many, and no page shows them.
+            Age("EndedExchanges", "exchanged_from is not null and ends_at < now() - interval '10 minutes'", oldest_first="ends_at"),
             # Expired sessions are kept for thirty days and the rest of the day, so that a person can still see where they were
             # signed in.
             Age("ExpiredSessions", "expires_day < (now() at time zone 'UTC' - interval '30 days')::date", oldest_first="expires_day"),

@@ -113,6 +113,26 @@ TABLES: Final = (
         ends=Ends.ROWS,
     ),
     Table(
+        "user_keys",
+        whose=SERVICE,
+        holds=(
+            personal("name", "The person's name for a key of an application.", Eraser.ACCOUNT, "Until 30 days after its end.", "user_id"),
+            plain(WORD, "scopes"),
+            plain(FACT, "prefix"),
+            plain(OPAQUE, "digest"),
+        ),
+        moves=Moved(kept_by={"resource_id": "resource_servers", "made_by_key": "api_keys"}),
+        ends=Ends.ROWS,
+        until="30 days after their end",
+        ages=(
+            # Expired keys stay listed for thirty days, so that people see why a program stopped.
+            Age("ExpiredUserKeys", "expires_at < now() - interval '30 days'", oldest_first="expires_at"),
+        ),
+        exported=ExportPart("user_keys"),
+        forgotten=BY_STATEMENT,
+    ),
+    Table("user_key_settings", whose=SERVICE, holds=(plain(FACT, "prefix"),), moves=Moved(), ends=Ends.ONE),
+    Table(
         "client_secrets",
         whose=SERVICE,
         holds=(plain(FACT, "prefix"), plain(OPAQUE, "digest")),
@@ -146,6 +166,7 @@ TABLES: Final = (
         ends=Ends.ROWS,
     ),
     Table("resource_admissions", whose=SERVICE, holds=(), moves=Moved(), ends=Ends.ROWS),
+    Table("resource_exchanges", whose=SERVICE, holds=(), moves=Moved(), ends=Ends.ROWS),
     Table(
         "resource_identifiers",
         whose=INSTALLATION,

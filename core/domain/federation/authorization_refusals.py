@@ -15,7 +15,16 @@ from core.domain.federation.oauth.authorization_codes import Claim
 from core.domain.federation.oauth.authorization_steps import NO_APPLICATIONS
 from core.domain.federation.oauth.authorizations import AuthorizationErrorCode
 from core.domain.federation.oauth.clients import NO_CREDENTIAL, NO_KEYS, NO_SUCH_SECRET, ClientCredentials
-from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, CLIENT_CREDENTIALS, DEVICE_CODE, JWT_BEARER, REFRESH_TOKEN, TokenRequest
+from core.domain.federation.oauth.exchanges import SubjectRefused
+from core.domain.federation.oauth.grants import (
+    AUTHORIZATION_CODE,
+    CLIENT_CREDENTIALS,
+    DEVICE_CODE,
+    JWT_BEARER,
+    REFRESH_TOKEN,
+    TOKEN_EXCHANGE,
+    TokenRequest,
+)
 from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient, UnsupportedGrantType
 from core.domain.federation.oauth.scopes import SCOPES
 from core.domain.federation.oauth.workloads import WorkloadRefused
@@ -98,6 +107,10 @@ class RefusalReason(StrEnum):
     """What was received names the fault."""
     GRANT_UNKNOWN = "grant_unknown"
     GRANT_NOT_ALLOWED = "grant_not_allowed"
+    SUBJECT_TOKEN = "subject_token"  # noqa: S105 - a reason
+    """The token that the application wants to exchange."""
+    EXCHANGE_TARGET = "exchange_target"
+    EXCHANGE_SCOPE = "exchange_scope"
     SAML = "saml"
 
 
@@ -167,7 +180,7 @@ class RefusalContext(Frozen, kw_only=True):
     """The issuers, audiences and subject patterns of its trusted issuers."""
 
 
-_GRANTS: Final = (AUTHORIZATION_CODE, REFRESH_TOKEN, CLIENT_CREDENTIALS, DEVICE_CODE, JWT_BEARER)
+_GRANTS: Final = (AUTHORIZATION_CODE, REFRESH_TOKEN, CLIENT_CREDENTIALS, DEVICE_CODE, TOKEN_EXCHANGE, JWT_BEARER)
 _ABOUT_REDIRECTS: Final = frozenset((RefusalReason.REDIRECT_UNREGISTERED, RefusalReason.REDIRECT_MISSING, RefusalReason.REDIRECT_DIFFERS))
 _ABOUT_SECRETS: Final = frozenset((RefusalReason.SECRET_WRONG, RefusalReason.SECRET_OWED, RefusalReason.CREDENTIAL_MISSING))
 _ABOUT_TRUST: Final[Mapping[RefusalReason, str]] = {
@@ -256,7 +269,7 @@ def refused_exchange(
     """The reason of a refused token request, what was received, and the code if it may say more. `request` is None if it has no grant type.
     None for refusals that say nothing about the application, such as a limit.
     """
-    asked, scope = ("", "") if request is None else (shown_word(request.grant_type), shown_words(request.scope))
+    asked = "" if request is None else shown_word(request.grant_type)
     match refusal:
         case OrganizationNotActive():
             found: tuple[RefusalReason, str] | None = (RefusalReason.ORGANIZATION_CLOSED, "")
@@ -273,10 +286,10 @@ def refused_exchange(
             found = (RefusalReason.GRANT_UNKNOWN, asked)
         case UnauthorizedClient():
             found = (RefusalReason.GRANT_NOT_ALLOWED, asked)
-        case InvalidScope():
-            found = (RefusalReason.SCOPE_UNKNOWN, scope)
-        case InvalidTarget():
-            found = (RefusalReason.RESOURCE_UNKNOWN, "" if request is None else shown_addresses(request.resources))
+        case InvalidScope() | InvalidTarget() if request is not None:
+            found = _beyond(refusal, request)
+        case SubjectRefused():
+            found = (RefusalReason.SUBJECT_TOKEN, "")
         case _:
             found = _malformed(refusal)
     return None if found is None else (*found, None)
@@ -286,6 +299,14 @@ def _of_assertion(refusal: WorkloadRefused | IdentityAssertionRefused) -> tuple[
     if isinstance(refusal, WorkloadRefused):
         return _OF_WORKLOAD[refusal.fault], shown_word(refusal.claim)
     return RefusalReason.IDENTITY_ASSERTION, refusal.fault.value
+
+
+def _beyond(refusal: InvalidScope | InvalidTarget, request: TokenRequest) -> tuple[RefusalReason, str]:
+    """The request names an API or a scope that it does not get."""
+    is_exchange = request.grant_type == TOKEN_EXCHANGE
+    if isinstance(refusal, InvalidScope):
+        return RefusalReason.EXCHANGE_SCOPE if is_exchange else RefusalReason.SCOPE_UNKNOWN, shown_words(request.scope)
+    return RefusalReason.EXCHANGE_TARGET if is_exchange else RefusalReason.RESOURCE_UNKNOWN, shown_addresses(request.resources)
 
 
 def _malformed(refusal: Refusal) -> tuple[RefusalReason, str] | None:
@@ -498,8 +519,20 @@ _WORDS: Final[Mapping[RefusalReason, tuple[str, str]]] = {
     ),
     RefusalReason.GRANT_UNKNOWN: ("There is no such grant type here", "Use one of the grant types beside"),
     RefusalReason.GRANT_NOT_ALLOWED: (
-        "An application without a secret or key cannot get a token of its own",
+        "An application without a secret or key cannot use this grant type",
         "Make a client secret. Only an application with a server can have one",
+    ),
+    RefusalReason.SUBJECT_TOKEN: (
+        "The token that the service wants to exchange is no living access token of a person, or is not the service's to exchange",
+        "Send the access token that the API received as it came, while it lives. The service must stand for the API that the token is for",
+    ),
+    RefusalReason.EXCHANGE_TARGET: (
+        "The request names no API that lets this service exchange tokens towards it, or several",
+        "Send resource once, byte for byte, and name the service on the page of the API, among those that may exchange tokens",
+    ),
+    RefusalReason.EXCHANGE_SCOPE: (
+        "The scope goes beyond the API's scopes, the person's rights, or what was allowed at the API",
+        "Ask for scopes of the API that the person holds; at the same API, for some of those that the first token has",
     ),
     RefusalReason.SAML: ("The SAML message was refused", ""),
 }

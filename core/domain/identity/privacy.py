@@ -137,6 +137,19 @@ class ExportedManagementKey(Frozen, kw_only=True):
     expires_at: datetime
 
 
+class ExportedUserKey(Frozen, kw_only=True):
+    """A key that the person has for the API of an application, without the key itself."""
+
+    organization: OrganizationId
+    service_slug: str
+    name: str
+    prefix: str
+    scopes: Sequence[str]
+    created_at: datetime
+    expires_at: datetime | None
+    last_used_at: datetime | None
+
+
 class ExportedPasskey(Frozen, kw_only=True):
     """A passkey without its key."""
 
@@ -193,6 +206,7 @@ class Export(Frozen, kw_only=True):
     """The number of all sign-ins, whether or not the export names all of them."""
     mfa_events: Sequence[ExportedFactorEvent]
     management_keys: Sequence[ExportedManagementKey]
+    user_keys: Sequence[ExportedUserKey]
     passkeys: Sequence[ExportedPasskey]
     own_profile: ExportedOwnProfile | None
     """None in an export for organizations: what a person says of themselves belongs to no organization."""

@@ -46,6 +46,8 @@ class TokenUse(StrEnum):
     """An application's own token. It stands for no person and no session."""
     RESOURCE = "resource"
     """A session's token for an API of an organization. It opens nothing of ours but userinfo."""
+    EXCHANGED = "exchanged"
+    """A token for an API that a service got for another token, to act in its person's name. It opens nothing of ours."""
     MANAGEMENT_KEY = "management_key"
     """A workload's token with the rights of a management key. It stands for no person and no session."""
     PREAUTHENTICATION = "mfa_preauth"
@@ -91,6 +93,42 @@ class Impersonated(Frozen):
 
     id: ImpersonationId
     by: UserId
+
+
+MOST_ACTORS: Final = 2
+"""Of one session, beside the person's own application. An API that hears of a third would trust a service that it knows nothing of."""
+
+
+class ActingClient(Frozen):
+    """Who acts in the person's name beside the person's own application (RFC 8693 section 4.1). A session keeps it, and its tokens say it
+    in `act`: the client that acts now, and within it the one through which the session came.
+    """
+
+    client: ClientId
+    through: "ActingClient | None" = None
+    """The one who acted before."""
+
+    @property
+    def depth(self) -> int:
+        return 1 if self.through is None else 1 + self.through.depth
+
+    @property
+    def claim(self) -> Mapping[str, Json]:
+        """The claim `act`, which a session keeps in this form, too."""
+        return {"sub": self.client} if self.through is None else {"sub": self.client, "act": self.through.claim}
+
+    @property
+    def has_room(self) -> bool:
+        """Whether one more may act through this one."""
+        return self.depth < MOST_ACTORS
+
+
+def acting(kept: Mapping[str, Json] | None) -> ActingClient | None:
+    """Reads what `claim` made. None when nobody acts but the person's own application."""
+    if kept is None:
+        return None
+    through = kept.get("act")
+    return ActingClient(ClientId(str(kept["sub"])), acting(through) if isinstance(through, Mapping) else None)
 
 
 class Parent(Frozen):

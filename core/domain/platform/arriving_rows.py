@@ -22,6 +22,7 @@ from core.domain.services.resource_identifiers import resource_identifier
 from core.domain.services.resource_servers import ResourceScope, checked_scopes
 from core.domain.services.service_claims import checked_claim
 from core.domain.services.services import ServiceType, service_slug
+from core.domain.services.user_keys import UserKeySettings, checked
 from core.domain.tenancy.branding import LARGEST_LOGO, MOST_PIXELS
 from core.domain.tenancy.domains import domain_name
 from core.domain.tenancy.organizations import organization_name
@@ -131,6 +132,10 @@ def _api_key(row: Values) -> None:
         Permission(word)
 
 
+def _user_key_settings(row: Values) -> None:
+    checked(UserKeySettings(enabled=row["enabled"], prefix=row["prefix"], most_keys=row["most_keys"], longest_days=row["longest_days"]))
+
+
 def _invitation(row: Values) -> None:
     if Email(row["email"]).key != row["email_key"]:
         raise BadRequest("email_key: is of another address")
@@ -161,4 +166,5 @@ _CHECKS: Final[Mapping[str, Callable[[Values], None]]] = {
     "invitations": _invitation,
     "management_keys": _management_key,
     "api_keys": _api_key,
+    "user_key_settings": _user_key_settings,
 }

@@ -45,6 +45,15 @@ _KEY: Final[Mapping[str, Json]] = {
     "permissions": ["read:users"],
     "expires_at": None,
 }
+_USER_KEY: Final[Mapping[str, Json]] = {
+    "user_key_id": _ID,
+    "user_id": _ID,
+    "service_id": _ID,
+    "service_slug": "billing",
+    "prefix": "acme_a1b2c3",
+    "scopes": ["orders:read"],
+    "expires_at": None,
+}
 _MANAGEMENT_KEY: Final[Mapping[str, Json]] = {
     "name": "Nightly sync",
     "prefix": "pto_a1b2c3",
@@ -266,6 +275,12 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "security.password.changed": EventData("The way in which a member's password was changed.", {"how": "reset"}),
     "api_key.created": EventData("The key, without its secret, and its service.", _KEY),
     "api_key.deleted": EventData("The deleted key.", _KEY),
+    "user_key.created": EventData("The key that a user has for the API of a service, without its secret.", _USER_KEY),
+    "user_key.revoked": EventData("The ended key of a user.", _USER_KEY),
+    "service.user_keys.updated": EventData(
+        "The service, and each changed setting of the keys of its users, before and after.",
+        {"service_slug": "billing", "old_enabled": False, "new_enabled": True, "old_prefix": None, "new_prefix": "acme"},
+    ),
     "management_key.created": EventData("The key, without its secret.", _MANAGEMENT_KEY),
     "management_key.adopted": EventData(
         "The key, which from now on no longer depends on its maker and has a new secret; and until when the former one counts.",
@@ -340,6 +355,18 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     ),
     "user.consent.given": EventData("The application, and its present scopes; for SAML, the entity id of the service provider.", _CONSENT),
     "user.consent.revoked": EventData("The application, and its former scopes; for SAML, the entity id of the service provider.", _CONSENT),
+    "user.token.exchanged": EventData(
+        "The service, the API that it calls in the person's name, and the scopes; the application and the audience of the token that it"
+        " showed; who acts. The first of the exchanges of one service from one session for one API.",
+        {
+            "service_id": _ID,
+            "resource": "https://api.example.org/stock",
+            "scopes": ["stock:read"],
+            "subject_client_id": _ID,
+            "subject_audience": "https://api.example.org/orders",
+            "act": {"sub": _ID},
+        },
+    ),
     "user.fields.updated": EventData(
         "The keys of the fields whose values changed, without the values, and the kind of writer.",
         {"keys": ["department"], "written_by": "administrator"},

@@ -74,6 +74,7 @@ class TargetType(StrEnum):
     SUBSCRIPTION = "subscription"
     INVITATION = "invitation"
     API_KEY = "api_key"
+    USER_KEY = "user_key"
     MANAGEMENT_KEY = "management_key"
     SCIM_TOKEN = "scim_token"  # noqa: S105 - a kind, not a token
     DOMAIN = "domain"

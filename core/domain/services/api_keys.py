@@ -32,6 +32,9 @@ class Permission(StrEnum):
     READ_ANALYTICS = "read:analytics"
     READ_SERVICE = "read:service"
     WRITE_SERVICE = "write:service"
+    READ_USER_KEYS = "read:user_keys"
+    WRITE_USER_KEYS = "write:user_keys"
+    VERIFY_USER_KEYS = "verify:user_keys"
 
     @property
     def capability(self) -> Capability:
@@ -49,6 +52,9 @@ _CAPABILITIES: Final = {
     Permission.READ_ANALYTICS: Capability.SERVICES_VIEW,
     Permission.READ_SERVICE: Capability.SERVICES_VIEW,
     Permission.WRITE_SERVICE: Capability.SERVICES_MANAGE,
+    Permission.READ_USER_KEYS: Capability.END_USERS_VIEW,
+    Permission.WRITE_USER_KEYS: Capability.END_USERS_MANAGE,
+    Permission.VERIFY_USER_KEYS: Capability.END_USERS_VIEW,
 }
 _BY_WORD: Final = {permission.value: permission for permission in Permission}
 

@@ -109,6 +109,8 @@ class ResourceServer(Frozen, kw_only=True):
     """Slugs of the named services, sorted. They count only for `named`."""
     metadata_clients: MetadataClients = MetadataClients.OFF
     metadata_hosts: Sequence[str] = ()
+    exchanges: Sequence[str] = ()
+    """Slugs of the services that may exchange tokens towards it, sorted. The organization answers for them: the person was not asked."""
     scopes: Sequence[ResourceScope] = ()
     token: str
     """The text that proves the host, once its owner has published it."""
@@ -193,6 +195,7 @@ class ResourceServerSettings(Frozen, kw_only=True):
     admitted: Sequence[str] = ()
     metadata_clients: MetadataClients = MetadataClients.OFF
     metadata_hosts: Sequence[str] = ()
+    exchanges: Sequence[str] = ()
     scopes: Sequence[ResourceScope] = ()
 
 
@@ -205,6 +208,7 @@ class ResourceServerChange(RecordChange, kw_only=True):
     admitted: Sequence[str] | Unchanged = UNCHANGED
     metadata_clients: MetadataClients | Unchanged = UNCHANGED
     metadata_hosts: Sequence[str] | Unchanged = UNCHANGED
+    exchanges: Sequence[str] | Unchanged = UNCHANGED
     scopes: Sequence[ResourceScope] | Unchanged = UNCHANGED
 
 
@@ -244,9 +248,10 @@ def with_services(server: ResourceServer, named: NamedServices) -> ResourceServe
     """The resource server with the id of the service that stands for it. Raises `BadRequest` for services and permissions that do not
     exist.
     """
-    for at, slug in enumerate(server.admitted):
-        if slug not in named.ids:
-            raise BadRequest(f"admitted_services[{at}]: the organization has no such service", words="no_such_service")
+    for field, slugs in (("admitted_services", server.admitted), ("exchanges", server.exchanges)):
+        for at, slug in enumerate(slugs):
+            if slug not in named.ids:
+                raise BadRequest(f"{field}[{at}]: the organization has no such service", words="no_such_service")
     if server.service_slug is None:
         return replace(server, service=None)
     if server.service_slug not in named.ids:
@@ -273,6 +278,7 @@ def checked(server: ResourceServer) -> ResourceServer:
         name=name,
         admitted=tuple(sorted(set(server.admitted))),
         metadata_hosts=metadata_hosts(server.metadata_hosts),
+        exchanges=tuple(sorted(set(server.exchanges))),
         scopes=checked_scopes(server.scopes, has_service=server.service_slug is not None),
     )
 
@@ -390,6 +396,7 @@ def _told(server: ResourceServer) -> dict[str, Any]:
         "admitted_services": list(server.admitted),
         "metadata_clients": server.metadata_clients.value,
         "metadata_hosts": list(server.metadata_hosts),
+        "exchanges": list(server.exchanges),
         "scopes": list(server.scope_names),
     }
 

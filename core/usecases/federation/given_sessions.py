@@ -95,7 +95,8 @@ class GivenSessions:
     async def _of_session(self, credentials: ClientCredentials, token: ReadToken) -> tuple[AuthenticatedClient, Mapping[str, Json]]:
         secret = None if credentials.secret is None else credentials.secret.digest()
         if token.resource is not None:
-            at = await self._lookup.find_at_resource(credentials.client, secret, token.session, token.user, token.resource)
+            look = self._lookup.find_exchanged if token.is_exchanged else self._lookup.find_at_resource
+            at = await look(credentials.client, secret, token.session, token.user, token.resource)
             asking, audience = (None, None) if at is None else at
             client = await self._clients.confirm(asking, credentials)
             require_credential(client)

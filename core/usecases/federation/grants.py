@@ -14,6 +14,7 @@ from core.domain.federation.oauth.grants import (
     CLIENT_CREDENTIALS,
     DEVICE_CODE,
     JWT_BEARER,
+    TOKEN_EXCHANGE,
     Granted,
     IssuedTokens,
     TokenRequest,
@@ -29,6 +30,7 @@ from core.domain.identity.devices import Client
 from core.domain.identity.refresh_tokens import BeyondScopes, Holder
 from core.domain.secrets import Token
 from core.frozen import Frozen, replace
+from core.usecases.federation.exchanges import Exchanges
 from core.usecases.federation.identity_assertions import IdentityAssertions
 from core.usecases.identity.sessions import Sessions
 from ports.federation.resources import ResourceLookup
@@ -49,11 +51,12 @@ class Grants(Frozen):
     """The token endpoint."""
 
     grants: Mapping[str, Grant]
-    """The grants by their types. The client credentials grant is built in, because that grant opens no session, and so are identity
-    assertions, because their sessions have no refresh token.
+    """The grants by their types. The client credentials grant is built in, because that grant opens no session, and so are exchange and
+    identity assertions, because their sessions have no refresh token.
     """
     sessions: Sessions
     resources: ResourceLookup
+    exchanges: Exchanges
     assertions: IdentityAssertions
     signer: TokenSigner
     metrics: Metrics
@@ -66,7 +69,7 @@ class Grants(Frozen):
         """All grant types. `DeviceFlow` exchanges device codes, because it looks the client up together with the code. `Workloads`
         exchanges assertions, which stand in place of the client's credentials.
         """
-        return (*self.grants, CLIENT_CREDENTIALS, DEVICE_CODE, JWT_BEARER)
+        return (*self.grants, CLIENT_CREDENTIALS, DEVICE_CODE, TOKEN_EXCHANGE, JWT_BEARER)
 
     async def exchange(self, request: TokenRequest, client: AuthenticatedClient, sender: Client) -> IssuedTokens:
         """Raises `UnsupportedGrantType` and the errors of the grant."""
@@ -74,6 +77,8 @@ class Grants(Frozen):
             if client.is_public:
                 raise UnauthorizedClient
             return await self.of_client(request, client.registered)
+        if request.grant_type == TOKEN_EXCHANGE:
+            return await self.exchanges.exchange(request, client, sender)
         if request.grant_type == JWT_BEARER:
             return await self.assertions.exchange(request, client, sender)
         grant = self.grants.get(request.grant_type)

@@ -5,7 +5,7 @@ from hashlib import sha256
 import structlog
 
 from core.domain.audiences import TokenAudience
-from core.domain.errors import BadRequest, Forbidden, NotFound
+from core.domain.errors import Forbidden, NotFound
 from core.domain.federation.oauth.assertion_grants import (
     AssertionVerdict,
     assertion_accepted,
@@ -105,12 +105,10 @@ class IdentityAssertions(Frozen):
 
     async def exchange(self, request: TokenRequest, client: AuthenticatedClient, sender: Client) -> IssuedTokens:
         """A token for one API. There is no refresh token: the session ends with the token, and the application asks the directory again.
-        Raises `UnauthorizedClient` for a public client, `BadRequest`, `InvalidGrant`, `InvalidTarget` and `InvalidScope`.
+        Raises `UnauthorizedClient` for a public client, `InvalidGrant`, `InvalidTarget` and `InvalidScope`.
         """
-        if client.is_public:
+        if client.is_public or request.assertion is None:
             raise UnauthorizedClient
-        if request.assertion is None:
-            raise BadRequest("assertion: send the assertion of the person's directory")
         text, resource = request.assertion.reveal(), one_resource(request.resources)
         connection = await self._connection(client.registered, text)
         if connection is None:

@@ -12,7 +12,7 @@ from core.domain.branding import Branding
 from core.domain.errors import Overloaded, Unauthorized, Unavailable
 from core.domain.identifiers import SubscriptionId
 from core.domain.secrets import Secret
-from core.domain.services.billing import (
+from core.domain.services.billing.billing import (
     Buyer,
     Facets,
     Managed,
@@ -26,8 +26,8 @@ from core.domain.services.billing import (
     still_asks,
     wanted_of,
 )
-from core.domain.services.billing_news import News, NewsType, Snapshot, news_of
-from core.domain.services.billing_signatures import require_header, require_signature, require_text
+from core.domain.services.billing.billing_news import News, NewsType, Snapshot, news_of
+from core.domain.services.billing.billing_signatures import require_header, require_signature, require_text
 from core.domain.services.subscriptions import (
     Occasion,
     Subscription,

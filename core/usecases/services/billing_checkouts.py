@@ -11,7 +11,7 @@ import structlog
 
 from core.domain.errors import BadRequest, BillingFailed, NotFound, OrganizationNotActive
 from core.domain.identifiers import OrganizationId, UserId
-from core.domain.services.billing_checkouts import KEY_LIFETIME, LIFETIME, digest_of, is_repeated, return_address
+from core.domain.services.billing.billing_checkouts import KEY_LIFETIME, LIFETIME, digest_of, is_repeated, return_address
 from core.domain.tenancy.members import Member
 from core.frozen import Frozen
 from core.usecases.tenancy.rights import hold_members, require_owner

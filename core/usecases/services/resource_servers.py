@@ -216,7 +216,7 @@ async def _held(uow: UnitOfWork, member: Member, server: ResourceServerId) -> Re
 
 
 async def _with_services(uow: UnitOfWork, server: ResourceServer) -> ResourceServer:
-    named = await uow.resource_servers.services(server.organization, server.admitted, server.service_slug)
+    named = await uow.resource_servers.services(server.organization, [*server.admitted, *server.exchanges], server.service_slug)
     return with_services(server, named)
 
 

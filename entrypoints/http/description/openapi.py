@@ -35,6 +35,7 @@ TAGS: Final[Mapping[str, str]] = {
     "services": "The applications of an organization, and the client secrets by which the applications authenticate.",
     "trusted-issuers": "The issuers whose signed tokens let build jobs and clusters in without a secret.",
     "resource-servers": "The APIs of an organization that tokens are made for.",
+    "user-keys": "The keys that users of a service make for its API.",
     "api-keys": "Keys with which a service's own servers call the endpoints under `/api/service`.",
     "setup-links": "Links with which a customer's administrator, who has no account, sets up an organization's connections.",
     "management-keys": "Keys with which programs call the endpoints of an organization, or of the platform, that name a capability.",

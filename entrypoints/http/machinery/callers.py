@@ -25,6 +25,7 @@ from core.domain.identity.callers import Caller, CallerContext, Participation
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.domain.services.api_keys import KeyHolder, Permission
+from core.domain.services.user_keys import has_key_shape
 from core.domain.tenancy.keys.key_tokens import OF_WORKLOAD
 from core.domain.tenancy.keys.management_keys import CLOSED, OF_ORGANIZATION, OF_PLATFORM, ManagementKeyHolder, PlatformCapability
 from core.domain.tenancy.members import IN_A_SERVICE, Member
@@ -89,6 +90,9 @@ _KEY_TOKEN: Final = f"{OF_WORKLOAD}_"
 _MANAGEMENT_KEYS: Final = (f"{OF_ORGANIZATION}_", f"{OF_PLATFORM}_", _KEY_TOKEN)
 _MANAGEMENT_KEY_STARTS: Final = tuple(start.encode() for start in _MANAGEMENT_KEYS)
 _OTHER_ORGANIZATION: Final = "This management key is not of this organization"
+_OF_AN_APPLICATION: Final = (
+    "This is a key and no access token. A key that an application made for its users opens the application's own API, and nothing here"
+)
 _LACKS: Final = (
     "This management key may not do this: it needs the capability {}, which its maker must still have until an owner adopts the key"
 )
@@ -249,14 +253,33 @@ class _Key:
     def owes_limit(self, method: str) -> bool:
         return method != "GET"
 
-    async def admit(self, request: Request, postern: Postern) -> KeyHolder:
-        header = request.header(b"x-api-key")
-        if header is None or not header.isascii() or not 0 < len(header) <= _LONGEST_KEY:
-            raise Unauthorized
-        holder = await postern.services.api_keys.resolve(Token(header.decode("ascii")))
-        request.acting_key = holder.acting
-        holder.require(self.permission)
+    async def admit(self, request: Request, postern: Postern) -> Any:
+        holder = await postern.services.api_keys.resolve(_shown_key(request))
+        admit_key(holder, self.permission, request)
         return holder
+
+
+class _KeyWithBody(_Key):
+    """As `_Key`, where the handler looks the key up together with something from the body. So the rule returns the shown key."""
+
+    def owes_limit(self, _method: str) -> bool:
+        return True
+
+    async def admit(self, request: Request, _postern: Postern) -> Token:
+        return _shown_key(request)
+
+
+def admit_key(holder: KeyHolder, permission: Permission, request: Request) -> None:
+    """Notes who calls. Raises `Forbidden` for a key without the permission."""
+    request.acting_key = holder.acting
+    holder.require(permission)
+
+
+def _shown_key(request: Request) -> Token:
+    header = request.header(b"x-api-key")
+    if header is None or not header.isascii() or not 0 < len(header) <= _LONGEST_KEY:
+        raise Unauthorized
+    return Token(header.decode("ascii"))
 
 
 MANAGEMENT_KEY: Final = SecurityScheme(
@@ -471,6 +494,8 @@ def _persons_token(request: Request) -> str:
     token = bearer_token(request)
     if token.startswith(_MANAGEMENT_KEYS):
         raise Forbidden(CLOSED)
+    if "." not in token and has_key_shape(token):
+        raise TokenInvalid(_OF_AN_APPLICATION)
     return token
 
 
@@ -533,11 +558,17 @@ _ABLE: Final[dict[tuple[Capability, bool], CallerRule]] = {
     **{(one, False): MemberRule(f"{one.value}_in_person", _IN_PERSON, capability=one, owner=False) for one in Capability},
 }
 _KEYS: Final[dict[Permission, CallerRule]] = {permission: _Key(permission) for permission in Permission}
+_KEYS_WITH_BODY: Final[dict[Permission, CallerRule]] = {permission: _KeyWithBody(permission) for permission in Permission}
 
 
 def key(permission: Permission) -> CallerRule:
     """The rule for servers of a service whose API key has this permission, in an active organization."""
     return _KEYS[permission]
+
+
+def key_with_body(permission: Permission) -> CallerRule:
+    """As `key`, for an endpoint whose handler looks the key up itself, with something from the body, and calls `admit_key`."""
+    return _KEYS_WITH_BODY[permission]
 
 
 def able(capability: Capability, *, impersonated: bool) -> CallerRule:

@@ -94,6 +94,8 @@ def test_requests_are_timed_by_method_route_and_class_of_status(metrics: Prometh
 def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:  # noqa: PLR0915 - a list
     metrics.login_failed("wrong_password")
     metrics.token_issued()
+    metrics.user_key_checked("valid")
+    metrics.token_exchanged()
     metrics.job_processed("mail", 0.2, succeeded=True)
     metrics.job_processed("mail", 0.2, succeeded=False)
     metrics.webhook_attempted("delivered", 0.3, 0.1)
@@ -139,6 +141,7 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     assert value(page, "sso_foreign_passwords", kind="bcrypt") == 9
     assert value(page, "sso_foreign_passwords", kind="scrypt") == 0
     assert value(page, "sso_auth_tokens_issued_total") == 1
+    assert value(page, "sso_auth_tokens_exchanged_total") == 1
     assert value(page, "sso_job_processing_duration_seconds_count", job_type="mail") == 2
     assert value(page, "sso_jobs_processed_total", job_type="mail", outcome="failed") == 1
     assert value(page, "sso_webhook_delivery_latency_seconds_count") == 1

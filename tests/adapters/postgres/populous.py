@@ -52,6 +52,11 @@ _FILL: Final = """
     insert into api_keys (id, service_id, name, prefix, digest, permissions, created_by, created_at)
     select gen_random_uuid(), id, 'Key', id, sha256(id::text::bytea), '{read:users}', gen_random_uuid(), now()
       from services where org_id = %(organization)s;
+    insert into user_key_settings (service_id, enabled, prefix, most_keys, updated_at)
+    select id, true, 'key', 10, now() from services where org_id = %(organization)s;
+    insert into user_keys (id, service_id, user_id, name, prefix, digest, scopes, created_at)
+    select made.id, made.service_id, made.user_id, 'Key', made.id, sha256(made.id::text::bytea), '{}', now()
+      from (select gen_random_uuid() as id, service_id, user_id from service_users where org_id = %(organization)s) as made;
     insert into management_keys (id, org_id, name, prefix, digest, capabilities, expires_at, created_by, created_at)
     select gen_random_uuid(), %(organization)s, 'Key', %(slug)s || n, sha256((%(slug)s || n)::bytea), '{}', now(), gen_random_uuid(), now()
       from generate_series(1, 3) as n;
@@ -186,6 +191,8 @@ _FILL: Final = """
       from resource_servers
       join services on services.org_id = resource_servers.org_id
      where resource_servers.org_id = %(organization)s;
+    insert into resource_exchanges (id, resource_id, service_id)
+    select gen_random_uuid(), id, service_id from resource_servers where org_id = %(organization)s;
     insert into resource_identifiers (key, org_id, is_proved, given_at)
     values ('https://api.example/' || %(organization)s::uuid, %(organization)s, true, now());
     insert into domains (id, org_id, domain, token, created_at, updated_at)

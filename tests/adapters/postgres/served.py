@@ -40,11 +40,17 @@ _FILL: Final = """
     insert into api_keys (id, service_id, name, prefix, digest, permissions, created_by, created_at)
     select gen_random_uuid(), %(service)s, 'Key', %(slug)s || n, sha256((%(slug)s || n)::bytea), '{read:users}', gen_random_uuid(), now()
       from generate_series(1, 20) as n;
+    insert into user_key_settings (service_id, enabled, prefix, most_keys, updated_at) values (%(service)s, true, 'key', 10, now());
+    insert into user_keys (id, service_id, user_id, name, prefix, digest, scopes, created_at)
+    select made.id, made.service_id, made.user_id, 'Key', made.id, sha256(made.id::text::bytea), '{}', now()
+      from (select gen_random_uuid() as id, service_id, user_id from service_users where service_id = %(service)s) as made;
     insert into resource_servers (id, org_id, identifier, domain, name, service_id, admits, token, created_at, updated_at)
     select gen_random_uuid(), %(organization)s, 'https://api.example/' || %(slug)s || n, 'api.example', 'API', %(service)s, 'named', 't',
            now(), now()
       from generate_series(1, 20) as n;
     insert into resource_admissions (id, resource_id, service_id)
+    select gen_random_uuid(), id, %(service)s from resource_servers where service_id = %(service)s;
+    insert into resource_exchanges (id, resource_id, service_id)
     select gen_random_uuid(), id, %(service)s from resource_servers where service_id = %(service)s;
     insert into trusted_issuers (id, org_id, service_id, name, issuer, audience, jwks_uri, subject_pattern, created_at, updated_at)
     select gen_random_uuid(), %(organization)s, %(service)s, %(slug)s || n, 'https://ci.example', 'a', 'https://ci.example/', 'a:b',

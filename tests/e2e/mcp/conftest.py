@@ -8,13 +8,14 @@ import socket
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from subprocess import PIPE
 from typing import Any, Final
 
+import psycopg
 import pytest
 import trio
 
@@ -23,7 +24,9 @@ from ops.guides.pages import ROOT, Page
 from ops.guides.tenants import Person, Tenant, tenant
 from ops.middleware.__main__ import INSTALLED
 from tests.browser.conftest import browser_process, chromium
+from tests.e2e.mcp.fronts import front, publishing
 from tests.e2e.postern import until
+from tests.mail_server import make_certificates
 from tests.patience import PATIENCE
 from tests.tools import needs
 
@@ -41,6 +44,7 @@ runpy.run_path(sys.argv[1], run_name="__main__")
 """
 _SDK: Final = INSTALLED / "node_modules" / "@modelcontextprotocol" / "sdk"
 IN_NODE: Final = (needs("node"), pytest.mark.skipif(not _SDK.exists(), reason="python -m ops.middleware installs the SDK"))
+_NAMED, _PUBLISHER = "tools.example.org", "app.client.example"
 GUARDS: Final = ROOT / "ops" / "middleware"
 FRAMEWORKS: Final = ROOT / ".venv" / "frameworks"
 
@@ -53,10 +57,9 @@ class Workshop:
     place: Path
     port: int
     exported: Mapping[str, str]
-
-    @property
-    def resource(self) -> str:
-        return f"http://127.0.0.1:{self.port}/mcp"
+    resource: str
+    within: Sequence[str] = ()
+    """The command that runs clients."""
 
     @property
     def ada(self) -> Person:
@@ -85,7 +88,12 @@ class Workshop:
         """A client of the guide."""
         with (self.place / f"{name}.log").open("ab") as log:
             process = await trio.lowlevel.open_process(
-                _command(name), cwd=self.place, env=self._environment(**variables), stdin=PIPE, stdout=PIPE, stderr=log
+                [*self.within, *_command(name)],
+                cwd=self.place,
+                env=self._environment(**variables),
+                stdin=PIPE,
+                stdout=PIPE,
+                stderr=log,
             )
         try:
             yield Program(process, self.place / f"{name}.log")
@@ -110,7 +118,7 @@ class Workshop:
 def _command(name: str) -> list[str]:
     if name.endswith(".mjs"):
         return ["node", name]
-    return [sys.executable, *(("-c", _BY_ANOTHER_CLOCK) if name == "client.py" else ()), name]
+    return [sys.executable, *(("-c", _BY_ANOTHER_CLOCK) if name.endswith("client.py") else ()), name]
 
 
 @dataclass
@@ -151,18 +159,71 @@ def in_version_1(program: str) -> str:
 
 @pytest.fixture(scope="session")
 def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
+    """Here the client is registered as a service, and the server is on the developer's own machine."""
     if not FRAMEWORKS.exists():
         pytest.skip("make .venv/ready-dev installs the SDK")
     place, port = tmp_path_factory.mktemp("mcp"), free_port()
     with tenant() as made:
-        addresses = {TOOLS: f"http://127.0.0.1:{port}"}
-        exported = made.follow(PAGE, addresses)
-        files = dict(PAGE.files())
-        files["client1.mjs"] = in_version_1(files["client.mjs"])
-        for name, text in files.items():
-            (place / name).write_text(made.here(text, addresses))
-        if INSTALLED.exists():
-            for file in GUARDS.glob("*.mjs"):
-                shutil.copy(file, place)
-            (place / "node_modules").symlink_to(INSTALLED / "node_modules")
-        yield Workshop(made, place, port, exported)
+        exported = _follow(made, place, f"http://127.0.0.1:{port}")
+        yield Workshop(made, place, port, exported, f"http://127.0.0.1:{port}/mcp")
+
+
+def _follow(made: Tenant, place: Path, at: str) -> Mapping[str, str]:
+    """Follows the guide, with the server at this address."""
+    exported = made.follow(PAGE, {TOOLS: at})
+    files = dict(PAGE.files())
+    files["client1.mjs"] = in_version_1(files["client.mjs"])
+    # At an address of VS Code, which the application for MCP clients without a document admits.
+    files |= {f"vscode_{name}": files[name].replace("/callback", "/") for name in ("client.py", "client.mjs")}
+    for name, text in files.items():
+        (place / name).write_text(made.here(text, {TOOLS: at}))
+    if INSTALLED.exists():
+        for file in GUARDS.glob("*.mjs"):
+            shutil.copy(file, place)
+        (place / "node_modules").symlink_to(INSTALLED / "node_modules")
+    return exported
+
+
+_HOSTS: Final = 'mount --bind "$0" /etc/hosts; exec "$@"'
+
+
+@pytest.fixture(scope="session")
+def documented(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
+    """Here the client publishes a document about itself, and the server has a name of its own. Both names lead to this machine, for the
+    processes that are started here alone.
+    """
+    if not FRAMEWORKS.exists():
+        pytest.skip("make .venv/ready-dev installs the SDK")
+    place, port = tmp_path_factory.mktemp("mcp"), free_port()
+    hosts = place / "hosts"
+    hosts.write_text(f"127.0.0.1 localhost {_NAMED} {_PUBLISHER}\n")
+    within = ("unshare", "--mount", "--propagation", "private", "/bin/sh", "-ec", _HOSTS, str(hosts))
+    if subprocess.run([*within, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("no mount namespace can be made here")
+    (named := place / "named").mkdir()
+    (publisher := place / "publisher").mkdir()
+    of_server, of_client = make_certificates(named, host=_NAMED), make_certificates(publisher, host=_PUBLISHER)
+    document: dict[str, Any] = {
+        "client_name": "Assistant",
+        "redirect_uris": ["http://127.0.0.1/callback"],
+        "token_endpoint_auth_method": "none",
+    }
+    with ExitStack() as opened:
+        at = f"https://{_NAMED}:{opened.enter_context(front(of_server, port))}"
+        host = f"{_PUBLISHER}:{opened.enter_context(publishing(of_client, lambda: document))}"
+        document["client_id"] = f"https://{host}/oauth/client.json"
+        made = opened.enter_context(tenant(within, POSTERN_OUTBOUND_CA_FILE=str(of_client.authority)))
+        exported = {
+            **_follow(made, place, at),
+            "ASSISTANT_ID": document["client_id"],
+            "SSL_CERT_FILE": str(of_server.authority),
+            "NODE_EXTRA_CA_CERTS": str(of_server.authority),
+        }
+        # The organization and its API let clients of this host in, and an owner of the platform has approved the address of the server.
+        rules = {"metadata_clients": "named", "metadata_hosts": [host]}
+        acme = "/api/organizations/acme"
+        made.ada.ask("PATCH", f"{acme}/sign-in-rules", rules)
+        made.ada.ask("PATCH", f"{acme}/resource-servers/{exported['RESOURCE_ID']}", rules)
+        with psycopg.connect(made.server.database_url) as connection:
+            connection.execute("update resource_servers set approved_at = now()")
+        yield Workshop(made, place, port, exported, f"{at}/mcp", within)

@@ -30,8 +30,8 @@ PAIRS: Final = [
 
 
 @pytest.fixture
-async def page(chromium: Chromium, workshop: Workshop) -> AsyncIterator[Page]:
-    async with new_page(chromium, workshop.tenant.issuer, scripts=True) as opened:
+async def page(chromium: Chromium) -> AsyncIterator[Page]:
+    async with new_page(chromium, "", scripts=True) as opened:
         yield opened
 
 
@@ -64,6 +64,16 @@ async def answer(page: Page, address: str, button: str = "Allow") -> None:
 
 @pytest.mark.parametrize(("client", "server"), PAIRS)
 async def test_a_person_lets_a_client_in(workshop: Workshop, page: Page, client: str, server: str) -> None:
+    await walk(workshop, page, client, server)
+
+
+@pytest.mark.parametrize(("client", "server"), PAIRS)
+async def test_a_person_lets_a_client_in_that_nobody_has_registered(documented: Workshop, page: Page, client: str, server: str) -> None:
+    await walk(documented, page, client, server)
+
+
+async def walk(workshop: Workshop, page: Page, client: str, server: str) -> None:
+    """From the first 401 to the end that the person sets."""
     ada = workshop.ada
     ahead = workshop.place / "ahead"
     ahead.unlink(missing_ok=True)
@@ -76,6 +86,7 @@ async def test_a_person_lets_a_client_in(workshop: Workshop, page: Page, client:
         async with workshop.program(client) as calling:
             address = await calling.told("Open ")
             said = asked(address)
+            assert said["client_id"] == workshop.exported["ASSISTANT_ID"]
             assert (said["resource"], said["scope"].split()[0], said["code_challenge_method"]) == (workshop.resource, "notes:read", "S256")
             await sign_in(page, address, ada)
             shown = await page.text()
@@ -99,7 +110,7 @@ async def test_a_person_lets_a_client_in(workshop: Workshop, page: Page, client:
             assert await calling.told("Result:") == f"{ada.id} wrote milk"
             assert await answered(calling, "who_am_i") == ada.id
             # The person takes it away: the next call is refused, and so is the refresh. The client begins anew, and is not let in.
-            await page.open("/ui/applications")
+            await page.open(f"{workshop.tenant.issuer}/ui/applications")
             await page.follow("Take access away from Assistant")
             await page.follow("Take access away")
             await calling.ask("who_am_i")
@@ -123,6 +134,24 @@ async def test_version_1_of_the_sdk_for_typescript_asks_for_no_more_scopes(works
             await calling.ask("add_note", text="milk")
             with pytest.raises(AssertionError, match="403 after trying upscoping"):
                 await calling.line()
+
+
+@pytest.mark.parametrize("client", ["vscode_client.py", pytest.param("vscode_client.mjs", marks=IN_NODE)])
+async def test_the_application_for_clients_without_a_document_lets_them_in(workshop: Workshop, page: Page, client: str) -> None:
+    issuer, services = workshop.tenant.issuer, "/api/organizations/acme/services"
+    await sign_in(page, f"{issuer}/ui/sign-in", workshop.ada)
+    if "mcp-clients" not in (known := {one["slug"]: one for one in workshop.ada.ask("GET", services)["services"]}):
+        await page.open(f"{issuer}/ui/o/acme/applications/~new?kind=mcp")
+        await page.follow("Add the application")
+        known = {one["slug"]: one for one in workshop.ada.ask("GET", services)["services"]}
+    with workshop.serving("server.py"):
+        async with workshop.program(client, ASSISTANT_ID=known["mcp-clients"]["client_id"]) as calling:
+            address = await calling.told("Open ")
+            await page.open(address)
+            assert "MCP clients" in await page.text()
+            await answer(page, address)
+            assert await calling.told("Tools:") == "who_am_i add_note"
+            assert await answered(calling, "who_am_i") == workshop.ada.id
 
 
 @pytest.mark.parametrize(("client", "server"), PAIRS[:1])

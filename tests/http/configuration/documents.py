@@ -111,6 +111,7 @@ ACME: Final[dict[str, Any]] = {
             "service_slug": "billing",
             "admits": "named",
             "admitted_services": ["billing"],
+            "exchanges": ["billing"],
             "token_lifetime": 300,
             "access_token_alg": "RS256",
             "scopes": [
@@ -158,6 +159,7 @@ ACME: Final[dict[str, Any]] = {
                 "entity_id": "https://crm.example.com/saml",
                 "acs_url": "https://crm.example.com/saml/acs",
             },
+            "user_keys": {"enabled": True, "prefix": "inv", "longest_days": 90, "resource": "https://api.acme.example/invoices"},
         },
         "app": {"name": "App", "service_type": "mobile", "redirect_uris": ["com.example.app:/callback"]},
     },

@@ -24,7 +24,13 @@ NEVER: Final = {
         *(f"{PLATFORM}/users/", f"{PLATFORM}/owners", f"{PLATFORM}/impersonate/"),
     ),
     "keys, secrets and certificates of our own": (
-        *(f"{SERVICE}/client-secrets", f"{SERVICE}/api-keys", f"{ORGANIZATION}/scim-tokens", f"{SERVICE}/saml/certificate"),
+        *(
+            f"{SERVICE}/client-secrets",
+            f"{SERVICE}/api-keys",
+            f"{SERVICE}/user-keys",
+            f"{ORGANIZATION}/scim-tokens",
+            f"{SERVICE}/saml/certificate",
+        ),
         *(
             f"{PLATFORM}/signing-keys",
             f"{ORGANIZATION}/management-keys",

@@ -38,7 +38,7 @@ CHECKS: Final[Mapping[str, Callable[[str], object]]] = {
     **dict.fromkeys(("NewPlan.billing_price_id", "PlanPatch.billing_price_id"), plan_price_id),
 }
 # Texts that are only looked up. A text of a wrong form is answered like one that is not found.
-LOOKED_FOR: Final = {"RoleChange.role", "NewImpersonation.org_slug", "NewImpersonation.service_slug"}
+LOOKED_FOR: Final = {"RoleChange.role", "NewImpersonation.org_slug", "NewImpersonation.service_slug", "UserKeyCheck.key"}
 # The form of this text depends on the service's type. Tests of services cover it.
 CHECKED_WITH_OTHERS: Final = {"NewServiceBody.device_activation_uri", "ServicePatch.device_activation_uri"}
 BOUNDS: Final = {"minLength", "maxLength", "pattern", "format", "enum", "const"}

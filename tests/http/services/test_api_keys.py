@@ -42,6 +42,9 @@ NEEDED: Final = {
     "read:analytics": "services.view",
     "read:service": "services.view",
     "write:service": "services.manage",
+    "read:user_keys": "end_users.view",
+    "write:user_keys": "end_users.manage",
+    "verify:user_keys": "end_users.view",
 }
 
 

@@ -123,7 +123,7 @@ async def scene(postern: Postern, people: People, log: CapturedLog, tmp_path: Pa
 async def test_an_api_is_made_listed_changed_and_deleted(scene: ApiScene) -> None:
     assert await scene.all() == []
     guarded = {**READ, "permission": "orders.read"}
-    server = await scene.make(scopes=[READ], token_lifetime=300, service_slug="shop", admitted_services=["till"])
+    server = await scene.make(scopes=[READ], token_lifetime=300, service_slug="shop", admitted_services=["till"], exchanges=["shop"])
     token = server["txt_value"]
     assert server == {
         "id": server["id"],
@@ -139,6 +139,7 @@ async def test_an_api_is_made_listed_changed_and_deleted(scene: ApiScene) -> Non
         "admitted_services": ["till"],
         "metadata_clients": "off",
         "metadata_hosts": [],
+        "exchanges": ["shop"],
         **dict.fromkeys(("verified_at", "checked_at", "approval_asked_at", "approved_at", "active_from")),
         "txt_name": f"_postern-verification.{HOST}",
         "txt_value": token,
@@ -152,12 +153,14 @@ async def test_an_api_is_made_listed_changed_and_deleted(scene: ApiScene) -> Non
     assert other["txt_value"] == token
     assert await scene.all() == [server, other]
     assert await scene.shown(server) == server
-    changed = (await scene.change(server, name="Bills", scopes=[guarded], admitted_services=["till", "shop", "shop"])).ok(200)
+    changes = {"admitted_services": ["till", "shop", "shop"], "exchanges": ["till", "till"]}
+    changed = (await scene.change(server, name="Bills", scopes=[guarded], **changes)).ok(200)
     assert changed == {
         **server,
         "name": "Bills",
         "scopes": [guarded],
         "admitted_services": ["shop", "till"],
+        "exchanges": ["till"],
         "updated_at": changed["updated_at"],
     }
     assert changed["updated_at"] > server["updated_at"]
@@ -173,7 +176,7 @@ async def test_an_api_is_made_listed_changed_and_deleted(scene: ApiScene) -> Non
     assert [one["id"] for one in await scene.all()] == [other["id"]]
     known = {"identifier": API}
     told = {"service_slug": "shop", "token_lifetime": 300, "admits": "named", "admitted_services": ["till"], "scopes": ["orders:read"]}
-    algorithm = {"access_token_alg": "ES256", "metadata_clients": "off", "metadata_hosts": []}
+    algorithm = {"access_token_alg": "ES256", "metadata_clients": "off", "metadata_hosts": [], "exchanges": ["shop"]}
     assert [one for one in scene.recorded() if one[1]["identifier"] == API] == [
         ("created", {**known, "name": "Orders", **told, **algorithm}),
         (
@@ -184,6 +187,8 @@ async def test_an_api_is_made_listed_changed_and_deleted(scene: ApiScene) -> Non
                 "new_name": "Bills",
                 "old_admitted_services": ["till"],
                 "new_admitted_services": ["shop", "till"],
+                "old_exchanges": ["shop"],
+                "new_exchanges": ["till"],
                 "changed_scopes": ["orders:read"],
             },
         ),

@@ -73,6 +73,7 @@ _NAMED: Final[Mapping[str, str]] = {
     "exchange_id": "scim_exchanges",
     "entry_id": "audit_entries",
     "api_key_id": "api_keys",
+    "user_key_id": "user_keys",
     "assignment_id": "relations",
     "claim_id": "service_claims",
     "client_secret_id": "client_secrets",
@@ -141,7 +142,7 @@ OUTSIDE: Final = frozenset(
 
 def about_one_organization() -> set[str]:
     """All endpoints that are declared to be about one organization."""
-    kinds = {"_Key": "key", "_Directory": "directory"}
+    kinds = {"_Key": "key", "_KeyWithBody": "key", "_Directory": "directory"}
     return {
         str(one)
         for one in ROUTES
@@ -209,12 +210,17 @@ CHANGES: Final = (
     Step("PATCH", f"{SHOP}/claims/{{claim_id}}", {"name": "grade"}),
     Step("POST", f"{SHOP}/api-keys", {"name": "Another", "permissions": ["read:users"]}),
     Step("POST", f"{SHOP}/permissions", {"key": "new"}),
+    Step("PATCH", f"{SHOP}/user-key-settings", {"most_keys": 3, "resource": "https://api.example/"}),
     Step("PATCH", f"{SHOP}/permissions/{{permission_key}}", {"description": "Described anew"}),
     Step("POST", f"{SHOP}/roles", {"slug": "new", "name": "New", "permissions": ["read"]}),
     Step("PATCH", f"{SHOP}/roles/{{role_slug}}", {"name": "Renamed", "permissions": ["read"]}),
     Step("POST", f"{SHOP}/assignments", {"role": "editor", "user_id": "{cleo}"}),
     Step("POST", f"{SHOP}/assignments", {"role": "editor", "organization_role": "clerk"}),
     Step("POST", "/api/service/check", {"user_id": "{bob}", "permission": "read"}, by="key"),
+    Step("POST", "/api/service/user-keys", {"user_id": "{bob}", "name": "Another"}, by="key"),
+    Step("POST", "/api/service/user-keys/verify", {"key": "user shop {slug}"}, by="key"),
+    Step("DELETE", "/api/service/user-keys/{user_key_id}", by="key", ids={"user_key_id": "{user_keys of shop}"}),
+    Step("DELETE", f"{SHOP}/user-keys/{{user_key_id}}", ids={"user_key_id": "{user_keys of another}"}),
     *(Step("POST", f"/access/v1/{path}", _MAY_BOB, by="key") for path in ("evaluation", "evaluations", "search/action", "search/subject")),
     Step("POST", "/access/v1/search/resource", _MAY_BOB, by="key", refused=501),
     Step("POST", f"{SHOP}/plans", {"name": "Another", "price_cents": 0, "currency": "usd"}),
@@ -493,6 +499,7 @@ _WITH_FIELDS: Final = (
         if (method, name) != ("GET", "permission_key")
     ),
     Step("POST", "/api/service/check", {"user_id": "{first customer}", "permission": "read"}, by="key", refused=404),
+    Step("POST", "/api/service/user-keys", {"user_id": "{first customer}", "name": "Theirs"}, by="key", refused=404),
     *(
         Step(method, "/scim/v2/Groups/{group_id}", body, by="directory", ids={"group_id": f"{{{team}}}"}, refused=404)
         for team in ("first pushed_team", "first teams", "teams")

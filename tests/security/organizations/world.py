@@ -280,6 +280,25 @@ class World:
         self._put("connection_warnings", upstream_provider_id=provider, ending="directory", ends_at="tomorrow", days=1)
         self._put("connection_exchanges", upstream_provider_id=provider, kind="sign_in", succeeded=False, reason=scene.slug)
 
+    def _apis_of(self, scene: FilledOrganization) -> None:
+        org, ids = scene.tenant.id, scene.ids
+        ids["resource_servers"] = self._put(
+            "resource_servers",
+            org_id=org,
+            # Everybody may claim it; nobody has proved it.
+            identifier="https://api.example/",
+            domain="api.example",
+            name=f"API of {scene.slug}",
+            service_id=scene.shop.id,
+            admits="named",
+            approval_asked_at="now",
+        )
+        self._put("resource_admissions", resource_id=ids["resource_servers"], service_id=scene.shop.id)
+        refused = {"address": f"https://{scene.slug}.example/client.json", "reason": "document_lies", "said": scene.slug}
+        self._put("document_refusals", org_id=org, resource_id=ids["resource_servers"], **refused)
+        self._put("resource_exchanges", resource_id=ids["resource_servers"], service_id=scene.shop.id)
+        self._put("resource_identifiers", key=f"https://{scene.slug}.example", org_id=org, is_proved=True)
+
     def _settings_of(self, scene: FilledOrganization) -> None:
         org, ids = scene.tenant.id, scene.ids
         self._people.change(
@@ -305,21 +324,7 @@ class World:
             join_policy="ask",
         )
         self._put("domain_routes", org_id=org, domain="unproved.example", login_policy="password_allowed", join_policy="off")
-        ids["resource_servers"] = self._put(
-            "resource_servers",
-            org_id=org,
-            # Everybody may claim it; nobody has proved it.
-            identifier="https://api.example/",
-            domain="api.example",
-            name=f"API of {scene.slug}",
-            service_id=scene.shop.id,
-            admits="named",
-            approval_asked_at="now",
-        )
-        self._put("resource_admissions", resource_id=ids["resource_servers"], service_id=scene.shop.id)
-        refused = {"address": f"https://{scene.slug}.example/client.json", "reason": "document_lies", "said": scene.slug}
-        self._put("document_refusals", org_id=org, resource_id=ids["resource_servers"], **refused)
-        self._put("resource_identifiers", key=f"https://{scene.slug}.example", org_id=org, is_proved=True)
+        self._apis_of(scene)
         ids["webhooks"] = self._put(
             "webhooks", org_id=org, name="CRM", url=f"https://{scene.slug}.example/", events=["user.joined", "role.created"]
         )
@@ -384,6 +389,10 @@ class World:
                 digest=Token(key).digest(),
                 permissions=[one.value for one in Permission],
                 created_by=scene.owner.user,
+            )
+            resource = ids["resource_servers"] if service is scene.shop else None
+            self._put(
+                "user_key_settings", service_id=service.id, enabled=True, prefix="key", most_keys=10, resource_id=resource, updated_at="now"
             )
             self._rights_of(scene, service)
             self._put("logout_notices", service_id=service.id, user_id=self.bob.user, error=service.slug, created_at="now")
@@ -459,6 +468,18 @@ class World:
                     "update service_users set first_login_at = now() - interval '1 day', last_login_at = now() where service_id = %s",
                     service.id,
                 )
+        for service, name in ((scene.shop, "shop"), (scene.shop, "another"), (scene.app, "app")):
+            ids[f"user_keys of {name}"] = self._put(
+                "user_keys",
+                service_id=service.id,
+                user_id=self.bob.user,
+                name=f"key for {name}",
+                prefix=f"{name}_user_{slug}",
+                digest=Token(f"user {name} {slug}").digest(),
+                scopes=[],
+                created_at="now",
+            )
+        ids["user_keys"] = ids["user_keys of shop"]
         for person in (self.ada, self.bob, self.cleo, scene.customer):
             for place in (scene.tenant, scene.shop, scene.app):
                 session = self._tenants.session(person, place)

@@ -40,6 +40,7 @@ from core.domain.identity.privacy import (
     ExportedPasskey,
     ExportedProfile,
     ExportedServiceRole,
+    ExportedUserKey,
     PrivacyRequest,
     PrivacyRequester,
     Scope,
@@ -83,6 +84,7 @@ def _export(subject: Subject, scope: Scope, columns: Mapping[str, Any]) -> Expor
         login_events=columns["login_events"],
         mfa_events=convert(columns["mfa_events"], list[ExportedFactorEvent]),
         management_keys=convert(columns["management_keys"], list[ExportedManagementKey]),
+        user_keys=convert(columns["user_keys"], list[ExportedUserKey]),
         passkeys=convert(columns["passkeys"], list[ExportedPasskey]),
         own_profile=_own_profile(subject.account, **columns) if scope.is_whole else None,
         profiles=convert(columns["profiles"], list[ExportedProfile]),
@@ -173,6 +175,7 @@ def _nothing(account: Account) -> Export:
         login_events=0,
         mfa_events=(),
         management_keys=(),
+        user_keys=(),
         passkeys=(),
         own_profile=None,
         profiles=(),
@@ -354,6 +357,23 @@ EXPORT: Final[LiteralString] = f"""
                            limit %(most_listed)s
                       ) as management_keys
            ) as management_keys,
+           (
+               select coalesce(
+                          jsonb_agg(
+                              jsonb_build_object(
+                                  'organization', all_services.org_id, 'service_slug', all_services.slug, 'name', user_keys.name,
+                                  'prefix', user_keys.prefix, 'scopes', user_keys.scopes, 'created_at', user_keys.created_at,
+                                  'expires_at', user_keys.expires_at, 'last_used_at', user_keys.last_used_at
+                              )
+                              order by user_keys.id
+                          ),
+                          '[]'
+                      )
+                 from scope
+                cross join user_keys
+                 join all_services on all_services.id = user_keys.service_id
+                where user_keys.user_id = %(user)s and (scope.whole or all_services.org_id = any (scope.organizations))
+           ) as user_keys,
            (
                select coalesce(
                           jsonb_agg(

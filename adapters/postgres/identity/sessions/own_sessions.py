@@ -58,6 +58,7 @@ class PostgresOwnSessions:
 # The condition need not look at a session's parent: a session's `expires_at` and `ends_at` are never later than its parent's.
 _LIVING: Final = """
     sessions.user_id = %(user)s and sessions.revoked_at is null and sessions.expires_at > %(now)s and sessions.ends_at > %(now)s
+    and sessions.exchanged_from is null
 """
 
 _COLUMNS: Final = f"""

@@ -96,6 +96,8 @@ def noticing(ended: LiteralString) -> LiteralString:
                from {ended} as ended
                join all_services as told on told.id = ended.service_id
               where told.backchannel_logout_uri is not null and told.deleted_at is null
+                -- Nobody signed in for an exchange, so nobody is signed out.
+                and not exists (select from sessions as opened where opened.id = ended.id and opened.exchanged_from is not null)
                  on conflict (service_id, session_id) do nothing
           returning pg_notify('{CHANNEL}', '{LOGOUT_TOPIC}')
     """

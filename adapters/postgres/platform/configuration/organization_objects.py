@@ -2,6 +2,8 @@
 
 from typing import Final, LiteralString
 
+from adapters.postgres.services.resource_servers import named_services
+
 _ORGANIZATION: Final = """
     select organizations.slug as organization, organizations.id::text as id, organizations.member_count as people,
            jsonb_build_object('name', organizations.name, 'metadata', organizations.metadata) as fields
@@ -143,7 +145,7 @@ _DOMAIN_ROUTES: Final = """
 """
 
 # Whether tokens are made for an API is its state.
-_RESOURCE_SERVERS: Final = """
+_RESOURCE_SERVERS: Final[LiteralString] = f"""
     select organizations.slug as organization, resource_servers.identifier as name, resource_servers.id::text as id,
            jsonb_build_object(
                'name', resource_servers.name,
@@ -158,13 +160,8 @@ _RESOURCE_SERVERS: Final = """
                'access_token_alg', resource_servers.access_token_alg, 'service_slug', services.slug,
                'admits', admits,
                'metadata_clients', resource_servers.metadata_clients, 'metadata_hosts', resource_servers.metadata_hosts,
-               'admitted_services', array(
-                   select named.slug
-                     from resource_admissions
-                     join services as named on named.id = resource_admissions.service_id
-                    where resource_admissions.resource_id = resource_servers.id
-                    order by named.slug collate "C"
-               )
+               'admitted_services', {named_services("resource_admissions")},
+               'exchanges', {named_services("resource_exchanges")}
            ) as fields
       from organizations
       join resource_servers on resource_servers.org_id = organizations.id

@@ -91,6 +91,20 @@ _SAML_SERVICE_PROVIDERS: Final[LiteralString] = f"""
       join saml_configurations on saml_configurations.service_id = services.id and saml_configurations.metadata_uploaded_at is not null
 """
 
+_USER_KEYS: Final[LiteralString] = f"""
+    select organizations.slug as organization, services.slug as service,
+           jsonb_build_object(
+               'enabled', enabled, 'prefix', user_key_settings.prefix, 'most_keys', most_keys, 'longest_days', longest_days,
+               'resource', (
+                   select identifier
+                     from resource_servers
+                    where resource_servers.id = user_key_settings.resource_id and resource_servers.service_id = services.id
+               )
+           ) as fields
+      {_OF_SERVICES}
+      join user_key_settings on user_key_settings.service_id = services.id
+"""
+
 OF_SERVICE: Final[dict[str, LiteralString]] = {
     "services": _SERVICES,
     "plans": _PLANS,
@@ -100,4 +114,5 @@ OF_SERVICE: Final[dict[str, LiteralString]] = {
     "assignments": _ASSIGNMENTS,
     "saml_service_provider": _SAML_SERVICE_PROVIDERS,
     "saml": _SAML,
+    "user_keys": _USER_KEYS,
 }

@@ -9,7 +9,7 @@ from adapters.postgres.arrays import array
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.presence import mark
 from adapters.postgres.shared_lookups import SharedLookups
-from adapters.postgres.statements import ask_in_order
+from adapters.postgres.statements import Statements, ask_in_order
 from adapters.postgres.transaction import Transaction
 from core.domain.tenancy.keys.machine_keys import Holder, KnownKey
 from core.frozen import Frozen
@@ -21,15 +21,17 @@ Id = TypeVar("Id", bound=UUID)
 
 
 class KeyTable(Frozen):
-    """A table with `id`, `name`, `prefix` and `digest` (both unique), `last_used_at`, `expires_at`, `created_by` and `created_at`. A
-    table of which only the use is marked needs `id` and `last_used_at` alone. `owner` is the column that names the key's owner. `more` are
-    the columns that only this kind of key has. `also` is another condition under which a shown key is found, besides its digest.
+    """A table with `id`, `name`, `prefix` and `digest` (both unique), `last_used_at`, `expires_at` and `created_at`. A table of which only
+    the use is marked needs `id` and `last_used_at` alone. `owner` is the column that names the key's owner, and `maker` the one that names
+    the person who answers for the key. `more` are the columns that only this kind of key has. `also` is another condition under which a
+    shown key is found, besides its digest.
     """
 
     name: LiteralString
     owner: LiteralString
     more: tuple[LiteralString, ...] = ()
     also: LiteralString = ""
+    maker: LiteralString = "created_by"
 
 
 class KeyLookups(Generic[Holder]):
@@ -66,7 +68,7 @@ class _Added(Frozen):
     before: int
 
 
-async def added(transaction: Transaction, statement: LiteralString, columns: Mapping[str, Any]) -> int | None:
+async def added(transaction: Statements | Transaction, statement: LiteralString, columns: Mapping[str, Any]) -> int | None:
     """Runs a statement that `adding` made. Returns the number of keys before, or None when another key has the prefix."""
     rows = await transaction.ask(_Added, statement, columns)
     return rows[0].before if rows else None
@@ -89,7 +91,7 @@ def adding(table: KeyTable, others: LiteralString = "") -> LiteralString:
     """The statement that adds a key. It also counts the owner's keys that existed when it began. `others` is the condition for these keys;
     by default they have the same owner.
     """
-    columns = ("id", table.owner, "name", "prefix", "digest", *table.more, "expires_at", "created_by", "created_at")
+    columns = ("id", table.owner, "name", "prefix", "digest", *table.more, "expires_at", table.maker, "created_at")
     return f"""
     insert into {table.name} ({", ".join(columns)})
     values ({", ".join(f"%({column})s" for column in columns)})

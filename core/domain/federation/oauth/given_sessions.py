@@ -19,7 +19,7 @@ _REPEATED: Final = frozenset(
         *("org", "org_id", "service", "service_id", "resource_id", "token_use"),
     )
 )
-_OF_A_SESSION: Final = frozenset((TokenUse.ACCESS.value, TokenUse.IMPERSONATION.value, TokenUse.RESOURCE.value))
+_OF_A_SESSION: Final = frozenset((TokenUse.ACCESS.value, TokenUse.IMPERSONATION.value, TokenUse.RESOURCE.value, TokenUse.EXCHANGED.value))
 
 
 class LivingSession(Frozen):
@@ -81,6 +81,8 @@ class ReadToken(Frozen):
     """The answer about the token while it is active."""
     resource: ResourceServerId | None
     """The API that the token is for. None for the service of the session."""
+    is_exchanged: bool
+    """A service got it for another token."""
 
 
 def session_named(claims: Mapping[str, Json]) -> tuple[SessionId, UserId] | None:
@@ -93,7 +95,11 @@ def session_named(claims: Mapping[str, Json]) -> tuple[SessionId, UserId] | None
 def read(claims: Mapping[str, Json]) -> ReadToken | None:
     """None for a token without a session."""
     named = session_named(claims)
-    return None if named is None else ReadToken(claims, *named, repeated(claims), resource_named(claims))
+    return (
+        None
+        if named is None
+        else ReadToken(claims, *named, repeated(claims), resource_named(claims), claims.get("token_use") == TokenUse.EXCHANGED.value)
+    )
 
 
 def resource_named(claims: Mapping[str, Json]) -> ResourceServerId | None:
@@ -126,7 +132,7 @@ def repeated(claims: Mapping[str, Json]) -> Mapping[str, Json]:
     told.update(active=True, token_type="Bearer")  # noqa: S106 - the kind of token, not one
     acting = claims.get("act")
     if isinstance(acting, Mapping):
-        told["act"] = dict(acting)
+        told["act"] = _copied(acting)
     return told
 
 
@@ -144,3 +150,8 @@ def of_refresh_token(given: GivenSession, issuer: str) -> Mapping[str, Json]:
         "username": given.email,
         "token_use": "refresh",
     }
+
+
+def _copied(acting: Mapping[str, Json]) -> dict[str, Json]:
+    """The claims of a token are shared by all who ask, and cannot be changed."""
+    return {name: _copied(value) if isinstance(value, Mapping) else value for name, value in acting.items()}

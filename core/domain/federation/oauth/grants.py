@@ -18,6 +18,7 @@ AUTHORIZATION_CODE: Final = "authorization_code"
 REFRESH_TOKEN: Final = "refresh_token"  # noqa: S105 - the name of a grant
 CLIENT_CREDENTIALS: Final = "client_credentials"
 DEVICE_CODE: Final = "urn:ietf:params:oauth:grant-type:device_code"
+TOKEN_EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"  # noqa: S105 - the name of a grant
 JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
 
@@ -34,6 +35,12 @@ class TokenRequest(Frozen, kw_only=True):
     scope: str | None = None
     resources: Sequence[str] = ()
     """The identifiers of APIs, as the request names them."""
+    subject_token: Token | None = None
+    subject_token_type: str | None = None
+    actor_token: Token | None = None
+    actor_token_type: str | None = None
+    requested_token_type: str | None = None
+    audience: str | None = None
 
 
 class Granted(Frozen):
@@ -53,6 +60,8 @@ class IssuedTokens(Frozen):
     scope: str | None = None
     refresh_token: Token | None = None
     id_token: Token | None = None
+    issued_token_type: str | None = None
+    """Only an exchange says it (RFC 8693 section 2.2.1)."""
 
 
 def grant_type(named: str | None) -> str:

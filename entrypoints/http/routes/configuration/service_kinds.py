@@ -9,12 +9,22 @@ from core.domain.errors import BadRequest
 from core.domain.lines import one_line
 from core.domain.outbound.key_sets import client_keys
 from core.domain.platform.configuration.object_places import SERVICE, SERVICE_ROLES, ObjectPlace
+from core.domain.services.user_keys import USUAL_KEYS
 from entrypoints.http.routes.configuration.entries import entry
 from entrypoints.http.routes.configuration.kinds import Fields, ObjectKind, References, Within
 from entrypoints.http.routes.configuration.organization_kinds import lower
 from entrypoints.http.routes.configuration.saml_metadata import SamlServiceProvider, metadata, stored_endpoints, stored_pem
 from entrypoints.http.routes.federation import saml
-from entrypoints.http.routes.services import assignments, permissions, plans, resource_servers, service_claims, service_roles, services
+from entrypoints.http.routes.services import (
+    assignments,
+    permissions,
+    plans,
+    resource_servers,
+    service_claims,
+    service_roles,
+    services,
+    user_keys,
+)
 from entrypoints.http.routes.tenancy import trusted_issuers
 
 FREE_PLAN: Final[dict[str, Any]] = {"name": "Free", "price_cents": 0, "currency": "usd", "features": [], "billing_price_id": None}
@@ -173,10 +183,20 @@ SERVICE_KINDS: Final = (
         end=resource_servers.delete_resource_server,
         key="identifier",
         parameter="resource_id",
-        unordered=frozenset({"admitted_services", "metadata_hosts"}),
+        unordered=frozenset({"admitted_services", "exchanges", "metadata_hosts"}),
         stored={"scopes": _scopes},
         shown={"scopes": _stated_scopes},
         together=(frozenset({"admits", "admitted_services"}), frozenset({"service_slug", "scopes"})),
+    ),
+    # The keys name an API that the service stands for.
+    ObjectKind(
+        name="user_keys",
+        within=Within.SERVICE,
+        entry=entry("UserKeysEntry", user_keys.UserKeySettingsBody),
+        shown_by=user_keys.get_user_key_settings,
+        change=user_keys.change_user_key_settings,
+        is_single=True,
+        standing={"enabled": False, "prefix": None, "most_keys": USUAL_KEYS, "longest_days": None, "resource": None},
     ),
     # After the services that the rules are for.
     ObjectKind(

@@ -40,7 +40,9 @@ class Introspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     active: bool
     """Whether the token is valid at this moment, and belongs to a service of your organization."""
     token_use: Annotated[str, example("access")] | None = None
-    """`access`, `refresh`, `resource` for an API's, `client` for an application's own, or `impersonation`."""
+    """`access`, `refresh`, `resource` for an API's, `exchanged` for one by which a service acts there in the person's name, `client` for an
+    application's own, or `impersonation`.
+    """
     token_type: Annotated[str, example("Bearer")] | None = None
     """`Bearer` for an access token."""
     scope: Annotated[str, example("openid email")] | None = None
@@ -80,7 +82,9 @@ class Introspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     auth_time: Annotated[int, example(1_780_000_000)] | None = None
     """When the person proved it, in seconds since 1970."""
     act: dict[str, Any] | None = None
-    """The platform owner who acts in the person's name, if there is one (RFC 8693 section 4.1)."""
+    """Who acts in the person's name, if anybody does (RFC 8693 section 4.1): the client of a service that exchanged a token, with the
+    service through which the token came in a further `act`; or a platform owner.
+    """
 
 
 _DECLARED: Final[Statement] = {
@@ -116,7 +120,8 @@ async def introspect_token(call: Call[PresentedToken], postern: Postern) -> Intr
 async def revoke_token(call: Call[PresentedToken], postern: Postern) -> EmptyObject:
     """Give a token back
 
-    If the token is one of the client's own, its session ends, with all tokens of the session. The answer is the same for any other token.
+    If the token is one of the client's own, its session ends, with all tokens of the session, and with all that came of them. The answer is
+    the same for any other token.
     `/oauth/revoke` is another name for this endpoint.
     """
     return await _revoke(call, postern)

@@ -9,6 +9,7 @@ import msgspec
 from core.domain.errors import BadRequest, RateLimited, Refusal, Unauthorized
 from core.domain.federation.oauth.clients import AuthenticatedClient, AuthenticationMethod, ClientCredentials
 from core.domain.federation.oauth.device_flow import DeviceCodeExpired, DeviceCodePending, DeviceDenied, SlowDown, TooManyPolls
+from core.domain.federation.oauth.exchanges import ACCESS_TOKEN_TYPE
 from core.domain.federation.oauth.grants import (
     AUTHORIZATION_CODE,
     DEVICE_CODE,
@@ -62,7 +63,8 @@ class TokenRequestBody(ClientFields, frozen=True, kw_only=True):
     """The grant to exchange, as a form or as JSON. The grant type decides which fields count; others are ignored."""
 
     grant_type: Annotated[str, msgspec.Meta(max_length=_LONGEST_TYPE), example("authorization_code")] | None = None
-    """`authorization_code`, `refresh_token`, `client_credentials`, `urn:ietf:params:oauth:grant-type:jwt-bearer`, or
+    """`authorization_code`, `refresh_token`, `client_credentials`, `urn:ietf:params:oauth:grant-type:token-exchange`,
+    `urn:ietf:params:oauth:grant-type:jwt-bearer`, or
     `urn:ietf:params:oauth:grant-type:device_code`, which you may leave out beside a device code.
     """
     code: Annotated[Token, example("qk3Z0u6n9aVtWc7sEw1pYd5xLbHf2RgTj8mKoQvNi4U")] | None = None
@@ -80,11 +82,23 @@ class TokenRequestBody(ClientFields, frozen=True, kw_only=True):
     identity assertion (ID-JAG) of a person's directory, beside the client's credentials.
     """
     scope: Annotated[str, msgspec.Meta(max_length=LONGEST_SCOPES)] | None = None
-    """With a refresh token: fewer scopes than the granted ones, for the new access token. With `client_credentials` and `resource`: scopes
-    of the API.
+    """With a refresh token: fewer scopes than the granted ones, for the new access token. With `client_credentials` and `resource`, and in
+    an exchange: scopes of the API.
     """
     resource: Annotated[Sequence[str], msgspec.Meta(max_length=MOST_RESOURCES), example(["https://api.acme.example/orders"])] = ()
     """The identifier of the API that the access token is for (RFC 8707), once. If one API was granted, it may be left out."""
+    subject_token: Token | None = None
+    """In an exchange, the access token that your API received, or that your application was given (RFC 8693)."""
+    subject_token_type: Annotated[str, msgspec.Meta(max_length=_LONGEST_TYPE), example(ACCESS_TOKEN_TYPE)] | None = None
+    """Beside `subject_token`, always `urn:ietf:params:oauth:token-type:access_token`."""
+    requested_token_type: Annotated[str, msgspec.Meta(max_length=_LONGEST_TYPE)] | None = None
+    """The type of the new token. You may leave it out: an exchange gives access tokens alone."""
+    actor_token: Token | None = None
+    """Refused: the client that authenticates is the one that acts."""
+    actor_token_type: Annotated[str, msgspec.Meta(max_length=_LONGEST_TYPE)] | None = None
+    """Refused, as `actor_token` is."""
+    audience: Annotated[str, msgspec.Meta(max_length=LONGEST_URI)] | None = None
+    """Refused in an exchange: name the API in `resource`."""
 
 
 class TokenResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -100,6 +114,8 @@ class TokenResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     """Exchange it when the access token expires. Absent beside an application's own token."""
     id_token: Annotated[str, example("eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiI3YyJ9.c2ln")] | None = None
     """The ID token: it says who signed in, and how. With the scope `openid`."""
+    issued_token_type: Annotated[str, example(ACCESS_TOKEN_TYPE)] | None = None
+    """The type of an exchanged token: always `urn:ietf:params:oauth:token-type:access_token`."""
 
 
 _DECLARED: Final[Statement] = {
@@ -131,9 +147,11 @@ async def exchange_for_tokens(call: Call[TokenRequestBody], postern: Postern) ->
     authenticate. A build job or a cluster has signed tokens of its own: with `urn:ietf:params:oauth:grant-type:jwt-bearer`, it sends one as
     `assertion`, beside the `client_id` of a service, and gets what `client_credentials` gives. With the id of a management key as
     `client_id`, it gets a token with that key's rights for 15 minutes. The trusted issuers of the service or the key decide. With
-    `resource`, the access token is for that API alone: the API is its audience, and it opens nothing here but userinfo. `/oauth/token` is
-    another name for this endpoint. With an identity assertion of a person's directory (the same grant, and the `typ` `oauth-id-jag+jwt`),
-    a client that authenticates gets a token of ten minutes for one API in this person's name: the directory's connection must issue them.
+    `resource`, the access token is for that API alone: the API is its audience, and it opens nothing here but userinfo. An exchange is for
+    the service that stands for an API: it shows an access token that the API received, and gets one for another API that names the service.
+    The new token says in `act` who acts, ends with the first one, and opens nothing here. `/oauth/token` is another name for this endpoint.
+    With an identity assertion of a person's directory (`jwt-bearer`, and the `typ` `oauth-id-jag+jwt`), a client that authenticates gets a
+    token of ten minutes for one API in this person's name: the directory's connection must issue them.
     """
     return await _exchange(call, postern)
 
@@ -250,6 +268,12 @@ def _request(fields: TokenRequestBody) -> TokenRequest:
         assertion=said(fields.assertion),
         scope=said(fields.scope),
         resources=all_said(fields.resource),
+        subject_token=said(fields.subject_token),
+        subject_token_type=said(fields.subject_token_type),
+        actor_token=said(fields.actor_token),
+        actor_token_type=said(fields.actor_token_type),
+        requested_token_type=said(fields.requested_token_type),
+        audience=said(fields.audience),
     )
 
 
@@ -277,5 +301,6 @@ def _answer(issued: IssuedTokens) -> Answer[TokenResponse]:
         scope=issued.scope,
         refresh_token=None if issued.refresh_token is None else issued.refresh_token.reveal(),
         id_token=None if issued.id_token is None else issued.id_token.reveal(),
+        issued_token_type=issued.issued_token_type,
     )
     return Answer(tokens, 200, _KEPT_NOWHERE)

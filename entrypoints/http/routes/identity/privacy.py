@@ -18,12 +18,14 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Streamed
 from entrypoints.http.machinery.callers import OWN_PERSON
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import (
     CreatedAt,
     EmailAddress,
     Id,
     MessageText,
+    OrganizationUuid,
     SlugOfOrganization,
     SlugOfRole,
     Success,
@@ -114,6 +116,25 @@ class ManagementKeyExport(msgspec.Struct, frozen=True, kw_only=True):
     created_at: CreatedAt
     expires_at: datetime
     """When the key expires."""
+
+
+class UserKeyExport(msgspec.Struct, frozen=True, kw_only=True):
+    """A key that the person has for the API of a service, without the key itself."""
+
+    organization_id: OrganizationUuid
+    service_slug: Annotated[str, example("billing")]
+    """The service's slug."""
+    name: Annotated[str, example("Laptop")]
+    """The person's name for the key."""
+    prefix: Annotated[str, example("acme_a1b2c3")]
+    """The beginning of the key."""
+    scopes: Annotated[Sequence[str], example(["orders:read"])]
+    """The scopes that the key was given."""
+    created_at: CreatedAt
+    expires_at: datetime | None
+    """When the key expires; null if it never does."""
+    last_used_at: datetime | None
+    """When the key was last found valid; null if it never was."""
 
 
 class PasskeyExport(msgspec.Struct, frozen=True, kw_only=True):
@@ -219,6 +240,8 @@ class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
     """Events about the second factor, the newest first."""
     management_keys: Sequence[ManagementKeyExport]
     """Management keys that the person made or adopted, the oldest first."""
+    user_keys: Sequence[UserKeyExport]
+    """Keys for the APIs of services, the oldest first."""
     passkeys: Sequence[PasskeyExport]
     """Passkeys, the oldest first."""
     profile: OwnProfileExport | None
@@ -315,6 +338,7 @@ async def parts_of_export(exported: Exported) -> AsyncGenerator[bytes, None]:
         "oauth_identities": [IdentityExport(one.provider, one.subject, one.linked_at) for one in export.identities],
         "mfa_events": [ExportedMfaEvent(one.name, one.at, one.success) for one in export.mfa_events],
         "management_keys": [_management_key(one) for one in export.management_keys],
+        "user_keys": [_user_key(one) for one in export.user_keys],
         "passkeys": [_passkey(one) for one in export.passkeys],
         "profile": None if export.own_profile is None else _own_profile(export.own_profile),
         "directory_profiles": [_profile(one) for one in export.profiles],
@@ -401,3 +425,6 @@ def _receipt(found: PrivacyRequest) -> PrivacyReceipt:
         requested_at=found.requested_at,
         completed_at=found.completed_at,
     )
+
+
+_user_key = shown(privacy.ExportedUserKey, UserKeyExport, named={"organization_id": "organization"})

@@ -18,9 +18,11 @@ from entrypoints.http.routes.services import (
     service_info,
     service_roles,
     service_subscriptions,
+    service_user_keys,
     service_users,
     services,
     subscriptions,
+    user_keys,
 )
 
 ROUTES: Final = Endpoints.of(
@@ -41,4 +43,6 @@ ROUTES: Final = Endpoints.of(
     service_subscriptions,
     service_info,
     end_users,
+    service_user_keys,
+    user_keys,
 )

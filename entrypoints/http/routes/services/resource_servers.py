@@ -142,6 +142,10 @@ class NewResourceServer(msgspec.Struct, frozen=True, kw_only=True):
     """
     metadata_hosts: MetadataHosts = ()
     """The hosts of documents, such as `claude.ai`, each without the hosts below it. They count only for `named`."""
+    exchanges: _Slugs = ()
+    """The slugs of services that may exchange the tokens of their own APIs for one for this API, and then call it in a person's name. The
+    person is not asked: you answer for these services.
+    """
 
 
 class ResourceServerPatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -167,6 +171,8 @@ class ResourceServerPatch(msgspec.Struct, frozen=True, kw_only=True):
     """
     metadata_hosts: MetadataHosts | msgspec.UnsetType = msgspec.UNSET
     """The hosts of documents, such as `claude.ai`, each without the hosts below it. They count only for `named`."""
+    exchanges: _Slugs | msgspec.UnsetType = msgspec.UNSET
+    """The slugs of services that may exchange tokens for one for this API. What a service has exchanged ends with its name here."""
 
 
 class ResourceServerRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -199,6 +205,8 @@ class ResourceServerRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Whether clients that describe themselves in a document may ask. `all` of `admits` does not include them."""
     metadata_hosts: MetadataHosts
     """The hosts of these documents, sorted."""
+    exchanges: _Slugs
+    """The slugs of the services that may exchange tokens for one for this API, sorted."""
     verified_at: datetime | None
     """When the organization proved the host; null if it has not."""
     checked_at: datetime | None

@@ -20,6 +20,19 @@ FIVE_SESSIONS = """
 """
 
 
+async def test_sessions_of_exchanges_go_soon_after_their_end(store: Store) -> None:
+    await store.sign_up()
+    await store.query(
+        """
+        insert into sessions (id, user_id, created_at, last_seen_at, expires_at, ends_at, exchanged_from)
+        select gen_random_uuid(), users.id, now(), now(), now(), now() - n * interval '4 minutes', case when n < 5 then users.id end
+          from users, generate_series(0, 5) as n
+        """
+    )
+    assert await housekeeping.sweep(store.pool, "EndedExchanges").delete_expired(10) == 2
+    assert await housekeeping.sweep(store.pool, "EndedExchanges").delete_expired(10) == 0
+
+
 async def test_sessions_go_thirty_days_after_they_expired(store: Store) -> None:
     await store.sign_up()
     await store.query(FIVE_SESSIONS)

@@ -90,6 +90,10 @@ async def test_what_is_due_is_found_by_day_and_week(fresh_store: Store) -> None:
         {"user": account.id},
     )
     await store.settle("sessions", "devices")
-    for sweep, index in (("ExpiredSessions", "sessions_expired"), ("UnusedDevices", "devices_long_unused")):
+    for sweep, index in (
+        ("ExpiredSessions", "sessions_expired"),
+        ("EndedExchanges", "sessions_exchanged"),
+        ("UnusedDevices", "devices_long_unused"),
+    ):
         plan = await store.query("explain (format json) " + STATEMENTS[sweep], {"limit": 500})
         assert index in str(plan), plan

@@ -3,6 +3,7 @@
 import re
 import time
 from typing import Any, Final
+from urllib.parse import parse_qsl, urlencode
 from uuid import UUID
 
 import pytest
@@ -11,7 +12,7 @@ from pyotp import TOTP
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
 from ops.middleware.postern_tokens import Refused, require
 from tests.http.browsing import Tab, Tabs
-from tests.http.federation.arriving import left, told
+from tests.http.federation.arriving import AUTHORIZE, left, told
 from tests.http.federation.relying import CALLBACK, claims_of, oauth
 from tests.http.federation.resources.asking import ORDERS, SCOPES, Asking
 from tests.http.people import Person
@@ -200,7 +201,7 @@ async def test_another_person_who_signs_in_then_is_asked_anew(asking: Asking) ->
 async def test_no_request_says_that_its_person_has_agreed(asking: Asking) -> None:
     """Our pages keep this beside the request, under a name that an application may send as well."""
     api(asking)
-    said = {"agreed": str(asking.ada.user), "scope": "openid orders:pay", "prompt": "consent"}
+    said: dict[str, Any] = {"agreed": str(asking.ada.user), "scope": "openid orders:pay", "prompt": "consent"}
     tab = await asking.browser(age=3600).tab().open(asking.address(**said))
     assert tab.place.startswith("/ui/consent")
     flows = asking.people.rows("select request from flows")
@@ -327,3 +328,37 @@ async def test_a_device_needs_no_further_sign_in_if_the_present_one_is_enough(as
     await with_factor(asking, bob)
     tab, _ = await on_device(asking, bob, ALL, amr="{pwd,mfa}")
     assert tab.place.startswith("/ui/device/decision")
+
+
+async def test_a_provider_that_states_no_time_does_not_end_the_way(asking: Asking) -> None:
+    """The person has come from a provider that vouches for somebody who may have signed in there yesterday."""
+    api(asking)
+    bob = await bob_of(asking)
+    tabs = asking.browser(asking.people.session_of(bob))
+    tab = await tabs.tab().open(asking.address(scope="openid orders:pay", prompt="consent"))
+    came = "update sessions set proved_at = now(), stated_at = 'epoch' where user_id = %s"
+    asking.people.change(came, bob.user)
+    await tab.send(answer="allow")
+    assert tab.place.startswith("/ui/sign-in")
+    flow = tab.place.partition("flow=")[2]
+    # They come from the same provider again, and prove themselves here. Nobody asks them once more what they have allowed.
+    asking.people.change(came, bob.user)
+    await tab.open(f"/ui/authorize?flow={flow}")
+    assert tab.place.startswith("/ui/prove")
+    (form,) = [number for number, form in enumerate(tab.page.forms) if "password" in form.fields]
+    await tab.send(form, password=PASSWORD)
+    given = await tokens(asking, tab)
+    assert given["scope"] == "openid orders:pay"
+
+
+async def test_a_pushed_request_leads_to_the_proof(asking: Asking) -> None:
+    api(asking)
+    bob = await bob_of(asking)
+    fields = dict(parse_qsl(asking.address(scope="openid orders:pay", prompt="consent").partition("?")[2]))
+    pushed = (await asking.ask("/oauth/par", {**fields, **asking.shop.posted})).ok(201)
+    asking.log.remember(pushed["request_uri"].rpartition(":")[2])
+    named = urlencode({"client_id": asking.shop.client_id, "request_uri": pushed["request_uri"]})
+    tab = await asking.browser(asking.people.session_of(bob), age=3600).tab().open(f"{AUTHORIZE}?{named}")
+    await tab.send(answer="allow")
+    assert tab.place.startswith("/ui/sign-in")
+    assert (await tokens(asking, await tab.send(password=PASSWORD)))["scope"] == "openid orders:pay"

@@ -89,6 +89,7 @@ def _asked(words: Sequence[str]) -> Mapping[str, Any]:
 _SCOPES: Final = Asked("scopes", kind=InputKind.LINES, shown=scope_lines, stands_for=scopes_of, hint="console.apis.scopes_hint")
 _ADMITS: Final = Asked("admits", kind=InputKind.CARDS, label="console.apis.admits")
 _ADMITTED: Final = Asked("admitted_services", choices=_services, label="console.apis.admitted_services", hint="console.apis.admitted_hint")
+_EXCHANGES: Final = Asked("exchanges", choices=_services, label="console.apis.exchanges", hint="console.apis.exchanges_hint")
 _SERVICE: Final = Asked("service_slug", choices=_services, label="console.apis.service_slug", hint="console.apis.service_hint")
 _ALGORITHM: Final = Asked("access_token_alg", choices=_algorithms, label="console.apis.check_algorithm")
 _LIFETIME: Final = Asked("token_lifetime", label="console.apis.token_lifetime", hint="console.apis.lifetime_hint")
@@ -190,6 +191,7 @@ API_PAGES: Final = Resource(
             _ADMITTED,
             metadata_clients.CLIENTS,
             metadata_clients.HOSTS,
+            _EXCHANGES,
             _SERVICE,
             _LIFETIME,
             _ALGORITHM,
@@ -198,6 +200,7 @@ API_PAGES: Final = Resource(
     sections=(
         Section("scopes", shape(change_resource_server, _SERVICE, _SCOPES)),
         Section("admission", shape(change_resource_server, _ADMITS, _ADMITTED, metadata_clients.CLIENTS, metadata_clients.HOSTS)),
+        Section("exchanges", shape(change_resource_server, _EXCHANGES)),
         Section("change", shape(change_resource_server, "name", _LIFETIME, _ALGORITHM)),
     ),
     acts=(

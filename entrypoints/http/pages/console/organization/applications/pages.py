@@ -13,6 +13,7 @@ from entrypoints.http.pages.console.organization.applications import (
     rights,
     settings,
     tab_pages,
+    user_keys,
 )
 from entrypoints.http.pages.console.organization.applications.claims import preview, service_claims, trial
 from entrypoints.http.pages.console.organization.applications.making import new_application
@@ -26,6 +27,7 @@ PAGES: Final = (
     *settings.PAGES,
     *notices.PAGES,
     *keys.PAGES,
+    *user_keys.PAGES,
     *rights.PAGES,
     *assigning.PAGES,
     *service_claims.PAGES,

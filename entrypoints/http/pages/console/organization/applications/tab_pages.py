@@ -26,12 +26,14 @@ from entrypoints.http.routes.services.plans import list_plans
 from entrypoints.http.routes.services.service_claims import list_service_claims
 from entrypoints.http.routes.services.service_roles import list_service_roles
 from entrypoints.http.routes.services.services import ServicePath, get_service
+from entrypoints.http.routes.services.user_keys import list_user_keys
 
 _ACCESS: Final = (ASSIGNMENTS, ROLES, PERMISSIONS, PLANS)
 _TOKENS: Final = (CLIENT_SECRETS, API_KEYS, CLAIMS)
 _BELOW_TOKENS: Final = (
     ("console.preview.title", application_tabs.PREVIEW, preview_tokens),
     ("console.public_keys.title", application_tabs.PUBLIC_KEYS, get_service),
+    ("console.user_keys.title", application_tabs.USER_KEYS, list_user_keys),
 )
 
 

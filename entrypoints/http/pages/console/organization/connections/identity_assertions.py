@@ -16,7 +16,6 @@ from entrypoints.http.pages.console.organization.connections.connection_pages im
 from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES_ENTRY, DIRECTORIES_TAB, position
 from entrypoints.http.pages.console.sent_forms import explained
 from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit
-from entrypoints.http.routes.tenancy.connections import list_connection_exchanges
 from entrypoints.http.routes.federation.identity_assertions import (
     AssertionSettingsBody,
     AssertionVerdictRecord,
@@ -24,6 +23,7 @@ from entrypoints.http.routes.federation.identity_assertions import (
     check_provider_assertion,
     set_provider_assertions,
 )
+from entrypoints.http.routes.tenancy.connections import list_connection_exchanges
 from entrypoints.http.routes.tenancy.upstream_providers import UpstreamProviderPath, list_upstream_providers
 
 ASSERTIONS: Final = f"{ONE}/assertions"

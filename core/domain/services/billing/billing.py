@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from core.domain.identifiers import OrganizationId, PlanId, ServiceId, SubscriptionId, UserId
 from core.domain.json import Json
-from core.domain.services.billing_news import Named, News, NewsType, Snapshot
+from core.domain.services.billing.billing_news import Named, News, NewsType, Snapshot
 from core.domain.services.subscriptions import LATEST_END, Subscription, SubscriptionStatus
 from core.frozen import Frozen, replace
 

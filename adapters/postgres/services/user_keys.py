@@ -1,0 +1,344 @@
+"""User keys in PostgreSQL."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, LiteralString, NamedTuple
+from uuid import UUID
+
+import msgspec
+
+from adapters.postgres.arrays import array
+from adapters.postgres.columns import Columns
+from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due
+from adapters.postgres.identity.proofs.sign_in_policy import admits
+from adapters.postgres.identity.sessions.audiences import is_held
+from adapters.postgres.rows import IdRow
+from adapters.postgres.services.api_keys import API_KEYS, ITS_SERVICE, KNOWN, KnownApiKeyRow
+from adapters.postgres.shared_lookups import SharedLookups
+from adapters.postgres.statements import Statements, ask_in_order, first
+from adapters.postgres.storable import storable_text
+from adapters.postgres.tenancy.keys.machine_keys import KeyTable, added, adding
+from adapters.postgres.ties import counts_for, has_come
+from adapters.postgres.transaction import Transaction
+from core.domain.identifiers import OrganizationId, ResourceServerId, ServiceId, UserId, UserKeyId
+from core.domain.services.api_keys import KeyHolder
+from core.domain.services.resource_servers import ResourceScope
+from core.domain.services.user_keys import KnownUserKey, OwnedUserKey, UserKey, UserKeyPage, UserKeyPlace, UserKeySettings, UserStanding
+from core.domain.tenancy.keys.machine_keys import KnownKey
+
+USER_KEY: Final = Columns(
+    UserKey,
+    "user_keys",
+    named={"service": "service_id", "user": "user_id", "resource": "resource_id"},
+    texts=("name",),
+)
+USER_KEYS: Final = KeyTable("user_keys", "service_id", ("resource_id", "scopes", "made_by_key"), maker="user_id")
+
+_Asked = tuple[bytes, bytes]
+_Both = tuple[KnownKey[KeyHolder], KnownUserKey | None]
+# A list begins below it.
+_NEWEST: Final = UUID(int=2**128 - 1)
+_OF_API_KEY: Final = len(KnownApiKeyRow._fields)
+
+
+class _KnownUserKeyRow(NamedTuple):
+    id: UUID | None
+    user_id: UUID
+    name: str
+    digest: bytes
+    scopes: list[str]
+    expires_at: datetime | None
+    is_offered: bool
+    is_admitted: bool
+
+    def known(self) -> KnownUserKey | None:
+        if self.id is None:
+            return None
+        return KnownUserKey(
+            UserKeyId(self.id),
+            UserId(self.user_id),
+            self.name,
+            self.digest,
+            tuple(self.scopes),
+            self.expires_at,
+            self.is_offered,
+            self.is_admitted,
+        )
+
+
+def _columns(*columns: Any) -> tuple[Any, ...]:
+    return columns
+
+
+def _settings(columns: dict[str, Any]) -> UserKeySettings:
+    """Takes the columns of the settings: nulls if there are none."""
+    kept = {name: columns.pop(name) for name in ("enabled", "prefix", "most_keys", "longest_days", "resource", "resource_id")}
+    return UserKeySettings() if kept["enabled"] is None else UserKeySettings(**kept)
+
+
+def _settings_row(**columns: Any) -> UserKeySettings:
+    return _settings(columns)
+
+
+def _place(*, standing: str, offered: Sequence[Mapping[str, Any]], **columns: Any) -> UserKeyPlace:
+    settings = _settings(columns)
+    scopes = msgspec.convert(offered, tuple[ResourceScope, ...])
+    return UserKeyPlace(settings=settings, offered=scopes, standing=UserStanding(standing), **columns)
+
+
+def _owned(*, email: str | None, **columns: Any) -> OwnedUserKey | None:
+    """None for the row of a service without keys."""
+    key = USER_KEY.found(**columns)
+    return None if key is None else OwnedUserKey(key, email or "")
+
+
+class PostgresUserKeys:
+    """Implements `ports.services.user_keys.UserKeyLookup`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._known = SharedLookups(self._find)
+
+    async def find(self, api_key: bytes, user_key: bytes) -> _Both | None:
+        return await self._known.find((api_key, user_key))
+
+    async def _find(self, asked: Sequence[_Asked]) -> Mapping[_Asked, _Both]:
+        digests, shown = zip(*asked, strict=True)
+        parameters = {"digests": array([digest.hex() for digest in digests]), "shown": array([digest.hex() for digest in shown])}
+        rows = await ask_in_order(self._pool, _columns, FIND, parameters)
+        return {
+            asked[place - 1]: (KnownApiKeyRow(*columns[:_OF_API_KEY]).known(), _KnownUserKeyRow(*columns[_OF_API_KEY:]).known())
+            for place, *columns in rows
+        }
+
+
+class UserKeyRows:
+    """Implements `ports.services.user_keys.UserKeyStore`."""
+
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
+
+    async def settings(self, organization: OrganizationId, service_slug: str) -> UserKeySettings | None:
+        parameters = {"organization": organization, "slug": storable_text(service_slug)}
+        return first(await self._statements.ask(_settings_row, _SETTINGS, parameters))
+
+    async def standing_for(self, service: ServiceId, identifier: str) -> ResourceServerId | None:
+        rows = await self._statements.ask(IdRow, _STANDS, {"service": service, "identifier": storable_text(identifier)})
+        return ResourceServerId(rows[0].id) if rows else None
+
+    async def save_settings(self, service: ServiceId, settings: UserKeySettings, at: datetime) -> None:
+        await self._statements.tell(
+            _SAVE_SETTINGS,
+            {
+                "service": service,
+                "enabled": settings.enabled,
+                "prefix": settings.prefix,
+                "most_keys": settings.most_keys,
+                "longest_days": settings.longest_days,
+                "resource_id": settings.resource_id,
+                "at": at,
+            },
+        )
+
+    async def place(self, service: ServiceId, user: UserId) -> UserKeyPlace | None:
+        return first(await self._statements.ask(_place, _PLACE, {"service": service, "user": user}))
+
+    async def place_at(self, organization_slug: str, service_slug: str, user: UserId) -> UserKeyPlace | None:
+        parameters = {"organization": storable_text(organization_slug), "slug": storable_text(service_slug), "user": user}
+        return first(await self._statements.ask(_place, _PLACE_AT, parameters))
+
+    async def hold_place(self, service: ServiceId, user: UserId) -> UserKeyPlace | None:
+        await self._statements.tell(_HOLD_PLACE, {"service": service, "user": user})
+        return await self.place(service, user)
+
+    async def add(self, key: UserKey, digest: bytes) -> int | None:
+        values = USER_KEY.values(key)
+        parameters = {**values, "service_id": key.service, "user_id": key.user, "resource_id": key.resource, "digest": digest}
+        return await added(self._statements, _ADD, parameters)
+
+    async def list(self, service: ServiceId, user: UserId | None, after: UserKeyId | None, limit: int) -> UserKeyPage:
+        parameters = {"service": service, "user": user, "after": after or _NEWEST, "limit": limit + 1}
+        rows = await self._statements.ask(_owned, _LIST if user is None else _LIST_OF_USER, parameters)
+        return _page(rows, limit)
+
+    async def list_of(self, organization: OrganizationId, service_slug: str, after: UserKeyId | None, limit: int) -> UserKeyPage | None:
+        slug = storable_text(service_slug)
+        parameters = {"organization": organization, "slug": slug, "after": after or _NEWEST, "limit": limit + 1}
+        rows = await self._statements.ask(_owned, _LIST_OF_SERVICE, parameters)
+        return _page(rows, limit) if rows else None
+
+    async def get(self, service: ServiceId, key: UserKeyId) -> OwnedUserKey | None:
+        return first(await self._statements.ask(_owned, _GET, {"service": service, "id": key}))
+
+    async def delete(self, service: ServiceId, key: UserKeyId, user: UserId | None = None) -> UserKey | None:
+        return first(await self._statements.ask(USER_KEY.row, _DELETE, {"service": service, "id": key, "user": user}))
+
+    async def remove_all(self, user: UserId) -> None:
+        await self._statements.tell("delete from user_keys where user_id = %(user)s", {"user": user})
+
+    async def service(self, organization: OrganizationId, service_slug: str) -> ServiceId | None:
+        parameters = {"organization": organization, "slug": storable_text(service_slug)}
+        rows = await self._statements.ask(IdRow, "select id from services where org_id = %(organization)s and slug = %(slug)s", parameters)
+        return ServiceId(rows[0].id) if rows else None
+
+
+def _page(rows: Sequence[OwnedUserKey | None], limit: int) -> UserKeyPage:
+    keys = [key for key in rows if key is not None]
+    return UserKeyPage(keys[:limit], keys[limit - 1].key.id if len(keys) > limit else None)
+
+
+# A person may use an application now: as a sign-in decides. The statement reads `users`, `services`, `organizations` and `memberships`.
+_MAY_ENTER: Final[LiteralString] = f"""
+           users.deactivated_at is null
+       and {admits("memberships.user_id is not null", "users.id")}
+       and (organizations.mfa_required_since is null and organizations.admin_factor is null
+            or not {grace_is_over(second_factor_due("users.id"))})
+"""
+
+
+def _held_scopes(person: LiteralString, shown: LiteralString, among: LiteralString) -> LiteralString:
+    """A subquery: the scopes of the API in `resource_servers` that the service stands for, and for which the person holds the permissions.
+    `shown` is made of a scope, `scope.own`, and `among` is a further condition on it.
+    """
+    return f"""
+               select {shown}
+                 from jsonb_array_elements(resource_servers.scopes) with ordinality as scope (own, place)
+                where {among} and {is_held("scope.own", person)}
+                order by scope.place
+    """
+
+
+_ITS_SCOPES: Final[LiteralString] = _held_scopes(
+    "users.id", "scope.own ->> 'name' as name", "scope.own ->> 'name' = any (user_keys.scopes)"
+)
+
+# Both keys at once: each is looked up in its index once. A key of another application is not found.
+FIND: Final[LiteralString] = f"""
+    select asked.place, {KNOWN}, found.*
+      from unnest((select %(digests)s::text[]), (select %(shown)s::text[])) with ordinality as asked (digest, shown, place)
+     cross join lateral (
+               select * from {API_KEYS.name} where {API_KEYS.name}.digest = decode(asked.digest, 'hex') limit 1
+           ) as keys
+           {ITS_SERVICE}
+      left join lateral (
+                select user_keys.id, user_keys.user_id, user_keys.name, user_keys.digest,
+                       case
+                           when user_keys.resource_id is null then '{{}}'::text[]
+                           else array(
+                               select held.name
+                                 from resource_servers
+                                cross join lateral (
+                                          {_ITS_SCOPES}
+                                      ) as held
+                                where resource_servers.id = user_keys.resource_id and resource_servers.service_id = services.id
+                           )
+                       end as scopes,
+                       user_keys.expires_at,
+                       coalesce(
+                           (select enabled from user_key_settings where user_key_settings.service_id = user_keys.service_id), false
+                       ) as is_offered,
+                       {_MAY_ENTER} as is_admitted
+                  from (
+                           select * from user_keys where user_keys.digest = decode(asked.shown, 'hex') limit 1
+                       ) as user_keys
+                 cross join lateral (select * from users where users.id = user_keys.user_id limit 1) as users
+                  left join memberships on memberships.org_id = organizations.id and memberships.user_id = users.id and {counts_for()}
+                 where user_keys.service_id = services.id
+                 limit 1
+           ) as found on true
+"""
+
+_SETTING: Final = """
+           user_key_settings.enabled, user_key_settings.prefix, user_key_settings.most_keys, user_key_settings.longest_days,
+           resource_servers.identifier as resource, resource_servers.id as resource_id
+"""
+_WITH_SETTINGS: Final = """
+      left join user_key_settings on user_key_settings.service_id = services.id
+      left join resource_servers on resource_servers.id = user_key_settings.resource_id and resource_servers.service_id = services.id
+"""
+
+_SETTINGS: Final[LiteralString] = f"""
+    select {_SETTING}
+      from services
+           {_WITH_SETTINGS}
+     where services.org_id = %(organization)s and services.slug = %(slug)s
+"""
+
+_STANDS: Final = """
+    select resource_servers.id
+      from resource_servers
+     where resource_servers.service_id = %(service)s and resource_servers.identifier = %(identifier)s
+       for key share
+"""
+
+_SAVE_SETTINGS: Final = """
+    insert into user_key_settings (service_id, enabled, prefix, most_keys, longest_days, resource_id, updated_at)
+    values (%(service)s, %(enabled)s, %(prefix)s, %(most_keys)s, %(longest_days)s, %(resource_id)s, %(at)s)
+        on conflict (service_id) do update
+       set enabled = excluded.enabled, prefix = excluded.prefix, most_keys = excluded.most_keys, longest_days = excluded.longest_days,
+           resource_id = excluded.resource_id, updated_at = excluded.updated_at
+"""
+
+_PLACES: Final[LiteralString] = f"""
+    select services.id as service, services.slug as service_slug, services.name as service_name,
+           organizations.id as organization, organizations.slug as organization_slug, organizations.name as organization_name,
+           {_SETTING},
+           coalesce(
+               (
+                   select jsonb_agg(held.own) from ({_held_scopes("users.id", "scope.own", "true")}) as held
+               ),
+               '[]'
+           ) as offered,
+           case
+               when service_users.user_id is null then 'stranger'
+               when not {has_come()} then 'listed'
+               when {_MAY_ENTER} then 'admitted'
+               else 'barred'
+           end as standing
+      from services
+      join organizations on organizations.id = services.org_id and organizations.status = 'active'
+           {_WITH_SETTINGS}
+      left join service_users on service_users.service_id = services.id and service_users.user_id = %(user)s
+      left join users on users.id = service_users.user_id
+      left join memberships on memberships.org_id = organizations.id and memberships.user_id = users.id and {counts_for()}
+"""
+
+_PLACE: Final[LiteralString] = f"{_PLACES} where services.id = %(service)s"
+_PLACE_AT: Final[LiteralString] = f"{_PLACES} where organizations.slug = %(organization)s and services.slug = %(slug)s"
+
+_HOLD_PLACE: Final = "select from service_users where service_id = %(service)s and user_id = %(user)s for no key update"
+
+_ADD: Final[LiteralString] = adding(
+    USER_KEYS,
+    "others.user_id = %(user_id)s and others.service_id = %(service_id)s"
+    " and (others.expires_at is null or others.expires_at > %(created_at)s)",
+)
+
+
+_OWNED: Final[LiteralString] = f"""
+                select {USER_KEY.names}, (select users.email from users where users.id = user_keys.user_id) as email
+                  from user_keys
+"""
+_LISTED: Final[LiteralString] = f"""{_OWNED}
+                 where user_keys.id < %(after)s and user_keys.service_id = {{service}} {{condition}}
+                 order by user_keys.id desc
+                 limit %(limit)s
+"""
+_LIST: Final[LiteralString] = _LISTED.format(service="%(service)s", condition="")
+_LIST_OF_USER: Final[LiteralString] = _LISTED.format(service="%(service)s", condition="and user_keys.user_id = %(user)s")
+_LIST_OF_SERVICE: Final[LiteralString] = f"""
+    select listed.*
+      from (select id from services where org_id = %(organization)s and slug = %(slug)s) as services
+      left join lateral ({_LISTED.format(service="services.id", condition="")}) as listed on true
+     order by listed.id desc
+"""
+
+_GET: Final[LiteralString] = f"{_OWNED} where user_keys.service_id = %(service)s and user_keys.id = %(id)s"
+
+_DELETE: Final[LiteralString] = f"""
+    delete from user_keys
+     where user_keys.id = %(id)s and user_keys.service_id = %(service)s
+       and (%(user)s::uuid is null or user_keys.user_id = %(user)s::uuid)
+ returning {USER_KEY.names}
+"""

@@ -1,0 +1,231 @@
+"""Token exchange (RFC 8693): an API calls another API in a person's name. Its service shows the access token that it received, and gets one
+for the other API. The new token says who acts, ends with the first one, and allows nothing that the person cannot do.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from core.domain.audiences import TokenAudience
+from core.domain.errors import BadRequest
+from core.domain.federation.oauth.clients import RegisteredClient
+from core.domain.federation.oauth.grants import TokenRequest, one_resource
+from core.domain.federation.oauth.oauth_errors import InvalidScope, InvalidTarget
+from core.domain.federation.oauth.resources import OfferedResource
+from core.domain.federation.oauth.scopes import words
+from core.domain.identifiers import OrganizationId, SessionId, UserId
+from core.domain.identity.sessions import MOST_ACTORS, ActingClient, TokenUse
+from core.domain.json import Json
+from core.domain.record.events import Actor, Event, Target
+from core.domain.secrets import Token
+from core.frozen import Frozen
+
+ACCESS_TOKEN_TYPE: Final = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 - a type
+UNKNOWN_TARGET: Final = "resource: no API that lets this client's service exchange tokens towards it has this identifier"
+_NOT_OURS: Final = "subject_token: is no valid access token of this issuer"
+_ENDED: Final = "subject_token: has ended, or is neither this client's own nor one for an API that the client's service stands for"
+# What a new token repeats of the one that it came of: the person, their sign-in and their organization.
+_REPEATED: Final = ("sub", "amr", "acr", "auth_time", "org", "org_id")
+
+
+class SubjectRefused(BadRequest):
+    """The token that was shown is not exchanged. RFC 8693 section 2.2.2 wants `invalid_request` for it."""
+
+
+class ExchangeRequest(Frozen):
+    subject_token: Token
+    resource: str
+    scopes: tuple[str, ...] | None
+    """None when the request names none."""
+
+
+class SubjectToken(Frozen, kw_only=True):
+    """The token that is exchanged."""
+
+    session: SessionId
+    user: UserId
+    audience: UUID
+    """The API that the token is for, or the service of the client that it was given to."""
+    scopes: tuple[str, ...]
+    expires_at: datetime
+    claims: Mapping[str, Json]
+
+
+class Exchangeable(Frozen, kw_only=True):
+    """A subject at this moment, together with the API that the request names."""
+
+    ends_at: datetime
+    """The end of its session."""
+    acting: ActingClient | None
+    """Who acts by the subject already."""
+    is_listed: bool
+    """The organization lists the person as its member, and the person has not confirmed that."""
+    target: OfferedResource | None
+    """The API, with the scopes that the person holds there. None when it lets the service exchange nothing towards it."""
+    bounds: Collection[str] | None
+    """The scopes that were allowed at the API on the way to the subject. None when nobody has spoken of the API."""
+    is_first: bool
+    """No session stands that the same service has opened from the subject's session for the API."""
+
+
+class TokenExchange(Frozen, kw_only=True):
+    """The session that an exchange opens, and its one token."""
+
+    session: SessionId
+    subject: SubjectToken
+    client: RegisteredClient
+    audience: TokenAudience
+    acting: ActingClient
+    created_at: datetime
+    ends_at: datetime
+
+    def claims(self, issuer: str, token_id: str) -> Mapping[str, Json]:
+        said = self.subject.claims
+        return {
+            **{name: said[name] for name in _REPEATED if name in said},
+            "iss": issuer,
+            "aud": self.audience.identifier,
+            "exp": int(self.ends_at.timestamp()),
+            "iat": int(self.created_at.timestamp()),
+            "jti": token_id,
+            "sid": str(self.session),
+            "client_id": self.client.client,
+            "scope": " ".join(self.audience.scopes),
+            "token_use": TokenUse.EXCHANGED.value,
+            "resource_id": str(self.audience.id),
+            "service": self.client.context.service_slug,
+            "service_id": str(self.client.service),
+            "act": self.acting.claim,
+        }
+
+    def recorded(self, actor: Actor) -> Event:
+        """For the first of these exchanges. The event names both: the person, and the service that acts for them."""
+        details: dict[str, Json] = {
+            "service_id": str(self.client.service),
+            "resource": self.audience.identifier,
+            "scopes": list(self.audience.scopes),
+            "subject_client_id": str(self.subject.claims["client_id"]),
+            "subject_audience": str(self.subject.claims["aud"]),
+            "act": dict(self.acting.claim),
+        }
+        target, organization = Target("user", str(self.subject.user)), OrganizationId(self.client.organization)
+        return Event("user.token.exchanged", actor, target, organization, details, person=self.subject.user)
+
+
+def exchange_request(request: TokenRequest) -> ExchangeRequest:
+    """Raises `BadRequest`, `InvalidTarget`, `InvalidScope`."""
+    if request.subject_token is None:
+        raise BadRequest("subject_token: send the access token that your API received")
+    if request.subject_token_type != ACCESS_TOKEN_TYPE:
+        raise BadRequest(f"subject_token_type: must be {ACCESS_TOKEN_TYPE}. No other token is exchanged, and no ID token")
+    if request.actor_token is not None or request.actor_token_type is not None:
+        raise BadRequest("actor_token: the client that authenticates is the one that acts, so leave actor_token and its type out")
+    if request.requested_token_type not in {None, ACCESS_TOKEN_TYPE}:
+        raise BadRequest(f"requested_token_type: an exchange gives access tokens alone. Leave it out, or send {ACCESS_TOKEN_TYPE}")
+    if request.audience is not None:
+        raise BadRequest("audience: name the API by its identifier, in resource")
+    resource = one_resource(request.resources)
+    if resource is None:
+        raise BadRequest("resource: name the API that the new token is for")
+    if request.scope is None:
+        return ExchangeRequest(request.subject_token, resource, None)
+    asked = words(request.scope)
+    if not asked:
+        raise InvalidScope
+    return ExchangeRequest(request.subject_token, resource, asked)
+
+
+def no_access_token(detail: str | None) -> SubjectRefused:
+    return SubjectRefused(_NOT_OURS, detail=detail)
+
+
+def has_ended() -> SubjectRefused:
+    return SubjectRefused(_ENDED)
+
+
+def subject_of(claims: Mapping[str, Json], client: RegisteredClient) -> SubjectToken:
+    """The subject, from the claims of a token that we signed. Raises `SubjectRefused` for a token of another use, and for one that another
+    client was given for the service itself.
+    """
+    match claims.get("token_use"):
+        case TokenUse.RESOURCE.value | TokenUse.EXCHANGED.value:
+            audience = claims["resource_id"]
+        case TokenUse.ACCESS.value if (claims.get("client_id"), claims.get("service_id")) == (client.client, str(client.service)):
+            audience = claims["service_id"]
+        case TokenUse.CLIENT.value:
+            raise SubjectRefused(
+                "subject_token: stands for an application and for no person. Ask for a token of your own with client_credentials"
+            )
+        case TokenUse.IMPERSONATION.value:
+            raise SubjectRefused("subject_token: a platform owner acts in the person's name by it, and nobody else through it")
+        case _:
+            raise SubjectRefused(_ENDED, detail="a token for no API, which the client was not given")
+    return SubjectToken(
+        session=SessionId(UUID(str(claims["sid"]))),
+        user=UserId(UUID(str(claims["sub"]))),
+        audience=UUID(str(audience)),
+        scopes=words(str(claims.get("scope", ""))),
+        expires_at=datetime.fromtimestamp(_seconds(claims["exp"]), UTC),
+        claims=claims,
+    )
+
+
+def exchanged(
+    request: ExchangeRequest,
+    subject: SubjectToken,
+    found: Exchangeable,
+    client: RegisteredClient,
+    *,
+    session: SessionId,
+    now: datetime,
+    lifetime: timedelta,
+) -> TokenExchange:
+    """Raises `SubjectRefused`, `InvalidTarget`, `InvalidScope`."""
+    if found.is_listed:
+        raise SubjectRefused("subject_token: its person has not confirmed that they belong to the organization")
+    if found.acting is not None and not found.acting.has_room:
+        raise SubjectRefused(f"subject_token: {MOST_ACTORS} services act in a row by it already, and no third may")
+    target = found.target
+    if target is None:
+        raise InvalidTarget(UNKNOWN_TARGET)
+    scopes = _narrowed(request.scopes, subject, target, found.bounds)
+    # Whole seconds, as tokens say them: the session must not end before its token does.
+    ends_at = min(now + (target.lifetime or lifetime), subject.expires_at, found.ends_at).replace(microsecond=0)
+    if ends_at <= now:
+        raise has_ended()
+    return TokenExchange(
+        session=session,
+        subject=subject,
+        client=client,
+        audience=TokenAudience(target.id, target.identifier, scopes, target.lifetime, target.algorithm),
+        acting=ActingClient(client.client, found.acting),
+        created_at=now,
+        ends_at=ends_at,
+    )
+
+
+def _narrowed(
+    asked: Sequence[str] | None, subject: SubjectToken, target: OfferedResource, bounds: Collection[str] | None
+) -> tuple[str, ...]:
+    """At the same API the new token has no scope that the first one lacks, and at another API none beyond what was allowed there on the
+    way. Where nobody has spoken of the API, its owner has, by naming the service: the scopes are those that the request asks for. In each
+    case the person must hold them.
+    """
+    is_same = target.id == subject.audience
+    allowed = {scope.name for scope in target.scopes if scope.is_held}
+    if is_same:
+        allowed &= set(subject.scopes)
+    if bounds is not None:
+        allowed &= set(bounds)
+    if asked is None:
+        asked = subject.scopes if is_same else ()
+        return tuple(scope for scope in asked if scope in allowed)
+    if not set(asked) <= allowed:
+        raise InvalidScope("scope: goes beyond the API's scopes, the person's rights, or what was allowed at the API")
+    return tuple(asked)
+
+
+def _seconds(value: Json) -> int:
+    assert isinstance(value, int)  # noqa: S101 - for the type checker: the verifier has looked
+    return value

@@ -1,0 +1,1 @@
+"""Billing: what the payment provider sells and tells."""
