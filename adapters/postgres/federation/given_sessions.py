@@ -11,7 +11,7 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow, digests
 from adapters.postgres.identity.factors.mfa import OWES_SECOND_FACTOR
 from adapters.postgres.identity.proofs.sign_in_policy import admits
-from adapters.postgres.identity.sessions.audiences import IS_OPEN, admits_service, is_held, open_audiences
+from adapters.postgres.identity.sessions.audiences import IS_OPEN, admits_service, is_held, is_reached, open_audiences
 from adapters.postgres.identity.sessions.liveness import AUTHENTICATES, IS_LIVE, lost_nothing_since
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask, ask_in_order
@@ -200,6 +200,7 @@ FIND_EXCHANGED: Final[LiteralString] = f"""
                            select scope.own ->> 'name'
                              from jsonb_array_elements(resource_servers.scopes) with ordinality as scope (own, place)
                             where scope.own ->> 'name' = any (given.scopes) and {is_held("scope.own", "exchanged.user_id")}
+                              and {is_reached("scope.own", "sessions.authenticated_by")}
                             order by scope.place
                        ) as scopes
                   from (

@@ -12,7 +12,7 @@ from adapters.postgres.columns import Columns
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due
 from adapters.postgres.identity.proofs.sign_in_policy import admits
-from adapters.postgres.identity.sessions.audiences import is_held
+from adapters.postgres.identity.sessions.audiences import is_held, is_reached
 from adapters.postgres.rows import IdRow
 from adapters.postgres.services.api_keys import API_KEYS, ITS_SERVICE, KNOWN, KnownApiKeyRow
 from adapters.postgres.shared_lookups import SharedLookups
@@ -199,12 +199,13 @@ _MAY_ENTER: Final[LiteralString] = f"""
 
 def _held_scopes(person: LiteralString, shown: LiteralString, among: LiteralString) -> LiteralString:
     """A subquery: the scopes of the API in `resource_servers` that the service stands for, and for which the person holds the permissions.
-    `shown` is made of a scope, `scope.own`, and `among` is a further condition on it.
+    `shown` is made of a scope, `scope.own`, and `among` is a further condition on it. A key shows no second factor, so it has no scope that
+    asks for one.
     """
     return f"""
                select {shown}
                  from jsonb_array_elements(resource_servers.scopes) with ordinality as scope (own, place)
-                where {among} and {is_held("scope.own", person)}
+                where {among} and {is_held("scope.own", person)} and {is_reached("scope.own", "array[]::text[]")}
                 order by scope.place
     """
 

@@ -17,6 +17,7 @@ _CONSENT: Final[dict[str, Any]] = {
     "scopes": ["openid"],
     "destination": "timesheets.example",
     "on_device": False,
+    "document_host": None,
     "hidden": {},
     "resources": [],
     "has_second_factor": True,
@@ -139,6 +140,19 @@ STATES: Final = (
         "authorization/consent.html",
         {**_CONSENT, "scopes": _EVERYTHING, "destination": "127.0.0.1", "on_device": True},
         PALE,
+    ),
+    State(
+        "consent, by a document",
+        "authorization/consent.html",
+        {
+            **_CONSENT,
+            "service": "Notebook",
+            "resources": [_API],
+            "document_host": "app.example.com",
+            "destination": "127.0.0.1:33418",
+            "on_device": True,
+        },
+        ACME,
     ),
     State("consent, at two APIs", "authorization/consent.html", {**_CONSENT, "resources": [_API, _LONG_API]}, ACME),
     State(

@@ -8,12 +8,14 @@ import pytest
 
 from core.domain.federation.oauth.clients import RegisteredClient
 from core.domain.federation.oauth.exchanges import Exchangeable, ExchangeRequest, SubjectRefused, SubjectToken, TokenExchange, exchanged
+from core.domain.federation.oauth.oauth_errors import InvalidScope
 from core.domain.federation.oauth.resources import OfferedResource, OfferedScope
 from core.domain.identifiers import ClientId, OrganizationId, ResourceServerId, ServiceId, SessionId, UserId
-from core.domain.identity.sessions import ActingClient, Context, acting
+from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS, ActingClient, Context, acting
 from core.domain.secrets import Token
 from core.domain.services.services import ServiceType
 from core.domain.signing_keys import TokenAlgorithm
+from core.frozen import replace
 
 NOW: Final = datetime(2026, 11, 20, 12, 0, 0, 300_000, tzinfo=UTC)
 LIFETIME: Final = timedelta(minutes=15)
@@ -40,7 +42,7 @@ CLIENT: Final = RegisteredClient(
 
 
 def _exchanged(
-    asked: tuple[str, ...] | None = None, *, subject_lasts: float = 600.0, session_lasts: float = 600.0, **found: Any
+    asked: tuple[str, ...] | None = None, *, acr: str = "", subject_lasts: float = 600.0, session_lasts: float = 600.0, **found: Any
 ) -> TokenExchange:
     subject = SubjectToken(
         session=SessionId(UUID(int=1)),
@@ -48,7 +50,7 @@ def _exchanged(
         audience=UUID(int=6),
         scopes=("read",),
         expires_at=NOW.replace(microsecond=0) + timedelta(seconds=subject_lasts),
-        claims={},
+        claims={"acr": acr},
     )
     standing = {"acting": None, "is_listed": False, "target": TARGET, "bounds": None, "is_first": False, **found}
     return exchanged(
@@ -76,6 +78,14 @@ def test_a_session_that_ends_within_the_second_is_over() -> None:
 @pytest.mark.parametrize(("bounds", "granted"), [(None, ("read",)), (("read", "write"), ("read",))])
 def test_a_scope_that_the_person_holds_is_granted(bounds: tuple[str, ...] | None, granted: tuple[str, ...]) -> None:
     assert _exchanged(("read",), bounds=bounds).audience.scopes == granted
+
+
+def test_an_exchange_shows_no_second_factor_that_the_sign_in_lacks() -> None:
+    guarded = replace(TARGET, scopes=[OfferedScope("cancel", "Cancel", False, True, (TWO_FACTORS,))])
+    assert _exchanged(("cancel",), acr=TWO_FACTORS, target=guarded).audience.scopes == ("cancel",)
+    for acr in ("", ONE_FACTOR):
+        with pytest.raises(InvalidScope):
+            _exchanged(("cancel",), acr=acr, target=guarded)
 
 
 def test_an_actor_is_read_as_it_was_written() -> None:

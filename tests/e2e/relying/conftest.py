@@ -79,7 +79,14 @@ def _provided(server: Postern, password: str) -> RunningProvider:
     bank = ShownApplication(application("bank", jwks={"keys": [key.as_dict(private=False)]}, assertion_audience="endpoint"), key=key)
     for identifier in (API, OTHER_API):
         scopes = [{"name": name, "description": f"{name} there"} for name in ("orders:read", "orders:write")]
-        wanted = {"identifier": identifier, "name": "Orders", "scopes": scopes, "service_slug": "shop", "admits": "all"}
+        wanted = {
+            "identifier": identifier,
+            "name": "Orders",
+            "scopes": scopes,
+            "service_slug": "shop",
+            "admits": "all",
+            "exchanges": ["shop"],
+        }
         ask("/api/organizations/acme/resource-servers", wanted, token)
     return RunningProvider(f"http://127.0.0.1:{server.port}", page, shop, bank)
 

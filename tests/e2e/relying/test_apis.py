@@ -20,6 +20,8 @@ from joserfc import jwt as joserfc_jwt
 from joserfc.errors import InvalidClaimError
 from joserfc.jwk import KeySet
 
+from core.domain.federation.oauth.exchanges import ACCESS_TOKEN_TYPE
+from core.domain.federation.oauth.grants import TOKEN_EXCHANGE
 from ops.middleware.__main__ import INSTALLED
 from tests.e2e.browser import SigningBrowser
 from tests.e2e.relying.conftest import API, CALLBACK, EMAIL, OTHER_API, PASSWORD, RunningProvider
@@ -56,12 +58,14 @@ def authlib(provider: RunningProvider, ada: SigningBrowser, _place: Path) -> Tok
         active = client.introspect_token(endpoints["introspection_endpoint"], token=second).json()["active"]
         client.scope = None
         own = client.fetch_token(endpoint, grant_type="client_credentials", resource=API, scope="orders:write")["access_token"]
-    return {"first": first, "second": second, "own": own, "active": active}
+        shown = {"subject_token": second, "subject_token_type": ACCESS_TOKEN_TYPE}
+        exchanged = client.fetch_token(endpoint, grant_type=TOKEN_EXCHANGE, **shown, resource=OTHER_API, scope="orders:read")
+    return {"first": first, "second": second, "own": own, "active": active, "exchanged": exchanged["access_token"]}
 
 
 def in_node(program: str) -> AskingClient:
     def ask(provider: RunningProvider, ada: SigningBrowser, place: Path) -> Tokens:
-        arguments = (provider.issuer, provider.shop.client_id, provider.shop.secret, CALLBACK, API)
+        arguments = (provider.issuer, provider.shop.client_id, provider.shop.secret, CALLBACK, API, OTHER_API)
         with subprocess.Popen(
             ["node", with_packages(place, program), *arguments],
             stdin=subprocess.PIPE,
@@ -152,6 +156,15 @@ def test_the_token_is_for_the_api_that_the_client_named(
     for audience in (OTHER_API, f"{API}/", "service:acme/shop", provider.issuer):
         assert check(provider, audience, "at+jwt", tokens["second"], tmp_path) == "aud", audience
     assert check(provider, API, "JWT", tokens["second"], tmp_path) == "typ"
+
+
+def test_a_service_exchanges_the_token_for_another_api(provider: RunningProvider, tokens: Tokens, tmp_path: Path) -> None:
+    exchanged = tokens["exchanged"]
+    assert by_joserfc(provider, OTHER_API, "at+jwt", exchanged, tmp_path) == "orders:read"
+    assert by_joserfc(provider, API, "at+jwt", exchanged, tmp_path) == "aud"
+    claims, before = (jwt.decode(one, options={"verify_signature": False}) for one in (exchanged, tokens["second"]))
+    assert (claims["sub"], claims["act"]) == (before["sub"], {"sub": provider.shop.client_id})
+    assert claims["exp"] <= before["exp"]
 
 
 def test_the_guide_names_the_versions_that_are_tried() -> None:

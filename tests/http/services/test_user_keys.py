@@ -11,6 +11,7 @@ import pytest
 import trio
 
 from core.domain.identifiers import UserId
+from core.domain.identity.sessions import TWO_FACTORS
 from core.domain.services.api_keys import Permission
 from core.domain.services.user_keys import MOST_KEYS
 from core.usecases.identity.account_access import hand_over
@@ -538,3 +539,15 @@ async def test_a_stored_key_that_comes_from_the_future_of_the_clock_is_valid_unt
     key = await scene.made(expires_in_days=1)
     scene.people.change("update user_keys set expires_at = %s", scene.now + timedelta(hours=1))
     assert await scene.verdict(key["key"]) is None
+
+
+async def test_a_key_has_no_scope_that_asks_for_a_second_factor(scene: UserKeyScene) -> None:
+    await scene.api()
+    await scene.turn_on(resource=API)
+    key = (await scene.made(scopes=["orders:read"]))["key"]
+    assert await scene.verdict(key, ["orders:read"]) is None
+    scene.people.change(
+        "update resource_servers set scopes = jsonb_set(scopes, '{0}', scopes -> 0 || %s::jsonb)", f'{{"acr_values": ["{TWO_FACTORS}"]}}'
+    )
+    assert await scene.verdict(key, ["orders:read"]) is not None
+    assert (await scene.make(scopes=["orders:read"])).status == 400

@@ -30,6 +30,11 @@ def is_held(scope: LiteralString, person: LiteralString) -> LiteralString:
     return f"resource_scope_is_held(resource_servers, {scope}, {person})"
 
 
+def is_reached(scope: LiteralString, methods: LiteralString) -> LiteralString:
+    """A condition: a sign-in by these methods reaches what the scope, an expression of one of its objects, asks for."""
+    return f"resource_scope_is_reached({scope}, {methods})"
+
+
 def open_audiences(row: LiteralString) -> LiteralString:
     """The open APIs of a code or session, a row with `audiences`, `user_id`, `service_id` and `authenticated_by`. Null without APIs."""
     columns: LiteralString = f"{row}.audiences, {row}.user_id, {row}.service_id, {row}.authenticated_by"

@@ -15,7 +15,7 @@ from core.domain.federation.oauth.oauth_errors import InvalidScope, InvalidTarge
 from core.domain.federation.oauth.resources import OfferedResource
 from core.domain.federation.oauth.scopes import words
 from core.domain.identifiers import OrganizationId, SessionId, UserId
-from core.domain.identity.sessions import MOST_ACTORS, ActingClient, TokenUse
+from core.domain.identity.sessions import MOST_ACTORS, TWO_FACTORS, ActingClient, TokenUse
 from core.domain.json import Json
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Token
@@ -210,10 +210,11 @@ def _narrowed(
 ) -> tuple[str, ...]:
     """At the same API the new token has no scope that the first one lacks, and at another API none beyond what was allowed there on the
     way. Where nobody has spoken of the API, its owner has, by naming the service: the scopes are those that the request asks for. In each
-    case the person must hold them.
+    case the person must hold them, and must have shown the second factor that a scope asks for.
     """
     is_same = target.id == subject.audience
-    allowed = {scope.name for scope in target.scopes if scope.is_held}
+    has_shown_both = subject.claims.get("acr") == TWO_FACTORS
+    allowed = {scope.name for scope in target.scopes if scope.is_held and (has_shown_both or not scope.demand.second_factor)}
     if is_same:
         allowed &= set(subject.scopes)
     if bounds is not None:

@@ -56,7 +56,7 @@ async def show_consent(call: Call[None, FlowLink], postern: Postern) -> Page:
     action = form_of(CONSENT, flow)
     match outcome:
         case UnfinishedAuthorization(step=AuthorizationStep.CONSENT, request=request):
-            where = leading_to(request.recipient.redirect_uri)
+            where = leading_to(request.recipient.redirect_uri, document_host(request.client_id))
             can_show = outcome.signed_in is not None and outcome.signed_in.has_second_factor
             document = next((one.document for one in outcome.resources), None)
             more = {
@@ -64,7 +64,6 @@ async def show_consent(call: Call[None, FlowLink], postern: Postern) -> Page:
                 "scopes": request.scopes,
                 "resources": _shown(outcome),
                 "has_second_factor": can_show,
-                "document_host": document_host(request.client_id),
                 **where,
             }
             return Answer(

@@ -44,9 +44,11 @@ def _account(caller: Caller | None, signed_in: SignedInPerson | None) -> dict[st
     return {"email": "" if signed_in is None else signed_in.email, "person_name": ""}
 
 
-def leading_to(address: str) -> dict[str, Any]:
-    """The values for the page that asks for consent: the destination of the answer."""
-    return {"destination": destination(address), "on_device": proves_nothing(address)}
+def leading_to(address: str, document_host: str | None = None) -> dict[str, Any]:
+    """The values for the page that asks for consent: the destination of the answer, and the host of the document if nobody has registered
+    the application.
+    """
+    return {"destination": destination(address), "on_device": proves_nothing(address), "document_host": document_host}
 
 
 def until_second_factor(postern: Postern, flow: Flow, asked: Unfinished, onward: str) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-// oauth4webapi with a resource: a person's sign-in, a refresh, and a token of the program's own. Prints the tokens.
+// oauth4webapi with a resource: a person's sign-in, a refresh, a token of the program's own, and an exchanged one. Prints the tokens.
 import { createInterface } from "node:readline/promises"
 import * as oauth from "oauth4webapi"
 
-const [issuer, id, secret, redirectUri, resource] = process.argv.slice(2)
+const [issuer, id, secret, redirectUri, resource, other] = process.argv.slice(2)
 const insecure = { [oauth.allowInsecureRequests]: true }
 const found = await oauth.discoveryRequest(new URL(issuer), { algorithm: "oauth2", ...insecure })
 const server = await oauth.processDiscoveryResponse(new URL(issuer), found)
@@ -33,6 +33,11 @@ const refreshed = await oauth.refreshTokenGrantRequest(server, client, authentic
 const second = await oauth.processRefreshTokenResponse(server, client, refreshed)
 const asked = await oauth.clientCredentialsGrantRequest(server, client, authenticated, { resource, scope: "orders:write" }, insecure)
 const own = await oauth.processClientCredentialsResponse(server, client, asked)
+const grant = "urn:ietf:params:oauth:grant-type:token-exchange"
+const shown = { subject_token: second.access_token, subject_token_type: "urn:ietf:params:oauth:token-type:access_token" }
+const wanted = { ...shown, resource: other, scope: "orders:read" }
+const answered = await oauth.genericTokenEndpointRequest(server, client, authenticated, grant, wanted, insecure)
+const swapped = await oauth.processGenericTokenEndpointResponse(server, client, answered)
 const introspected = await oauth.introspectionRequest(server, client, authenticated, second.access_token, insecure)
 const seen = await oauth.processIntrospectionResponse(server, client, introspected)
 // The library checks tokens of RFC 9068 as well: issuer, audience, type, signature.
@@ -44,6 +49,7 @@ console.log(
     first: first.access_token,
     second: second.access_token,
     own: own.access_token,
+    exchanged: swapped.access_token,
     active: seen.active && claims.scope === "orders:read" && checked === oauth.JWT_CLAIM_COMPARISON,
   }),
 )
