@@ -36,6 +36,7 @@ from ports.identity.sign_in import SignInStore
 from ports.identity.sign_in_links import SignInLinkStore
 from ports.identity.upstream.connections import ConnectionTestStore, DirectorySessionStore
 from ports.identity.upstream.identities import IdentityStore
+from ports.identity.upstream.identity_assertions import IdentityAssertionStore
 from ports.identity.upstream.provider_tokens import IdentityGrantStore
 from ports.identity.upstream.vouched_accounts import VouchedAccountStore
 from ports.jobs import JobStore
@@ -122,6 +123,8 @@ class UnitOfWork(Protocol):
     def connection_tests(self) -> ConnectionTestStore: ...
     @property
     def directory_sessions(self) -> DirectorySessionStore: ...
+    @property
+    def identity_assertions(self) -> IdentityAssertionStore: ...
     @property
     def provider_outages(self) -> ProviderOutageStore: ...
     @property

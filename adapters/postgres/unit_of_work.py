@@ -35,6 +35,7 @@ from adapters.postgres.identity.sessions.impersonation import ImpersonationRows
 from adapters.postgres.identity.sessions.sessions import SessionRows
 from adapters.postgres.identity.upstream.connections import ConnectionTestRows, DirectorySessionRows
 from adapters.postgres.identity.upstream.identities import IdentityRows
+from adapters.postgres.identity.upstream.identity_assertions import IdentityAssertionRows
 from adapters.postgres.identity.upstream.provider_tokens import IdentityGrantRows
 from adapters.postgres.identity.upstream.vouched_accounts import VouchedAccountRows
 from adapters.postgres.jobs import JobRows
@@ -188,6 +189,7 @@ class PostgresUnitOfWork(Stores):
     sign_in_links = _Made(SignInLinkRows)
     connection_tests = _Made(ConnectionTestRows)
     directory_sessions = _Made(DirectorySessionRows)
+    identity_assertions = _Made(IdentityAssertionRows)
     provider_outages = _Made(ProviderOutageRows)
     mailed_tokens = _Made(MailedTokenRows)
     impersonations = _Made(ImpersonationRows)

@@ -62,6 +62,9 @@ class Upstreams:
     async def refresh(self, upstream: Upstream, refresh_token: Secret) -> ReceivedTokens:
         return await self._of(upstream).refresh(upstream, refresh_token)
 
+    async def keys_address(self, issuer: str) -> str:
+        return await self._own.keys_address(issuer)
+
     async def check(self, issuer: str) -> None:
         await self._own.check(issuer)
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 from adapters.upstream.calls import Calls
 from adapters.upstream.keys import ProviderKeys
 from adapters.upstream.oauth import authorization_url, redeemed, tokens_of
-from adapters.upstream.remembered import PublishedAnswers
+from adapters.upstream.remembered import FAILURE_COUNTS_FOR, PublishedAnswers
 from core.domain.errors import BadRequest
 from core.domain.identity.upstream.claims import Asserted, NotVouched, mapped, of_openid, require_claims, with_userinfo
 from core.domain.identity.upstream.providers import ProviderEndpoints, ProviderSite, Upstream
@@ -73,6 +73,10 @@ class OpenId:
         found = await self._found(upstream)
         form = {"grant_type": "refresh_token", "refresh_token": refresh_token.reveal()}
         return (await tokens_of(self._calls, found.endpoints.token_url, upstream.client, form, basic=found.basic))[0]
+
+    async def keys_address(self, issuer: str) -> str:
+        found = await self._discovered.get(issuer, not_again_within=FAILURE_COUNTS_FOR)
+        return found.endpoints.jwks_url
 
     async def check(self, issuer: str) -> None:
         if not self._calls.may_call(issuer):

@@ -18,6 +18,8 @@ from adapters.postgres.federation.saml.lookup import PostgresSaml
 from adapters.postgres.federation.scim.exchanges import PostgresScimExchanges
 from adapters.postgres.federation.scim.tokens import SCIM_TOKENS, PostgresScimTokens
 from adapters.postgres.federation.token_preview import PostgresTokenPreviews
+from adapters.postgres.identity.upstream.identity_assertions import PostgresIssuingConnections
+from adapters.postgres.identity.upstream.sign_in import PostgresUpstreamSignIn
 from adapters.postgres.record.deliveries import PostgresDeliveryQueue
 from adapters.postgres.services.client_secrets import CLIENT_SECRETS
 from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
@@ -44,6 +46,7 @@ from core.usecases.federation.device_flow import DeviceFlow
 from core.usecases.federation.exchanges import Exchanges
 from core.usecases.federation.given_sessions import GivenSessions
 from core.usecases.federation.grants import Grant, Grants, RefreshGrant
+from core.usecases.federation.identity_assertions import IdentityAssertions
 from core.usecases.federation.logout_notices import LogoutNotices, LogoutReceivers
 from core.usecases.federation.logouts import Logouts
 from core.usecases.federation.pushed_requests import PushedRequests
@@ -77,6 +80,7 @@ class Federation(Frozen, kw_only=True):
     client_documents: ClientDocuments
     authorization_codes: AuthorizationCodes
     grants: Grants
+    identity_assertions: IdentityAssertions
     given_sessions: GivenSessions
     device_flow: DeviceFlow
     authorizations: Authorizations
@@ -170,11 +174,29 @@ def assemble_federation(
         issuer=settings.public_url,
         access_lifetime=settings.access_token_lifetime,
     )
+    assertions = IdentityAssertions(
+        new_unit_of_work,
+        PostgresIssuingConnections(pool),
+        PostgresUpstreamSignIn(pool),
+        foundation.upstreams,
+        signatures=foundation.assertions,
+        clients=client_lookup,
+        resources=resources,
+        devices=identity.devices,
+        realms=identity.realms,
+        sessions=identity.sessions,
+        signer=foundation.token_signer,
+        recorder=identity.connection_recorder,
+        metrics=foundation.metrics,
+        system=system,
+        issuer=settings.public_url,
+    )
     token_grants = Grants(
         grants,
         identity.sessions,
         resources,
         exchanges,
+        assertions,
         foundation.token_signer,
         foundation.metrics,
         system=system,
@@ -208,6 +230,7 @@ def assemble_federation(
             metrics=foundation.metrics,
             system=system,
         ),
+        identity_assertions=assertions,
         trusted_issuer_presence=trusted_issuer_presence,
         given_sessions=GivenSessions(
             clients,

@@ -26,7 +26,17 @@ class UpstreamProviderStore(Protocol):
         """The provider stays as it is until the unit of work ends. None when the organization has no such provider."""
 
     async def save(self, provider: UpstreamProvider, sealed_secret: bytes | None) -> bool:
-        """After `hold`. Without a secret, the old secret stays. False when another provider of the organization has this name."""
+        """After `hold`. Without a secret, the old secret stays. The sessions that the provider's assertions have opened end, unless it goes
+        on to issue assertions. False when another provider of the organization has this name.
+        """
+
+    async def is_issuing(self, provider: UpstreamProvider) -> bool:
+        """Whether another provider of the organization issues assertions with this one's issuer."""
+
+    async def save_assertions(self, provider: UpstreamProvider) -> None:
+        """After `hold`. Keeps the owner's decision about the provider's assertions. The sessions that these have opened end, unless the
+        provider goes on to issue them.
+        """
 
     async def succeeded_by(self, organization: OrganizationId, former: UpstreamProviderId) -> Sequence[Voucher] | None:
         """The providers that a former one succeeds. It may be deleted. None when the organization has no such provider, and nobody was
@@ -51,4 +61,4 @@ class UpstreamProviderStore(Protocol):
         """Whether a domain route names the provider. After `hold`, so that no route comes to name it meanwhile."""
 
     async def delete(self, provider: UpstreamProviderId) -> None:
-        """Deletes the provider with the identities that people have there."""
+        """Deletes the provider with the identities that people have there, and ends the sessions that its assertions have opened."""

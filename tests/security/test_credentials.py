@@ -426,6 +426,8 @@ maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org
 .ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/upstream-providers/{provider_id}
 .ao..   po.  no         org-key   DELETE /api/organizations/{org_slug}/upstream-providers/{provider_id}
 ..o..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/activate
+..o..   po.  no         -         PUT    /api/organizations/{org_slug}/upstream-providers/{provider_id}/assertions
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/assertions/check
 ..o..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/succeed
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/certificate
 ..o..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/certificate/waiting/{fingerprint}

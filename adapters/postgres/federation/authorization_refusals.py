@@ -49,7 +49,7 @@ class _Refusal(Frozen):
         if self.id is None or self.place is None or self.reason is None or self.occurred_at is None:
             return None
         reason = RefusalReason(self.reason)
-        because, advice = in_words(reason)
+        because, advice = in_words(reason, self.received or "")
         context = RefusalContext(redirect_uris=self.redirect_uris, secrets=self.secrets, resources=self.resources, trusted=self.trusted)
         return ListedRefusal(
             id=AuthorizationRefusalId(self.id),

@@ -481,6 +481,18 @@ TABLES: Final = (
         forgotten=UNREADABLE,
     ),
     Table(
+        "identity_assertions",
+        whose=PROVIDER,
+        holds=(plain(OPAQUE, "digest"),),
+        moves=OF_A_SIGN_IN,
+        ends=Ends.ROWS,
+        until="at their end, minutes after they began",
+        ages=(
+            # Neither these assertions nor their sessions are good any more.
+            Age("ExpiredIdentityAssertions", "expires_at < now()"),
+        ),
+    ),
+    Table(
         "connection_tests",
         whose=PROVIDER,
         holds=(

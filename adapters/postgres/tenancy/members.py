@@ -478,10 +478,13 @@ _UNASKED: Final = """
            )
 """
 
+# Sessions of applications that an assertion of the person's directory has opened: the person was never asked.
+_BY_ASSERTION: Final = "sessions.scopes is not null and sessions.opened_through is not null"
+
 # The services of the ended sessions get logout notices. The statement leaves sessions in the organization itself alone, because Postern
 # refuses these from now on: the person is no longer a member.
 _END_SESSIONS: Final[LiteralString] = revoking(
-    f"user_id = %(user)s and organization_id = %(organization)s and (service_id = any ({_OF_MEMBERS}) or {_UNASKED})"
+    f"user_id = %(user)s and organization_id = %(organization)s and (service_id = any ({_OF_MEMBERS}) or {_UNASKED} or {_BY_ASSERTION})"
 )
 
 _END_CODES: Final[LiteralString] = ending_codes(

@@ -8,6 +8,8 @@ import msgspec
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.columns import Columns
+from adapters.postgres.identity.sessions.revoking import revoking
+from adapters.postgres.identity.upstream.identity_assertions import ASSERTION_SETTINGS
 from adapters.postgres.identity.upstream.saml_settings import kept_settings, saml_settings
 from adapters.postgres.rows import AnswerRow, CountRow, IdRow
 from adapters.postgres.statements import Statements, first
@@ -33,7 +35,7 @@ UPSTREAM_PROVIDER: Final = Columns(
     "upstream_providers",
     named={"organization": "org_id"},
     # The settings of SAML come as text, which a cache parses once. Several columns and another table have the upkeep.
-    apart=("saml", "upkeep"),
+    apart=("saml", "upkeep", "assertions"),
     texts=("name",),
     empties=("client_id", "certificate", "next_certificate", "former_certificate"),
     turned={"succeeds": (_known, _texts)},
@@ -58,7 +60,8 @@ def provider_of(
         certificate_until=certificate_until,
         signed=NO_UPKEEP.signed if signed is None else msgspec.json.decode(signed, type=dict[str, datetime]),
     )
-    return UPSTREAM_PROVIDER.row(**columns, saml=saml_settings(saml), upkeep=upkeep)
+    assertions = ASSERTION_SETTINGS.taken(columns)
+    return UPSTREAM_PROVIDER.row(**columns, saml=saml_settings(saml), upkeep=upkeep, assertions=assertions)
 
 
 def _values(of: UpstreamProvider, sealed_secret: bytes | None) -> dict[str, Any]:
@@ -95,7 +98,27 @@ class UpstreamProviderRows:
         return first(await self._statements.ask(provider_of, _HOLD, {"organization": organization, "id": provider}))
 
     async def save(self, provider: UpstreamProvider, sealed_secret: bytes | None) -> bool:
+        await self._end_unless_issuing(provider)
         return bool(await self._statements.ask(IdRow, _SAVE, _values(provider, sealed_secret)))
+
+    async def is_issuing(self, provider: UpstreamProvider) -> bool:
+        parameters = {"organization": provider.organization, "id": provider.id, "issuer": provider.assertions.issuer or provider.issuer}
+        (answer,) = await self._statements.ask(AnswerRow, _IS_ISSUING, parameters)
+        return answer.yes
+
+    async def save_assertions(self, provider: UpstreamProvider) -> None:
+        await self._end_unless_issuing(provider)
+        values = ASSERTION_SETTINGS.values(provider.assertions)
+        await self._statements.tell(_SAVE_ASSERTIONS, {**values, "id": provider.id, "updated_at": provider.updated_at})
+
+    async def _end_unless_issuing(self, provider: UpstreamProvider) -> None:
+        if not provider.issues_assertions:
+            await self._end_sessions(provider.id)
+
+    async def _end_sessions(self, provider: UpstreamProviderId) -> None:
+        """Two statements: whoever opens a session from one of these holds it meanwhile, and the second statement sees what was opened."""
+        await self._statements.tell(_HOLD_SESSIONS, {"id": provider})
+        await self._statements.tell(_END_SESSIONS, {"id": provider})
 
     async def succeeded_by(self, organization: OrganizationId, former: UpstreamProviderId) -> Sequence[Voucher] | None:
         voucher = Voucher(organization, former)
@@ -120,12 +143,14 @@ class UpstreamProviderRows:
         return answer.yes
 
     async def delete(self, provider: UpstreamProviderId) -> None:
+        await self._end_sessions(provider)
         await self._statements.tell("delete from upstream_providers where id = %(id)s", {"id": provider})
 
 
 # From `upstream_providers`, or from something else that has this name.
 PROVIDER: Final[LiteralString] = f"""
-           {UPSTREAM_PROVIDER.names}, saml::text as saml, refreshed_at as read_at, refresh_fault as fault, failing_since,
+           {UPSTREAM_PROVIDER.names}, {ASSERTION_SETTINGS.names},
+           saml::text as saml, refreshed_at as read_at, refresh_fault as fault, failing_since,
            certificate_until,
            (
                select jsonb_object_agg(fingerprint, to_char(signed_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))
@@ -141,6 +166,22 @@ _SUCCEEDED_BY: Final = """
 """
 
 _SUCCEED: Final = "update upstream_providers set succeeds = %(succeeds)s::text[], updated_at = %(updated_at)s where id = %(id)s"
+
+_IS_ISSUING: Final = """
+    select exists (
+               select from upstream_providers
+                where org_id = %(organization)s and id <> %(id)s and issues_assertions and coalesce(assertion_issuer, issuer) = %(issuer)s
+           ) as yes
+"""
+
+_SAVE_ASSERTIONS: Final[LiteralString] = f"""
+    update upstream_providers set {ASSERTION_SETTINGS.changes()}, updated_at = %(updated_at)s where id = %(id)s
+"""
+
+# The sessions that assertions of the provider have opened.
+_OPENED: Final = "sessions.id in (select identity_assertions.id from identity_assertions where upstream_provider_id = %(id)s)"
+_HOLD_SESSIONS: Final[LiteralString] = f"select from sessions where {_OPENED} and revoked_at is null order by id for no key update"
+_END_SESSIONS: Final[LiteralString] = revoking(_OPENED)
 
 _COUNT: Final = "select count(*) as count from upstream_providers where org_id = %(organization)s"
 

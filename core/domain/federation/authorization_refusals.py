@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from core.domain.errors import BadRequest, OrganizationNotActive, Refusal, Unauthorized
+from core.domain.federation.oauth.assertion_grants import IdentityAssertionRefused
 from core.domain.federation.oauth.authorization_codes import Claim
 from core.domain.federation.oauth.authorization_steps import NO_APPLICATIONS
 from core.domain.federation.oauth.authorizations import AuthorizationErrorCode
@@ -28,6 +29,8 @@ from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope
 from core.domain.federation.oauth.scopes import SCOPES
 from core.domain.federation.oauth.workloads import WorkloadRefused
 from core.domain.identifiers import AuthorizationRefusalId, ClientId, ResourceServerId
+from core.domain.identity.upstream.identity_assertions import IdentityAssertionFault
+from core.domain.identity.upstream.identity_assertions import in_words as fault_in_words
 from core.domain.identity.upstream.jwt_assertions import AssertionFault
 from core.domain.services.services import SignInPolicy
 from core.frozen import Frozen
@@ -100,6 +103,8 @@ class RefusalReason(StrEnum):
     VERIFIER_UNASKED = "verifier_unasked"
     VERIFIER_DIFFERS = "verifier_differs"
     REFRESH_TOKEN = "refresh_token"  # noqa: S105 - a reason
+    IDENTITY_ASSERTION = "identity_assertion"
+    """What was received names the fault."""
     GRANT_UNKNOWN = "grant_unknown"
     GRANT_NOT_ALLOWED = "grant_not_allowed"
     SUBJECT_TOKEN = "subject_token"  # noqa: S105 - a reason
@@ -270,8 +275,8 @@ def refused_exchange(
             found: tuple[RefusalReason, str] | None = (RefusalReason.ORGANIZATION_CLOSED, "")
         case Unauthorized():
             found = _not_authenticated(refusal, shown)
-        case WorkloadRefused():
-            found = (_OF_WORKLOAD[refusal.fault], shown_word(refusal.claim))
+        case WorkloadRefused() | IdentityAssertionRefused():
+            found = _of_assertion(refusal)
         case InvalidGrant() if claim is not None:
             code = PresentedCode(claim.digest, claim.redirect_uri, claim.code_challenge)
             return RefusalReason.CODE_REFUSED, shown_address(claim.redirect_uri), code
@@ -288,6 +293,12 @@ def refused_exchange(
         case _:
             found = _malformed(refusal)
     return None if found is None else (*found, None)
+
+
+def _of_assertion(refusal: WorkloadRefused | IdentityAssertionRefused) -> tuple[RefusalReason, str]:
+    if isinstance(refusal, WorkloadRefused):
+        return _OF_WORKLOAD[refusal.fault], shown_word(refusal.claim)
+    return RefusalReason.IDENTITY_ASSERTION, refusal.fault.value
 
 
 def _beyond(refusal: InvalidScope | InvalidTarget, request: TokenRequest) -> tuple[RefusalReason, str]:
@@ -365,8 +376,10 @@ _OF_DOCUMENT: Final[Mapping[str, str]] = {
 }
 
 
-def in_words(reason: RefusalReason) -> tuple[str, str]:
-    """The reason, and the change that helps."""
+def in_words(reason: RefusalReason, received: str = "") -> tuple[str, str]:
+    """The reason, and the change that helps. Of an identity assertion, what was received is the fault."""
+    if reason is RefusalReason.IDENTITY_ASSERTION and received in frozenset(IdentityAssertionFault):
+        return fault_in_words(IdentityAssertionFault(received))
     return _WORDS[reason]
 
 
@@ -499,6 +512,10 @@ _WORDS: Final[Mapping[RefusalReason, tuple[str, str]]] = {
     RefusalReason.REFRESH_TOKEN: (
         "The refresh token has ended, was used before, or belongs to another application",
         "Keep the newest refresh token after each use. If the session has ended, let the person sign in again",
+    ),
+    RefusalReason.IDENTITY_ASSERTION: (
+        "The identity assertion of the person's directory was refused",
+        "Look at the exchanges of the connection: its recorder says why",
     ),
     RefusalReason.GRANT_UNKNOWN: ("There is no such grant type here", "Use one of the grant types beside"),
     RefusalReason.GRANT_NOT_ALLOWED: (

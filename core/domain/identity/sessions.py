@@ -235,7 +235,7 @@ def session_revoked(user: UserId, actor: Actor, session: SessionId) -> Event:
 
 
 def resource_claims(
-    opened: OpenedSession,
+    session: Session,
     application: Application,
     audience: TokenAudience,
     *,
@@ -247,7 +247,6 @@ def resource_claims(
     """The claims of an access token for an API (RFC 9068). The API learns who acts, through which application, and what it may do. It gets
     none of the person's values: what an application may see of a person, the application asks for itself.
     """
-    session = opened.session
     expires_at = min(now + (audience.lifetime or lifetime), session.ends_at)
     claims: dict[str, Json] = {
         "iss": issuer,

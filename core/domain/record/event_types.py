@@ -304,6 +304,7 @@ _FURTHER: Final = (
         ("security.mfa.backup_codes_generated", "Backup codes generated"),
         ("security.session.opened", "Session opened in the organization"),
         ("user.device.approved", "Device let in by its code"),
+        ("user.assertion.accepted", "Application let in by an assertion of a directory"),
         ("security.sessions.revoked", "Sessions revoked"),
         ("security.refresh_token.reused", "Refresh token used twice"),
         ("security.authorization_code.reused", "Authorization code used twice"),

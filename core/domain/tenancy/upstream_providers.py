@@ -19,6 +19,7 @@ from core.domain.identity.upstream.connections import (
     SamlSettings,
     tested_digest,
 )
+from core.domain.identity.upstream.identity_assertions import NO_ASSERTIONS, AssertionSettings, usable_assertion_settings
 from core.domain.identity.upstream.vouching import Voucher
 from core.domain.json import Json
 from core.domain.lines import typed_line
@@ -99,6 +100,7 @@ class UpstreamProvider(Frozen, kw_only=True):
     activated_at: datetime | None = None
     """When an owner activated the provider. None while it is active since an owner made it."""
     upkeep: Upkeep = NO_UPKEEP
+    assertions: AssertionSettings = NO_ASSERTIONS
     succeeds: tuple[Voucher, ...] = ()
     """The providers whose successor an owner has named this one: it vouches for the accounts that they have vouched for."""
     created_at: datetime
@@ -119,6 +121,11 @@ class UpstreamProvider(Frozen, kw_only=True):
     def was_tested(self) -> bool:
         """Whether a test of the settings as they are now has succeeded."""
         return self.tested_digest is not None and self.tested_digest == self.digest
+
+    @property
+    def issues_assertions(self) -> bool:
+        """Whether the provider's assertions count at this moment."""
+        return self.assertions.issues and self.enabled and self.state is ConnectionState.ACTIVE
 
     @property
     def was_ever_active(self) -> bool:
@@ -248,6 +255,16 @@ def require_seen(seen: str, digest: bytes) -> None:
         raise Conflict(CHANGED_SINCE, words="settings_changed")
 
 
+def with_assertions(provider: UpstreamProvider, given: AssertionSettings, now: datetime) -> UpstreamProvider:
+    """The provider with an owner's decision about its assertions. Only one that is active and was tested may issue them. Raises
+    `BadRequest`.
+    """
+    settings = usable_assertion_settings(given, of_saml=provider.kind is ProviderKind.SAML)
+    if settings.issues and not (provider.state is ConnectionState.ACTIVE and provider.was_tested):
+        raise BadRequest("issues: test the provider as it is now, and let an owner activate it first", words="connection_untested")
+    return provider if settings == provider.assertions else replace(provider, assertions=settings, updated_at=now)
+
+
 def sealing_context(provider: UpstreamProviderId) -> str:
     return f"upstream_providers.sealed_client_secret:{provider}"
 
@@ -362,6 +379,14 @@ def provider_succeeded(before: UpstreamProvider, after: UpstreamProvider, actor:
     return _event("organization.upstream_provider.updated", after, actor, told)
 
 
+def provider_assertions_changed(before: UpstreamProvider, after: UpstreamProvider, actor: Actor) -> Event:
+    old, new = _told_assertions(before.assertions), _told_assertions(after.assertions)
+    told: dict[str, Json] = {"name": after.name}
+    for field in (field for field in new if old[field] != new[field]):
+        told |= {f"old_{field}": old[field], f"new_{field}": new[field]}
+    return _event("organization.upstream_provider.updated", after, actor, told)
+
+
 def provider_activated(provider: UpstreamProvider, actor: Actor) -> Event:
     """The event says what the owner has said yes to."""
     return _event("organization.upstream_provider.activated", provider, actor, {**_told(provider), "digest": provider.digest.hex()})
@@ -395,6 +420,18 @@ def _told_saml(settings: SamlSettings) -> Mapping[str, Json]:
         "email_sources": list(settings.email_sources),
         "wants_encrypted": settings.wants_encrypted,
         "requested_contexts": list(settings.contexts),
+    }
+
+
+def _told_assertions(settings: AssertionSettings) -> Mapping[str, Json]:
+    """Of pasted keys their names: enough to find out when which counted."""
+    keys: Any = () if settings.jwks is None else settings.jwks["keys"]
+    return {
+        "issues_assertions": settings.issues,
+        "assertion_issuer": settings.issuer,
+        "assertion_jwks_uri": settings.jwks_uri,
+        "assertion_keys": [str(one.get("kid", "")) for one in keys],
+        "assertion_subject": settings.subject,
     }
 
 

@@ -31,6 +31,7 @@ from core.domain.identity.refresh_tokens import BeyondScopes, Holder
 from core.domain.secrets import Token
 from core.frozen import Frozen, replace
 from core.usecases.federation.exchanges import Exchanges
+from core.usecases.federation.identity_assertions import IdentityAssertions
 from core.usecases.identity.sessions import Sessions
 from ports.federation.resources import ResourceLookup
 from ports.metrics import Metrics
@@ -50,11 +51,13 @@ class Grants(Frozen):
     """The token endpoint."""
 
     grants: Mapping[str, Grant]
-    """The grants by their types. The client credentials grant is built in, because that grant opens no session, and so is the
-    exchange, because its session has no refresh token."""
+    """The grants by their types. The client credentials grant is built in, because that grant opens no session, and so are exchange and
+    identity assertions, because their sessions have no refresh token.
+    """
     sessions: Sessions
     resources: ResourceLookup
     exchanges: Exchanges
+    assertions: IdentityAssertions
     signer: TokenSigner
     metrics: Metrics
     system: System
@@ -76,6 +79,8 @@ class Grants(Frozen):
             return await self.of_client(request, client.registered)
         if request.grant_type == TOKEN_EXCHANGE:
             return await self.exchanges.exchange(request, client, sender)
+        if request.grant_type == JWT_BEARER:
+            return await self.assertions.exchange(request, client, sender)
         grant = self.grants.get(request.grant_type)
         if grant is None:
             raise no_such_grant(request.grant_type)

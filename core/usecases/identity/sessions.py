@@ -180,7 +180,7 @@ class Sessions(Frozen):
         token_id, now = str(self.system.ids.new()), self.system.clock.now()
         if application is not None and audience is not None:
             claims = resource_claims(
-                opened, application, audience, issuer=self.issuer, token_id=token_id, now=now, lifetime=self.access_lifetime
+                opened.session, application, audience, issuer=self.issuer, token_id=token_id, now=now, lifetime=self.access_lifetime
             )
         else:
             claims = access_claims(opened, issuer=self.issuer, token_id=token_id, now=now, lifetime=self.access_lifetime)

@@ -9,6 +9,7 @@ from core.domain.changes import Unchanged
 from core.domain.errors import BadRequest, Conflict, NotFound
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
 from core.domain.identity.upstream.connections import NO_CHANGE, NOTHING_SET, ConnectionState, ProviderKind, SamlChange
+from core.domain.identity.upstream.identity_assertions import AssertionSettings
 from core.domain.identity.upstream.saml.requests import MOST_CERTIFICATES
 from core.domain.record.events import Actor
 from core.domain.saml.entities import entity_id
@@ -23,6 +24,7 @@ from core.domain.tenancy.upstream_providers import (
     as_made,
     issuer,
     profile_mapping,
+    provider_assertions_changed,
     provider_created,
     provider_deleted,
     provider_name,
@@ -31,12 +33,13 @@ from core.domain.tenancy.upstream_providers import (
     scopes,
     sealing_context,
     turned,
+    with_assertions,
     with_issuer,
     with_settings,
 )
 from core.frozen import Frozen, replace
 from core.usecases.identity.upstream.connection_keys import ConnectionKeys
-from core.usecases.tenancy.rights import Acting, acted_as_owner, hold_members, require_capability
+from core.usecases.tenancy.rights import Acting, acted_as_owner, hold_members, require_capability, require_owner
 from ports.encryption import KeyRing
 from ports.identity.upstream.protocols import UpstreamProtocols
 from ports.identity.upstream.saml import ServiceProviderDocuments
@@ -209,6 +212,26 @@ class OrganizationUpstreamProviders(Frozen):
             if not await uow.upstream_providers.save(after, sealed):
                 raise BadRequest(_NAME_TAKEN, words="name_taken")
             await uow.record(provider_updated(before, after, actor, secret=sealed is not None))
+            await uow.commit()
+        return after
+
+    async def issue_assertions(
+        self, member: Member, provider: UpstreamProviderId, actor: Actor, settings: AssertionSettings
+    ) -> UpstreamProvider:
+        """Decides whether the provider issues assertions for its people, and how they are read. May be repeated. Raises `NotFound`,
+        `Forbidden` for anybody but an owner, `BadRequest`, and `Conflict` when another provider issues with this issuer.
+        """
+        now = self.system.clock.now()
+        async with self.unit_of_work() as uow:
+            acting, before = await held(uow, member, provider)
+            await require_owner(uow, acting, now)
+            after = with_assertions(before, settings, now)
+            if after == before:
+                return before
+            if after.assertions.issues and await uow.upstream_providers.is_issuing(after):
+                raise Conflict("Another provider of the organization issues assertions with this issuer", words="assertions_twice")
+            await uow.upstream_providers.save_assertions(after)
+            await uow.record(provider_assertions_changed(before, after, actor))
             await uow.commit()
         return after
 

@@ -31,5 +31,8 @@ class UpstreamProtocols(Protocol):
     async def refresh(self, upstream: Upstream, refresh_token: Secret) -> ReceivedTokens:
         """Raises `OAuthError`, `GrantEnded`, and `NotVouched` for a malformed answer."""
 
+    async def keys_address(self, issuer: str) -> str:
+        """Where an organization's own provider publishes its keys. Raises `OAuthError`."""
+
     async def check(self, issuer: str) -> None:
         """Looks up an organization's own provider. Raises `BadRequest` when nobody can sign in through it."""

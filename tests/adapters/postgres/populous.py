@@ -99,6 +99,8 @@ _FILL: Final = """
     insert into upstream_providers (id, org_id, name, issuer, client_id, sealed_client_secret, scopes, enabled, created_at, updated_at)
     select gen_random_uuid(), %(organization)s, 'Provider ' || n, 'https://login.example.org', 'client', 'sealed', '{}', true, now(), now()
       from generate_series(1, 3) as n;
+    insert into identity_assertions (id, upstream_provider_id, digest, expires_at)
+    select gen_random_uuid(), id, sha256('a'), now() from upstream_providers where org_id = %(organization)s;
     insert into identities (id, user_id, provider, upstream_provider_id, issuer, subject, email, linked_at)
     select gen_random_uuid(), users.id, providers.id::text, providers.id, 'https://login.example.org', users.id::text, '', now()
       from upstream_providers as providers cross join users where providers.org_id = %(organization)s;

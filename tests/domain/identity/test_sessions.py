@@ -115,11 +115,9 @@ def test_an_access_token_says_who_where_and_how_long() -> None:
     ],
 )
 def test_a_token_for_an_api_tells_when_the_person_signed_in_where_that_is_known(proved: Proved, told: datetime | None) -> None:
-    opened = OpenedSession(
-        replace(SESSION, context=SHOP, proved=proved), Email("ada@example.org"), False, Token("refresh"), NO_SUBSCRIPTION
-    )
+    session = replace(SESSION, context=SHOP, proved=proved)
     said = resource_claims(
-        opened,
+        session,
         Application(ClientId("shop"), ("orders",)),
         ORDERS,
         issuer="https://id",

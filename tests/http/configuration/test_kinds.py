@@ -50,6 +50,9 @@ NEVER: Final = {
     "states, tests and certificates of our own; metadata, whose settings the entry has itself": tuple(
         f"{ORGANIZATION}/upstream-providers/{{provider_id}}/{act}" for act in ("test", "activate", "metadata", "certificate", "succeed")
     ),
+    "whether a provider's assertions count follows from its test and its owner's word": (
+        f"{ORGANIZATION}/upstream-providers/{{provider_id}}/assertions",
+    ),
     "links that end by themselves, and drafts that wait for an owner": (
         f"{ORGANIZATION}/setup-links",
         f"{PLATFORM}/organizations/{{org_id}}/setup-links",

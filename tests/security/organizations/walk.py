@@ -254,6 +254,8 @@ CHANGES: Final = (
     Step("POST", f"{ORGANIZATION}/oauth-credentials/{{provider}}", {"client_id": "new", "client_secret": "s"}),
     Step("PATCH", f"{ORGANIZATION}/upstream-providers/{{provider_id}}", {"name": "Renamed", "enabled": False}),
     Step("POST", f"{ORGANIZATION}/upstream-providers/{{provider_id}}/test"),
+    Step("PUT", f"{ORGANIZATION}/upstream-providers/{{provider_id}}/assertions", {"issues": False, "subject": "oid"}),
+    Step("POST", f"{ORGANIZATION}/upstream-providers/{{provider_id}}/assertions/check", {"assertion": "x"}),
     Step("POST", f"{ORGANIZATION}/upstream-providers/{{provider_id}}/certificate/waiting/{{fingerprint}}", refused=404),
     Step("DELETE", f"{ORGANIZATION}/upstream-providers/{{provider_id}}/certificate/waiting/{{fingerprint}}", refused=404),
     Step("DELETE", f"{ORGANIZATION}/upstream-providers/{{provider_id}}/certificate/former"),

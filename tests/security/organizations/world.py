@@ -274,6 +274,7 @@ class World:
             sealed_private_key=self._people.sealed("secret", f"upstream_providers.sealed_private_key:{directory}"),
         )
         self._put("connection_answers", upstream_provider_id=provider, code_digest=f"code of {scene.slug}".encode())
+        self._put("identity_assertions", upstream_provider_id=provider, digest=f"assertion of {scene.slug}".encode(), expires_at="tomorrow")
         self._put("connection_tests", upstream_provider_id=provider, digest=f"test of {scene.slug}".encode(), expires_at="tomorrow")
         self._put("connection_certificates", upstream_provider_id=provider, fingerprint=scene.slug, signed_at="now")
         self._put("connection_warnings", upstream_provider_id=provider, ending="directory", ends_at="tomorrow", days=1)

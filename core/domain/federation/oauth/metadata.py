@@ -8,6 +8,7 @@ from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, CLIENT_CREDE
 from core.domain.federation.oauth.oidc import PERSON_CLAIMS
 from core.domain.federation.oauth.scopes import SCOPES
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
+from core.domain.identity.upstream.identity_assertions import GRANT_PROFILE
 from core.domain.json import Json
 from core.domain.outbound.key_sets import ASSERTION_ALGORITHMS
 from core.domain.signing_keys import TokenAlgorithm
@@ -69,6 +70,7 @@ def metadata(issuer: str, grants: Iterable[str], locales: Sequence[str]) -> Mapp
         "request_uri_parameter_supported": False,
         "require_pushed_authorization_requests": False,
         "require_request_uri_registration": False,
+        "authorization_grant_profiles_supported": [GRANT_PROFILE],
         "ui_locales_supported": list(locales),
         "service_documentation": issuer + "/docs",
     }

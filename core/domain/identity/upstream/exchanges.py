@@ -21,6 +21,8 @@ class ConnectionExchangeKind(StrEnum):
     SIGN_IN = "sign_in"
     TEST = "test"
     LOGOUT = "logout"
+    ASSERTION = "assertion"
+    """An identity assertion that was refused."""
 
 
 class ConnectionExchange(Frozen, kw_only=True):
@@ -44,7 +46,8 @@ class ConnectionExchange(Frozen, kw_only=True):
     times: int = 1
     last_at: datetime | None = None
     """The last time of a counted one, and None for any other. What anybody may send, without a sign-in or a signature, is counted in one
-    entry of its kind, whose id is `counted_id`, so that a stranger does not push out the others.
+    entry of its kind, whose id is `counted_id`, so that a stranger does not push out the others. Refused assertions are counted by their
+    faults.
     """
 
     @property

@@ -9,6 +9,7 @@ from entrypoints.http.routes.federation import (
     document_refusals,
     given_sessions,
     grants,
+    identity_assertions,
     logout_notices,
     oidc,
     pushed_requests,
@@ -25,5 +26,6 @@ from entrypoints.http.routes.federation import (
 ROUTES: Final = Endpoints.of(
     *(grants, device_flow, given_sessions, oidc, pushed_requests, logout_notices, saml, token_preview, authorization_refusals),
     document_refusals,
+    identity_assertions,
     *(scim_settings, scim_tokens, scim_users, scim_groups, scim_search, scim_discovery),
 )

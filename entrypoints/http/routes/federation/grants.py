@@ -23,6 +23,7 @@ from core.domain.federation.oauth.metadata import TOKEN_ALIAS, TOKEN_ENDPOINT
 from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient, UnsupportedGrantType
 from core.domain.federation.oauth.resources import MOST_RESOURCES
 from core.domain.federation.oauth.scopes import LONGEST_SCOPES
+from core.domain.identity.upstream.identity_assertions import is_identity_assertion
 from core.domain.secrets import Token
 from core.domain.services.redirect_uris import LONGEST_URI
 from entrypoints.bootstrap import Postern
@@ -77,7 +78,9 @@ class TokenRequestBody(ClientFields, frozen=True, kw_only=True):
     device_code: Token | None = None
     """The code of the device flow (RFC 8628)."""
     assertion: Annotated[Token, example("eyJhbGciOiJSUzI1NiIsImtpZCI6ImEifQ.eyJzdWIiOiJyZXBvIn0.c2ln")] | None = None
-    """With `urn:ietf:params:oauth:grant-type:jwt-bearer`: the signed token of a trusted issuer (RFC 7523), in place of a secret."""
+    """With `urn:ietf:params:oauth:grant-type:jwt-bearer`: the signed token of a trusted issuer (RFC 7523), in place of a secret, or the
+    identity assertion (ID-JAG) of a person's directory, beside the client's credentials.
+    """
     scope: Annotated[str, msgspec.Meta(max_length=LONGEST_SCOPES)] | None = None
     """With a refresh token: fewer scopes than the granted ones, for the new access token. With `client_credentials` and `resource`, and in
     an exchange: scopes of the API.
@@ -147,6 +150,8 @@ async def exchange_for_tokens(call: Call[TokenRequestBody], postern: Postern) ->
     `resource`, the access token is for that API alone: the API is its audience, and it opens nothing here but userinfo. An exchange is for
     the service that stands for an API: it shows an access token that the API received, and gets one for another API that names the service.
     The new token says in `act` who acts, ends with the first one, and opens nothing here. `/oauth/token` is another name for this endpoint.
+    With an identity assertion of a person's directory (`jwt-bearer`, and the `typ` `oauth-id-jag+jwt`), a client that authenticates gets a
+    token of ten minutes for one API in this person's name: the directory's connection must issue them.
     """
     return await _exchange(call, postern)
 
@@ -171,7 +176,7 @@ async def _exchange(call: Call[TokenRequestBody], postern: Postern) -> Answer[To
 async def _exchanged(call: Call[TokenRequestBody], postern: Postern) -> Answer[TokenResponse]:
     if _is_poll(call.body):
         return _answer(await _polled(call, postern))
-    if said(call.body.grant_type) == JWT_BEARER:
+    if said(call.body.grant_type) == JWT_BEARER and not _is_of_person(call.body):
         return _answer(await of_workload(call, postern, _request(call.body)))
     request, is_code = call.request, said(call.body.grant_type) == AUTHORIZATION_CODE
     shown = await of_grant(await credentials(call, postern), said(call.body.grant_type), _given(call.body), request, postern)
@@ -276,6 +281,11 @@ def _given(fields: TokenRequestBody) -> Token | None:
     """The code or refresh token of the request, by its grant type."""
     given = fields.code if said(fields.grant_type) == AUTHORIZATION_CODE else fields.refresh_token
     return given if said(given) else None
+
+
+def _is_of_person(fields: TokenRequestBody) -> bool:
+    assertion = fields.assertion
+    return assertion is not None and is_identity_assertion(assertion.reveal())
 
 
 def _is_poll(fields: TokenRequestBody) -> bool:

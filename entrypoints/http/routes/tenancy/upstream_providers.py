@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 import msgspec
@@ -290,6 +290,18 @@ class UpstreamProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The keys of fields of your organization, by the claims that go into them at each sign-in."""
     saml: SamlProviderRecord | None
     """What a provider of SAML has besides; null for OpenID Connect."""
+    issues_assertions: Annotated[bool, example(False)]
+    """Whether an owner lets the provider issue identity assertions for its people
+    (draft-ietf-oauth-identity-assertion-authz-grant-04): then applications get tokens in their name. False at first.
+    """
+    assertion_issuer: Annotated[str, example("https://login.acme.example")]
+    """The issuer of the assertions; empty for OpenID Connect, whose own it is."""
+    assertion_jwks_uri: Annotated[str, example("https://login.acme.example/jwks")]
+    """The address of their keys; empty for OpenID Connect, and for pasted keys."""
+    assertion_jwks: Mapping[str, Any] | None
+    """Their pasted keys; null otherwise."""
+    assertion_subject: Annotated[str, example("sub")]
+    """The claim that has the subject by which sign-ins know the person."""
     callback_url: Annotated[str, example("https://id.example.org/auth/0199d3a0-0000-7000-8000-000000000009/callback")]
     """The redirect URI that you must allow for your client at the provider."""
     created_at: CreatedAt
@@ -323,7 +335,16 @@ _record = shown(
     UpstreamProvider,
     UpstreamProviderRecord,
     given=("saml", "callback_url"),
-    named={"metadata_read_at": "upkeep.read_at", "metadata_fault": "upkeep.fault", "metadata_failing_since": "upkeep.failing_since"},
+    named={
+        "metadata_read_at": "upkeep.read_at",
+        "metadata_fault": "upkeep.fault",
+        "metadata_failing_since": "upkeep.failing_since",
+        "issues_assertions": "assertions.issues",
+        "assertion_issuer": "assertions.issuer",
+        "assertion_jwks_uri": "assertions.jwks_uri",
+        "assertion_jwks": "assertions.jwks",
+        "assertion_subject": "assertions.subject",
+    },
     successor_of=lambda provider: [str(one.provider) for one in provider.succeeds],
     digest=lambda provider: provider.digest.hex(),
     client_id=lambda provider: provider.client_id if provider.saml is None else None,

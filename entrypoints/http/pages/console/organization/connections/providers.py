@@ -9,6 +9,7 @@ from entrypoints.http.pages.console.cells import Tone, code, copied, listed, num
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.organization.connections.certificates_pages import CERTIFICATES
 from entrypoints.http.pages.console.organization.connections.connection_pages import CONNECTION, EXCHANGES_AT, above, steps_of
+from entrypoints.http.pages.console.organization.connections.identity_assertions import ASSERTIONS
 from entrypoints.http.pages.console.organization.connections.owners_word import settings_of
 from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, DIRECTORIES_ENTRY, DIRECTORIES_TAB, position
 from entrypoints.http.pages.console.resource_pages import pages
@@ -140,6 +141,7 @@ PROVIDERS: Final = Resource(
     below=(
         ("console.connection.title", CONNECTION, list_upstream_providers),
         ("console.connection_certificates.title", CERTIFICATES, list_upstream_providers),
+        ("console.assertions.title", ASSERTIONS, list_upstream_providers),
         ("console.connection_exchanges.title", EXCHANGES_AT, list_connection_exchanges),
     ),
     ending=Ending(delete_upstream_provider),

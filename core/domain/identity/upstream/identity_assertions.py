@@ -1,0 +1,307 @@
+"""Identity assertions: an organization's own provider lets an application act for one of its people, without asking the person here
+(draft-ietf-oauth-identity-assertion-authz-grant-04, "ID-JAG"; MCP calls it enterprise-managed authorization).
+
+A connection issues assertions only if an owner has turned this on. The connection's rule says who the person is: one claim of the
+assertion has the subject by which the connection knows the person from their sign-ins. An address is never looked at.
+"""
+
+import json
+from base64 import urlsafe_b64decode
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any, Final
+from uuid import uuid5
+
+from core.domain.errors import BadRequest
+from core.domain.identifiers import ConnectionExchangeId, OrganizationId, SessionId, UpstreamProviderId
+from core.domain.identity.upstream.claims import LONGEST_SUBJECT
+from core.domain.identity.upstream.exchanges import ConnectionExchange, ConnectionExchangeKind
+from core.domain.identity.upstream.jwt_assertions import (
+    LEEWAY,
+    LONGEST_ASSERTION,
+    AcceptedAssertion,
+    AssertionFault,
+    AssertionRules,
+    TrustedKeys,
+)
+from core.domain.json import Json
+from core.domain.outbound.key_sets import client_keys, keys_destination
+from core.frozen import Frozen
+
+DRAFT: Final = "draft-ietf-oauth-identity-assertion-authz-grant-04"
+TYPE: Final = "oauth-id-jag+jwt"
+GRANT_PROFILE: Final = "urn:ietf:params:oauth:grant-profile:id-jag"
+LONGEST_LIFE: Final = timedelta(minutes=5)
+SESSION_LASTS: Final = timedelta(minutes=10)
+"""A session that an assertion opens has no refresh token: the application asks the directory again, which may say no by then."""
+SUBJECT: Final = "sub"
+LONGEST_CLAIM: Final = 200
+LONGEST_ISSUER: Final = 500
+
+
+class AssertionSettings(Frozen, kw_only=True):
+    """What an owner has decided about a connection's assertions. The issuer and the keys of a connection by OpenID Connect are those of its
+    ID tokens.
+    """
+
+    issues: bool = False
+    issuer: str = ""
+    """For SAML: the issuer as its assertions name it."""
+    jwks_uri: str = ""
+    """For SAML: the address at which its keys are published. Empty if they are pasted."""
+    jwks: Mapping[str, Json] | None = None
+    """For SAML: its keys, as they were pasted."""
+    subject: str = SUBJECT
+    """The claim with the subject by which the connection knows the person from their sign-ins."""
+
+    @property
+    def keys(self) -> TrustedKeys | None:
+        """None when nobody has said them."""
+        if self.jwks_uri:
+            return TrustedKeys(address=self.jwks_uri)
+        return None if self.jwks is None else TrustedKeys(pasted=self.jwks)
+
+
+NO_ASSERTIONS: Final = AssertionSettings()
+
+
+def usable_assertion_settings(given: AssertionSettings, *, of_saml: bool) -> AssertionSettings:
+    """The settings as they are stored, if each of them can be used. Raises `BadRequest`."""
+    if not 0 < len(given.subject) <= LONGEST_CLAIM or not given.subject.isprintable():
+        raise BadRequest(
+            f"subject: the name of a claim has 1 to {LONGEST_CLAIM} visible characters",
+            words="attribute_name",
+            values={"most": LONGEST_CLAIM},
+        )
+    if not of_saml:
+        if given.issuer or given.jwks_uri or given.jwks is not None:
+            raise BadRequest("issuer, jwks_uri, jwks: a provider of the kind oidc signs with its own keys", words="provider_kind")
+        return given
+    if given.jwks_uri and given.jwks is not None:
+        raise BadRequest("jwks: send either jwks_uri or jwks", words="keys_twice")
+    if len(given.issuer) > LONGEST_ISSUER or not (given.issuer.isascii() and given.issuer.isprintable()):
+        raise BadRequest(f"issuer: at most {LONGEST_ISSUER} visible characters", words="issuer_malformed", values={"most": LONGEST_ISSUER})
+    if given.jwks_uri:
+        keys_destination(given.jwks_uri)
+    if given.issues and (not given.issuer or given.keys is None):
+        raise BadRequest("issuer, jwks_uri: say which issuer the assertions name, and its keys", words="assertions_incomplete")
+    keys = None if given.jwks is None else client_keys(given.jwks)
+    return AssertionSettings(issues=given.issues, issuer=given.issuer, jwks_uri=given.jwks_uri, jwks=keys, subject=given.subject)
+
+
+class IssuingConnection(Frozen, kw_only=True):
+    """A connection of the application's own organization, as one assertion finds it by its issuer."""
+
+    id: UpstreamProviderId
+    organization: OrganizationId
+    name: str
+    issuer: str
+    """As the connection's identities are stored with it."""
+    assertions: AssertionSettings
+    speaks_saml: bool
+    is_on: bool
+    """People can sign in through the connection."""
+
+
+class IdentityAssertionFault(StrEnum):
+    """Why an assertion gives no token. The first are those of every assertion (`AssertionFault`)."""
+
+    MALFORMED = "malformed"
+    KEY = "key"
+    SIGNATURE = "signature"
+    KEYS_AWAY = "keys_away"
+    TYPE = "type"
+    ISSUER = "issuer"
+    AUDIENCE = "audience"
+    EXPIRED = "expired"
+    LIFETIME = "lifetime"
+    EARLY = "early"
+    SUBJECT = "subject"
+    REPEATABLE = "repeatable"
+    CLAIM = "claim"
+    CONNECTION_OFF = "connection_off"
+    NOT_ISSUING = "not_issuing"
+    CLIENT = "client"
+    PUBLIC_CLIENT = "public_client"
+    NARROWER = "narrower"
+    """The assertion demands something that we would have to leave out."""
+    RESOURCE = "resource"
+    RESOURCE_CLOSED = "resource_closed"
+    SCOPE = "scope"
+    PERSON_UNKNOWN = "person_unknown"
+    PERSON_DEACTIVATED = "person_deactivated"
+    DOMAIN = "domain"
+    NOT_MEMBER = "not_member"
+    NOT_ADMITTED = "not_admitted"
+    USED = "used"
+
+
+class IdentityAssertionRefusal(Exception):
+    """An assertion that gives no token. `told` is what came, unless that tells about a person."""
+
+    def __init__(self, fault: IdentityAssertionFault, came: str = "") -> None:
+        super().__init__(fault.value)
+        self.fault = fault
+        self.came = came
+
+
+def refusal_of(fault: AssertionFault) -> IdentityAssertionRefusal:
+    return IdentityAssertionRefusal(IdentityAssertionFault(fault.value))
+
+
+# Demands of an assertion that a token of ours does not show or keep: a key that the application must prove to have (RFC 7800), structured
+# details (RFC 9396), somebody who acts for the person, and a tenant of an issuer with several, whose subjects mean something else.
+_NARROWING: Final = ("cnf", "authorization_details", "act", "tenant")
+
+
+def claimed(assertion: str) -> tuple[Any, Any]:
+    """The type and the issuer that an assertion names, before anything is verified. Both may be anything, or None."""
+    if not 0 < len(assertion) <= LONGEST_ASSERTION or not assertion.isascii():
+        return None, None
+    header, _, rest = assertion.partition(".")
+    return _member(header, "typ"), _member(rest.partition(".")[0], "iss")
+
+
+def is_identity_assertion(assertion: str) -> bool:
+    """Whether the assertion says that it is one. Types are compared as media types are (RFC 7515 section 4.1.9)."""
+    named, _ = claimed(assertion)
+    return isinstance(named, str) and named.lower().removeprefix("application/") == TYPE
+
+
+def _member(part: str, name: str) -> Any:
+    try:
+        read = json.loads(urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+    except (ValueError, RecursionError):
+        return None
+    return read.get(name) if isinstance(read, dict) else None
+
+
+def rules_for(connection: IssuingConnection, audience: str) -> AssertionRules:
+    """What each assertion of the connection must say."""
+    issuer = connection.assertions.issuer if connection.speaks_saml else connection.issuer
+    return AssertionRules(issuer=issuer, audiences=(audience,), longest_life=LONGEST_LIFE, type=TYPE, once=True)
+
+
+def subject_of(assertion: AcceptedAssertion, connection: IssuingConnection, client: str) -> str:
+    """The person's subject at the connection, of an assertion that keeps the rules and is for this client. Raises
+    `IdentityAssertionRefusal`.
+    """
+    claims = assertion.claims
+    if claims.get("client_id") != client:
+        raise IdentityAssertionRefusal(IdentityAssertionFault.CLIENT)
+    if "iat" not in claims:
+        raise IdentityAssertionRefusal(IdentityAssertionFault.LIFETIME)
+    narrowing = [name for name in _NARROWING if claims.get(name) is not None]
+    if claims.get("aud_tenant") not in {None, str(connection.organization)}:
+        narrowing.append("aud_tenant")
+    if narrowing:
+        raise IdentityAssertionRefusal(IdentityAssertionFault.NARROWER, ", ".join(narrowing))
+    subject = claims.get(connection.assertions.subject)
+    if not isinstance(subject, str) or not 0 < len(subject) <= LONGEST_SUBJECT:
+        raise IdentityAssertionRefusal(IdentityAssertionFault.SUBJECT, connection.assertions.subject)
+    return subject
+
+
+class UsedIdentityAssertion(Frozen, kw_only=True):
+    """The record of an accepted assertion, with the session that it opens."""
+
+    provider: UpstreamProviderId
+    digest: bytes
+    session: SessionId
+    expires_at: datetime
+    """It is kept until then: neither the assertion nor the session is good any more."""
+
+
+class AssertionUse(Frozen):
+    """Whether an assertion may open its session, as things are now."""
+
+    issues: bool
+    """The connection is on, and issues assertions."""
+    is_member: bool
+    """The person is a member of the organization by their own act."""
+    is_first: bool
+    """Nobody has used the assertion before."""
+
+    def require(self) -> None:
+        """Raises `IdentityAssertionRefusal`."""
+        if not self.issues:
+            raise IdentityAssertionRefusal(IdentityAssertionFault.NOT_ISSUING)
+        if not self.is_member:
+            raise IdentityAssertionRefusal(IdentityAssertionFault.NOT_MEMBER)
+        if not self.is_first:
+            raise IdentityAssertionRefusal(IdentityAssertionFault.USED)
+
+
+def kept_until(assertion: AcceptedAssertion, session_ends_at: datetime) -> datetime:
+    return max(assertion.expires_at + LEEWAY, session_ends_at)
+
+
+def refused_assertion(provider: UpstreamProviderId, refusal: IdentityAssertionRefusal, now: datetime) -> ConnectionExchange:
+    """The entry of the recorder. Each fault is counted in one entry: an application that tries again and again pushes nothing out."""
+    words, mend = in_words(refusal.fault)
+    kind = ConnectionExchangeKind.ASSERTION
+    return ConnectionExchange(
+        id=ConnectionExchangeId(uuid5(provider, f"{kind.value}:{refusal.fault.value}")),
+        provider=provider,
+        kind=kind,
+        succeeded=False,
+        fault=refusal.fault.value,
+        reason=f"{words}: {refusal.came}" if refusal.came else words,
+        advice=mend,
+        created_at=now,
+        last_at=now,
+    )
+
+
+def in_words(fault: IdentityAssertionFault) -> tuple[str, str]:
+    """The reason, and the change that helps."""
+    return _WORDS[fault]
+
+
+_F: Final = IdentityAssertionFault
+_KEYS_MEND: Final = "See that the issuer's keys can be reached, and that the assertion is signed with one of them"
+_WORDS: Final[Mapping[IdentityAssertionFault, tuple[str, str]]] = {
+    _F.MALFORMED: ("The assertion cannot be read", f"Send the signed token as it came, of at most {LONGEST_ASSERTION >> 10} KiB"),
+    _F.KEY: ("The connection knows no key of the assertion's name (kid)", _KEYS_MEND),
+    _F.SIGNATURE: ("The signature is none of the connection's keys", _KEYS_MEND),
+    _F.KEYS_AWAY: ("The connection's keys could not be fetched", _KEYS_MEND),
+    _F.TYPE: (f"The header's typ is not {TYPE}", "Ask the directory for an identity assertion (ID-JAG), not for another token"),
+    _F.ISSUER: ("The organization has no connection with this issuer", "Compare iss with the issuer of the connection, byte for byte"),
+    _F.AUDIENCE: ("The assertion is not for this installation alone", "Ask the directory for an assertion whose aud is our issuer alone"),
+    _F.EXPIRED: ("The assertion has expired", "Ask the directory for a new one, and compare the clocks"),
+    _F.LIFETIME: (
+        "The assertion lasts longer than five minutes, or has no iat",
+        "Let the directory issue assertions for five minutes at most",
+    ),
+    _F.EARLY: ("The assertion is from the future", "Compare the directory's clock with ours"),
+    _F.SUBJECT: ("The assertion does not name the person where the connection looks", "Name the claim with the subject of sign-ins"),
+    _F.REPEATABLE: ("The assertion has no jti, and so could be used twice", "Let the directory write a jti into each assertion"),
+    _F.CLAIM: ("A claim of the assertion is wrong", "Compare the assertion with the draft"),
+    _F.CONNECTION_OFF: ("The connection is off, or was never activated", "Test it, and let an owner activate it"),
+    _F.NOT_ISSUING: ("The connection issues no assertions", "An owner turns this on, on the page of the connection"),
+    _F.CLIENT: ("The assertion is for another application", "Let the directory write this application's client id into client_id"),
+    _F.PUBLIC_CLIENT: ("The application cannot authenticate itself", "Give it a client secret or keys"),
+    _F.NARROWER: ("The assertion demands what a token here does not keep", "Let the directory leave these claims out"),
+    _F.RESOURCE: (
+        "The assertion names no API, or another one than the request",
+        "Ask the directory for an assertion for this API (resource)",
+    ),
+    _F.RESOURCE_CLOSED: (
+        "No API that the application may ask for has this identifier",
+        "Register it, or let the application in on its page",
+    ),
+    _F.SCOPE: ("The scope goes beyond the assertion, or the API has none of it", "Ask the directory for these scopes of the API"),
+    _F.PERSON_UNKNOWN: ("Nobody has signed in through the connection with this subject", "The person signs in through it once, before"),
+    _F.PERSON_DEACTIVATED: ("The person's account is deactivated", "Whoever deactivated the account opens it again"),
+    _F.DOMAIN: (
+        "The connection may not vouch for the person: the domain of their address is not proved, or leads elsewhere",
+        "Prove the domain. People of other domains, and owners of the platform, let applications in themselves",
+    ),
+    _F.NOT_MEMBER: ("The person is no member, or was listed only", "Invite the person, or let them confirm their membership"),
+    _F.NOT_ADMITTED: (
+        "The application does not admit the person, or the organization asks the person for a second factor first",
+        "Give the person a role of the application, or let them set up a second factor",
+    ),
+    _F.USED: ("The assertion was used before", "Use each assertion once, and ask the directory for the next"),
+}

@@ -1,0 +1,111 @@
+"""Identity assertions of an organization's own providers: an owner turns them on, and one is tried without issuing anything."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import msgspec
+
+from core.domain.errors import BadRequest, Conflict
+from core.domain.identifiers import UpstreamProviderId
+from core.domain.identity.proofs import StepUp
+from core.domain.identity.upstream.identity_assertions import LONGEST_CLAIM, LONGEST_ISSUER, SUBJECT, AssertionSettings
+from core.domain.identity.upstream.jwt_assertions import LONGEST_ASSERTION
+from core.domain.outbound.destinations import LONGEST_URL
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import taken
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import example
+from entrypoints.http.machinery.limits import CREDENTIALS
+from entrypoints.http.routes.tenancy.upstream_providers import (
+    PROVIDER,
+    UpstreamProviderPath,
+    UpstreamProviderRecord,
+    record_of,
+)
+
+_TAGS = ("connections",)
+_IN_PERSON = able(Capability.SETTINGS_MANAGE, impersonated=False)
+_KEYS = {"keys": [{"kty": "EC", "crv": "P-256", "kid": "1", "x": "…", "y": "…"}]}
+
+
+class AssertionSettingsBody(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a provider issues identity assertions (draft-ietf-oauth-identity-assertion-authz-grant-04), and how they are read."""
+
+    issues: Annotated[bool, example(True)]
+    """Whether the provider's assertions count. Only one that is active, and was tested as it is now, can issue them."""
+    subject: Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_CLAIM}), example("sub")] = SUBJECT
+    """The claim of the assertion that has the subject by which sign-ins through the provider know the person. The `sub` of OpenID Connect
+    may differ from client to client: then name a claim that has the one of our client.
+    """
+    issuer: Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_ISSUER}), example("https://login.acme.example")] = ""
+    """For SAML: the issuer (`iss`) of the assertions. One of OpenID Connect has its own."""
+    jwks_uri: Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_URL}), example("https://login.acme.example/jwks")] = ""
+    """For SAML: the address at which the keys of the assertions are published."""
+    jwks: Annotated[Mapping[str, Any], example(_KEYS)] | None = None
+    """For SAML: these keys, in place of an address (RFC 7517)."""
+
+
+class PresentedAssertion(msgspec.Struct, frozen=True, kw_only=True):
+    """An assertion to check."""
+
+    assertion: Annotated[str, msgspec.Meta(max_length=LONGEST_ASSERTION), example("eyJ0eXAiOiJvYXV0aC1pZC1qYWcrand0In0.e30.c2ln")]
+    """The signed assertion, as the application would bring it."""
+
+
+class AssertionVerdictRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What would come of the assertion now."""
+
+    accepted: Annotated[bool, example(False)]
+    """Whether the application would get a token."""
+    fault: Annotated[str, example("audience")]
+    """The reason in one word; empty if the application would get a token."""
+    words: Annotated[str, example("The assertion is not for this installation alone.")]
+    """The verdict in words."""
+    mend: Annotated[str, example("Ask the directory for an assertion whose aud is our issuer alone.")]
+    """The change that helps."""
+
+
+_settings = taken(AssertionSettingsBody, AssertionSettings)
+
+
+@endpoint.put(
+    f"{PROVIDER}/assertions",
+    caller=OWNER_IN_PERSON,
+    limit=CREDENTIALS,
+    step_up=StepUp.ACCOUNT,
+    refuses=(BadRequest, Conflict),
+    tags=_TAGS,
+)
+async def set_provider_assertions(
+    call: Call[AssertionSettingsBody, None, UpstreamProviderPath, Member], postern: Postern
+) -> UpstreamProviderRecord:
+    """Decide whether an upstream provider issues identity assertions
+
+    Then a confidential application of yours gets tokens for your APIs in the name of the provider's people, without asking them: the
+    provider decides. Sessions that its assertions have opened end when you turn this off, and when the provider is turned off or deleted.
+    Only an owner can do this. You need a recent proof of who you are: of the second factor, if you have one.
+    """
+    provider = UpstreamProviderId(call.path.provider_id)
+    return record_of(
+        postern, await postern.tenancy.upstream_providers.issue_assertions(call.caller, provider, call.actor, _settings(call.body))
+    )
+
+
+@endpoint.post(f"{PROVIDER}/assertions/check", caller=_IN_PERSON, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
+async def check_provider_assertion(
+    call: Call[PresentedAssertion, None, UpstreamProviderPath, Member], postern: Postern
+) -> AssertionVerdictRecord:
+    """Check an identity assertion of an upstream provider
+
+    The answer says whether the application that the assertion names would get a token now, and otherwise why not. Nothing is issued, and
+    the assertion is not used up.
+    """
+    provider = UpstreamProviderId(call.path.provider_id)
+    verdict = await postern.federation.identity_assertions.try_out(call.caller, provider, call.body.assertion.strip(), call.sender)
+    words, mend = verdict.told
+    fault = "" if verdict.fault is None else verdict.fault.value
+    return AssertionVerdictRecord(accepted=verdict.fault is None, fault=fault, words=words, mend=mend)
