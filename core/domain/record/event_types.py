@@ -105,8 +105,6 @@ _OF_THE_INTERFACE: Final = (
         "API keys",
         ("api_key.created", "API key created"),
         ("api_key.deleted", "API key deleted"),
-        ("user_key.created", "Key of a user created"),
-        ("user_key.revoked", "Key of a user ended"),
     ),
     *_types(
         "Domains and branding",
@@ -119,6 +117,11 @@ _OF_THE_INTERFACE: Final = (
 """The audit actions that the API specification fixes (operations, section 6.3), in its order."""
 
 _FURTHER: Final = (
+    *_types(
+        "API keys",
+        ("user_key.created", "Key of a user created"),
+        ("user_key.revoked", "Key of a user ended"),
+    ),
     *_types(
         "User management",
         ("user.signup.success", "Account created"),

@@ -142,6 +142,7 @@ def test_making_keys_and_secrets_is_limited() -> None:
         *(f"POST {connection}/{act}" for act in ("test", "activate", "succeed", "metadata", "certificate")),
         *(f"{method} {connection}/certificate/waiting/{{fingerprint}}" for method in ("POST", "DELETE")),
         f"DELETE {connection}/certificate/former",
+        *(f"PUT {connection}/assertions", f"POST {connection}/assertions/check"),
         *(f"POST {place}/setup-links{act}" for place in (organization, platform) for act in ("", "/{link_id}/release")),
         f"POST {organization}/setup-links/{{link_id}}/drafts/{{draft_id}}/activate",
         *("POST /api/user/identities/{provider}/link", "DELETE /api/user/identities/{provider}"),

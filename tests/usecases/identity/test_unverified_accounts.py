@@ -211,8 +211,8 @@ async def test_a_sweep_gets_past_accounts_that_stay(postern: Postern) -> None:
     assert await people(postern) == [f"p{number}" for number in range(1, 8)]
 
 
-# What goes with an account that nobody used: a sign-in that somebody began.
-GOES_ALONG = {"flows.user_id"}
+# What goes with an account that nobody used: a sign-in that somebody began, and keys, which hang on a user of an application.
+GOES_ALONG = {"flows.user_id", "user_keys.user_id"}
 
 
 async def test_every_table_that_names_people_is_asked_or_goes_along(postern: Postern) -> None:
