@@ -121,7 +121,7 @@ def _exchanged() -> TokenExchange:
 
 
 def test_no_other_code_signs_tokens() -> None:
-    """Whoever adds a token adds it to the test above. Tokens of management keys are none of applications, so they have no claims of services."""
+    """Whoever adds a token adds it to the test above. A token of a management key has no claims of services."""
     folder = Path(next(iter(core.usecases.__path__)))
     signing = {str(one.relative_to(folder)) for one in folder.rglob("*.py") if re.search(r"signer\.sign_", one.read_text())}
     assert signing == {
