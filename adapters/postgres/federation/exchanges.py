@@ -8,7 +8,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.federation.given_sessions import IS_OPEN_HERE
-from adapters.postgres.federation.resources import SCOPES_FOR
+from adapters.postgres.federation.resources import scopes_for
 from adapters.postgres.identity.sessions.audiences import IS_OPEN, kept_audiences, lifetime
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements, first
@@ -106,7 +106,7 @@ FIND: Final[LiteralString] = f"""
                offset 0
            ) as is_listed,
            resource_servers.id as target, resource_servers.identifier, resource_servers.name,
-           case when resource_servers.id is null then '[]' else {SCOPES_FOR} end as scopes,
+           case when resource_servers.id is null then '[]' else {scopes_for("%(user)s::uuid")} end as scopes,
            resource_servers.token_lifetime as lifetime, resource_servers.access_token_alg as algorithm,
            exchange_bounds(subject.id, resource_servers.id) as bounds,
            not exists (

@@ -1,20 +1,24 @@
 """The APIs that requests name, in PostgreSQL, and what people allow applications there."""
 
-from collections.abc import Sequence
-from typing import Any, Final, LiteralString
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
 
+from adapters.postgres.arrays import array, array_of_texts
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.sessions.audiences import IS_OPEN, admits_service, is_held, lifetime
-from adapters.postgres.statements import ask
+from adapters.postgres.shared_lookups import SharedLookups
+from adapters.postgres.statements import ask_in_order
 from adapters.postgres.storable import storable_text
 from core.domain.federation.oauth.resources import OfferedResource, OfferedScope
 from core.domain.identifiers import ResourceServerId, ServiceId, UserId
 from core.domain.signing_keys import TokenAlgorithm
-from core.frozen import Frozen
+
+_Asked = tuple[ServiceId, tuple[str, ...], UserId | None]
 
 
-class _Offered(Frozen):
+class _Offered(NamedTuple):
     id: UUID
     identifier: str
     name: str
@@ -39,19 +43,35 @@ class _Offered(Frozen):
         )
 
 
+def _offered(place: int, *columns: Any) -> tuple[int, OfferedResource]:
+    return place, _Offered(*columns).offered()
+
+
 class PostgresResources:
-    """Implements `ports.federation.resources.ResourceLookup`."""
+    """Implements `ports.federation.resources.ResourceLookup`. Look-ups that arrive at once share a round trip."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
+        self._offers = SharedLookups(self._find)
 
     async def find(self, service: ServiceId, identifiers: Sequence[str], user: UserId | None) -> Sequence[OfferedResource]:
-        parameters = {"service": service, "identifiers": [storable_text(one) for one in identifiers], "user": user}
-        return [row.offered() for row in await ask(self._pool, _Offered, FIND, parameters)]
+        return await self._offers.find((service, tuple(identifiers), user)) or ()
+
+    async def _find(self, asked: Sequence[_Asked]) -> Mapping[_Asked, Sequence[OfferedResource]]:
+        parameters = {
+            "services": array([str(service) for service, _, _ in asked]),
+            "identifiers": array_of_texts([json.dumps([storable_text(one) for one in named]) for _, named, _ in asked]),
+            "people": array(["null" if person is None else str(person) for _, _, person in asked]),
+        }
+        found: dict[_Asked, list[OfferedResource]] = {}
+        for place, offered in await ask_in_order(self._pool, _offered, FIND, parameters):
+            found.setdefault(asked[place - 1], []).append(offered)
+        return found
 
 
-# The scopes of a row of `resource_servers`, for the person `user`.
-SCOPES_FOR: Final[LiteralString] = f"""
+def scopes_for(person: LiteralString) -> LiteralString:
+    """The scopes of a row of `resource_servers`, for the person, an expression of an id."""
+    return f"""
            coalesce(
                (
                    select jsonb_agg(
@@ -59,7 +79,7 @@ SCOPES_FOR: Final[LiteralString] = f"""
                                   'name', scope.own ->> 'name', 'description', scope.own ->> 'description',
                                   'of_permission', scope.own ->> 'permission' is not null,
                                   'acr_values', coalesce(scope.own -> 'acr_values', '[]'), 'max_age', scope.own -> 'max_age',
-                                  'is_held', {is_held("scope.own", "%(user)s::uuid")}
+                                  'is_held', {is_held("scope.own", person)}
                               )
                               order by scope.place
                           )
@@ -69,17 +89,19 @@ SCOPES_FOR: Final[LiteralString] = f"""
            )
 """
 
+
 FIND: Final[LiteralString] = f"""
-    select resource_servers.id, resource_servers.identifier, resource_servers.name,
-           {SCOPES_FOR} as scopes,
+    select asked.place, resource_servers.id, resource_servers.identifier, resource_servers.name,
+           {scopes_for("asked.person")} as scopes,
            consents.scopes as allowed, consents.withheld, resource_servers.token_lifetime as lifetime,
            resource_servers.access_token_alg as algorithm, asking.document_digest as document
-      from resource_servers
-      join all_services as asking on asking.id = %(service)s
-      left join resource_consents as consents on consents.resource_id = resource_servers.id and consents.service_id = %(service)s
-            and consents.user_id = %(user)s::uuid and consents.document_digest is not distinct from asking.document_digest
-     where resource_servers.org_id = (select org_id from services where id = %(service)s)
-       and resource_servers.identifier = any (%(identifiers)s::text[])
-       and {IS_OPEN}
-       and {admits_service("%(service)s")}
+      from unnest(%(services)s::uuid[], %(identifiers)s::text[], %(people)s::uuid[])
+                with ordinality as asked (service, identifiers, person, place)
+      join all_services as asking on asking.id = asked.service and asking.deleted_at is null
+      join resource_servers on resource_servers.org_id = asking.org_id
+            and resource_servers.identifier = any (array(select jsonb_array_elements_text(asked.identifiers::jsonb)))
+      left join resource_consents as consents on consents.resource_id = resource_servers.id and consents.service_id = asked.service
+            and consents.user_id = asked.person and consents.document_digest is not distinct from asking.document_digest
+     where {IS_OPEN}
+       and {admits_service("asked.service")}
 """

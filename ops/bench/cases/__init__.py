@@ -60,6 +60,7 @@ CASES: Final[Mapping[str, Case]] = {
     "sweeper": tenancy.sweeper,
     "services": services.services,
     "place": services.place,
+    "user_keys": services.user_keys,
     "furnished": furnished.furnished,
     "organizations": furnished.organizations,
     "resources": resources.resources,

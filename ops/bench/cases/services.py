@@ -6,7 +6,11 @@ import uuid
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
+from functools import partial
+from hashlib import sha256
 from itertools import repeat
+from operator import attrgetter
 from pathlib import Path
 from typing import Final
 
@@ -16,9 +20,11 @@ import trio
 from ops.bench.cases.tenancy import at_once, database_size, grown
 from ops.bench.filling.fill_services import Customer, Size, grow_services
 from ops.bench.filling.fill_tenancy import Size as TenancySize
-from ops.bench.harness import Measured, Options, Server, directory, measure, serving
+from ops.bench.harness import DidNotStart, Measured, Options, Server, directory, generate, measure, serving
 from ops.bench.load import Answer, Client, Target, percentile
+from ops.bench.paired import WITH_POSTGRES, Contestant, Side, ratio, take_turns
 from ops.bench.report import Figure, at_least, at_most
+from ops.bench.shared_postgres import shared_postgres
 
 TURNS: Final = 5
 YOUNG: Final = Size(services=10, users=1_000, keys=100)
@@ -26,6 +32,8 @@ GROWN: Final = Size(services=10_000, users=1_000_000, keys=100_000)
 PAGE: Final = 100
 PAGES: Final = 300
 AT_ONCE: Final = 20
+KEYED: Final = 1_000
+KEY_TURNS: Final = 7
 
 
 async def services(options: Options) -> Sequence[Figure]:
@@ -58,6 +66,46 @@ async def services(options: Options) -> Sequence[Figure]:
         Figure("the grown database", size, "MiB"),
         Figure("filling it took", filling, "s"),
     ]
+
+
+async def user_keys(options: Options) -> Sequence[Figure]:
+    """The check of a user's key against a request by an API key alone, of a thousand services, in turns. Half of the keys have a scope. And
+    the check of a text that is no key, for which the API key alone is found.
+    """
+    async with AsyncExitStack() as stack:
+        where = stack.enter_context(directory())
+        postgres = stack.enter_context(shared_postgres(where))
+        data_dir = where / "postern"
+        data_dir.mkdir()
+        server = await stack.enter_async_context(serving(data_dir, database_url=postgres.create("postern")))
+        customers = await trio.to_thread.run_sync(grow_services, server.database_url, Size(services=KEYED, users=KEYED, keys=KEYED))
+        shown = await trio.to_thread.run_sync(_with_user_keys, server.database_url, customers)
+        await trio.to_thread.run_sync(postgres.settle)
+        side = Side(server.pid, "postern", postgres)
+        known, checked, unknown = where / "known", where / "checked", where / "unknown"
+        _keep(known, [f"X-Api-Key: {one.key}" for one in customers])
+        bodies = (json.dumps({"key": key, "scopes": ["read"] if at % 2 else []}) for at, key in enumerate(shown))
+        verify = "/api/service/user-keys/verify"
+        _keep(checked, [f"X-Api-Key: {one.key}\t{verify}\t{body}" for one, body in zip(customers, bodies, strict=True)])
+        _keep(unknown, [f'X-Api-Key: {one.key}\t{verify}\t{{"key": "acme_{at:06}_none"}}' for at, one in enumerate(customers)])
+        info = server.target("/api/service/info")
+        check = server.target(verify, {"Content-Type": "application/json"})
+        await _all_valid(check, customers, shown)
+        figures: list[Figure] = []
+        for connections in (1, 16, 64):
+            load = partial(generate, connections=connections, seconds=max(1.0, options.seconds / 2))
+            alone = Contestant("an API key alone", side, partial(load, info, tokens=known))
+            both = Contestant("a user key's check", side, partial(load, check, tokens=checked))
+            none = Contestant("a check of what is no key", side, partial(load, check, tokens=unknown))
+            await take_turns((alone, both, none), KEY_TURNS)
+            at = f"{connections} connection{'s' if connections > 1 else ''}"
+            cpu = attrgetter("server")
+            figures += [Figure(f"{at}, {one.name}: CPU", one.median(cpu), "µs", beside=one.described()) for one in (alone, both, none)]
+            figures.append(Figure(f"{at}, a user key's check against one of what is no key", ratio(both, none, WITH_POSTGRES)))
+            name = f"{at}, a user key's check against an API key alone, CPU, PostgreSQL's too"
+            figures.append(Figure(name, ratio(both, alone, WITH_POSTGRES), bar=at_most(1.1)))
+            figures.append(Figure(f"{at}: requests that failed", sum(one.failures for one in (alone, both, none)), bar=at_most(0)))
+    return figures
 
 
 async def place(options: Options) -> Sequence[Figure]:
@@ -145,3 +193,44 @@ _CREATED: Final = """
            (select count(*) from plans join services on services.id = plans.service_id where services.org_id = %(organization)s),
            (select count(*) from audit_entries where organization_id = %(organization)s and action = 'service.created')
 """
+
+
+def _with_user_keys(database_url: str, customers: Sequence[Customer]) -> list[str]:
+    """Every customer has a key, every second one with a scope of an API that the service stands for."""
+    shown = [f"acme_{at:06}_{'k' * 43}" for at in range(len(customers))]
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("update api_keys set permissions = permissions || '{read:service,verify:user_keys}'")
+        connection.execute(
+            "insert into resource_servers (id, org_id, identifier, domain, name, service_id, admits, token, scopes, created_at, updated_at)"
+            " select gen_random_uuid(), org_id, 'https://api.example/' || id, 'api.example', 'API', id, 'named', 't',"
+            """ '[{"name": "read", "description": "Read"}]', now(), now() from services"""
+        )
+        connection.execute(
+            "insert into user_key_settings (service_id, enabled, prefix, most_keys, resource_id, updated_at)"
+            " select service_id, true, 'acme', 10, id, now() from resource_servers"
+        )
+        connection.cursor().executemany(
+            "insert into user_keys (id, service_id, user_id, name, prefix, digest, resource_id, scopes, created_at)"
+            " select gen_random_uuid(), service_id, %s, 'Key', %s, %s, case when %s then id end,"
+            " case when %s then '{read}'::text[] else '{}' end, now() from resource_servers where service_id = %s",
+            [
+                (one.user, key.rpartition("_")[0], sha256(key.encode()).digest(), at % 2 == 1, at % 2 == 1, one.service)
+                for at, (one, key) in enumerate(zip(customers, shown, strict=True))
+            ],
+        )
+        connection.execute("vacuum analyze")
+    return shown
+
+
+async def _all_valid(check: Target, customers: Sequence[Customer], shown: Sequence[str]) -> None:
+    async with Client.connected(check) as client:
+        for one, key in list(zip(customers, shown, strict=True))[:: KEYED // 20]:
+            asked = replace(check, headers={**check.headers, "X-Api-Key": one.key}).posting({"key": key})
+            answer = await client.ask(asked)
+            if answer.status != 200 or not json.loads(answer.body)["valid"]:
+                raise DidNotStart(f"a key is not valid: {answer.status} {answer.body!r}")
+
+
+def _keep(file: Path, lines: Sequence[str]) -> None:
+    file.touch(mode=0o600)
+    file.write_text("\n".join(lines))

@@ -731,6 +731,57 @@ STATES: Final = (
         allowed="consent.scope.{}".format,
         **_ONE_PAGE,
     ),
+    *(
+        _account(
+            f"account, keys of an application, {name}",
+            "connections/user_keys.html",
+            "/ui/applications",
+            place=Thing(service_name=ENDLESS.name),
+            keys=keys,
+            address="/ui/keys/acme/shop",
+            obstacle=obstacle,
+        )
+        for name, keys, obstacle in (
+            ("none", [], ""),
+            ("off", [], "refusals.user_keys_off"),
+            (
+                "some",
+                [
+                    Thing(id="1", name="Laptop", prefix="acme_a1b2c3", scopes=["orders:read"], last_used_at=_YESTERDAY, expires_at=None),
+                    Thing(id="2", name=ENDLESS.name, prefix="acme_d4e5f6", scopes=[], last_used_at=None, expires_at=_YESTERDAY),
+                ],
+                "",
+            ),
+        )
+    ),
+    *(
+        _account(
+            f"account, a new key of an application, {name}",
+            "connections/user_key_new.html",
+            "/ui/applications",
+            place=Thing(
+                service_name="Shop",
+                offered=[Thing(name="orders:read", description="See your orders")],
+                settings=Thing(longest_days=30),
+            ),
+            name="",
+            scopes=["orders:read"],
+            days="",
+            action="/",
+            back="/",
+            longest=100,
+            obstacle=obstacle,
+        )
+        for name, obstacle in (("form", ""), ("off", "refusals.user_keys_off"))
+    ),
+    _account(
+        "account, a new key of an application, shown once",
+        "connections/user_key_made.html",
+        "/ui/applications",
+        place=Thing(service_name="Shop"),
+        secret=f"acme_a1b2c3_{'Zk8v' * 10}abc",
+        back="/",
+    ),
     _account("account, connections, none", "connections/connections.html", "/ui/settings/connections", connected=[], offers=_PROVIDERS),
     _account(
         "account, connections",

@@ -126,6 +126,7 @@ def test_making_keys_and_secrets_is_limited() -> None:
         *(f"{method} /api/organizations/{{org_slug}}/domain-routes/{{domain_id}}" for method in ("PATCH", "DELETE")),
         "POST /api/organizations/{org_slug}/domain-routes/{domain_id}/verify",
         *(f"POST {organization}/resource-servers{act}" for act in ("", *(f"/{{resource_id}}/{one}" for one in ("verify", "ask-approval")))),
+        *(f"{one} {organization}/trusted-issuers{place}" for one, place in (("POST", ""), ("PATCH", "/{rule_id}"))),
         *(f"{method} /api/organizations/{{org_slug}}/oauth-credentials/{{provider}}" for method in ("POST", "DELETE")),
         *(f"POST /api/organizations/{{org_slug}}/{act}" for act in ("smtp/test", "domain/verify")),
         "PATCH /api/organizations/{org_slug}/branding",

@@ -10,10 +10,13 @@ from typing import Any, Final
 import pytest
 import trio
 
+from core.domain.errors import NotFound
 from core.domain.identifiers import UserId
 from core.domain.identity.sessions import TWO_FACTORS
+from core.domain.record.events import Actor
+from core.domain.secrets import Token
 from core.domain.services.api_keys import Permission
-from core.domain.services.user_keys import MOST_KEYS
+from core.domain.services.user_keys import MOST_KEYS, WantedUserKey
 from core.usecases.identity.account_access import hand_over
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
@@ -480,6 +483,8 @@ async def test_members_see_and_end_keys_by_their_rights(scene: UserKeyScene) -> 
     assert refused(await scene.request("GET", path.replace("shop", "none"))) == NOT_FOUND
     assert refused(await scene.request("DELETE", f"{path.replace('shop', 'app')}/{key['id']}")) == NOT_FOUND
     assert refused(await scene.request("DELETE", f"{path.replace('shop', 'none')}/{key['id']}")) == NOT_FOUND
+    assert (await scene.request("GET", f"{path}/{key['id']}")).ok() == row
+    assert refused(await scene.request("GET", f"{path.replace('shop', 'app')}/{key['id']}")) == NOT_FOUND
     assert (await scene.request("DELETE", f"{path}/{key['id']}")).status == 204
     assert refused(await scene.request("DELETE", f"{path}/{key['id']}")) == NOT_FOUND
     assert await scene.verdict(key["key"]) == "unknown"
@@ -506,6 +511,15 @@ async def test_both_ends_are_told_to_webhooks_and_to_the_audit_log_and_neither_h
     for row in scene.people.rows("select details::text as said from audit_log union all select details::text from events"):
         assert "Laptop" not in row["said"]
         assert key["key"].rpartition("_")[2] not in row["said"]
+
+
+async def test_a_key_for_a_service_that_was_deleted_meanwhile_is_none(scene: UserKeyScene) -> None:
+    await scene.turn_on()
+    holder = await scene.postern.services.api_keys.resolve(Token(scene.key))
+    scene.people.change("update all_services set deleted_at = now() where id = %s", scene.shop.id)
+    with pytest.raises(NotFound):
+        await scene.postern.services.user_keys.create(holder, UserId(scene.ada.user), WantedUserKey(name="Late"), Actor())
+    assert scene.people.rows("select from user_keys") == []
 
 
 async def test_a_key_of_a_user_opens_nothing_here_and_is_told_so(scene: UserKeyScene) -> None:

@@ -134,11 +134,9 @@ def checked(rule: TrustedIssuer, own_issuer: str) -> TrustedIssuer:
         )
     if (rule.jwks_uri is None) == (rule.jwks is None):
         raise BadRequest("jwks_uri: send either the address of the issuer's keys, or the keys as jwks", words="keys_one_of_two")
-    jwks = rule.jwks
     if rule.jwks_uri is not None:
         keys_destination(rule.jwks_uri)
-    elif jwks is not None:
-        jwks = client_keys(jwks)
+    jwks = None if rule.jwks is None else client_keys(rule.jwks)
     return replace(rule, name=name, jwks=jwks, subject_pattern=checked_pattern(rule.subject_pattern), claims=checked_claims(rule.claims))
 
 

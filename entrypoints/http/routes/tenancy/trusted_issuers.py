@@ -203,7 +203,7 @@ async def get_trusted_issuer(call: Call[None, None, TrustedIssuerPath, Member], 
     return trusted_issuer_record(await postern.tenancy.trusted_issuers.get(call.caller, TrustedIssuerId(call.path.rule_id)))
 
 
-@endpoint.patch(_RULE, caller=_MANAGE, keys=True, limit=UNLIMITED, refuses=(BadRequest, Conflict), tags=_TAGS)
+@endpoint.patch(_RULE, caller=_MANAGE, keys=True, limit=CREDENTIALS, refuses=(BadRequest, Conflict), tags=_TAGS)
 async def change_trusted_issuer(call: Call[TrustedIssuerPatch, None, TrustedIssuerPath, Member], postern: Postern) -> TrustedIssuerRecord:
     """Change a trusted issuer
 
