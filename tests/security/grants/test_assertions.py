@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import jwt
 import pytest
+import trio
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from psycopg.types.json import Jsonb
 
@@ -27,6 +28,7 @@ from tests.http.federation.relying import claims_of, oauth
 from tests.http.federation.resources.asking import BILLS, ORDERS
 from tests.http.people import BASE_URL, People
 from tests.http.signing_in import unlimited
+from tests.patience import PATIENCE
 
 database_url, postern, people = http.database_url, http.postern, http.people
 RACERS: Final = 200
@@ -432,6 +434,17 @@ async def test_each_end_counts_from_the_next_request_on(scene: Asserting, end: s
     assert not await scene.lives(token)
 
 
+async def test_the_membership_ends_it_also_for_whoever_uses_the_application_by_themselves(scene: Asserting) -> None:
+    token = await scene.token()
+    scene.people.change("update service_users set own_since = now()")
+    scene.people.change(
+        "insert into consents (id, user_id, service_id, scopes, granted_at) values (gen_random_uuid(), %s, %s, '{openid}', now())",
+        *(scene.ada.user, scene.shop.service.id),
+    )
+    await _remove_member(scene)
+    assert not await scene.lives(token)
+
+
 @pytest.mark.parametrize("end", list(_ENDS)[:4])
 async def test_two_hundred_assertions_race_with_the_end(scene: Asserting, end: str) -> None:
     """Whoever is quicker: at the next look, each token of each of them is over."""
@@ -444,12 +457,13 @@ async def test_two_hundred_assertions_race_with_the_end(scene: Asserting, end: s
         else:
             assert oauth(answer) == _REFUSED
 
-    assertions = [scene.assertion() for _ in range(RACERS)]
-    half = len(assertions) // 2
-    await all_at_once(
-        *[partial(one, assertion) for assertion in assertions[:half]],
-        partial(_ENDS[end], scene),
-        *[partial(one, assertion) for assertion in assertions[half:]],
-    )
+    async def in_the_middle() -> None:
+        with trio.fail_after(PATIENCE):
+            while len(tokens) < RACERS // 10:
+                await trio.sleep(0)
+        await _ENDS[end](scene)
+
+    await all_at_once(in_the_middle, *[partial(one, scene.assertion()) for _ in range(RACERS)])
+    assert tokens
     assert [token for token in tokens if await scene.lives(token)] == []
     assert scene.living() == 0
