@@ -5,6 +5,7 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.sessions.agents import CONSENT_LIVES
 from adapters.postgres.identity.sessions.audiences import IS_OPEN, admits_service, is_held, lifetime
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
@@ -73,13 +74,14 @@ FIND: Final[LiteralString] = f"""
     select resource_servers.id, resource_servers.identifier, resource_servers.name,
            {SCOPES_FOR} as scopes,
            consents.scopes as allowed, consents.withheld, resource_servers.token_lifetime as lifetime,
-           resource_servers.access_token_alg as algorithm, asking.document_digest as document
+           resource_servers.access_token_alg as algorithm, services.document_digest as document
       from resource_servers
-      join all_services as asking on asking.id = %(service)s
-      left join resource_consents as consents on consents.resource_id = resource_servers.id and consents.service_id = %(service)s
-            and consents.user_id = %(user)s::uuid and consents.document_digest is not distinct from asking.document_digest
-     where resource_servers.org_id = (select org_id from services where id = %(service)s)
-       and resource_servers.identifier = any (%(identifiers)s::text[])
+      join all_services as services on services.id = %(service)s and services.org_id = resource_servers.org_id
+       and services.deleted_at is null
+      left join resource_consents as consents on consents.resource_id = resource_servers.id and consents.service_id = services.id
+            and consents.user_id = %(user)s::uuid and consents.document_digest is not distinct from services.document_digest
+            and {CONSENT_LIVES}
+     where resource_servers.identifier = any (%(identifiers)s::text[])
        and {IS_OPEN}
        and {admits_service("%(service)s")}
 """
