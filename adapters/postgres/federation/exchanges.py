@@ -101,7 +101,9 @@ class ExchangeRows:
 FIND: Final[LiteralString] = f"""
     select least(subject.expires_at, subject.ends_at) as ends_at,
            coalesce(subject.act, case when services.is_agent then (
-               select jsonb_build_object('sub', split_part(agents.oauth_client_id, '#', 1)) from services as agents where agents.id = services.id
+               select jsonb_build_object('sub', split_part(agents.oauth_client_id, '#', 1))
+                 from services as agents
+                where agents.id = services.id
            ) end) as act,
            exists (
                select from memberships

@@ -107,7 +107,7 @@ class Grants(Frozen):
         at_audience = () if opened.audience is None else opened.audience.scopes
         acts_for = opened.session.user if opened.application is not None and opened.application.is_agent else None
         granted_scopes = " ".join((*scopes, *at_audience)) or None
-        return IssuedTokens(pair.access_token, pair.expires_in, granted_scopes, pair.refresh_token, id_token, acts_for)
+        return IssuedTokens(pair.access_token, pair.expires_in, granted_scopes, pair.refresh_token, id_token, acts_for=acts_for)
 
     async def of_client(self, request: TokenRequest, client: RegisteredClient) -> IssuedTokens:
         """A token of the client's own (RFC 6749 section 4.4), for a client that has authenticated itself. Only a token for an API costs a
