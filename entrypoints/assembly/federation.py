@@ -35,6 +35,7 @@ from core.domain.federation.oauth.metadata import assertion_endpoints
 from core.domain.federation.scim.resources import users_address
 from core.domain.identifiers import ClientSecretId, ScimTokenId, TrustedIssuerId
 from core.frozen import Frozen
+from core.usecases.federation.agent_grants import AgentGrants
 from core.usecases.federation.authorization_codes import AuthorizationCodes
 from core.usecases.federation.authorization_refusals import AuthorizationRefusals
 from core.usecases.federation.authorizations import Authorizations
@@ -86,6 +87,7 @@ class Federation(Frozen, kw_only=True):
     authorizations: Authorizations
     pushed_requests: PushedRequests
     consents: Consents
+    agent_grants: AgentGrants
     logouts: Logouts
     logout_notices: LogoutNotices
     deliveries: Deliveries[ClaimedService, DueNotice]
@@ -259,6 +261,7 @@ def assemble_federation(
         authorizations=authorizations,
         pushed_requests=PushedRequests(authorizations, encounters, PostgresPushedRequests(pool), system=system),
         consents=Consents(new_unit_of_work, stores.consents),
+        agent_grants=AgentGrants(new_unit_of_work, stores.consents, foundation.clock),
         logouts=Logouts(encounters, foundation.token_verifier),
         logout_notices=LogoutNotices(PostgresLogoutNotices(pool)),
         deliveries=Deliveries(

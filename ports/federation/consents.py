@@ -3,18 +3,26 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from core.domain.federation.oauth.agents import AgentGrant, AgentReach
 from core.domain.federation.oauth.consents import ApplicationAccess, Consent
-from core.domain.identifiers import ConsentId, OrganizationId, ResourceServerId, ServiceId, UserId
+from core.domain.identifiers import AgentGrantId, ConsentId, OrganizationId, ResourceServerId, ServiceId, UserId
 
 
 class ConsentStore(Protocol):
-    """Outside a unit of work, `list` is one statement and one round trip. The other methods need a unit of work in which the
+    """Outside a unit of work, the look-ups are one statement and one round trip each. The other methods need a unit of work in which the
     caller has already locked the account, so that nobody withdraws a consent of the person meanwhile. Only PostgreSQL implements
     `ConsentStore`.
     """
 
     async def list(self, user: UserId) -> Sequence[ApplicationAccess]:
         """The applications that can act for this person, by the names of their organizations and their own."""
+
+    async def list_grants(
+        self, organization: OrganizationId, reach: AgentReach, before: AgentGrantId | None, limit: int
+    ) -> Sequence[AgentGrant]:
+        """What people let the organization's agents do at this moment, the newest first, from before this one on."""
+
+    async def find_grant(self, organization: OrganizationId, grant: AgentGrantId) -> AgentGrant | None: ...
 
     async def give(self, id: ConsentId, consent: Consent) -> OrganizationId | None:  # noqa: A002 - the noun's own word
         """Adds scopes to what the person has allowed the service before. Returns the organization of the service; None when the service is

@@ -770,6 +770,8 @@ WHO: dict[str, set[str]] = {
         "PUT /api/organizations/{org_slug}/teams/{team_slug}/members/{user_id}",
     },
     Capability.END_USERS_VIEW: {
+        "GET /api/organizations/{org_slug}/agent-grants",
+        "GET /api/organizations/{org_slug}/agent-grants/{grant_id}",
         "GET /api/organizations/{org_slug}/users",
         "GET /api/organizations/{org_slug}/users/{user_id}",
         "GET /api/organizations/{org_slug}/services/{service_slug}/user-keys",
@@ -777,6 +779,8 @@ WHO: dict[str, set[str]] = {
     },
     Capability.END_USERS_MANAGE: {
         "DELETE /api/organizations/{org_slug}/services/{service_slug}/user-keys/{user_key_id}",
+        "DELETE /api/organizations/{org_slug}/agent-grants/{grant_id}",
+        "DELETE /api/organizations/{org_slug}/services/{service_slug}/agent-grants",
         "DELETE /api/organizations/{org_slug}/users/{user_id}/sessions",
     },
     Capability.SERVICES_VIEW: {

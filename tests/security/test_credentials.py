@@ -402,6 +402,10 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/users/{us
 maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org_slug}/users/{user_id}/profile
 maog.   po.  no         org-key,powerless-org-key PATCH  /api/organizations/{org_slug}/users/{user_id}/profile
 .ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/users/{user_id}/sessions
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/agent-grants
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/agent-grants/{grant_id}
+.ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/agent-grants/{grant_id}
+.ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/services/{service_slug}/agent-grants
 .ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/members/{user_id}/sessions
 
 # Its settings

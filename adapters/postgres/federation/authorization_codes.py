@@ -10,6 +10,7 @@ from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.privacy.holding import holding_by_use
 from adapters.postgres.identity.proofs.login_events import log_login, login_parameters, queue_for_export, tell_login, told_parameters
 from adapters.postgres.identity.proofs.sign_in_policy import admits
+from adapters.postgres.identity.sessions.agents import acts_until
 from adapters.postgres.identity.sessions.audiences import allows_audiences, audiences, kept_audiences, open_audiences
 from adapters.postgres.identity.sessions.profile_columns import PROFILE, PROFILE_COLUMNS, profile, tells_more
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
@@ -218,6 +219,7 @@ _OF_CODE: Final[Mapping[str, LiteralString]] = {
     "provider": "code.provider",
     "at": "%(at)s::timestamptz",
 }
+_AGENT: Final = "case when place.is_agent then place.oauth_client_id end"
 
 _LET_HOLD: Final[LiteralString] = holding_by_use(
     "account.id",
@@ -264,16 +266,18 @@ _REDEEMING: Final[LiteralString] = f"""
                 for share
          ),
          place as materialized (
-             select services.id, services.org_id, memberships.role,
+             select services.id, services.org_id, services.is_agent, services.oauth_client_id, acting.until as acts_until, memberships.role,
                     coalesce(consents.scopes @> code.scopes, false)
                     and {allows_audiences("code.audiences", "code.user_id", "code.service_id")} as has_consent
                from code
                join account on account.id = code.user_id
                join services on services.id = code.service_id
+              cross join lateral (select {acts_until("code")} as until) as acting
                left join memberships on memberships.org_id = services.org_id and memberships.user_id = code.user_id
                      and {counts_for("account")}
                left join consents on consents.service_id = code.service_id and consents.user_id = code.user_id
               where {admits("memberships.role is not null", "code.user_id")}
+                and acting.until > %(at)s
                 -- Members of the organization need no consent for its trusted services. When the membership ends, the code needs
                 -- consent again, also if the code was given a moment before.
                 and (coalesce(consents.scopes @> code.scopes, false)
@@ -299,16 +303,17 @@ _REDEEMING: Final[LiteralString] = f"""
              insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
                                    authenticated_by, parent_id, depth, proved_at, second_factor_at, stated_at, scopes, audiences)
              select %(session)s, code.user_id, parent.device_id, place.org_id, place.id, %(at)s, %(at)s,
-                    least(%(at)s + %(idle)s, %(at)s + %(lifetime)s, bounds.expires_at, bounds.ends_at),
-                    least(%(at)s + %(lifetime)s, bounds.ends_at),
+                    least(%(at)s + %(idle)s, %(at)s + %(lifetime)s, bounds.expires_at, bounds.ends_at, place.acts_until),
+                    least(%(at)s + %(lifetime)s, bounds.ends_at, place.acts_until),
                     code.authenticated_by, bounds.id, case when bounds.id is null then 0 else 1 end, code.auth_time,
                     parent.second_factor_at, code.stated_at, code.scopes, code.audiences
                from redeemed
               cross join code
               cross join parent
               cross join place
-               -- The new session ends with the browser's session, unless the scopes allow a session of its own.
-               left join parent as bounds on %(root)s::text <> all (code.scopes)
+               -- The new session ends with the browser's session, unless the scopes allow a session of its own. The person has chosen the
+               -- end of an agent's.
+               left join parent as bounds on not place.is_agent and %(root)s::text <> all (code.scopes)
           returning expires_at, ends_at, parent_id, device_id, second_factor_at
          ),
          issued as (
@@ -322,7 +327,7 @@ _REDEEMING: Final[LiteralString] = f"""
              {queue_for_export("redeemed cross join place", "%(login_id)s::uuid", "place.org_id")}
          ),
          told as (
-             {tell_login("redeemed cross join code cross join place", **_OF_CODE)}
+             {tell_login("redeemed cross join code cross join place", agent=_AGENT, **_OF_CODE)}
          ),
          queued as (
              {fan_out("told")}

@@ -39,6 +39,8 @@ class EncounterRow(Frozen):
     post_logout_redirect_uris: list[str]
     sign_in_policy: str
     trusted: bool
+    is_agent: bool
+    agents_allowed: bool
     authenticates: bool
     organization_id: UUID
     organization_slug: str
@@ -86,6 +88,8 @@ class EncounterRow(Frozen):
             post_logout_redirect_uris=self.post_logout_redirect_uris,
             sign_in_policy=SignInPolicy(self.sign_in_policy),
             trusted=self.trusted,
+            is_agent=self.is_agent,
+            agents_allowed=self.agents_allowed,
             branding=branding(self.organization_name, self.logo_digest, self.primary_color, self.links),
             session_lifetime=session_lifetime(self.session_hours),
         )
@@ -151,7 +155,8 @@ class PostgresPushedRequests:
 ENCOUNTER: Final[LiteralString] = f"""
            services.oauth_client_id as client_id, services.id as service_id, services.slug as service_slug, services.name as service_name,
            services.service_type,
-           services.redirect_uris, services.post_logout_redirect_uris, services.sign_in_policy, services.trusted,
+           services.redirect_uris, services.post_logout_redirect_uris, services.sign_in_policy, services.trusted, services.is_agent,
+           organizations.agents = 'allowed' as agents_allowed,
            {AUTHENTICATES} as authenticates,
            organizations.id as organization_id, organizations.slug as organization_slug, organizations.name as organization_name,
            organizations.status = 'active' as organization_is_active, organizations.logo_digest, organizations.primary_color,

@@ -181,11 +181,13 @@ _UNUSED: Final = """
      limit 1
 """
 
+# It is an agent until an owner says otherwise.
 _ADD: Final = """
     insert into all_services (id, org_id, slug, name, service_type, client_id, kept_client_id, redirect_uris, jwks, jwks_uri,
-                              jwks_fetched_at, document_digest, assertion_audience, created_at, updated_at)
+                              jwks_fetched_at, document_digest, assertion_audience, is_agent, created_at, updated_at)
     values (%(id)s, %(organization)s, %(slug)s, %(name)s, 'metadata', gen_random_uuid(), %(client)s, %(redirect_uris)s, %(jwks)s,
-            %(jwks_uri)s, case when %(jwks_uri)s::text is not null then 'epoch'::timestamptz end, %(digest)s, 'issuer', %(at)s, %(at)s)
+            %(jwks_uri)s, case when %(jwks_uri)s::text is not null then 'epoch'::timestamptz end, %(digest)s, 'issuer', true,
+            %(at)s, %(at)s)
         on conflict do nothing
  returning id
 """

@@ -42,6 +42,7 @@ class ClientRow(NamedTuple):
     jwks_uri: str | None
     jwks_fetched_at: datetime | None
     assertion_audience: str
+    is_agent: bool
 
     def client(self, client: ClientId) -> RegisteredClient:
         organization, service = OrganizationId(self.organization_id), ServiceId(self.service_id)
@@ -59,6 +60,7 @@ class ClientRow(NamedTuple):
             secret=None if self.secret is None else ClientSecretId(self.secret),
             keys_uri=self.jwks_uri,
             keys_fetched_at=self.jwks_fetched_at,
+            is_agent=self.is_agent,
             names_endpoints=self.assertion_audience == AssertionAudience.ENDPOINT,
         )
 
@@ -129,7 +131,7 @@ CLIENT: Final = """
                select client_secrets.id from client_secrets
                 where client_secrets.digest = decode(asked.digest, 'hex') and client_secrets.service_id = services.id
            ),
-           services.jwks_uri, services.jwks_fetched_at, services.assertion_audience
+           services.jwks_uri, services.jwks_fetched_at, services.assertion_audience, services.is_agent
 """
 
 # Joins the service with the client id `asked.client`, and the service's organization.

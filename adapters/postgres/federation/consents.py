@@ -1,26 +1,41 @@
 """Consents in PostgreSQL, and the applications that can act for a person."""
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
+from adapters.postgres.identity.sessions.agents import CONSENT_LIVES, may_act
 from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import Statements
+from adapters.postgres.statements import Statements, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
+from core.domain.federation.oauth.agents import AgentGrant, AgentReach
 from core.domain.federation.oauth.consents import AllowedResource, ApplicationAccess, Consent
-from core.domain.identifiers import ClientId, ConsentId, OrganizationId, ResourceServerId, ServiceId, UserId
+from core.domain.identifiers import AgentGrantId, ClientId, ConsentId, OrganizationId, ResourceServerId, ServiceId, UserId
 from core.domain.services.client_ids import document_host
 
 
-def _access(*, client_id: str, scopes: list[str] | None, resources: Sequence[Mapping[str, Any]], **columns: Any) -> ApplicationAccess:
-    allowed, host = [_allowed(**row) for row in resources], document_host(ClientId(client_id))
-    return ApplicationAccess(scopes=tuple(scopes or ()), resources=allowed, document_host=host, **columns)
+def _access(
+    *, client_id: str, is_agent: bool, scopes: list[str] | None, resources: Sequence[Mapping[str, Any]], **columns: Any
+) -> ApplicationAccess:
+    client, allowed = ClientId(client_id), [_allowed(**row) for row in resources]
+    return ApplicationAccess(
+        scopes=tuple(scopes or ()),
+        resources=allowed,
+        document_host=document_host(client),
+        agent=client if is_agent else None,
+        **columns,
+    )
 
 
-def _allowed(*, id: str, **columns: Any) -> AllowedResource:  # noqa: A002 - the noun's own word
-    return AllowedResource(ResourceServerId(UUID(id)), **columns)
+def _allowed(*, id: str, expires_at: float | None, last_used_at: float | None, **columns: Any) -> AllowedResource:  # noqa: A002 - the noun's own word
+    return AllowedResource(ResourceServerId(UUID(id)), expires_at=_moment(expires_at), last_used_at=_moment(last_used_at), **columns)
+
+
+def _moment(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)
 
 
 class ConsentRows:
@@ -31,6 +46,15 @@ class ConsentRows:
 
     async def list(self, user: UserId) -> Sequence[ApplicationAccess]:
         return await self._statements.ask(_access, LIST, {"user": user})
+
+    async def list_grants(
+        self, organization: OrganizationId, reach: AgentReach, before: AgentGrantId | None, limit: int
+    ) -> Sequence[AgentGrant]:
+        parameters = {"organization": organization, "service": reach.service, "user": reach.user, "before": before, "limit": limit}
+        return await self._statements.ask(AgentGrant, LIST_GRANTS, parameters)
+
+    async def find_grant(self, organization: OrganizationId, grant: AgentGrantId) -> AgentGrant | None:
+        return first(await self._statements.ask(AgentGrant, _FIND_GRANT, {"organization": organization, "id": grant}))
 
     async def give(self, id: ConsentId, consent: Consent) -> OrganizationId | None:  # noqa: A002 - the noun's own word
         parameters = {
@@ -54,6 +78,8 @@ class ConsentRows:
                     "allowed": list(resource.allowed),
                     "withheld": list(resource.withheld),
                     "document": resource.document,
+                    "id": resource.id,
+                    "expires_at": resource.expires_at,
                     "granted_at": consent.granted_at,
                 },
             )
@@ -104,10 +130,13 @@ _GIVE: Final = """
   select org_id as id from services where id = %(service)s
 """
 
-# What was allowed first stays allowed, unless the person has just refused it, or was asked about another document then.
+# What was allowed first stays allowed, unless the person has just refused it, or was asked about another document then. An answer about an
+# agent stands for itself.
 _GIVE_RESOURCE: Final = """
-    insert into resource_consents as earlier (user_id, service_id, resource_id, identifier, scopes, withheld, granted_at, document_digest)
-    select user_id, service_id, %(resource)s, %(identifier)s, %(allowed)s::text[], %(withheld)s::text[], %(granted_at)s, %(document)s
+    insert into resource_consents as earlier (user_id, service_id, resource_id, identifier, scopes, withheld, granted_at, document_digest,
+                                              id, expires_at)
+    select user_id, service_id, %(resource)s, %(identifier)s, %(allowed)s::text[], %(withheld)s::text[], %(granted_at)s, %(document)s,
+           %(id)s, %(expires_at)s
       from consents
      where user_id = %(user)s and service_id = %(service)s
         on conflict (user_id, service_id, resource_id) do update
@@ -115,20 +144,25 @@ _GIVE_RESOURCE: Final = """
                select scope from unnest(earlier.scopes) as scope
                 where scope <> all (excluded.withheld) and scope <> all (excluded.scopes)
                   and earlier.document_digest is not distinct from excluded.document_digest
+                  and earlier.expires_at is null and excluded.expires_at is null
            ) || excluded.scopes,
            withheld = array(
                select scope from unnest(earlier.withheld) as scope
                 where scope <> all (excluded.withheld) and scope <> all (excluded.scopes)
                   and earlier.document_digest is not distinct from excluded.document_digest
+                  and earlier.expires_at is null and excluded.expires_at is null
            ) || excluded.withheld,
-           granted_at = excluded.granted_at, document_digest = excluded.document_digest
+           granted_at = excluded.granted_at, document_digest = excluded.document_digest, id = excluded.id, expires_at = excluded.expires_at
 """
 
-# Living sessions count beside consents: a device, and an application that the organization trusts, have no consent.
-_RESOURCES: Final = """
+# Living sessions count beside consents: a device, and an application that the organization trusts, have no consent. An agent without a
+# living consent can do nothing.
+_RESOURCES: Final[LiteralString] = f"""
                select jsonb_agg(
                           jsonb_build_object(
                               'id', allowed.resource_id, 'identifier', allowed.identifier, 'name', coalesce(resource_servers.name, ''),
+                              'expires_at', extract(epoch from allowed.expires_at),
+                              'last_used_at', extract(epoch from allowed.last_used_at),
                               'scopes', array(
                                   select scope.own ->> 'description'
                                     from jsonb_array_elements(resource_servers.scopes) with ordinality as scope (own, place)
@@ -139,19 +173,22 @@ _RESOURCES: Final = """
                           order by resource_servers.name, allowed.identifier
                       )
                  from (
-                          select resource_id, min(identifier) as identifier,
+                          select resource_id, min(identifier) as identifier, max(expires_at) as expires_at,
+                                 case when services.is_agent then max(last_seen_at) end as last_used_at,
                                  array_agg(distinct scope) filter (where scope is not null) as scopes
                             from (
-                                     select resource_id, identifier, scopes
-                                       from resource_consents
-                                      where user_id = %(user)s and service_id = services.id
+                                     select consents.resource_id, consents.identifier, consents.scopes, consents.expires_at,
+                                            null::timestamptz as last_seen_at
+                                       from resource_consents as consents
+                                      where consents.user_id = %(user)s and consents.service_id = services.id and {CONSENT_LIVES}
                                       union all
-                                     select given.resource_id, given.identifier, given.scopes
+                                     select given.resource_id, given.identifier, given.scopes, null, sessions.last_seen_at
                                        from sessions
                                       cross join lateral jsonb_to_recordset(sessions.audiences)
                                          as given (resource_id uuid, identifier text, scopes text[])
                                       where sessions.user_id = %(user)s and sessions.service_id = services.id
                                         and sessions.revoked_at is null and sessions.expires_at > now() and sessions.ends_at > now()
+                                        and {may_act("sessions")}
                                  ) as given
                             left join unnest(given.scopes) as scope on true
                            group by resource_id
@@ -161,16 +198,18 @@ _RESOURCES: Final = """
 
 _ACCESS: Final[LiteralString] = f"""
     select services.id as service, services.org_id as organization, organizations.name as organization_name, services.slug,
-           services.name, services.oauth_client_id as client_id,
+           services.name, services.oauth_client_id as client_id, services.is_agent,
            consents.scopes, consents.granted_at, consents.saml_entity_id, coalesce(living.sessions, 0) as sessions,
            living.last_used_at,
            coalesce(({_RESOURCES}), '[]') as resources
       from (
-               select service_id, count(*) filter (where exchanged_from is null) as sessions, max(last_seen_at) as last_used_at
+               select sessions.service_id, count(*) filter (where sessions.exchanged_from is null) as sessions,
+                      max(sessions.last_seen_at) as last_used_at
                  from sessions
-                where user_id = %(user)s and service_id is not null and impersonator_id is null
-                  and revoked_at is null and expires_at > now() and ends_at > now()
-                group by service_id
+                 join services on services.id = sessions.service_id
+                where sessions.user_id = %(user)s and sessions.impersonator_id is null
+                  and sessions.revoked_at is null and sessions.expires_at > now() and sessions.ends_at > now() and {may_act("sessions")}
+                group by sessions.service_id
            ) as living
       full join (select service_id, scopes, granted_at, saml_entity_id from consents where user_id = %(user)s) as consents
              on consents.service_id = living.service_id
@@ -201,3 +240,48 @@ _END_SESSIONS_AT: Final[LiteralString] = revoking(
 )
 
 _END_SESSIONS: Final[LiteralString] = revoking("user_id = %(user)s and service_id = %(service)s and impersonator_id is null")
+
+# The grants to agents that stand; `agent_consent_lives` says the same of one row.
+_STANDING: Final = """
+      from resource_consents as consents
+      join services on services.id = consents.service_id and services.is_agent
+      join organizations on organizations.id = services.org_id and organizations.agents = 'allowed'
+     where services.org_id = %(organization)s and consents.id is not null and consents.expires_at > now()
+       and consents.granted_at >= greatest(services.agent_since, organizations.agents_since, '-infinity')
+"""
+
+_GRANT: Final = """
+           consents.id, users.id as user, users.email, services.id as service, services.oauth_client_id as client,
+           services.slug as service_slug, services.name as service_name, consents.resource_id as resource, consents.identifier,
+           coalesce(resource_servers.name, '') as api, consents.scopes, consents.granted_at, consents.expires_at,
+           (
+               select max(sessions.last_seen_at)
+                 from sessions
+                where sessions.user_id = consents.user_id and sessions.service_id = consents.service_id
+                  and sessions.audiences @> jsonb_build_array(jsonb_build_object('resource_id', consents.resource_id::text))
+           ) as last_used_at
+"""
+_ITS_PEOPLE: Final = """
+      join users on users.id = consents.user_id
+      join services on services.id = consents.service_id
+      left join resource_servers on resource_servers.id = consents.resource_id
+"""
+
+# Ids grow with time, so the largest is the newest.
+LIST_GRANTS: Final[LiteralString] = f"""
+    with consents as materialized (
+             select consents.*
+                    {_STANDING}
+                and (%(service)s::uuid is null or consents.service_id = %(service)s)
+                and (%(user)s::uuid is null or consents.user_id = %(user)s)
+                and (%(before)s::uuid is null or consents.id < %(before)s)
+              order by consents.id desc
+              limit %(limit)s
+         )
+  select {_GRANT} from consents {_ITS_PEOPLE} order by consents.id desc
+"""
+
+_FIND_GRANT: Final[LiteralString] = f"""
+    with consents as materialized (select consents.* {_STANDING} and consents.id = %(id)s)
+  select {_GRANT} from consents {_ITS_PEOPLE}
+"""

@@ -13,7 +13,7 @@ from adapters.postgres.identity.sessions.audiences import IS_OPEN, kept_audience
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements, first
 from adapters.postgres.storable import storable_text
-from adapters.postgres.tenancy.callers import ITS_PERSON_IN_SERVICE
+from adapters.postgres.tenancy.callers import ITS_PERSON_AND_AGENT
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP
 from adapters.postgres.transaction import Transaction
 from core.domain.federation.oauth.exchanges import Exchangeable, SubjectToken, TokenExchange
@@ -99,7 +99,12 @@ class ExchangeRows:
 
 # `sessions` is the session of the person's own application, which must let the person in.
 FIND: Final[LiteralString] = f"""
-    select least(subject.expires_at, subject.ends_at) as ends_at, subject.act,
+    select least(subject.expires_at, subject.ends_at) as ends_at,
+           coalesce(subject.act, case when services.is_agent then (
+               select jsonb_build_object('sub', split_part(agents.oauth_client_id, '#', 1))
+                 from services as agents
+                where agents.id = services.id
+           ) end) as act,
            exists (
                select from memberships
                 where memberships.org_id = subject.organization_id and memberships.user_id = subject.user_id and not {IS_OWN_MEMBERSHIP}
@@ -120,7 +125,7 @@ FIND: Final[LiteralString] = f"""
                 offset 0
            ) as root
       join sessions on sessions.id = root.id
-           {ITS_PERSON_IN_SERVICE}
+           {ITS_PERSON_AND_AGENT}
       left join resource_servers on resource_servers.org_id = subject.organization_id and resource_servers.identifier = %(identifier)s
             and {IS_OPEN} and resource_takes_exchanges(resource_servers, %(service)s)
      where subject.id = %(session)s and subject.user_id = %(user)s and subject.depth < 32

@@ -11,11 +11,12 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow, digests
 from adapters.postgres.identity.factors.mfa import OWES_SECOND_FACTOR
 from adapters.postgres.identity.proofs.sign_in_policy import admits
+from adapters.postgres.identity.sessions.agents import may_act
 from adapters.postgres.identity.sessions.audiences import IS_OPEN, admits_service, is_held, is_reached, open_audiences
 from adapters.postgres.identity.sessions.liveness import AUTHENTICATES, IS_LIVE, lost_nothing_since
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask, ask_in_order
-from adapters.postgres.tenancy.callers import ITS_PERSON_IN_SERVICE
+from adapters.postgres.tenancy.callers import ITS_PERSON_AND_AGENT
 from adapters.postgres.ties import counts_for
 from core.domain.federation.oauth.clients import RegisteredClient
 from core.domain.federation.oauth.given_sessions import GivenSession, LivingAudience, LivingSession, StandingApi
@@ -44,6 +45,7 @@ class _Given(Frozen):
     scopes: list[str]
     created_at: datetime
     expires_at: datetime
+    is_agent: bool
     is_open: bool
 
     def given(self) -> GivenSession:
@@ -58,6 +60,7 @@ class _Given(Frozen):
             created_at=self.created_at,
             expires_at=self.expires_at,
             is_open=self.is_open,
+            is_agent=self.is_agent,
         )
 
 
@@ -150,6 +153,7 @@ IS_OPEN_HERE: Final[LiteralString] = f"""
     and sessions.service_id is not null
     and {admits("organizations.role is not null", "sessions.user_id")}
     and not organizations.owes_second_factor
+    and {may_act("sessions")}
 """
 
 # For each session and client, the statement looks once into each index: `adapters/postgres/tenancy/callers.py` gives the reason. The
@@ -162,7 +166,7 @@ FIND: Final[LiteralString] = f"""
       left join lateral (
                 select sessions.organization_id, users.email
                   from (select * from sessions where id = asked.session and user_id = asked.person limit 1) as sessions
-                       {ITS_PERSON_IN_SERVICE}
+                       {ITS_PERSON_AND_AGENT}
                  where {IS_OPEN_HERE}
                  limit 1
            ) as living on true
@@ -185,7 +189,7 @@ FIND_AT_RESOURCE: Final[LiteralString] = f"""
                   from (select * from sessions where id = asked.session and user_id = asked.person limit 1) as sessions
                  cross join lateral jsonb_to_recordset({open_audiences("sessions")}) as open (id uuid, scopes text[])
                   join resource_servers on resource_servers.id = open.id and resource_servers.id = asked.resource
-                       {ITS_PERSON_IN_SERVICE}
+                       {ITS_PERSON_AND_AGENT}
                  where {IS_OPEN_HERE}
                  limit 1
            ) as living on true
@@ -212,7 +216,7 @@ FIND_EXCHANGED: Final[LiteralString] = f"""
                  cross join lateral jsonb_to_recordset(exchanged.audiences) as given (resource_id uuid, scopes text[])
                   join resource_servers on resource_servers.id = given.resource_id and resource_servers.id = asked.resource
                  cross join lateral (select * from sessions where sessions.id = exchanged.root limit 1) as sessions
-                       {ITS_PERSON_IN_SERVICE}
+                       {ITS_PERSON_AND_AGENT}
                  where {IS_OPEN_HERE}
                  limit 1
            ) as living on true
@@ -227,7 +231,8 @@ _FIND_API: Final[LiteralString] = f"""
 _FIND_BY_REFRESH_TOKEN: Final[LiteralString] = f"""
     select sessions.id as session_id, sessions.user_id, users.email, services.oauth_client_id as client_id, sessions.organization_id,
            sessions.service_id, sessions.scopes, sessions.created_at, least(sessions.expires_at, sessions.ends_at) as expires_at,
-           tokens.rotated_at is null and {IS_LIVE}
+           services.is_agent,
+           tokens.rotated_at is null and {IS_LIVE} and {may_act("sessions")}
            and {admits("memberships.role is not null", "sessions.user_id")}
            and not {OWES_SECOND_FACTOR}
            and ({AUTHENTICATES} or {lost_nothing_since("sessions.created_at")}) as is_open

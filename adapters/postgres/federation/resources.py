@@ -7,6 +7,7 @@ from uuid import UUID
 
 from adapters.postgres.arrays import array, array_of_texts
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.sessions.agents import CONSENT_LIVES
 from adapters.postgres.identity.sessions.audiences import IS_OPEN, admits_service, is_held, lifetime
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask_in_order
@@ -94,14 +95,15 @@ FIND: Final[LiteralString] = f"""
     select asked.place, resource_servers.id, resource_servers.identifier, resource_servers.name,
            {scopes_for("asked.person")} as scopes,
            consents.scopes as allowed, consents.withheld, resource_servers.token_lifetime as lifetime,
-           resource_servers.access_token_alg as algorithm, asking.document_digest as document
+           resource_servers.access_token_alg as algorithm, services.document_digest as document
       from unnest(%(services)s::uuid[], %(identifiers)s::text[], %(people)s::uuid[])
                 with ordinality as asked (service, identifiers, person, place)
-      join all_services as asking on asking.id = asked.service and asking.deleted_at is null
-      join resource_servers on resource_servers.org_id = asking.org_id
+      join all_services as services on services.id = asked.service and services.deleted_at is null
+      join resource_servers on resource_servers.org_id = services.org_id
             and resource_servers.identifier = any (array(select jsonb_array_elements_text(asked.identifiers::jsonb)))
       left join resource_consents as consents on consents.resource_id = resource_servers.id and consents.service_id = asked.service
-            and consents.user_id = asked.person and consents.document_digest is not distinct from asking.document_digest
+            and consents.user_id = asked.person and consents.document_digest is not distinct from services.document_digest
+            and {CONSENT_LIVES}
      where {IS_OPEN}
        and {admits_service("asked.service")}
 """

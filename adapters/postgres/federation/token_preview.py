@@ -37,6 +37,7 @@ class _Previewed(NamedTuple):
     service_type: str
     sign_in_policy: str
     trusted: bool
+    is_agent: bool
     organization_id: UUID
     organization_slug: str
     organization_is_active: bool
@@ -71,6 +72,7 @@ class _Previewed(NamedTuple):
                 ),
                 sign_in_policy=SignInPolicy(self.sign_in_policy),
                 trusted=self.trusted,
+                is_agent=self.is_agent,
             ),
             client=shown(ClientId(self.client_id)),
             user=UserId(self.user_id),
@@ -120,7 +122,8 @@ class PostgresTokenPreviews:
 _PREVIEWED: Final[LiteralString] = f"""
     select users.id, users.email, {is_verified_for("services.org_id")}, users.is_platform_owner, users.deactivated_at is not null,
            services.oauth_client_id as client_id, services.id, services.slug, services.name, services.service_type,
-           services.sign_in_policy, services.trusted, organizations.id, organizations.slug, organizations.status = 'active',
+           services.sign_in_policy, services.trusted, services.is_agent, organizations.id, organizations.slug,
+           organizations.status = 'active',
            coalesce({IS_OWN_MEMBERSHIP}, false),
            coalesce({IS_OWN_USE}, false),
            {admits("memberships.role is not null", "users.id")},

@@ -82,7 +82,7 @@ class EventRows:
             "name": event.name,
             **_whom(event),
             "actor_id": _text(event.actor.user),
-            "details": storable(event.details),
+            "details": storable(event.told),
             "personal": storable(event.known_personal),
             "occurred_at": at.isoformat(),
             "request_id": _text(causing_request()),
@@ -98,7 +98,7 @@ class EventRows:
             "impersonator": event.actor.impersonator,
             "target_type": event.target.type,
             "target_id": storable_text(event.target.id),
-            "details": Jsonb(storable(event.details)),
+            "details": Jsonb(storable(event.told)),
             "personal": Jsonb(storable(event.known_personal)) if event.known_personal else None,
             "at": at,
             "request": causing_request(),
@@ -132,10 +132,10 @@ def _details(event: Event) -> Mapping[str, Json]:
     actor = event.actor
     taken = None if actor.change is None else actor.change.takes_back
     if actor.key is None and not actor.document and taken is None:
-        return event.details
+        return event.told
     key = {} if actor.key is None else {ACTING_KEY: _acting(actor.key)}
     document = {DOCUMENT: actor.document} if actor.document else {}
-    return {**event.details, **key, **document, **({} if taken is None else {UNDOES: str(taken.entry)})}
+    return {**event.told, **key, **document, **({} if taken is None else {UNDOES: str(taken.entry)})}
 
 
 def _acting(key: ActingKey) -> Mapping[str, Json]:

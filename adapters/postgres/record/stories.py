@@ -85,7 +85,8 @@ _FIND: Final[LiteralString] = f"""
          ),
          told as (
              select entries.created_at as at, 'audit entry' as noun, 1 as place, entries.id, entries.request_id, entries.organization_id,
-                    entries.actor_id, concat_ws(' ', entries.action, entries.target_type, entries.target_id) as what,
+                    entries.actor_id, concat_ws(' ', entries.action, entries.target_type, entries.target_id,
+                              'agent ' || (entries.details ->> 'agent')) as what,
                     concat_ws(', ', case when not entries.success then 'failed' end,
                               coalesce('number ' || links.sequence || ' of its log', 'not linked yet'),
                               case when siem.id is null then null
@@ -97,7 +98,8 @@ _FIND: Final[LiteralString] = f"""
                left join audit_links as links on links.entry_id = entries.id
                left join siem_configurations as siem on siem.org_id = entries.organization_id and siem.is_active
           union all
-             select occurred_at, 'event', 2, id, request_id, organization_id, actor_id, concat_ws(' ', name, target_type, target_id),
+             select occurred_at, 'event', 2, id, request_id, organization_id, actor_id,
+                    concat_ws(' ', name, target_type, target_id, 'agent ' || (details ->> 'agent')),
                     'published', null, null, null, null
                from published
           union all

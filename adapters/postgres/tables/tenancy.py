@@ -337,7 +337,7 @@ TABLES: Final = (
         "all_organizations",
         whose=Whose("organization", "one.id"),
         holds=(
-            plain(WORD, "status", "admin_factor", "metadata_clients"),
+            plain(WORD, "status", "admin_factor", "metadata_clients", "agents"),
             plain(
                 FACT,
                 "slug",

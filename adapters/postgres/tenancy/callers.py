@@ -257,7 +257,8 @@ def _presented(asked: Sequence[_Presented]) -> Mapping[str, Any]:
 # with a limit separately, as a look-up of one given value. A plain join it may turn into reading a whole table, when that seems cheaper.
 # Arrays come out of a subquery, because the planner then assumes the same length for every array: PostgreSQL keeps one plan for all
 # lengths instead of planning each length again.
-def _its_person(of_membership: LiteralString = "") -> LiteralString:
+def _its_person(of_membership: LiteralString = "", which_services: LiteralString = "and not services.is_agent") -> LiteralString:
+    """To callers, an agent's service is as one that is gone: what an agent has opens nothing of ours."""
     return f"""
      cross join lateral (select * from users where id = sessions.user_id limit 1) as users
       left join lateral (
@@ -270,9 +271,9 @@ def _its_person(of_membership: LiteralString = "") -> LiteralString:
                  limit 1
            ) as organizations on true
       left join lateral (
-                select id, slug, org_id, sign_in_policy
+                select id, slug, org_id, sign_in_policy, is_agent
                   from services
-                 where sessions.service_id is not null and services.id = sessions.service_id
+                 where sessions.service_id is not null and services.id = sessions.service_id {which_services}
                  limit 1
            ) as services on true
 """
@@ -282,6 +283,8 @@ ITS_PERSON: Final[LiteralString] = _its_person()
 # `owes_second_factor` decides about admission only in a service. `ITS_PERSON` leaves the column out, because PostgreSQL sets up every part
 # of a statement, even a part that then reads no row.
 ITS_PERSON_IN_SERVICE: Final[LiteralString] = _its_person(f", {OWES_SECOND_FACTOR} as owes_second_factor")
+# For those who ask about the sessions of applications.
+ITS_PERSON_AND_AGENT: Final[LiteralString] = _its_person(f", {OWES_SECOND_FACTOR} as owes_second_factor", "")
 
 _SESSION: Final = """
      cross join lateral (select * from sessions where id = asked.session and user_id = asked.person limit 1) as sessions

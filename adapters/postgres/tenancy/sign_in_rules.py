@@ -12,7 +12,7 @@ from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.outbound.metadata_clients import MetadataClients
 from core.domain.pages import MOST_COUNTED
-from core.domain.tenancy.sign_in_rules import AdminFactor, RulesAsked, SignInRules
+from core.domain.tenancy.sign_in_rules import AdminFactor, AgentRule, RulesAsked, SignInRules
 from core.frozen import Frozen
 from ports.tenancy.sign_in_rules import HeldRules, RulesReach
 
@@ -28,6 +28,8 @@ class _Rules(Frozen, kw_only=True):
     admin_required_since: datetime | None
     metadata_clients: str
     metadata_hosts: list[str]
+    agents: str
+    agents_since: datetime | None
 
     def rules(self) -> SignInRules:
         return SignInRules(
@@ -41,6 +43,8 @@ class _Rules(Frozen, kw_only=True):
             admin_required_since=self.admin_required_since,
             metadata_clients=MetadataClients(self.metadata_clients),
             metadata_hosts=tuple(self.metadata_hosts),
+            agents=AgentRule(self.agents),
+            agents_since=self.agents_since,
         )
 
 
@@ -89,13 +93,15 @@ class SignInRulesRows:
             "admin_required_since": rules.admin_required_since,
             "metadata_clients": rules.metadata_clients.value,
             "metadata_hosts": list(rules.metadata_hosts),
+            "agents": rules.agents.value,
+            "agents_since": rules.agents_since,
         }
         await self._statements.tell(_SAVE, parameters)
 
 
 _COLUMNS: Final = """
            mfa_required_since, mfa_grace_days, device_trust_days, session_hours, invitation_domains, sign_in_links, admin_factor,
-           admin_required_since, metadata_clients, metadata_hosts"""
+           admin_required_since, metadata_clients, metadata_hosts, agents, agents_since"""
 
 _FIND_HELD: Final[LiteralString] = f"""
     select {_COLUMNS},
@@ -111,7 +117,8 @@ _SAVE: Final = """
        set mfa_required_since = %(mfa_required_since)s, mfa_grace_days = %(mfa_grace_days)s, device_trust_days = %(device_trust_days)s,
            session_hours = %(session_hours)s, invitation_domains = %(invitation_domains)s,
            sign_in_links = %(sign_in_links)s, admin_factor = %(admin_factor)s, admin_required_since = %(admin_required_since)s,
-           metadata_clients = %(metadata_clients)s, metadata_hosts = %(metadata_hosts)s
+           metadata_clients = %(metadata_clients)s, metadata_hosts = %(metadata_hosts)s,
+           agents = %(agents)s, agents_since = %(agents_since)s
      where id = %(id)s
 """
 

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from core.domain.errors import BadRequest, OrganizationNotActive, Refusal, Unauthorized
+from core.domain.federation.oauth.agents import ONE_API
 from core.domain.federation.oauth.assertion_grants import IdentityAssertionRefused
 from core.domain.federation.oauth.authorization_codes import Claim
 from core.domain.federation.oauth.authorization_steps import NO_APPLICATIONS
@@ -29,6 +30,7 @@ from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope
 from core.domain.federation.oauth.scopes import SCOPES
 from core.domain.federation.oauth.workloads import WorkloadRefused
 from core.domain.identifiers import AuthorizationRefusalId, ClientId, ResourceServerId
+from core.domain.identity.sessions import AGENTS_FORBIDDEN
 from core.domain.identity.upstream.identity_assertions import IdentityAssertionFault
 from core.domain.identity.upstream.identity_assertions import in_words as fault_in_words
 from core.domain.identity.upstream.jwt_assertions import AssertionFault
@@ -75,6 +77,10 @@ class RefusalReason(StrEnum):
     SECRET_OWED = "secret_owed"  # noqa: S105 - a reason
     STRONGER_SIGN_IN = "stronger_sign_in"
     DIRECTORY_RESTRICTS = "directory_restricts"
+    AGENTS_FORBIDDEN = "agents_forbidden"
+    """The application is an agent, and its organization lets none act for its people."""
+    AGENT_TARGET = "agent_target"
+    """An agent has to name one API, and named none or several."""
     NOT_MEMBER = "not_member"
     """The application lets in members alone, and the person is none."""
     NO_ROLE = "no_role"
@@ -182,6 +188,7 @@ class RefusalContext(Frozen, kw_only=True):
 
 _GRANTS: Final = (AUTHORIZATION_CODE, REFRESH_TOKEN, CLIENT_CREDENTIALS, DEVICE_CODE, TOKEN_EXCHANGE, JWT_BEARER)
 _ABOUT_REDIRECTS: Final = frozenset((RefusalReason.REDIRECT_UNREGISTERED, RefusalReason.REDIRECT_MISSING, RefusalReason.REDIRECT_DIFFERS))
+_ABOUT_RESOURCES: Final = frozenset((RefusalReason.RESOURCE_UNKNOWN, RefusalReason.AGENT_TARGET))
 _ABOUT_SECRETS: Final = frozenset((RefusalReason.SECRET_WRONG, RefusalReason.SECRET_OWED, RefusalReason.CREDENTIAL_MISSING))
 _ABOUT_TRUST: Final[Mapping[RefusalReason, str]] = {
     RefusalReason.WORKLOAD_ISSUER: "issuers",
@@ -217,6 +224,11 @@ _BY_WORD: Final[Mapping[str, RefusalReason]] = {
     "request_used": RefusalReason.REQUEST_USED,
     "application_closed": RefusalReason.ORGANIZATION_CLOSED,
 }
+_BY_DESCRIPTION: Final[Mapping[str, RefusalReason]] = {
+    NO_APPLICATIONS: RefusalReason.DIRECTORY_RESTRICTS,
+    AGENTS_FORBIDDEN: RefusalReason.AGENTS_FORBIDDEN,
+    ONE_API: RefusalReason.AGENT_TARGET,
+}
 _OF_SECRET: Final[Mapping[str, RefusalReason]] = {
     NO_SUCH_SECRET: RefusalReason.SECRET_WRONG,
     NO_CREDENTIAL: RefusalReason.CREDENTIAL_MISSING,
@@ -249,7 +261,7 @@ def refused_request(word: str, description: str, said: Mapping[str, str | None])
         if reason is RefusalReason.PKCE_MALFORMED and said.get("code_challenge") is None:
             reason = RefusalReason.PKCE_MISSING
         return reason, _received(reason, said) or (shown_word(field) if reason is RefusalReason.PARAMETER else "")
-    found = RefusalReason.DIRECTORY_RESTRICTS if description == NO_APPLICATIONS else _BY_WORD.get(word)
+    found = _BY_DESCRIPTION.get(description) or _BY_WORD.get(word)
     return None if found is None else (found, _received(found, said))
 
 
@@ -281,7 +293,8 @@ def refused_exchange(
             code = PresentedCode(claim.digest, claim.redirect_uri, claim.code_challenge)
             return RefusalReason.CODE_REFUSED, shown_address(claim.redirect_uri), code
         case InvalidGrant():
-            found = (RefusalReason.REFRESH_TOKEN, "")
+            is_agent = refusal.detail == AGENTS_FORBIDDEN
+            found = (RefusalReason.AGENTS_FORBIDDEN if is_agent else RefusalReason.REFRESH_TOKEN, "")
         case UnsupportedGrantType():
             found = (RefusalReason.GRANT_UNKNOWN, asked)
         case UnauthorizedClient():
@@ -349,7 +362,7 @@ def registered_for(reason: RefusalReason, expected: str, context: RefusalContext
         return (expected,)
     if reason in _ABOUT_REDIRECTS:
         return context.redirect_uris
-    if reason is RefusalReason.RESOURCE_UNKNOWN:
+    if reason in _ABOUT_RESOURCES:
         return context.resources
     if reason in _ABOUT_TRUST:
         return context.trusted[_ABOUT_TRUST[reason]]
@@ -361,6 +374,7 @@ _RECEIVED: Final[Mapping[RefusalReason, tuple[str, Callable[[str | None], str]]]
     RefusalReason.REDIRECT_UNREGISTERED: ("redirect_uri", shown_address),
     RefusalReason.SCOPE_UNKNOWN: ("scope", shown_words),
     RefusalReason.RESOURCE_UNKNOWN: ("resource", lambda named: shown_addresses((named or "").split())),
+    RefusalReason.AGENT_TARGET: ("resource", lambda named: shown_addresses((named or "").split())),
     RefusalReason.RESPONSE_TYPE: ("response_type", shown_words),
     RefusalReason.RESPONSE_MODE: ("response_mode", shown_words),
     RefusalReason.PKCE_MALFORMED: ("code_challenge_method", shown_word),
@@ -428,6 +442,14 @@ _WORDS: Final[Mapping[RefusalReason, tuple[str, str]]] = {
     RefusalReason.DIRECTORY_RESTRICTS: (
         "The person's directory lets them be signed in to no application",
         "Take the ProxyRestriction out at the directory, or let it name the entity id of the connection.",
+    ),
+    RefusalReason.AGENTS_FORBIDDEN: (
+        "The organization does not let agents act for its people",
+        "Allow agents in the sign-in rules of the organization. People are then asked again",
+    ),
+    RefusalReason.AGENT_TARGET: (
+        "An agent acts at one API, and the request names none, or several",
+        "Send resource once, with one of the identifiers beside. If people sign in to the application, it is no agent",
     ),
     RefusalReason.NOT_MEMBER: (
         "A person who is no member of the organization was not admitted",

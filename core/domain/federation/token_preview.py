@@ -106,7 +106,7 @@ class PreviewedPerson(Frozen, kw_only=True):
 
     @property
     def consent(self) -> ConsentState:
-        if self.application.trusted and self.is_own_member:
+        if self.application.trusted and self.is_own_member and not self.application.is_agent:
             return ConsentState.SPARED
         return ConsentState.MISSING if self.consented is None else ConsentState.GIVEN
 

@@ -53,6 +53,10 @@ class PresentedRefreshToken(Frozen):
     """See `OpenedSession.tells_more`."""
     audiences: TokenAudiences = NO_AUDIENCES
     """The APIs that the session was granted."""
+    is_agent: bool = False
+    """The application acts for the person."""
+    agents_are_forbidden: bool = False
+    """The application is an agent, and its organization lets none act."""
 
 
 class Holder(Frozen):
@@ -98,9 +102,12 @@ class RefreshOutcome(Enum):
     """The session has no API of this name open, or several to choose from."""
     ORGANIZATION_NOT_ACTIVE = auto()
     SECOND_FACTOR_REQUIRED = auto()
+    AGENTS_FORBIDDEN = auto()
 
 
 def refresh_outcome(presented: PresentedRefreshToken, by: bytes, now: datetime, holder: Holder | None = None) -> RefreshOutcome:
+    if presented.agents_are_forbidden:
+        return RefreshOutcome.AGENTS_FORBIDDEN
     if not presented.is_live:
         return RefreshOutcome.ENDED
     repeated = False
@@ -167,11 +174,11 @@ def fingerprint(client: Client) -> bytes:
     return sha256(b"agent " + client.user_agent.encode("utf-8", "surrogatepass")).digest()
 
 
-def token_reused(session: Session, actor: Actor) -> Event:
+def token_reused(session: Session, actor: Actor, agent: ClientId | None = None) -> Event:
     # Nobody knows who presented the token, so the event names the actor by address and client alone.
     return Event(
         "security.refresh_token.reused",
-        actor,
+        replace(actor, agent=agent),
         Target("user", str(session.user)),
         session.context.organization,
         {"session_id": str(session.id)},

@@ -38,6 +38,10 @@ IMPERSONATION_LIFETIME: Final = timedelta(hours=1)
 # The greatest number of ancestors of a session. Each use of a session is recorded for all of its ancestors, and ending any of them has to
 # find the session.
 GREATEST_DEPTH: Final = 32
+# What a refused agent is told. The recorder of refusals tells this reason by it.
+AGENTS_FORBIDDEN: Final = "The organization does not let agents act for its people"
+# Of an agent's access tokens.
+AGENT_TOKEN_LIFETIME: Final = timedelta(minutes=5)
 
 
 class TokenUse(StrEnum):
@@ -185,6 +189,8 @@ class Application(Frozen):
     scopes: tuple[str, ...]
     algorithm: TokenAlgorithm = TokenAlgorithm.ES256
     """Signs its access tokens."""
+    is_agent: bool = False
+    """It acts for the person of the session."""
 
 
 class OpenedSession(Frozen):
@@ -247,7 +253,10 @@ def resource_claims(
     """The claims of an access token for an API (RFC 9068). The API learns who acts, through which application, and what it may do. It gets
     none of the person's values: what an application may see of a person, the application asks for itself.
     """
-    expires_at = min(now + (audience.lifetime or lifetime), session.ends_at)
+    longest = audience.lifetime or lifetime
+    if application.is_agent:
+        longest = min(longest, AGENT_TOKEN_LIFETIME)
+    expires_at = min(now + longest, session.ends_at)
     claims: dict[str, Json] = {
         "iss": issuer,
         "sub": str(session.user),
@@ -270,6 +279,8 @@ def resource_claims(
     shown_at = session.proved.shown_at
     if shown_at is not None and not session.proved.is_silent:
         claims["auth_time"] = int(shown_at.timestamp())
+    if application.is_agent:
+        claims["act"] = {"sub": application.client}
     return claims
 
 

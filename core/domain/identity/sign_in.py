@@ -5,7 +5,7 @@ from hashlib import sha256
 from typing import Final
 
 from core.domain.email import Email
-from core.domain.errors import BadRequest, NotFound, OrganizationNotActive
+from core.domain.errors import BadRequest, Forbidden, NotFound, OrganizationNotActive
 from core.domain.identifiers import DeviceId, FlowId, IdentityId, PreauthenticationId, ServiceId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.callers import require_admitted
@@ -69,6 +69,8 @@ class Destination(Frozen):
     """The sign-in policy of the service admits the person. True as long as nobody knows who the person is."""
     owes_second_factor: bool = False
     """The organization requires a second factor of this member, and the time to set one up is over."""
+    is_agent: bool = False
+    """The service acts for people, and signs nobody in."""
 
 
 def context_in(named: ServiceName | None, found: Destination | None) -> Context:
@@ -77,11 +79,15 @@ def context_in(named: ServiceName | None, found: Destination | None) -> Context:
 
 
 def open_context(destination: Destination | None) -> Context:
-    """Raises `NotFound`, `OrganizationNotActive`, `Forbidden` when the service admits only members, and `SecondFactorRequired`."""
+    """Raises `NotFound`, `OrganizationNotActive`, `Forbidden` when the service admits only members or is an agent, and
+    `SecondFactorRequired`.
+    """
     if destination is None:
         raise NotFound("There is no such service", words="service_unknown")
     if not destination.is_open:
         raise OrganizationNotActive
+    if destination.is_agent:
+        raise Forbidden("This service is an agent: it acts for people at APIs, and nobody signs in to it", words="agent_signs_nobody_in")
     require_admitted(is_admitted=destination.admits, owes_second_factor=destination.owes_second_factor)
     return destination.context
 

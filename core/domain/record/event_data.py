@@ -353,8 +353,16 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "user.signup.success": EventData(
         "The way in which the account was created, and the service that created it.", {"provider": "password", "service_id": _ID}
     ),
-    "user.consent.given": EventData("The application, and its present scopes; for SAML, the entity id of the service provider.", _CONSENT),
-    "user.consent.revoked": EventData("The application, and its former scopes; for SAML, the entity id of the service provider.", _CONSENT),
+    "user.consent.given": EventData(
+        "The application, and its present scopes; for SAML, the entity id of the service provider. Of an agent, its client id as `agent`,"
+        " and until when it may act as `expires_at`.",
+        _CONSENT,
+    ),
+    "user.consent.revoked": EventData(
+        "The application, and its former scopes; for SAML, the entity id of the service provider. Of an agent, its client id as `agent`;"
+        " if an administrator ended it, the person as `user_id`.",
+        _CONSENT,
+    ),
     "user.token.exchanged": EventData(
         "The service, the API that it calls in the person's name, and the scopes; the application and the audience of the token that it"
         " showed; who acts. The first of the exchanges of one service from one session for one API.",
@@ -379,6 +387,9 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "service.saml.updated": EventData(
         "The changed values, before and after. A certificate is shown by its SHA-256 fingerprint.",
         {"service_slug": "billing", "enabled": True, "old_acs_url": None, "new_acs_url": "https://crm.example.com/saml/acs"},
+    ),
+    "service.agent.ended": EventData(
+        "The agent, by its service and its client id. It has to ask everybody again.", {"service_id": _ID, "agent": _ID}
     ),
     "service.saml.disabled": EventData("The service.", {"service_slug": "billing"}),
     "service.saml.certificate.created": EventData("The certificate, and its service.", _SAML_CERTIFICATE),

@@ -184,6 +184,7 @@ _FURTHER: Final = (
         ("service.saml.disabled", "SAML of a service disabled"),
         ("service.saml.certificate.created", "SAML certificate of a service made"),
         ("service.saml.certificate.activated", "SAML certificate of a service activated"),
+        ("service.agent.ended", "All that people allowed an agent ended"),
     ),
     *_types(
         "Organization management",

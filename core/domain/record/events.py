@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
 
-from core.domain.identifiers import ApiKeyId, ManagementKeyId, OrganizationId, ScimTokenId, SetupLinkId, UserId
+from core.domain.identifiers import ApiKeyId, ClientId, ManagementKeyId, OrganizationId, ScimTokenId, SetupLinkId, UserId
 from core.domain.json import Json
 from core.domain.languages import Language
 from core.domain.record.changed_settings import SettingChange
@@ -18,6 +18,9 @@ ACTING_KEY: Final = "acting_key"
 
 DOCUMENT: Final = "document"
 """The member of an audit entry's stored details for the digest of the configuration document that asked for the change."""
+
+AGENT: Final = "agent"
+"""The member of an event's and an audit entry's details for the client id of the agent that acts for the actor, or that it is about."""
 
 UNDOES: Final = "undoes"
 """The member of an audit entry's stored details for the id of the entry whose change this one takes back."""
@@ -59,6 +62,8 @@ class Actor(Frozen):
     """The digest of the configuration document that asks for the change. Empty for every other change."""
     change: SettingChange | None = None
     """The settings that a page changes, so that they can be put back."""
+    agent: ClientId | None = None
+    """The agent that acts for the user, or that the user lets in or shuts out."""
 
 
 SYSTEM = Actor()
@@ -127,7 +132,7 @@ class Event(Frozen):
         type_of_it = self.type
         if self.organization is not None and type_of_it.audience is not Audience.ORGANIZATION:
             raise ValueError(f"{self.name} does not concern an organization")
-        for name in (ACTING_KEY, DOCUMENT, UNDOES):
+        for name in (ACTING_KEY, DOCUMENT, UNDOES, AGENT):
             if name in self.details or name in self.personal:
                 raise ValueError(f"{name} comes from the actor, not from the details")
 
@@ -135,6 +140,11 @@ class Event(Frozen):
     def type(self) -> EventType:
         """Raises `UnknownEventType`, so an event of an unknown type cannot be built."""
         return event_type(self.name)
+
+    @property
+    def told(self) -> Mapping[str, Json]:
+        """The details, with the agent."""
+        return self.details if self.actor.agent is None else {**self.details, AGENT: self.actor.agent}
 
     @property
     def known_personal(self) -> Mapping[str, str]:

@@ -115,6 +115,10 @@ class ServiceSettings(Frozen, kw_only=True):
     sign_in_policy: SignInPolicy = SignInPolicy.ANYONE
     trusted: bool = False
     """The organization trusts the service: its members are not asked for consent."""
+    is_agent: bool = False
+    """It acts for people, such as an assistant: at one API, until a date that the person chooses. A metadata client is one until an owner
+    says otherwise.
+    """
     jwks: Mapping[str, Json] | None = None
     """The public keys that verify the client's assertions. None when the client does not authenticate itself in this way."""
     jwks_uri: str | None = None
@@ -138,6 +142,8 @@ class Service(ServiceSettings, kw_only=True):
     slug: str
     client_id: ClientId
     jwks_fetched_at: datetime | None = None
+    agent_since: datetime | None = None
+    """What people have allowed the agent before, and what it got by that, counts no more. None when all of it counts."""
     created_at: datetime
     updated_at: datetime
 
@@ -184,6 +190,7 @@ class ServiceChange(RecordChange):
     device_activation_uri: str | Unchanged | None = UNCHANGED
     sign_in_policy: SignInPolicy | Unchanged = UNCHANGED
     trusted: bool | Unchanged = UNCHANGED
+    is_agent: bool | Unchanged = UNCHANGED
     jwks: Mapping[str, Any] | Unchanged | None = UNCHANGED
     jwks_uri: str | Unchanged | None = UNCHANGED
     id_token_alg: TokenAlgorithm | Unchanged = UNCHANGED
@@ -203,11 +210,11 @@ class ServiceChange(RecordChange):
 # The fields that decide where people and their codes go, who is asked for consent, and how the service authenticates itself.
 _LASTING: Final = (
     *("redirect_uris", "post_logout_redirect_uris", "device_activation_uri", "backchannel_logout_uri"),
-    *("service_type", "sign_in_policy", "trusted", "jwks", "jwks_uri"),
+    *("service_type", "sign_in_policy", "trusted", "is_agent", "jwks", "jwks_uri"),
 )
 
 
-_BESIDE_DOCUMENT: Final = frozenset({"sign_in_policy", "metadata"})
+_BESIDE_DOCUMENT: Final = frozenset({"sign_in_policy", "metadata", "is_agent"})
 
 
 def require_nothing_lasting(change: ServiceChange, actor: Actor) -> None:
@@ -304,20 +311,27 @@ def changed(service: Service, change: ServiceChange, now: datetime) -> Service:
     elif "jwks_uri" in said and service.jwks_uri is not None:
         # The keys came from this address, and nobody has sent them.
         said |= {"jwks": None, "jwks_fetched_at": None}
-    after = _checked(replace(service, **said))
+    after = _checked(replace(service, **{**said, **_agency(service, change, now)}))
     unchanged = after == replace(service, jwks_fetched_at=after.jwks_fetched_at) and same_metadata(service.metadata, after.metadata)
     return service if unchanged else replace(after, updated_at=now)
 
 
 def _changed_beside_document(service: Service, change: ServiceChange, now: datetime) -> Service:
-    """The document of a metadata client says everything but whom the organization lets sign in to it."""
+    """The document of a metadata client says everything but whom the organization lets sign in to it, and whether it is an agent."""
     for name, value in change.said.items():
         if name not in _BESIDE_DOCUMENT and value != getattr(service, name):
             raise BadRequest(f"{name}: the document of this application decides it", words="described_by_document")
     metadata = service.metadata if isinstance(change.metadata, Unchanged) else checked_metadata(change.metadata)
     policy = service.sign_in_policy if isinstance(change.sign_in_policy, Unchanged) else change.sign_in_policy
-    after = replace(service, sign_in_policy=policy, metadata=metadata)
+    after = replace(service, sign_in_policy=policy, metadata=metadata, **_agency(service, change, now))
     return service if after == service else replace(after, updated_at=now)
+
+
+def _agency(service: Service, change: ServiceChange, now: datetime) -> Mapping[str, Any]:
+    """Whoever becomes an agent loses what people allowed before."""
+    if isinstance(change.is_agent, Unchanged) or change.is_agent is service.is_agent:
+        return {}
+    return {"is_agent": change.is_agent, "agent_since": now if change.is_agent else service.agent_since}
 
 
 def _made_by_its_document() -> BadRequest:
@@ -357,7 +371,7 @@ def service_updated(before: Service, after: Service, actor: Actor) -> Event:
                 f"{name}_removed": [uri for uri in old if uri not in new],
             }
     for name in (
-        *("client_id", "sign_in_policy", "trusted", "id_token_alg", "access_token_alg", "assertion_audience", "jwks_uri"),
+        *("client_id", "sign_in_policy", "trusted", "is_agent", "id_token_alg", "access_token_alg", "assertion_audience", "jwks_uri"),
         "backchannel_logout_session_required",
     ):
         if getattr(before, name) != getattr(after, name):

@@ -1,6 +1,6 @@
 """Sign-in rules: an organization's demands on people who work in it. Whether its members need a second factor, how long a device is trusted
 without one, how long sessions last, which addresses get invitations, and whether its members may sign in by a mailed link. Also which
-applications may sign people in here although nobody has registered them.
+applications may sign people in here although nobody has registered them, and whether agents may act for people.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,6 +44,13 @@ class AdminFactor(StrEnum):
     """A second factor, and a passkey."""
 
 
+class AgentRule(StrEnum):
+    """Whether agents may act for people at the organization's APIs, members and others."""
+
+    ALLOWED = "allowed"
+    FORBIDDEN = "forbidden"
+
+
 class SignInRules(Frozen, kw_only=True):
     mfa_required_since: datetime | None = None
     """None when members need no second factor."""
@@ -63,6 +70,9 @@ class SignInRules(Frozen, kw_only=True):
     """The applications that describe themselves in a document, as far as an API lets them in as well."""
     metadata_hosts: tuple[str, ...] = ()
     """The hosts of these documents, sorted."""
+    agents: AgentRule = AgentRule.ALLOWED
+    agents_since: datetime | None = None
+    """What people have allowed agents before counts no more. None when all of it counts."""
 
     @property
     def mfa_policy(self) -> MfaPolicy:
@@ -86,6 +96,7 @@ class SignInRulesChange(Frozen, kw_only=True):
     admin_factor: AdminFactor | None = None
     metadata_clients: MetadataClients | None = None
     metadata_hosts: Sequence[str] | None = None
+    agents: AgentRule | None = None
 
     def require_allowed(self) -> None:
         """Raises `BadRequest`, with the name of the field."""
@@ -116,6 +127,7 @@ class SignInRulesChange(Frozen, kw_only=True):
             metadata_clients=before.metadata_clients if self.metadata_clients is None else self.metadata_clients,
             metadata_hosts=before.metadata_hosts if self.metadata_hosts is None else metadata_hosts(self.metadata_hosts),
             **self._of_administrators(before, now),
+            **self._of_agents(before, now),
         )
 
     def _of_administrators(self, before: SignInRules, now: datetime) -> Mapping[str, Any]:
@@ -125,6 +137,12 @@ class SignInRulesChange(Frozen, kw_only=True):
         grows = _STRICTNESS.index(self.admin_factor) > _STRICTNESS.index(before.admin_factor)
         since = None if self.admin_factor is AdminFactor.OPTIONAL else now if grows else before.admin_required_since
         return {"admin_factor": self.admin_factor, "admin_required_since": since}
+
+    def _of_agents(self, before: SignInRules, now: datetime) -> Mapping[str, Any]:
+        """A prohibition ends what agents were allowed before it, also when it is over."""
+        if self.agents is None or self.agents is before.agents:
+            return {}
+        return {"agents": self.agents, **({"agents_since": now} if self.agents is AgentRule.ALLOWED else {})}
 
 
 class RulesEffects(Frozen, kw_only=True):
@@ -248,4 +266,5 @@ def _told(rules: SignInRules) -> Mapping[str, Json]:
         "admin_factor": rules.admin_factor.value,
         "metadata_clients": rules.metadata_clients.value,
         "metadata_hosts": list(rules.metadata_hosts),
+        "agents": rules.agents.value,
     }

@@ -142,5 +142,5 @@ class AuthorizationCodes(Frozen):
             await uow.accounts.hold(earlier.user)
             # When several requests repeat the code, only one of these requests finds a session to end, and reports the reuse.
             if await uow.sessions.revoke(earlier.session, earlier.user):
-                await uow.record(code_reused(earlier, sender.actor()))
+                await uow.record(code_reused(earlier, sender.actor(), client.registered.client if client.registered.is_agent else None))
                 await uow.commit()

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from core.domain.audiences import TokenAudience
 from core.domain.errors import NotFound
+from core.domain.federation.oauth.agents import bounded, grant_end
 from core.domain.federation.oauth.authorization_codes import SESSION_PROVIDER, ApprovedAuthorization, code_challenge
 from core.domain.federation.oauth.authorization_parameters import (
     NOT_OUR_HINT,
@@ -38,15 +39,15 @@ from core.domain.federation.oauth.authorizations import (
     unregistered,
 )
 from core.domain.federation.oauth.clients import AuthenticatedClient, AuthenticationMethod, RegisteredClient
-from core.domain.federation.oauth.consents import Consent, answer
+from core.domain.federation.oauth.consents import NO_CHOICE, Consent, ConsentChoice, ResourceAnswer, agent_answer, answer
 from core.domain.federation.oauth.demands import NO_DEMAND, SignInDemand, demanding, strongest
 from core.domain.federation.oauth.direct_requests import DirectRequest, has_chosen
 from core.domain.federation.oauth.direct_requests import checked as checked_directly
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, TokenRequest
 from core.domain.federation.oauth.redirects import Answered, Recipient, ResponseMode, is_registered
-from core.domain.federation.oauth.resources import OfferedResource, Ticked, named_resources
+from core.domain.federation.oauth.resources import OfferedResource, named_resources
 from core.domain.federation.oauth.scopes import SCOPES
-from core.domain.identifiers import ClientId, ConsentId
+from core.domain.identifiers import AgentGrantId, ClientId, ConsentId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow, FlowPurpose
@@ -168,16 +169,15 @@ class Authorizations(Frozen):
             progress = replace(progress, account_chosen=True, consented=True)
         return await self._settled(request, met, progress, flow, caller=caller, sender=sender)
 
-    async def allow(
-        self, flow: Flow, caller: Caller, actor: Actor, sender: Client, *, ticked: Ticked = (), document: bytes | None = None
-    ) -> Outcome:
-        """The person allows the request, with the account that the page has shown, and at its APIs the scopes that are ticked. `document`
-        is what the page has shown of a metadata client: if that has changed, the person is asked again. Raises the errors of `resume`.
+    async def allow(self, flow: Flow, caller: Caller, actor: Actor, sender: Client, choice: ConsentChoice = NO_CHOICE) -> Outcome:
+        """The person allows the request, with the account that the page has shown. If the document of a metadata client has changed since
+        the page showed it, the person is asked again. Raises the errors of `resume`, and `BadRequest` for an end of an agent's grant that
+        the page does not offer.
         """
         request = _kept(flow)
         met = await self._met_again(request, caller)
         by = None if flow.repeats else actor
-        return await self._settled(request, met, _allowed(flow), flow, by, caller=caller, sender=sender, ticked=ticked, document=document)
+        return await self._settled(request, met, _allowed(flow), flow, by, caller=caller, sender=sender, choice=choice)
 
     async def rehearse(self, client: ClientId, caller: Caller, began: datetime) -> AuthorizationStep:
         """The step that would come next if the application had sent this person here, and the person had signed in for it since `began`.
@@ -278,23 +278,23 @@ class Authorizations(Frozen):
         *,
         caller: Caller | None,
         sender: Client | None = None,
-        ticked: Ticked = (),
-        document: bytes | None = None,
+        choice: ConsentChoice = NO_CHOICE,
     ) -> Outcome:
         application, signed_in = met.application, met.signed_in
         try:
             require_open(request, application)
+            request = bounded(request, is_agent=application.is_agent, agents_allowed=application.agents_allowed)
             require_redeemable(request, application.registered)
             resources = await self.named_resources(request, application, signed_in)
             if signed_in is not None and any(one.asks_again(request.foreign_scopes) for one in resources):
                 signed_in = replace(signed_in, owes_answer=True)
-            if actor is not None and any(one.document != document for one in resources):
+            if actor is not None and any(one.document != choice.document for one in resources):
                 actor, progress = None, replace(progress, consented=False)
             now = self.system.clock.now()
             step = next_step(request, application, signed_in, progress, now)
             if step is not AuthorizationStep.DONE or signed_in is None:
                 return UnfinishedAuthorization(step, request, application, signed_in, resources)
-            allowed = self._allowance(request, application, signed_in, resources, progress, actor=actor, ticked=ticked)
+            allowed = self._allowance(request, application, signed_in, resources, progress, actor=actor, choice=choice)
             # What is granted is known only now: a scope that the person takes the tick from asks for no proof.
             demand = strongest(map(OfferedResource.demand, resources, allowed.audiences))
             if demand.asks:
@@ -325,17 +325,18 @@ class Authorizations(Frozen):
         progress: Progress,
         *,
         actor: Actor | None,
-        ticked: Ticked,
+        choice: ConsentChoice,
     ) -> _Allowance:
         """With an actor, the person has just allowed the request. Without, an earlier consent counts, or the organization's trust."""
         by_trust = not progress.consented and not relies_on_consent(application, signed_in)
         asked = request.foreign_scopes
-        audiences = [one.granted(asked, None if actor is None else ticked, by_trust=by_trust) for one in resources]
+        audiences = [one.granted(asked, None if actor is None else choice.ticked, by_trust=by_trust) for one in resources]
         if actor is None:
             return _Allowance(audiences, by_trust=by_trust)
-        answers = [answer(one, asked, audience.scopes) for one, audience in zip(resources, audiences, strict=True)]
+        answers = self._answers(request, application, resources, choice)
         consent = Consent(signed_in.user, application.service, request.scopes, self.system.clock.now(), resources=answers)
-        return _Allowance(audiences, consent, actor)
+        agent = application.registered.client_id if application.is_agent else None
+        return _Allowance(audiences, consent, replace(actor, agent=agent))
 
     async def _keep(self, allowed: _Allowance) -> None:
         """Keeps the consent of a person who has to sign in again before the application gets its code."""
@@ -385,6 +386,15 @@ class Authorizations(Frozen):
             code = await self.codes.issue(uow, approved, application.registered.redirect_uris, by_trust=allowed.by_trust)
             await uow.commit()
         return request.recipient.answered(self.issuer, {"code": code.reveal()})
+
+    def _answers(
+        self, request: AuthorizationRequest, application: RequestingApplication, resources: Sequence[OfferedResource], choice: ConsentChoice
+    ) -> Sequence[ResourceAnswer]:
+        asked, ticked = request.foreign_scopes, choice.ticked
+        if not application.is_agent:
+            return [answer(one, asked, one.granted(asked, ticked).scopes) for one in resources]
+        end = grant_end(choice.days, self.system.clock.now())
+        return [agent_answer(one, asked, ticked, AgentGrantId(self.system.ids.new()), end) for one in resources]
 
     async def _with_tokens(
         self,

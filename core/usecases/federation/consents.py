@@ -16,8 +16,8 @@ class Consents(Frozen):
     lookup: ConsentStore
 
     async def list(self, user: UserId) -> Sequence[ApplicationAccess]:
-        """The applications that have a consent of the person, or a session for the person."""
-        return await self.lookup.list(user)
+        """The applications that have a consent of the person, or a session for the person; of agents, those that may act at this moment."""
+        return [one for one in await self.lookup.list(user) if one.agent is None or one.resources]
 
     async def revoke(self, user: UserId, service: ServiceId, actor: Actor) -> ApplicationAccess:
         """Ends the application's sessions, refresh tokens and codes for this person, from the next request on. The application has to ask

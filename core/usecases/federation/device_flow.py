@@ -14,6 +14,7 @@ from core.domain.errors import (
     Unauthorized,
     Unavailable,
 )
+from core.domain.federation.oauth.agents import NOT_BY_CODE
 from core.domain.federation.oauth.authorization_steps import NO_APPLICATIONS
 from core.domain.federation.oauth.authorizations import AuthorizationErrorCode, AuthorizationRefused
 from core.domain.federation.oauth.clients import (
@@ -49,7 +50,7 @@ from core.domain.federation.oauth.device_flow import (
     user_code_hmac,
 )
 from core.domain.federation.oauth.grants import Granted
-from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, InvalidTarget, client_refused
+from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient, client_refused
 from core.domain.federation.oauth.resources import named_resources
 from core.domain.identifiers import ClientId, DeviceCodeId, UserId
 from core.domain.identity.callers import Caller
@@ -102,7 +103,8 @@ class DeviceFlow(Frozen):
         foreign_scopes: tuple[str, ...] = (),
     ) -> DeviceAuthorization:
         """Issues a device code, and a user code for the person. Raises `Unauthorized` when there is no such client,
-        `OrganizationNotActive`, and `InvalidTarget` and `InvalidScope` for APIs that the client may not ask for.
+        `OrganizationNotActive`, `UnauthorizedClient` for an agent, and `InvalidTarget` and `InvalidScope` for APIs that the client may not
+        ask for.
         """
         audiences = await self._audiences(asking.id, resources, foreign_scopes)
         actor = client.actor()
@@ -294,6 +296,8 @@ def _known(asked: AskedFor | None) -> AskedFor:
         raise client_refused("there is no such client in that service")
     if not asked.is_open:
         raise OrganizationNotActive
+    if asked.is_agent:
+        raise UnauthorizedClient(NOT_BY_CODE)
     return asked
 
 

@@ -16,11 +16,13 @@ from core.domain.federation.oauth.given_sessions import (
     resource_named,
     session_named,
 )
-from core.domain.identifiers import ClientId
+from core.domain.identifiers import ClientId, UserId
 from core.domain.identity.devices import Client
 from core.domain.identity.refresh_tokens import LONGEST_REFRESH_TOKEN
 from core.domain.json import Json
+from core.domain.record.events import Actor
 from core.domain.secrets import Token
+from core.frozen import replace
 from core.usecases.federation.clients import Clients, require_credential
 from core.usecases.identity.sessions import Sessions
 from ports.federation.client_documents import DocumentLookup
@@ -86,11 +88,11 @@ class GivenSessions:
             # The person did not give the session of a platform owner who acts in the person's name, so the client cannot end that session.
             if named is not None and "impersonator" not in claims and is_of(claims, client.registered):
                 session, user = named
-                await self._sessions.sign_out(session, sender.actor(user))
+                await self._sessions.sign_out(session, _actor(client, sender, user))
             return
         given = await self._lookup.find_by_refresh_token(token.digest()) if _is_plausible(token) else None
         if given is not None and given.service == client.registered.service:
-            await self._sessions.sign_out(given.session, sender.actor(given.user))
+            await self._sessions.sign_out(given.session, _actor(client, sender, given.user))
 
     async def _of_session(self, credentials: ClientCredentials, token: ReadToken) -> tuple[AuthenticatedClient, Mapping[str, Json]]:
         secret = None if credentials.secret is None else credentials.secret.digest()
@@ -149,6 +151,12 @@ class GivenSessions:
             return await self._verifier.verify_issued(token.reveal())
         except Unauthorized:
             return None
+
+
+def _actor(client: AuthenticatedClient, sender: Client, user: UserId) -> Actor:
+    """The person whose session ends, with the agent that gives it back."""
+    actor = sender.actor(user)
+    return replace(actor, agent=client.registered.client) if client.registered.is_agent else actor
 
 
 def _is_plausible(token: Token) -> bool:

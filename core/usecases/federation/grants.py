@@ -28,6 +28,7 @@ from core.domain.federation.oauth.resources import foreign_scopes, of_applicatio
 from core.domain.federation.oauth.scopes import LONGEST_SCOPES, OPENID, known, words
 from core.domain.identity.devices import Client
 from core.domain.identity.refresh_tokens import BeyondScopes, Holder
+from core.domain.identity.sessions import AGENTS_FORBIDDEN
 from core.domain.secrets import Token
 from core.frozen import Frozen, replace
 from core.usecases.federation.exchanges import Exchanges
@@ -109,7 +110,9 @@ class Grants(Frozen):
                 log.warning("id_token_is_long", service=str(service), length=len(text), claims=largest(claims))
             id_token = Token(text)
         at_audience = () if opened.audience is None else opened.audience.scopes
-        return IssuedTokens(pair.access_token, pair.expires_in, " ".join((*scopes, *at_audience)) or None, pair.refresh_token, id_token)
+        acts_for = opened.session.user if opened.application is not None and opened.application.is_agent else None
+        granted_scopes = " ".join((*scopes, *at_audience)) or None
+        return IssuedTokens(pair.access_token, pair.expires_in, granted_scopes, pair.refresh_token, id_token, acts_for=acts_for)
 
     async def of_client(self, request: TokenRequest, client: RegisteredClient) -> IssuedTokens:
         """A token of the client's own (RFC 6749 section 4.4), for a client that has authenticated itself. Only a token for an API costs a
@@ -166,6 +169,8 @@ class RefreshGrant(Frozen):
         except NoAudience as refusal:
             raise InvalidTarget(str(refusal)) from None
         except (Unauthorized, Forbidden) as refusal:
+            if refusal.detail == AGENTS_FORBIDDEN:
+                raise InvalidGrant(AGENTS_FORBIDDEN, detail=AGENTS_FORBIDDEN) from None
             raise InvalidGrant(detail=refusal.detail or refusal.message) from None
         return Granted(continued.opened, continued.email_is_verified, continued.role, profile=continued.profile)
 

@@ -25,6 +25,7 @@ from core.domain.identity.refresh_tokens import (
     token_reused,
 )
 from core.domain.identity.sessions import (
+    AGENTS_FORBIDDEN,
     IDLE_LIFETIME,
     IMPERSONATION_LIFETIME,
     NO_SUBSCRIPTION,
@@ -233,7 +234,7 @@ class Sessions(Frozen):
                     await self._witness(presented.session, client)
                     return Continued(opened, presented.email_is_verified, presented.role, presented.profile)
                 case RefreshOutcome.REUSED:
-                    await self._revoke_after_reuse(presented.session, client)
+                    await self._revoke_after_reuse(presented, client)
                     raise Unauthorized(_REFUSED, detail="a refresh token was used again")
                 case RefreshOutcome.CONTENDED:  # look again
                     continue
@@ -281,7 +282,8 @@ class Sessions(Frozen):
                 await uow.record(request_made(session.user, session.context.organization, "POST", "/api/auth/refresh", actor))
                 await uow.commit()
 
-    async def _revoke_after_reuse(self, session: Session, client: Client) -> None:
+    async def _revoke_after_reuse(self, presented: PresentedRefreshToken, client: Client) -> None:
+        session, agent = presented.session, presented.client if presented.is_agent else None
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(session.user)
             # When several requests bring the same old token, one of these requests finds a session to end and reports it.
@@ -292,7 +294,7 @@ class Sessions(Frozen):
                     await uow.sessions.revoke_impersonations(session.user)
                     if session.device is not None:
                         await uow.sessions.revoke_of_device(session.device)
-                await uow.record(token_reused(session, client.actor()))
+                await uow.record(token_reused(session, client.actor(), agent))
                 await uow.commit()
 
 
@@ -306,8 +308,8 @@ def _refusal(outcome: RefreshOutcome, presented: PresentedRefreshToken, holder: 
             return BeyondScopes()
         case RefreshOutcome.NO_AUDIENCE:
             return NoAudience(presented.audiences.missing(None if holder is None else holder.resource))
-        case RefreshOutcome.NOT_A_MEMBER:
-            return Forbidden(NOT_A_MEMBER, words="not_a_member")
+        case RefreshOutcome.NOT_A_MEMBER | RefreshOutcome.AGENTS_FORBIDDEN:
+            return _forbidden(outcome)
         case RefreshOutcome.ORGANIZATION_NOT_ACTIVE:
             return OrganizationNotActive()
         case RefreshOutcome.SECOND_FACTOR_REQUIRED:
@@ -316,10 +318,18 @@ def _refusal(outcome: RefreshOutcome, presented: PresentedRefreshToken, holder: 
             return Unauthorized(_REFUSED)
 
 
+def _forbidden(outcome: RefreshOutcome) -> Forbidden:
+    if outcome is RefreshOutcome.NOT_A_MEMBER:
+        return Forbidden(NOT_A_MEMBER, words="not_a_member")
+    return Forbidden(AGENTS_FORBIDDEN, words="agents_forbidden", detail=AGENTS_FORBIDDEN)
+
+
 def _application(presented: PresentedRefreshToken, holder: Holder | None) -> Application | None:
     if holder is not None:
-        return Application(holder.client, holder.scopes or presented.session.scopes or (), presented.algorithm)
-    return None if presented.client is None else Application(presented.client, presented.session.scopes or (), presented.algorithm)
+        return Application(holder.client, holder.scopes or presented.session.scopes or (), presented.algorithm, presented.is_agent)
+    if presented.client is None:
+        return None
+    return Application(presented.client, presented.session.scopes or (), presented.algorithm, presented.is_agent)
 
 
 def _require_plausible(token: Token) -> None:

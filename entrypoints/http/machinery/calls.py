@@ -9,7 +9,7 @@ from typing import Final, Generic
 from typing_extensions import TypeVar
 
 from core.domain.errors import Refusal
-from core.domain.identifiers import ClientId
+from core.domain.identifiers import ClientId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.languages import DEFAULT, Language, chosen_language
@@ -55,6 +55,7 @@ class Request:
     __slots__ = (
         "_cookies",
         "_headers",
+        "acted_for",
         "acting_key",
         "asked_languages",
         "began",
@@ -97,6 +98,8 @@ class Request:
         self.client_address = ""
         self.caller: Caller | None = None
         self.acting_key: ActingKey | None = None
+        # The person for whom an agent acts, beside the agent's own client id.
+        self.acted_for: UserId | None = None
         self.client_id: ClientId | None = None
         # For pages of the console: the mark of the object that a configuration document manages.
         self.managed: ManagedMark | None = None

@@ -327,6 +327,8 @@ class Dispatcher:
             fields["user"] = str(request.caller.user)
         if request.client_id is not None:
             fields["client_id"] = request.client_id
+        if request.acted_for is not None:
+            fields |= {"user": str(request.acted_for), "agent": request.client_id}
         if request.acting_key is not None:
             fields[f"{request.acting_key.kind}_id"] = str(request.acting_key.id)
         if request.id is not request.cause:

@@ -61,6 +61,7 @@ Id = Annotated[UUID, _described("The id. It never changes.")]
 OrganizationUuid = Annotated[UUID, _described("The organization's id.")]
 ServiceUuid = Annotated[UUID, _described("The service's id.")]
 UserUuid = Annotated[UUID, _described("The user's id.")]
+AgentGrantUuid = Annotated[UUID, _described("The grant's id.")]
 SlugOfOrganization = Annotated[str, _described("The organization's slug."), example("acme")]
 SlugOfService = Annotated[str, _described("The service's slug."), example("billing")]
 SlugOfRole = Annotated[

@@ -4,6 +4,7 @@ from datetime import timedelta
 from types import SimpleNamespace as Thing
 from typing import Any, Final
 
+from core.domain.federation.oauth.agents import DAYS_OFFERED, USUAL_DAYS
 from core.domain.federation.oauth.demands import NO_DEMAND, SignInDemand
 from tests.browser.states import ACME, CONTROLS, ENDLESS, FROM_THE_RIGHT, LISTED, LONG, NOW, ORDINARY, PALE, State, Words
 
@@ -21,6 +22,7 @@ _CONSENT: Final[dict[str, Any]] = {
     "hidden": {},
     "resources": [],
     "has_second_factor": True,
+    "days": [],
 }
 _API: Final[dict[str, Any]] = {
     "name": "Orders",
@@ -153,6 +155,30 @@ STATES: Final = (
             "on_device": True,
         },
         ACME,
+    ),
+    State(
+        "consent, to an agent",
+        "authorization/consent.html",
+        {
+            **_CONSENT,
+            "service": "Errands",
+            "resources": [_API],
+            "has_second_factor": False,
+            "days": [(days, NOW + timedelta(days=days), days == USUAL_DAYS) for days in DAYS_OFFERED],
+        },
+        ACME,
+    ),
+    State(
+        "consent, to an agent, long",
+        "authorization/consent.html",
+        {
+            **_CONSENT,
+            "service": _LONG,
+            "organization": ENDLESS.name,
+            "resources": [_LONG_API],
+            "days": [(days, NOW + timedelta(days=days), days == USUAL_DAYS) for days in DAYS_OFFERED],
+        },
+        ENDLESS,
     ),
     State("consent, at two APIs", "authorization/consent.html", {**_CONSENT, "resources": [_API, _LONG_API]}, ACME),
     State(

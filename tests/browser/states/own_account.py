@@ -203,7 +203,7 @@ def _application(name: str, organization: str, scopes: list[str], granted_at: An
         granted_at=granted_at,
         sessions=2,
         last_used_at=_YESTERDAY,
-        **{"saml_entity_id": "", "resources": [], "document_host": "", **more},
+        **{"saml_entity_id": "", "resources": [], "document_host": "", "agent": None, **more},
     )
 
 
@@ -219,6 +219,30 @@ _APPLICATIONS: Final = [
             Thing(id=3, name="", identifier="https://api.northern-branch.acme-metals.example/a-very-long-name-of-an-api", scopes=[]),
         ],
         document_host="assistant.example.com",
+    ),
+    _application(
+        "Errands",
+        "Acme Metals",
+        [],
+        agent="errands",
+        resources=[
+            Thing(
+                id=4,
+                name="Orders",
+                identifier="https://api.acme.example/orders",
+                scopes=["See your orders"],
+                expires_at=NOW + timedelta(days=30),
+                last_used_at=_YESTERDAY,
+            ),
+            Thing(
+                id=5,
+                name="",
+                identifier="https://api.northern-branch.acme-metals.example/a-very-long-name-of-an-api",
+                scopes=[],
+                expires_at=NOW + timedelta(days=1),
+                last_used_at=None,
+            ),
+        ],
     ),
     _application("الفواتير", FROM_THE_RIGHT.name, [], None),
     _application("Receipts", "Acme Metals", [], saml_entity_id="https://receipts.northern-branch.acme-metals.example/saml/metadata"),

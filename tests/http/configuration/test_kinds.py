@@ -21,6 +21,7 @@ NEVER: Final = {
         *(f"{ORGANIZATION}/members/", f"{ORGANIZATION}/users/", f"{ORGANIZATION}/invitations", f"{ORGANIZATION}/join-requests/"),
         *(f"{ORGANIZATION}/teams/{{team_slug}}/members/", f"{ORGANIZATION}/transfer-ownership", f"{ORGANIZATION}/select"),
         f"{ORGANIZATION}/ownership",
+        *(f"{ORGANIZATION}/agent-grants/", f"{SERVICE}/agent-grants"),
         *(f"{PLATFORM}/users/", f"{PLATFORM}/owners", f"{PLATFORM}/impersonate/"),
     ),
     "keys, secrets and certificates of our own": (

@@ -87,6 +87,7 @@ async def test_a_service_begins_with_a_free_plan_and_a_client_id(scene: ServiceS
         "id_token_alg": "RS256",
         "access_token_alg": "ES256",
         "assertion_audience": "issuer",
+        "is_agent": False,
         "post_logout_redirect_uris": [],
         "backchannel_logout_uri": None,
         "backchannel_logout_session_required": False,

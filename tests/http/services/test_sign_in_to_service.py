@@ -295,6 +295,7 @@ class TestRefused:
             (SHOP, "update organizations set status = 'pending'", 403, "ORGANIZATION_NOT_ACTIVE"),
             (SHOP, "update organizations set status = 'suspended'", 403, "ORGANIZATION_NOT_ACTIVE"),
             (SHOP, "update organizations set status = 'rejected'", 403, "ORGANIZATION_NOT_ACTIVE"),
+            (SHOP, "update services set is_agent = true", 403, "FORBIDDEN"),
             ({"service_slug": "shop"}, "", 400, "BAD_REQUEST"),
             ({"service_slug": "shop", "org_slug": ""}, "", 400, "BAD_REQUEST"),
             ({**SHOP, "service_slug": "x" * 51}, "", 400, "BAD_REQUEST"),

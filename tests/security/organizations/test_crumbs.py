@@ -41,5 +41,5 @@ async def test_crumbs_and_titles_carry_names(postern: Postern, people: People) -
         ):
             faults.append(f"{at}: without the application's name")
     assert faults == [], "\n".join(faults)
-    # The name of an application heads its pages, and no crumb says it again.
-    assert len(found) == len(_NAMED) - 1, found
+    # The name of an application heads its pages, and no crumb says it again. What a person lets an agent do is called by the agent.
+    assert len(found - {"Called Helper"}) == len(_NAMED) - 1, found

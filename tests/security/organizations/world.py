@@ -614,6 +614,13 @@ class World:
         for person in (self.ada, self.bob, self.cleo):
             self._put("consents", user_id=person.user, service_id=shop, scopes=["openid", "email"])
             self._put("resource_consents", user_id=person.user, service_id=shop, identifier="https://api.example/", scopes=["read"])
+        helper = self._tenants.service(scene.tenant, "helper").id
+        self._people.change("update all_services set is_agent = true where id = %s", helper)
+        self._people.change("update all_organizations set max_services = 4 where id = %s", scene.tenant.id)
+        self._put("consents", user_id=self.bob.user, service_id=helper, scopes=[])
+        grant: dict[str, Any] = {"id": self._id(), "scopes": ["read"], "expires_at": "tomorrow"}
+        self._put("resource_consents", user_id=self.bob.user, service_id=helper, identifier="https://api.example/", **grant)
+        scene.ids["agent_grants"] = grant["id"]
         self._put(
             "authorization_codes",
             service_id=shop,

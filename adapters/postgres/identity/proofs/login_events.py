@@ -109,14 +109,17 @@ def tell_login(
     service: LiteralString,
     provider: LiteralString,
     at: LiteralString,
+    agent: LiteralString = "null",
 ) -> LiteralString:
     """Adds the event that webhooks receive about a sign-in, for a statement that itself finds out who signs in, and to what. `login_tried`,
-    in the domain, makes the rest of the event. A test compares the result with a whole event of `login_tried`.
+    in the domain, makes the rest of the event. `agent` is the client id of an agent that acts for the person from now on. A test compares
+    the result with a whole event of `login_tried`.
     """
     return f"""
     insert into events (id, name, organization_id, actor_id, target_type, target_id, details, occurred_at, request_id)
     select %(event)s::uuid, %(event_name)s::text, {organization}, {user}, %(event_target)s::text, {user}::text,
-           %(event_details)s::jsonb || jsonb_build_object('provider', {provider}, 'service_id', {service}), {at},
+           %(event_details)s::jsonb || jsonb_build_object('provider', {provider}, 'service_id', {service})
+           || jsonb_strip_nulls(jsonb_build_object('agent', {agent}::text)), {at},
            %(event_request)s::uuid
       from {source}
  returning {TOLD}

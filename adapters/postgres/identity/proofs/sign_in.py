@@ -52,6 +52,7 @@ class DestinationRow:
     organization_id: UUID | None = None
     organization_slug: str | None = None
     organization_is_active: bool | None = None
+    is_agent: bool | None = None
 
     def destination(self) -> Destination | None:
         if self.service_id is None or self.organization_id is None:
@@ -59,13 +60,13 @@ class DestinationRow:
         context = Context(
             OrganizationId(self.organization_id), self.organization_slug or "", ServiceId(self.service_id), self.service_slug or ""
         )
-        return Destination(context, is_open=self.organization_is_active or False)
+        return Destination(context, is_open=self.organization_is_active or False, is_agent=self.is_agent or False)
 
 
 # Columns of a statement that reads `services`, and `organizations` for the organization of the service.
 DESTINATION: Final = """
            services.id as service_id, services.slug as service_slug, organizations.id as organization_id,
-           organizations.slug as organization_slug, organizations.status = 'active' as organization_is_active"""
+           organizations.slug as organization_slug, organizations.status = 'active' as organization_is_active, services.is_agent"""
 
 
 def destination_of(columns: dict[str, Any]) -> Destination | None:
@@ -345,8 +346,8 @@ _LAST_LOOK: Final[LiteralString] = f"""
                from held
          ),
          destination as (
-             select services.id, services.slug, services.org_id, services.sign_in_policy, organizations.slug as organization_slug,
-                    organizations.status
+             select services.id, services.slug, services.org_id, services.sign_in_policy, services.is_agent,
+                    organizations.slug as organization_slug, organizations.status
                from services
                join organizations on organizations.id = services.org_id
               where services.id = %(service)s
@@ -355,7 +356,7 @@ _LAST_LOOK: Final[LiteralString] = f"""
   select {ACCOUNT.names}, users.is_connected, users.flow_is_open, users.one_factor_is_enough, users.is_listed, users.owes_answers,
            users.belongs_to_several,
            services.id as service_id, services.slug as service_slug, services.org_id as organization_id, services.organization_slug,
-           services.status = 'active' as organization_is_active,
+           services.status = 'active' as organization_is_active, services.is_agent,
            {admits(IS_MEMBER_HERE, "users.id")} as is_admitted,
            {grace_is_over(second_factor_due_in("services.org_id", "users.id"))} as owes_second_factor,
            coalesce(users.origin_org_id <> services.org_id, false) as is_made_elsewhere,

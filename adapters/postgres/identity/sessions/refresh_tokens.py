@@ -9,6 +9,7 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.factors.mfa import OWES_SECOND_FACTOR
 from adapters.postgres.identity.proofs.sign_in_policy import admits
+from adapters.postgres.identity.sessions.agents import AGENTS_ARE_FORBIDDEN, may_act
 from adapters.postgres.identity.sessions.audiences import audiences, open_audiences
 from adapters.postgres.identity.sessions.liveness import AUTHENTICATES, IS_LIVE, lost_nothing_since
 from adapters.postgres.identity.sessions.profile_columns import PROFILE, profile, tells_more
@@ -66,6 +67,8 @@ class _Presented(Frozen):
     tells_more: bool
     granted: int | None
     audiences: Sequence[Mapping[str, Any]] | None
+    is_agent: bool | None
+    agents_are_forbidden: bool
 
     def presented(self) -> PresentedRefreshToken:
         impersonated = None
@@ -108,6 +111,8 @@ class _Presented(Frozen):
             profile=profile(self.profile),
             tells_more=self.tells_more,
             audiences=audiences(self.granted, self.audiences),
+            is_agent=self.is_agent or False,
+            agents_are_forbidden=self.agents_are_forbidden,
         )
 
 
@@ -151,7 +156,8 @@ _ROTATE: Final[LiteralString] = f"""
                     sessions.created_at,
                     sessions.last_seen_at, sessions.expires_at, sessions.ends_at, sessions.authenticated_by, sessions.impersonator_id,
                     sessions.impersonation_id, users.email, users.is_platform_owner,
-                    {IS_LIVE} as is_live,
+                    {IS_LIVE} and {may_act("sessions")} as is_live,
+                    services.is_agent, {AGENTS_ARE_FORBIDDEN} as agents_are_forbidden,
                     memberships.role, sessions.scopes, sessions.audiences, sessions.proved_at, sessions.second_factor_at,
                     sessions.stated_at, sessions.parent_id,
                     {is_verified_for("sessions.organization_id")} as email_is_verified,
@@ -232,6 +238,7 @@ _ROTATE: Final[LiteralString] = f"""
          found.rotated_by, found.subscription, found.scopes, found.proved_at, found.second_factor_at, found.stated_at, found.parent_id,
          found.email_is_verified, found.role, found.owes_second_factor, found.client_id, found.access_token_alg, found.profile,
          found.directory_context, found.tells_more, jsonb_array_length(found.audiences) as granted, choice.open as audiences,
+         found.is_agent, found.agents_are_forbidden,
          rotated.session_id is not null as rotated,
          found.is_live and (rotated.session_id is null or extended.id is not null) as is_live
     from found

@@ -14,7 +14,8 @@ _SERVICES: Final[LiteralString] = f"""
            jsonb_build_object(
                'name', services.name, 'service_type', service_type, 'codehost_scopes', codehost_scopes, 'websuite_scopes', websuite_scopes,
                'officesuite_scopes', officesuite_scopes, 'redirect_uris', redirect_uris, 'device_activation_uri', device_activation_uri,
-               'sign_in_policy', sign_in_policy, 'trusted', trusted, 'jwks', case when jwks_uri is null then jwks end, 'jwks_uri', jwks_uri,
+               'sign_in_policy', sign_in_policy, 'trusted', trusted, 'is_agent', is_agent,
+               'jwks', case when jwks_uri is null then jwks end, 'jwks_uri', jwks_uri,
                'id_token_alg', id_token_alg, 'access_token_alg', access_token_alg, 'assertion_audience', assertion_audience,
                'post_logout_redirect_uris', post_logout_redirect_uris,
                'backchannel_logout_uri', backchannel_logout_uri,

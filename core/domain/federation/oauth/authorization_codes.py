@@ -20,7 +20,7 @@ from core.domain.identity.login_events import LoginEvent
 from core.domain.identity.sessions import Session, SubscriptionState
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Token
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 
 LIFETIME: Final = timedelta(seconds=60)
 # For this long, a client that sends its request twice does no harm: the second request is refused, and the session of the first lives on.
@@ -175,9 +175,14 @@ def second_use(claim: Claim, service: ServiceId, earlier: EarlierUse, now: datet
     return SecondUse.REPEATED if same and now - earlier.at <= GRACE else SecondUse.STOLEN
 
 
-def code_reused(earlier: EarlierUse, actor: Actor) -> Event:
+def code_reused(earlier: EarlierUse, actor: Actor, agent: ClientId | None = None) -> Event:
     # Nobody knows who sent the code again, so the event names the actor by address and client alone.
     details = {"session_id": str(earlier.session), "service_id": str(earlier.service)}
     return Event(
-        "security.authorization_code.reused", actor, Target("user", str(earlier.user)), earlier.organization, details, success=False
+        "security.authorization_code.reused",
+        replace(actor, agent=agent),
+        Target("user", str(earlier.user)),
+        earlier.organization,
+        details,
+        success=False,
     )

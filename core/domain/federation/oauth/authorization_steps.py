@@ -44,6 +44,10 @@ class RequestingApplication(Frozen, kw_only=True):
     sign_in_policy: SignInPolicy = SignInPolicy.ANYONE
     trusted: bool = False
     """Members of the service's own organization are not asked for consent, if they have joined or confirmed the membership themselves."""
+    is_agent: bool = False
+    """It acts for people at APIs."""
+    agents_allowed: bool = True
+    """Its organization lets agents act for people."""
     branding: Branding = POSTERN
     """The looks of its organization: the pages between the request and the code have them."""
     session_lifetime: timedelta | None = None
@@ -182,9 +186,9 @@ def wants_second_factor(request: AuthorizationRequest) -> bool:
 
 def relies_on_consent(application: RequestingApplication, signed_in: SignedInPerson) -> bool:
     """Whether the person's own consent is needed, and the organization's trust is not enough. An organization can list anybody as its
-    member, so its trust counts only for people who have joined or confirmed the membership themselves.
+    member, so its trust counts only for people who have joined or confirmed the membership themselves. Trust lets no agent act for anybody.
     """
-    return not (application.trusted and signed_in.is_own_member)
+    return application.is_agent or not (application.trusted and signed_in.is_own_member)
 
 
 def _step(

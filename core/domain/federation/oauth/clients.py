@@ -70,12 +70,14 @@ class RegisteredClient(Frozen, kw_only=True):
     keys_uri: str | None = None
     """The address at which the client publishes its keys."""
     keys_fetched_at: datetime | None = None
+    is_agent: bool = False
+    """It acts for people."""
     names_endpoints: bool = False
     """Whether the client's assertions may name the address of an endpoint in place of the issuer."""
 
     def application(self, scopes: tuple[str, ...]) -> Application:
         """The client as the receiver of a session's tokens."""
-        return Application(self.client, scopes, self.access_token_algorithm)
+        return Application(self.client, scopes, self.access_token_algorithm, self.is_agent)
 
     @property
     def is_public(self) -> bool:

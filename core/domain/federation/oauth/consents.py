@@ -2,14 +2,16 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from core.domain.federation.oauth.resources import OfferedResource
+from core.domain.federation.oauth.agents import NOTHING_ALLOWED
+from core.domain.federation.oauth.authorizations import AuthorizationErrorCode, AuthorizationRefused
+from core.domain.federation.oauth.resources import OfferedResource, Ticked
 from core.domain.federation.oauth.scopes import SCOPES
-from core.domain.identifiers import OrganizationId, ResourceServerId, ServiceId, UserId
+from core.domain.identifiers import AgentGrantId, ClientId, OrganizationId, ResourceServerId, ServiceId, UserId
 from core.domain.json import Json
 from core.domain.record.events import Actor, Event, Target
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 
 
 class ResourceAnswer(Frozen):
@@ -21,6 +23,24 @@ class ResourceAnswer(Frozen):
     withheld: Sequence[str]
     document: bytes | None = None
     """What the document of a metadata client said when the person was asked."""
+    id: AgentGrantId | None = None
+    """Of what an agent may do."""
+    expires_at: datetime | None = None
+    """The end of it. None for an application that is no agent."""
+
+
+class ConsentChoice(Frozen):
+    """What a person has chosen on the page that asks for consent."""
+
+    ticked: Ticked = ()
+    """The scopes that they left ticked at the APIs."""
+    days: int | None = None
+    """How long an agent may act."""
+    document: bytes | None = None
+    """What the page has shown of a metadata client."""
+
+
+NO_CHOICE: Final = ConsentChoice()
 
 
 class AllowedResource(NamedTuple):
@@ -32,6 +52,10 @@ class AllowedResource(NamedTuple):
     """Empty when the API is gone."""
     scopes: Sequence[str]
     """What the application may do there, in the words of the API's owners."""
+    expires_at: datetime | None = None
+    """Until when. None for an application that is no agent."""
+    last_used_at: datetime | None = None
+    """When an agent last got a token there. A token lasts five minutes, so the agent acted at most so much later."""
 
 
 class Consent(Frozen):
@@ -69,6 +93,8 @@ class ApplicationAccess(Frozen, kw_only=True):
     """The host of the document that describes the application. None for an application that the organization has registered."""
     resources: Sequence[AllowedResource] = ()
     """The APIs at which it may act for the person, by their names."""
+    agent: ClientId | None = None
+    """The client id of an agent. None for an application that is none."""
 
 
 def widened(earlier: Sequence[str], asked: Sequence[str]) -> tuple[str, ...]:
@@ -82,18 +108,33 @@ def answer(offered: OfferedResource, asked: Sequence[str], allowed: Sequence[str
     return ResourceAnswer(offered.id, offered.identifier, allowed, withheld, offered.document)
 
 
+def agent_answer(offered: OfferedResource, asked: Sequence[str], ticked: Ticked, id: AgentGrantId, end: datetime) -> ResourceAnswer:  # noqa: A002 - the noun's own word
+    """The person's word about an agent, in place of all that they said before: the page shows what the agent may do already beside what is
+    asked. Raises `AuthorizationRefused` when nothing is left of what was offered.
+    """
+    shown = offered.shown_for_agent(asked)
+    allowed = [scope.name for scope in shown if (offered.id, scope.name) in ticked]
+    if shown and not allowed:
+        raise AuthorizationRefused(AuthorizationErrorCode.ACCESS_DENIED, NOTHING_ALLOWED)
+    withheld = [scope.name for scope in shown if scope.name not in allowed]
+    return ResourceAnswer(offered.id, offered.identifier, allowed, withheld, offered.document, id, end)
+
+
 def consent_given(consent: Consent, organization: OrganizationId, actor: Actor) -> Event:
-    return _event("user.consent.given", consent, organization, actor)
+    ends = [resource.expires_at for resource in consent.resources if resource.expires_at is not None]
+    given = _event("user.consent.given", consent, organization, actor)
+    return replace(given, details={**given.details, "expires_at": ends[0].isoformat()}) if ends else given
 
 
 def consent_revoked(access: ApplicationAccess, actor: Actor) -> Event:
-    return _event("user.consent.revoked", access, access.organization, actor)
+    return _event("user.consent.revoked", access, access.organization, replace(actor, agent=access.agent))
 
 
 def resource_consent_revoked(access: ApplicationAccess, resource: AllowedResource, actor: Actor) -> Event:
     """The application keeps what else it may."""
     details: dict[str, Json] = {"service_id": str(access.service), "resource": resource.identifier}
-    return Event("user.consent.revoked", actor, Target("service", str(access.service)), access.organization, details)
+    by = replace(actor, agent=access.agent)
+    return Event("user.consent.revoked", by, Target("service", str(access.service)), access.organization, details)
 
 
 def _event(name: str, about: Consent | ApplicationAccess, organization: OrganizationId, actor: Actor) -> Event:

@@ -147,6 +147,8 @@ class AskedFor(Frozen, kw_only=True):
     """The service's own page for entering the code."""
     is_added: bool
     """False when another device shows the same user code at this moment."""
+    is_agent: bool = False
+    """The client acts for people. It gets no code."""
 
 
 class DeviceAuthorization(Frozen, kw_only=True):

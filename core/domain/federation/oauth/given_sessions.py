@@ -69,6 +69,8 @@ class GivenSession(Frozen, kw_only=True):
     expires_at: datetime
     is_open: bool
     """The session is valid at this moment, and the token is its current one."""
+    is_agent: bool = False
+    """The application acts for the person."""
 
 
 class ReadToken(Frozen):
@@ -149,6 +151,7 @@ def of_refresh_token(given: GivenSession, issuer: str) -> Mapping[str, Json]:
         "scope": " ".join(given.scopes),
         "username": given.email,
         "token_use": "refresh",
+        **({"act": {"sub": given.client}} if given.is_agent else {}),
     }
 
 

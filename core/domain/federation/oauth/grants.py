@@ -9,6 +9,7 @@ from core.domain.claims import NO_PROFILE, StandardProfile
 from core.domain.errors import BadRequest
 from core.domain.federation.oauth.clients import RegisteredClient
 from core.domain.federation.oauth.oauth_errors import InvalidTarget, UnsupportedGrantType
+from core.domain.identifiers import UserId
 from core.domain.identity.sessions import OpenedSession, TokenUse
 from core.domain.json import Json
 from core.domain.secrets import Token
@@ -62,6 +63,8 @@ class IssuedTokens(Frozen):
     id_token: Token | None = None
     issued_token_type: str | None = None
     """Only an exchange says it (RFC 8693 section 2.2.1)."""
+    acts_for: UserId | None = None
+    """The person, if the client is an agent."""
 
 
 def grant_type(named: str | None) -> str:

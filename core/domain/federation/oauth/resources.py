@@ -68,6 +68,10 @@ class OfferedResource(Frozen, kw_only=True):
         """The asked scopes that the person of the request may have."""
         return [scope for scope in self.scopes if scope.name in asked and scope.is_held]
 
+    def shown_for_agent(self, asked: Collection[str]) -> Sequence[OfferedScope]:
+        """What the page asks about an agent: the asked scopes, and those that it may use already, because the answer is about all."""
+        return self.held({*asked, *(self.allowed or ())})
+
     def asks_again(self, asked: Collection[str]) -> bool:
         """Whether the person has said neither yes nor no to something that is asked."""
         answered = {*(self.allowed or ()), *self.withheld}

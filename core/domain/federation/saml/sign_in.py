@@ -230,6 +230,12 @@ def require_askable(request: SamlRequest, meeting: Meeting) -> None:
         raise RequestDeclined(Status.NO_PASSIVE, "The person would have to sign in, or to give consent")
 
 
+def require_no_agent(application: RequestingApplication) -> None:
+    """Raises `RequestDeclined` for an agent, to which nobody signs in."""
+    if application.is_agent:
+        raise RequestDeclined(Status.REQUEST_DENIED, "The service is an agent: it acts for people at APIs, and nobody signs in to it")
+
+
 def told(meeting: Meeting) -> Sequence[str]:
     """The data that the service provider may get, as scopes of OpenID Connect: people read the same sentences for both. A request may ask
     for the address as a name at any time, whatever the configuration says, so EMAIL is always there. The organization's own name says

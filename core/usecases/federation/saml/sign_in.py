@@ -34,6 +34,7 @@ from core.domain.federation.saml.sign_in import (
     has_allowed,
     named,
     require_askable,
+    require_no_agent,
     require_subject,
     restored,
     session_end,
@@ -299,6 +300,7 @@ class SamlSignIn(Frozen):
         consents = progress.consented and not allowed
         progress = replace(progress, consented=consents or allowed)
         try:
+            require_no_agent(application)
             require_askable(request, meeting)
             step = next_step(as_authorization(request, application), application, signed_in, progress, self.system.clock.now())
             if step is AuthorizationStep.CONSENT and visit.flow is not None and visit.flow.repeats:

@@ -1,14 +1,17 @@
 """The pages between sign-in and an application: the choice of an account, and the consent to the application's access."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Annotated, Any, Final, Literal
 from uuid import UUID
 
 import msgspec
 
 from core.domain.errors import OrganizationNotActive
+from core.domain.federation.oauth.agents import DAYS_OFFERED, USUAL_DAYS, grant_end
 from core.domain.federation.oauth.authorization_steps import AuthorizationStep
-from core.domain.federation.oauth.resources import Ticked
+from core.domain.federation.oauth.consents import ConsentChoice
+from core.domain.federation.oauth.resources import OfferedResource, OfferedScope, Ticked
 from core.domain.identifiers import ResourceServerId
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt
 from core.domain.services.client_ids import document_host
@@ -39,6 +42,8 @@ class ConsentForm(BoundForm, frozen=True, kw_only=True):
     """The scopes of APIs that the person has left ticked, each behind the id of its API and a space."""
     document: Annotated[str, msgspec.Meta(max_length=_DIGEST)] = ""
     """What the page has shown of a metadata client's document, as a digest."""
+    days: Literal["", "1", "7", "30", "90"] = ""
+    """How long an agent may act."""
 
 
 class AccountForm(BoundForm, frozen=True, kw_only=True):
@@ -64,6 +69,7 @@ async def show_consent(call: Call[None, FlowLink], postern: Postern) -> Page:
                 "scopes": request.scopes,
                 "resources": _shown(outcome),
                 "has_second_factor": can_show,
+                "days": _days(outcome, postern.foundation.clock.now()),
                 **where,
             }
             return Answer(
@@ -83,9 +89,10 @@ async def answer_consent(call: Call[ConsentForm], postern: Postern) -> Page:
     async def answered(flow: Flow) -> Page:
         match call.body.answer:
             case "allow":
-                ticked, document = _ticked(call.body.scopes), _digest(call.body.document)
-                allowed = await authorizations.allow(flow, call.caller, call.actor, call.client, ticked=ticked, document=document)
-                return await settled(call, postern, flow, allowed)
+                days = int(call.body.days) if call.body.days else None
+                choice = ConsentChoice(_ticked(call.body.scopes), days, _digest(call.body.document))
+                outcome = await authorizations.allow(flow, call.caller, call.actor, call.client, choice)
+                return await settled(call, postern, flow, outcome)
             case "deny":
                 return left(call, flow, await authorizations.deny(flow))
             case "another":
@@ -125,15 +132,24 @@ async def choose_account(call: Call[AccountForm], postern: Postern) -> Page:
 
 def _shown(outcome: UnfinishedAuthorization) -> list[Mapping[str, Any]]:
     """The APIs of the request, with the scopes that the person may allow there."""
-    asked = outcome.request.foreign_scopes
+    asked, is_agent = outcome.request.foreign_scopes, outcome.application.is_agent
+
+    def held(resource: OfferedResource) -> Sequence[OfferedScope]:
+        return resource.shown_for_agent(asked) if is_agent else resource.held(asked)
+
     return [
         {
             "name": resource.name,
             "identifier": resource.identifier,
-            "scopes": [(f"{resource.id} {scope.name}", scope) for scope in resource.held(asked)],
+            "scopes": [(f"{resource.id} {scope.name}", scope) for scope in held(resource)],
         }
         for resource in outcome.resources
     ]
+
+
+def _days(outcome: UnfinishedAuthorization, now: datetime) -> Sequence[tuple[int, datetime, bool]]:
+    """The choices of the end of an agent's grant, and which is chosen first. Empty for an application that is none."""
+    return [(days, grant_end(days, now), days == USUAL_DAYS) for days in DAYS_OFFERED] if outcome.application.is_agent else ()
 
 
 def _ticked(sent: Sequence[str]) -> Ticked:

@@ -18,7 +18,17 @@ from entrypoints.http.pages.console.organization.connections import (
     setup_links,
     trusted_issuers,
 )
-from entrypoints.http.pages.console.organization.people import end_users, fields, invitations, join_requests, members, person, roles, teams
+from entrypoints.http.pages.console.organization.people import (
+    agent_grants,
+    end_users,
+    fields,
+    invitations,
+    join_requests,
+    members,
+    person,
+    roles,
+    teams,
+)
 from entrypoints.http.pages.console.organization.settings import (
     audit_log,
     billing,
@@ -42,6 +52,7 @@ CONSOLE: Final = Endpoints(
         *members.PAGES,
         *person.PAGES,
         *end_users.PAGES,
+        *agent_grants.PAGES,
         *invitations.PAGES,
         *join_requests.PAGES,
         *teams.PAGES,

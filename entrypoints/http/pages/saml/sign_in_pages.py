@@ -367,7 +367,7 @@ def _finished(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcome) -> 
         case AuthorizationStep.CONSENT:
             assert outcome.signed_in is not None  # noqa: S101 - for the type checker: only people who are signed in are asked for consent
             hidden = {"session": str(outcome.signed_in.session), "scopes": " ".join(outcome.tells)}
-            more = {"hidden": hidden, "scopes": outcome.tells, "resources": (), **leading_to(outcome.asked.acs_url)}
+            more = {"hidden": hidden, "scopes": outcome.tells, "resources": (), "days": (), **leading_to(outcome.asked.acs_url)}
             return Answer(show("authorization/consent.html", action=form_of(FINISH, flow), **more), 200)
         case AuthorizationStep.TURN_AWAY:
             record_turned_away(postern, outcome.application, RefusingEndpoint.SAML)

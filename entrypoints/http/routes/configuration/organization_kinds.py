@@ -124,6 +124,7 @@ ORGANIZATION_KINDS: Final = (
             "admin_factor": _RULES.admin_factor.value,
             "metadata_clients": _RULES.metadata_clients.value,
             "metadata_hosts": list(_RULES.metadata_hosts),
+            "agents": _RULES.agents.value,
         },
         unordered=frozenset({"invitation_domains", "metadata_hosts"}),
         stored={"invitation_domains": lambda names: sorted({_domain(one) for one in names})},

@@ -4,6 +4,7 @@ from typing import Final
 
 from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.routes.federation import (
+    agent_grants,
     authorization_refusals,
     device_flow,
     document_refusals,
@@ -25,7 +26,6 @@ from entrypoints.http.routes.federation import (
 
 ROUTES: Final = Endpoints.of(
     *(grants, device_flow, given_sessions, oidc, pushed_requests, logout_notices, saml, token_preview, authorization_refusals),
-    document_refusals,
-    identity_assertions,
+    *(document_refusals, identity_assertions, agent_grants),
     *(scim_settings, scim_tokens, scim_users, scim_groups, scim_search, scim_discovery),
 )

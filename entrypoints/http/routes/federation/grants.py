@@ -149,9 +149,10 @@ async def exchange_for_tokens(call: Call[TokenRequestBody], postern: Postern) ->
     `client_id`, it gets a token with that key's rights for 15 minutes. The trusted issuers of the service or the key decide. With
     `resource`, the access token is for that API alone: the API is its audience, and it opens nothing here but userinfo. An exchange is for
     the service that stands for an API: it shows an access token that the API received, and gets one for another API that names the service.
-    The new token says in `act` who acts, ends with the first one, and opens nothing here. `/oauth/token` is another name for this endpoint.
-    With an identity assertion of a person's directory (`jwt-bearer`, and the `typ` `oauth-id-jag+jwt`), a client that authenticates gets a
-    token of ten minutes for one API in this person's name: the directory's connection must issue them.
+    The new token says in `act` who acts, ends with the first one, and opens nothing here. With an identity assertion of a directory
+    (`jwt-bearer`, and the `typ` `oauth-id-jag+jwt`), a client that authenticates gets a token of ten minutes for one API in a person's
+    name: the directory's connection must issue them. An agent gets a token of five minutes at most, which names the person as `sub` and the
+    agent as `act.sub`. `/oauth/token` is another name for this endpoint.
     """
     return await _exchange(call, postern)
 
@@ -175,24 +176,24 @@ async def _exchange(call: Call[TokenRequestBody], postern: Postern) -> Answer[To
 
 async def _exchanged(call: Call[TokenRequestBody], postern: Postern) -> Answer[TokenResponse]:
     if _is_poll(call.body):
-        return _answer(await _polled(call, postern))
+        return _answer(call, await _polled(call, postern))
     if said(call.body.grant_type) == JWT_BEARER and not _is_of_person(call.body):
-        return _answer(await of_workload(call, postern, _request(call.body)))
+        return _answer(call, await of_workload(call, postern, _request(call.body)))
     request, is_code = call.request, said(call.body.grant_type) == AUTHORIZATION_CODE
     shown = await of_grant(await credentials(call, postern), said(call.body.grant_type), _given(call.body), request, postern)
     # `_redeemed` looks up the client and its code in one statement. In two cases the client is looked up alone first. A client whose bucket
     # is empty must be refused before its code is used up. And an address that sends wrong secrets gets the cheaper look-up: it costs the
     # database a quarter.
     if is_code and shown.secret is not None and request.has_room(AUTH, OF_CLIENT):
-        return _answer(await _redeemed(call, postern, shown))
+        return _answer(call, await _redeemed(call, postern, shown))
     client = await authenticated_by(shown, call, postern)
     if not client.is_public:
-        return _answer(await _issued(call, postern, client))
+        return _answer(call, await _issued(call, postern, client))
     if not is_code:
         await request.count(AUTH)
-        return _answer(await _issued(call, postern, client))
+        return _answer(call, await _issued(call, postern, client))
     try:
-        return _answer(await _issued(call, postern, client))
+        return _answer(call, await _issued(call, postern, client))
     except Refusal:
         # A request with a good code is not counted: the people of a whole office may sign in from one address.
         await request.count(AUTH)
@@ -293,7 +294,8 @@ def _is_poll(fields: TokenRequestBody) -> bool:
     return named == DEVICE_CODE or (named is None and said(fields.device_code) is not None)
 
 
-def _answer(issued: IssuedTokens) -> Answer[TokenResponse]:
+def _answer(call: Call[TokenRequestBody], issued: IssuedTokens) -> Answer[TokenResponse]:
+    call.request.acted_for = issued.acts_for
     tokens = TokenResponse(
         access_token=issued.access_token.reveal(),
         token_type="Bearer",  # noqa: S106 - a scheme

@@ -107,6 +107,8 @@ class NewServiceBody(msgspec.Struct, frozen=True, kw_only=True):
     """The people who may sign in: `anyone`, only `members` of the organization, or only people to whom a role of it is `assigned`."""
     trusted: bool = False
     """Whether members of the organization sign in without being asked for consent."""
+    is_agent: bool = False
+    """Whether the service is an agent: it acts for people at one API, until a date that each of them chooses, and nobody signs in to it."""
     jwks: ClientKeys | None = None
     """The public keys that the application signs its client assertions with (`private_key_jwt`), as a JSON Web Key Set."""
     jwks_uri: Annotated[Uri, example("https://billing.acme.example/keys.json")] | None = None
@@ -154,6 +156,10 @@ class ServicePatch(msgspec.Struct, frozen=True, kw_only=True):
     """
     trusted: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
     """Whether members of the organization sign in without being asked for consent."""
+    is_agent: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
+    """Whether the service is an agent: it acts for people at one API, until a date that each of them chooses, and nobody signs in to it.
+    All its sessions end when it becomes one.
+    """
     jwks: ClientKeys | msgspec.UnsetType | None = msgspec.UNSET
     """The public keys that the application signs its client assertions with, as a JSON Web Key Set. These keys replace the keys from
     `jwks_uri`. Null removes them.
@@ -207,6 +213,8 @@ class ServiceRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The people who may sign in: `anyone`, only `members` of the organization, or only people to whom a role of it is `assigned`."""
     trusted: bool
     """Whether members of the organization sign in without being asked for consent."""
+    is_agent: bool
+    """Whether the service is an agent, which acts for people at APIs."""
     jwks: ClientKeys | None
     """The public keys that the application signs its client assertions with; null if there are none."""
     jwks_uri: Annotated[str, example("https://billing.acme.example/keys.json")] | None

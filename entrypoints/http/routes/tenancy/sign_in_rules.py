@@ -17,6 +17,7 @@ from core.domain.tenancy.sign_in_rules import (
     LONGEST_SESSION_HOURS,
     MOST_DOMAINS,
     AdminFactor,
+    AgentRule,
     MfaPolicy,
     SignInRules,
     SignInRulesChange,
@@ -76,6 +77,10 @@ class SignInRulesPatch(msgspec.Struct, frozen=True, kw_only=True):
     """The hosts of documents, such as `claude.ai`, each without the hosts below it. They count only for `named`. The list replaces the
     old one.
     """
+    agents: Annotated[AgentRule, example("forbidden")] | msgspec.UnsetType = msgspec.UNSET
+    """Whether agents may act for people at the organization's APIs, for members and for others. What people have allowed them ends when you
+    forbid it, and they are asked again when you allow it again.
+    """
 
 
 class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,6 +112,8 @@ class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The applications that may sign people in although nobody has registered them, because a document describes them."""
     metadata_hosts: MetadataHosts
     """The hosts of these documents, sorted."""
+    agents: Annotated[AgentRule, example("allowed")]
+    """Whether agents may act for people at the organization's APIs."""
 
 
 @endpoint.get(_RULES, caller=able(Capability.SETTINGS_MANAGE, impersonated=True), keys=True, tags=_TAGS)

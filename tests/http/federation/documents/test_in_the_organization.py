@@ -11,7 +11,7 @@ from core.domain.record.events import SYSTEM
 from tests.http.client import refused
 from tests.http.federation.arriving import told
 from tests.http.federation.documents.publishing import BACK, CLIENT, HOST, PublishingClients
-from tests.http.federation.relying import oauth
+from tests.http.federation.relying import claims_of, oauth
 from tests.http.federation.resources.asking import ORDERS
 
 SERVICES: Final = "/api/organizations/acme/services"
@@ -112,12 +112,24 @@ async def test_the_person_ends_it(listed: PublishingClients) -> None:
     browser = listed.browser()
     tab = await browser.tab().open("/ui/applications")
     assert f"Known by its document at {HOST}" in tab.page.text
-    (link,) = [link for link in tab.page.links if link.endswith("/revoke") and "/apis/" not in link]
-    question = await browser.tab().open(link)
-    (form,) = [place for place, form in enumerate(question.page.forms) if form.action.endswith("/revoke")]
-    await question.send(form)
+    (form,) = [place for place, form in enumerate(tab.page.forms) if form.action.endswith("/revoke")]
+    await tab.send(form)
     assert await listed.introspect(listed.desk, tokens["access_token"]) == {"active": False}
     await listed.consents()
+
+
+async def test_an_owner_says_that_it_is_no_agent(listed: PublishingClients) -> None:
+    service = await _only(listed)
+    assert service["is_agent"] is True
+    path = f"/api/organizations/acme/services/{service['slug']}"
+    assert (await listed.request("PATCH", path, {"is_agent": False}, by=listed.owner)).ok()["is_agent"] is False
+    tokens = await listed.has_tokens(prompt="consent")
+    assert claims_of(tokens["id_token"])["aud"] == CLIENT
+    assert "act" not in claims_of(tokens["access_token"])
+    assert (await listed.userinfo(tokens["access_token"])).ok()["sub"] == str(listed.ada.user)
+    # And one again: what it had ends.
+    assert (await listed.request("PATCH", path, {"is_agent": True}, by=listed.owner)).ok()["is_agent"] is True
+    assert await listed.introspect(listed.desk, tokens["access_token"]) == {"active": False}
 
 
 async def test_pages_of_the_console_name_it(listed: PublishingClients) -> None:

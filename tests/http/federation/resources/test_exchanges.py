@@ -305,3 +305,17 @@ async def test_refused_exchanges_are_recorded_in_words(between: Exchanging) -> N
         ("subject_token", ""),
     ]
     assert all(one["because"] and one["advice"] for one in found)
+
+
+async def test_an_api_that_an_agent_has_called_names_it(between: Exchanging) -> None:
+    """The agent stands within whoever acts through its token, and what it caused ends with it."""
+    between.people.change("update all_services set is_agent = true where id = %s", between.shop.service.id)
+    subject = await between.subject()
+    assert claims_of(subject)["act"] == {"sub": between.shop.client_id}
+    token = await between.exchanged(between.desk, subject)
+    assert claims_of(token)["act"] == {"sub": between.desk.client_id, "act": {"sub": between.shop.client_id}}
+    assert claims_of(token)["exp"] <= claims_of(subject)["exp"]
+    assert await between.is_active(between.other, token)
+    between.people.change("update all_organizations set agents = 'forbidden'")
+    assert not await between.is_active(between.other, token)
+    assert oauth(await between.exchange(between.desk, subject)) == INVALID

@@ -651,3 +651,11 @@ async def test_what_another_tab_has_finished_is_finished(provider: Providing) ->
         with pytest.raises(FlowOver):
             await once_more()
     assert len(provider.audited("user.consent.given")) == 1
+
+
+async def test_nobody_signs_in_to_an_agent(provider: Providing) -> None:
+    await provider.ready()
+    provider.people.change("update all_services set is_agent = true")
+    answer = await visitor(provider).request("GET", asking(authn_request(), "s"))
+    assert sent(answer).status == "RequestDenied"
+    has_learned_nothing(provider)

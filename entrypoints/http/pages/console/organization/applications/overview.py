@@ -13,8 +13,10 @@ from entrypoints.http.pages.console.organization.applications import application
 from entrypoints.http.pages.console.organization.applications.lists import POLICY
 from entrypoints.http.pages.console.organization.applications.making.lines import ApplicationKind, ApplicationValues, lines
 from entrypoints.http.pages.console.organization.applications.making.values import client_values, endpoint_values, token_values
+from entrypoints.http.pages.console.organization.people import agent_grants
 from entrypoints.http.pages.console.organization.sign_ins import OF_APPLICATION, SIGN_IN_LOG
 from entrypoints.http.pages.console.visit import ButtonLink, DoneLink, Head, Page, PageVisit
+from entrypoints.http.routes.federation.agent_grants import list_agent_grants
 from entrypoints.http.routes.federation.saml import get_saml_configuration
 from entrypoints.http.routes.federation.token_preview import preview_tokens
 from entrypoints.http.routes.platform.sign_ins import list_sign_ins
@@ -24,7 +26,8 @@ from entrypoints.http.routes.services.services import ServicePath, get_service
 _FACTS: Final = (
     words("service_type"),
     state("sign_in_policy", POLICY, "console.field.sign_in_policy"),
-    yes_or_no(lambda service: not service.trusted, "console.field.asks_for_consent"),
+    yes_or_no(lambda service: not service.trusted or service.is_agent, "console.field.asks_for_consent"),
+    yes_or_no("is_agent"),
     listed("redirect_uris"),
     copied("slug"),
     when("created_at"),
@@ -35,7 +38,7 @@ _DOCUMENT: Final = (copied("client_id", "console.application.document"), *_FACTS
 """Of an application that a document at its own address describes."""
 
 
-@console.get(application_tabs.ONE, of=get_service, also=(list_client_secrets, get_saml_configuration, list_sign_ins))
+@console.get(application_tabs.ONE, of=get_service, also=(list_client_secrets, get_saml_configuration, list_sign_ins, list_agent_grants))
 async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern: Postern) -> Page:
     """Show an application: its facts, the values to copy, and the lines for frameworks."""
     visit = PageVisit(call, postern)
@@ -70,6 +73,7 @@ async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern
         frameworks=lines(kind, values),
         comes_back=kind.comes_back and not service.redirect_uris,
         addresses=visit.here(application_tabs.SIGN_IN),
+        agents=await agent_grants.of_agent(visit, service.id) if service.is_agent else None,
         latest=await latest_of(SIGN_IN_LOG, visit, OF_APPLICATION, service_id=service.id) if visit.may(list_sign_ins) else None,
     )
     return Answer(page, 200)

@@ -5,16 +5,17 @@ from typing import Any, Final
 
 from core.domain.services.services import ServiceType
 from entrypoints.http.machinery.endpoints import Endpoint
-from entrypoints.http.pages.console.action_pages import ending_pages
+from entrypoints.http.pages.console.action_pages import act_pages, ending_pages
 from entrypoints.http.pages.console.cells import Column, copied, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, shape
 from entrypoints.http.pages.console.navigation import PagePosition
 from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.organization.applications.lists import APPLICATIONS, slug_of
 from entrypoints.http.pages.console.records import record_page, section_pages
-from entrypoints.http.pages.console.resources import Ending, Resource, Section
+from entrypoints.http.pages.console.resources import Act, Ending, Resource, Section
 from entrypoints.http.pages.console.undo.undo_pages import undo_pages
 from entrypoints.http.pages.console.visit import PageVisit
+from entrypoints.http.routes.federation.agent_grants import end_agent_grants
 from entrypoints.http.routes.federation.authorization_refusals import list_authorization_refusals
 from entrypoints.http.routes.federation.logout_notices import list_logout_notices
 from entrypoints.http.routes.federation.saml import get_saml_configuration
@@ -44,6 +45,7 @@ def _page(
     facts: tuple[Column, ...] = (),
     below: tuple[tuple[str, str, Endpoint], ...] = (),
     ending: Ending | None = None,
+    acts: tuple[Act, ...] = (),
     title: str = "",
 ) -> Resource:
     return Resource(
@@ -59,6 +61,7 @@ def _page(
         facts=facts,
         sections=sections,
         ending=ending,
+        acts=acts,
         below=below,
         crumbs=application_tabs.above if title else application_tabs.above_list,
         titled=(lambda visit, _record: visit.text(title)) if title else None,
@@ -88,6 +91,7 @@ SIGNING_IN: Final = _page(
             change_service,
             Asked("sign_in_policy", hint="console.signing_in.policy_hint"),
             Asked("trusted", hint="console.signing_in.trusted_hint"),
+            Asked("is_agent", hint="console.signing_in.agent_hint"),
         ),
     ),
     Section(
@@ -107,6 +111,7 @@ SIGNING_IN: Final = _page(
             Asked("backchannel_logout_session_required", hint="console.signing_out.session_hint"),
         ),
     ),
+    acts=(Act("end-agent", end_agent_grants, asks=True, kind="danger", shows=lambda one: one.is_agent),),
     facts=(words("service_type"), words("sign_in_policy")),
     below=(
         ("console.refusals.title", application_tabs.REFUSALS, list_authorization_refusals),
@@ -147,6 +152,8 @@ def _pages() -> Sequence[Endpoint]:
             made += section_pages(resource, section)
         for undoable in resource.undoables:
             made += undo_pages(undoable)
+        for act in resource.acts:
+            made += act_pages(resource, act)
         if resource.ending is not None:
             made += ending_pages(resource, resource.ending)
     return made

@@ -11,9 +11,11 @@ from entrypoints.http.pages.console.navigation import address
 from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.organization.applications.claims.claims_shown import verdict_of
 from entrypoints.http.pages.console.organization.organization_tabs import AUDIT_LOG, PEOPLE
+from entrypoints.http.pages.console.organization.people import agent_grants
 from entrypoints.http.pages.console.organization.settings.audit_sentences import sentence_of
 from entrypoints.http.pages.console.organization.sign_ins import OF_PERSON, SIGN_IN_LOG
 from entrypoints.http.pages.console.visit import PageVisit
+from entrypoints.http.routes.federation.agent_grants import list_agent_grants
 from entrypoints.http.routes.federation.token_preview import list_sign_in_verdicts
 from entrypoints.http.routes.platform.sign_ins import list_sign_ins
 from entrypoints.http.routes.record.audit import list_audit_log
@@ -21,7 +23,7 @@ from entrypoints.http.routes.services.end_users import get_end_user
 from entrypoints.http.routes.tenancy.members import disable_mfa_of_member, get_member
 
 TEMPLATE: Final = "organization/people/one_person.html"
-ASKED: Final = (list_sign_ins, list_sign_in_verdicts, list_audit_log)
+ASKED: Final = (list_sign_ins, list_sign_in_verdicts, list_audit_log, list_agent_grants)
 _MOST_HAPPENED: Final = 10
 _HAPPENED: Final = (
     linked(
@@ -61,6 +63,7 @@ async def as_member(visit: PageVisit) -> str:
 async def _shared(visit: PageVisit, user: UUID) -> Mapping[str, Any]:
     return {
         "latest": await latest_of(SIGN_IN_LOG, visit, OF_PERSON, person=user) if visit.may(list_sign_ins) else None,
+        "agents": await agent_grants.of_person(visit, user),
         "verdicts": await _verdicts(visit, user) if visit.may(list_sign_in_verdicts) else (),
         "happened": await _happened(visit, user) if visit.may(list_audit_log) else None,
     }

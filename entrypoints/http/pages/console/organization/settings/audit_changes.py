@@ -30,7 +30,7 @@ LABELLED: Final = frozenset(
         *("kind", "state", "issuer", "client_id", "scopes", "enabled", "sso_url", "slo_url", "slo_response_url", "metadata_url"),
         *("certificates_sha256", "subject_source", "email_sources", "wants_encrypted", "requested_contexts"),
         *("entity_id", "acs_url", "name_id_format", "attribute_mapping", "sign_assertions", "sign_response", "require_signed_requests"),
-        *("service_type", "sign_in_policy", "trusted", "redirect_uris", "post_logout_redirect_uris", "device_activation_uri"),
+        *("service_type", "sign_in_policy", "trusted", "is_agent", "redirect_uris", "post_logout_redirect_uris", "device_activation_uri"),
         *("id_token_alg", "access_token_alg", "assertion_audience", "jwks_uri", "backchannel_logout_session_required"),
         *("source", "argument", "into", "price_cents", "currency", "features", "billing_price_id", "status"),
     )

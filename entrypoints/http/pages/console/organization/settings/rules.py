@@ -48,6 +48,7 @@ _SHAPE: Final = shape(
     "sign_in_links",
     metadata_clients.CLIENTS,
     metadata_clients.HOSTS,
+    Asked("agents", hint="console.rules.agents_hint"),
 )
 
 _POSITION: Final = position(SIGN_IN_ENTRY, RULES_TAB)
@@ -77,6 +78,7 @@ RULES: Final = Resource(
         listed("invitation_domains"),
         yes_or_no("sign_in_links"),
         *metadata_clients.SHOWN,
+        words("agents"),
     ),
     below=(("console.rules.change", _CHANGE, change_sign_in_rules),),
     undone=(_UNDOABLE,),

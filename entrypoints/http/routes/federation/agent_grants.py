@@ -1,0 +1,142 @@
+"""What people let an organization's agents do, for the members who look after its end users."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import BadRequest
+from core.domain.federation.oauth.agents import AgentGrant, AgentReach
+from core.domain.identifiers import AgentGrantId, ServiceId, UserId
+from core.domain.pages import DEFAULT_LIMIT, LARGEST_LIMIT
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import NO_BODY, NoBody
+from entrypoints.http.machinery.callers import able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import AgentGrantUuid, EmailAddress, Id, ServiceUuid, SlugOfOrganization, UserUuid, example
+from entrypoints.http.routes.services.services import ServicePath
+
+_GRANTS = "/api/organizations/{org_slug}/agent-grants"
+_GRANT = f"{_GRANTS}/{{grant_id}}"
+_TAGS = ("end-users",)
+_VIEW = able(Capability.END_USERS_VIEW, impersonated=True)
+_MANAGE = able(Capability.END_USERS_MANAGE, impersonated=True)
+
+
+class AgentGrantsPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+
+
+class AgentGrantPath(AgentGrantsPath, frozen=True):
+    grant_id: AgentGrantUuid
+
+
+class AgentGrantsQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """A filter on grants."""
+
+    service_id: ServiceUuid | None = None
+    """Only grants to this agent."""
+    user_id: UserUuid | None = None
+    """Only grants of this person."""
+    after: UUID | None = None
+    """The `next` of the page before."""
+    limit: Annotated[int, msgspec.Meta(ge=1, le=LARGEST_LIMIT)] = DEFAULT_LIMIT
+    """The largest number of grants in the answer. A number above the maximum is refused."""
+
+
+class AgentGrantRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person lets an agent do at one API, until a date."""
+
+    id: Id
+    user_id: UserUuid
+    email: EmailAddress
+    service_id: ServiceUuid
+    client_id: Annotated[str, example("0199d3a0-0000-7000-8000-000000000001")]
+    """The client id of the agent: `act.sub` of its tokens."""
+    service_slug: Annotated[str, example("assistant")]
+    """The agent's slug."""
+    service_name: Annotated[str, example("Assistant")]
+    """The agent's name."""
+    identifier: Annotated[str, example("https://api.acme.example/orders")]
+    """The identifier of the API."""
+    api: Annotated[str, example("Orders")]
+    """The name of the API; empty if it is deleted."""
+    scopes: Annotated[Sequence[str], example(["orders:read"])]
+    """The scopes of the API that the agent may use."""
+    granted_at: datetime
+    """When the person let the agent in."""
+    expires_at: datetime
+    """Until when."""
+    last_used_at: datetime | None
+    """When the agent last got a token; null if never. A token lasts five minutes at most, so the agent acted at most so much later."""
+
+
+class AgentGrantList(msgspec.Struct, frozen=True):
+    """One page of grants."""
+
+    grants: Sequence[AgentGrantRecord]
+    """The grants on this page, the newest first."""
+    next: UUID | None
+    """Send it as `after` to get the next page; null on the last page."""
+
+
+_record = shown(AgentGrant, AgentGrantRecord, named={"user_id": "user", "service_id": "service", "client_id": "client"})
+
+
+@endpoint.get(_GRANTS, caller=_VIEW, keys=True, tags=_TAGS)
+async def list_agent_grants(call: Call[None, AgentGrantsQuery, AgentGrantsPath, Member], postern: Postern) -> AgentGrantList:
+    """List what people let the organization's agents do, the newest first
+
+    The list has the grants that stand: those that have ended, by their date or by somebody, are gone.
+    """
+    query = call.query
+    reach = AgentReach(
+        service=None if query.service_id is None else ServiceId(query.service_id),
+        user=None if query.user_id is None else UserId(query.user_id),
+    )
+    before = None if query.after is None else AgentGrantId(query.after)
+    found = await postern.federation.agent_grants.list(call.caller.organization, reach, before, query.limit + 1)
+    listed = found[: query.limit]
+    return AgentGrantList([_record(one) for one in listed], listed[-1].id if len(found) > query.limit else None)
+
+
+@endpoint.get(_GRANT, caller=_VIEW, keys=True, tags=_TAGS)
+async def get_agent_grant(call: Call[None, None, AgentGrantPath, Member], postern: Postern) -> AgentGrantRecord:
+    """Get what a person lets an agent do
+
+    A grant that has ended is gone.
+    """
+    return _record(await postern.federation.agent_grants.get(call.caller.organization, AgentGrantId(call.path.grant_id)))
+
+
+@endpoint.delete(_GRANT, caller=_MANAGE, keys=True, status=204, tags=_TAGS)
+async def end_agent_grant(call: Call[None, None, AgentGrantPath, Member], postern: Postern) -> NoBody:
+    """End what a person lets an agent do
+
+    The agent can do nothing there for the person from its next request on, and has to ask them again.
+    """
+    await postern.federation.agent_grants.end(call.caller.organization, AgentGrantId(call.path.grant_id), call.actor)
+    return NO_BODY
+
+
+@endpoint.delete(
+    "/api/organizations/{org_slug}/services/{service_slug}/agent-grants",
+    caller=_MANAGE,
+    keys=True,
+    status=204,
+    refuses=(BadRequest,),
+    tags=_TAGS,
+)
+async def end_agent_grants(call: Call[None, None, ServicePath, Member], postern: Postern) -> NoBody:
+    """End all that people let an agent do
+
+    The agent can do nothing for anybody from its next request on, and has to ask everybody again.
+    """
+    await postern.federation.agent_grants.end_all(call.caller.organization, call.path.service_slug, call.actor)
+    return NO_BODY
