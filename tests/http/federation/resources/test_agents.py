@@ -6,6 +6,7 @@ from typing import Any, Final
 import pytest
 import trio
 
+from adapters.postgres.federation.consents import ConsentRows
 from core.domain.identity.sessions import AGENTS_FORBIDDEN
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
@@ -16,6 +17,7 @@ from tests.http.federation.resources.agents import READ, Agents
 from tests.http.federation.resources.asking import BILLS, ORDERS
 from tests.http.people import People, Person
 from tests.http.signing_in import unlimited
+from tests.meanwhile import meanwhile
 from tests.patience import PATIENCE
 
 GRANTS: Final = "/api/organizations/acme/agent-grants"
@@ -274,6 +276,22 @@ async def test_administrators_see_and_end_grants(agents: Agents) -> None:
         agents.helper.client_id,
     )
     assert (await agents.introspect(agents.desk, tokens[other.user]["access_token"]))["active"]
+
+
+async def test_a_grant_that_ends_meanwhile_is_gone(agents: Agents, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The person takes everything back between the administrator's look and the end."""
+    agents.api()
+    await agents.let_in()
+    admin, _ = looking_after(agents)
+    path = f"{GRANTS}/{agents.grant()['id']}"
+
+    def take_back() -> None:
+        agents.people.change("delete from consents")
+        agents.people.change("update sessions set revoked_at = now() where scopes is not null")
+
+    meanwhile(monkeypatch, ConsentRows, "find_grant", take_back)
+    assert (await agents.request("DELETE", path, by=admin)).status == 404
+    assert agents.audited("user.consent.revoked") == []
 
 
 async def test_administrators_end_all_of_an_agent(agents: Agents) -> None:
