@@ -14,7 +14,7 @@ from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 
-SERVERS: Final = ["server.py", pytest.param("server.mjs", marks=IN_NODE)]
+SERVERS: Final = ["server.py", *(["server.mjs"] if IN_NODE else [])]
 READS, WRITES = "notes:read", "notes:read notes:write"
 _ACCEPTS: Final = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 
