@@ -32,6 +32,7 @@ _VALUES: Final[Mapping[tuple[str, str], Any]] = {
     (f"{ORGANIZATION}/members/{{user_id}}", "role"): "clerk",
     (_ROUTE, "upstream_provider_id"): "codehost",
     (f"{ORGANIZATION}/resource-servers/{{resource_id}}", "admitted_services"): ["app", "shop"],
+    (f"{ORGANIZATION}/resource-servers/{{resource_id}}", "exchanges"): ["app", "shop"],
     (f"{SHOP}/user-key-settings", "resource"): "https://api.example/",
     (_VALUES_OF, "values"): {"department": "Sales"},
     (_USER, "profile"): {"department": "Sales"},
