@@ -9,9 +9,9 @@ from core.domain.identifiers import AgentGrantId, ConsentId, OrganizationId, Res
 
 
 class ConsentStore(Protocol):
-    """Outside a unit of work, the look-ups are one statement and one round trip each. The other methods need a unit of work in which the
-    caller has already locked the account, so that nobody withdraws a consent of the person meanwhile. Only PostgreSQL implements
-    `ConsentStore`.
+    """Outside a unit of work, `list`, `list_grants` and `find_grant` are one statement and one round trip each. The other methods need a
+    unit of work in which the caller has already locked the account, so that nobody withdraws a consent of the person meanwhile. Only
+    PostgreSQL implements `ConsentStore`.
     """
 
     async def list(self, user: UserId) -> Sequence[ApplicationAccess]:

@@ -7,7 +7,7 @@ from core.domain.identifiers import ServiceId
 
 
 class ExchangeStore(Protocol):
-    """Each method may be called outside a unit of work. Only PostgreSQL implements it."""
+    """Outside a unit of work, `find` and `add` are one statement and one round trip each. Only PostgreSQL implements it."""
 
     async def find(self, subject: SubjectToken, service: ServiceId, resource: str) -> Exchangeable | None:
         """The subject as it is now, and the API of this name. None when the session or an API on the way to it has ended, when its

@@ -19,8 +19,8 @@ class UserKeyLookup(Protocol):
 
 
 class UserKeyStore(Protocol):
-    """Outside a unit of work, `list`, `get`, `settings`, `place` and `place_at` are one statement and one round trip each. The other
-    methods need a unit of work. Keys of services that are being deleted do not exist here.
+    """Outside a unit of work, `list`, `list_of`, `get`, `settings`, `service`, `place` and `place_at` are one statement and one round trip
+    each. The other methods need a unit of work. Keys of services that are being deleted do not exist here.
     """
 
     async def settings(self, organization: OrganizationId, service_slug: str) -> UserKeySettings | None:

@@ -18,6 +18,8 @@ from tests.http.people import People
 database_url, postern, people, client = http.database_url, http.postern, http.people, http.client
 
 SERVICES: Final = "/api/organizations/acme/services"
+# Nobody makes a client by document here.
+MADE: Final = tuple(one for one in ServiceType if one is not ServiceType.METADATA)
 
 
 class RedirectUriScene(Cast):
@@ -27,7 +29,7 @@ class RedirectUriScene(Cast):
         super().__post_init__()
         acme = self.tenants.add("acme")
         self.speaker = self.resident(acme, "owner")
-        for service_type in ServiceType:
+        for service_type in MADE:
             self.tenants.service(acme, service_type.value, service_type.value)
         self.people.change("update all_organizations set max_services = 100")
         self.people.change("update services set redirect_uris = '{https://app.example.com/callback}'")
@@ -79,7 +81,7 @@ async def test_no_hostile_activation_page_is_registered(scene: RedirectUriScene)
 
 
 async def test_a_good_one_is_kept_and_given_back_byte_for_byte(scene: RedirectUriScene) -> None:
-    for service_type in ServiceType:
+    for service_type in MADE:
         good = [*GOOD, *(() if service_type.is_confidential else GOOD_ON_A_PHONE)]
         answer = await scene.ask("PATCH", f"/{service_type}", {"redirect_uris": good, "device_activation_uri": good[5]})
         assert answer.status == 200, answer.body

@@ -12,10 +12,11 @@ from adapters.postgres.migrate import shipped
 from core.frozen import Frozen
 
 _MADE: Final = re.compile(
-    r"^create (?:unlogged )?(?:unique )?(?P<kind>table|view|index|function|trigger) (?P<name>\w+)(?P<rest>[^;]*)", re.MULTILINE
+    r"^create (?:unlogged )?(?:unique )?(?P<kind>table|view|index|function|trigger) (?:concurrently )?(?P<name>\w+)(?P<rest>[^;]*)",
+    re.MULTILINE,
 )
 # A migration that takes a part away, or gives it another name, does so before it makes parts.
-_GONE: Final = re.compile(r"^drop (?P<kind>table|view|index|function|trigger) (?P<name>\w+)", re.MULTILINE)
+_GONE: Final = re.compile(r"^drop (?P<kind>table|view|index|function|trigger) (?:concurrently )?(?P<name>\w+)", re.MULTILINE)
 _RENAMED: Final = re.compile(r"^alter (?P<kind>table|index) (?P<name>\w+) rename to (?P<now>\w+);", re.MULTILINE)
 _KEYED: Final = re.compile(r"\bprimary key\b")
 _PARTED: Final = re.compile(r"^create table (?P<name>\w+) \((?:\n .*)*\n\) partition by", re.MULTILINE)
