@@ -30,8 +30,8 @@ NARROWEST: Final = 320
 # Of a page that is 390 pixels wide.
 EARLIEST: Final = 300
 MOST_TABS: Final = 5
-# A page of the console with its stylesheets, scripts and pictures.
-MOST_BYTES: Final = 60 << 10
+# A page of the console with its stylesheets, scripts and pictures. The heaviest one lists all events.
+MOST_BYTES: Final = 64 << 10
 _ASSET: Final = re.compile(r'(?:href|src)="/assets/(\w+)/([\w.-]+)"')
 # As long as names may be, in one word and from right to left.
 LONG: Final = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft"
