@@ -17,7 +17,7 @@ from ops.near import ALWAYS, ROOT, changed_since, near
         # A test that has another name and imports the module.
         ("core/domain/services/redirect_uris.py", {"tests/domain/services/test_redirect_uris.py", "tests/security/test_redirect_uris.py"}),
         # A module of the tests leads to the tests that use it.
-        ("tests/http/federation/relying.py", {"tests/http/federation/test_grants.py", "tests/http/federation/test_oidc.py"}),
+        ("tests/http/federation/devices.py", {"tests/http/federation/test_device_flow.py", "tests/security/test_codes_under_way.py"}),
         ("tests/hostile_uris.py", {"tests/domain/services/test_redirect_uris.py", "tests/domain/federation/test_redirects.py"}),
         # What is no module leads by its place.
         ("adapters/postgres/migrations/0002_access_token_alg.sql", {"tests/adapters/postgres/tables", "tests/adapters/postgres/migrating"}),

@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from hashlib import sha256
 from time import time
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import jwt
 import pytest
@@ -125,6 +125,12 @@ async def test_a_scope_that_asks_for_a_proof_is_left_out(scene: Asserting, deman
     assert claims_of(await scene.token(amr=["mfa"], acr=TWO_FACTORS, auth_time=int(time())))["scope"] == "orders:read"
 
 
+class _Shift(NamedTuple):
+    """So many seconds from when the assertion is made: a long run collects its tests long before."""
+
+    seconds: int
+
+
 _WRONG: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "another issuer": ({"iss": "https://elsewhere.example"}, ""),
     "no issuer": ({"iss": None}, ""),
@@ -132,13 +138,13 @@ _WRONG: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "our audience and another": ({"aud": [BASE_URL, "https://elsewhere.example"]}, "audience"),
     "our token endpoint": ({"aud": f"{BASE_URL}/auth/token"}, "audience"),
     "no audience": ({"aud": None}, "audience"),
-    "old": ({"iat": int(time()) - 900, "exp": int(time()) - 600}, "expired"),
+    "old": ({"iat": _Shift(-900), "exp": _Shift(-600)}, "expired"),
     "without an end": ({"exp": None}, "expired"),
-    "for an hour": ({"exp": int(time()) + 3600}, "lifetime"),
-    "for an hour, half over": ({"iat": int(time()) - 3400, "exp": int(time()) + 200}, "lifetime"),
+    "for an hour": ({"exp": _Shift(3600)}, "lifetime"),
+    "for an hour, half over": ({"iat": _Shift(-3400), "exp": _Shift(200)}, "lifetime"),
     "without a beginning": ({"iat": None}, "lifetime"),
-    "from the future": ({"iat": int(time()) + 200, "exp": int(time()) + 290}, "early"),
-    "valid later": ({"nbf": int(time()) + 200}, "early"),
+    "from the future": ({"iat": _Shift(200), "exp": _Shift(290)}, "early"),
+    "valid later": ({"nbf": _Shift(200)}, "early"),
     "without an id": ({"jti": None}, "repeatable"),
     "another application's": ({"client_id": "0199d3a0-0000-7000-8000-000000000001"}, "client"),
     "nobody's": ({"client_id": None}, "client"),
@@ -156,7 +162,9 @@ _WRONG: Final[dict[str, tuple[dict[str, Any], str]]] = {
 @pytest.mark.parametrize("what", _WRONG)
 async def test_a_wrong_claim_gives_no_token_and_the_recorder_says_why(scene: Asserting, what: str) -> None:
     changed, fault = _WRONG[what]
-    assert oauth(await scene.bring(scene.assertion(**changed))) == _REFUSED
+    now = int(time())
+    said: dict[str, Any] = {name: now + value.seconds if isinstance(value, _Shift) else value for name, value in changed.items()}
+    assert oauth(await scene.bring(scene.assertion(**said))) == _REFUSED
     assert await scene.faults() == ([(fault, 1)] if fault else [])
     assert scene.living() == 0
     assert scene.people.rows("select from identity_assertions") == []
