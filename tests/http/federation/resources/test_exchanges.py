@@ -14,6 +14,7 @@ from tests.http.federation.resources.asking import BILLS, ORDERS
 from tests.http.federation.resources.exchanging import DEPOT, STOCK, Exchanging
 from tests.http.people import People
 from tests.http.signing_in import unlimited
+from tests.meanwhile import meanwhile
 from tests.patience import PATIENCE
 
 INVALID: Final = (400, "invalid_request")
@@ -319,3 +320,18 @@ async def test_an_api_that_an_agent_has_called_names_it(between: Exchanging) -> 
     between.people.change("update all_organizations set agents = 'forbidden'")
     assert not await between.is_active(between.other, token)
     assert oauth(await between.exchange(between.desk, subject)) == INVALID
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_a_session_that_ends_between_the_look_and_the_exchange_gives_nothing(
+    between: Exchanging, postern: Postern, monkeypatch: pytest.MonkeyPatch, *, is_first: bool
+) -> None:
+    subject = await between.subject()
+    if not is_first:
+        await between.exchanged(between.desk, subject)
+    before = len(between.people.rows("select from sessions"))
+    ended = "update sessions set revoked_at = now() where id = %s"
+    store = postern.federation.grants.exchanges.store
+    meanwhile(monkeypatch, store, "find", lambda: between.people.change(ended, claims_of(subject)["sid"]))
+    assert oauth(await between.exchange(between.desk, subject)) == INVALID
+    assert len(between.people.rows("select from sessions")) == before
