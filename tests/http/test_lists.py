@@ -43,7 +43,7 @@ class ListScene(Shops):
 
     async def open(self) -> "ListScene":
         keys = "/api/organizations/acme/services/shop/api-keys"
-        rights = ["read:users", "read:subscriptions"]
+        rights = ["read:users", "read:subscriptions", "read:user_keys"]
         self.key = (await self.request("POST", keys, {"name": "key", "permissions": rights})).ok(201)["key"]
         self.token = (await self.request("POST", "/api/organizations/acme/scim-tokens", {"name": "directory"})).ok()["token"]
         self.log.remember(self.key, self.token)

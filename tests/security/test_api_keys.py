@@ -3,6 +3,7 @@ Hostile text around a key is data or is refused. The log names anyone who makes 
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from hashlib import sha256
 from typing import Any, Final
 from uuid import UUID, uuid4
 
@@ -23,12 +24,12 @@ from tests.http.cast import Shops
 from tests.http.client import Received
 from tests.http.people import People, Person
 from tests.http.signing_in import unlimited
-from tests.http.test_authorization import KEY_RULES
+from tests.http.test_authorization import KEY_RULES, KEY_RULES_WITH_BODY
 from tests.patience import PATIENCE
 
 database_url, postern, people = http.database_url, http.postern, http.people
 
-INTERFACE: Final = [one for one in ROUTES if one.caller in KEY_RULES]
+INTERFACE: Final = [one for one in ROUTES if one.caller in {*KEY_RULES, *KEY_RULES_WITH_BODY}]
 KEYS: Final = "/api/organizations/acme/services/shop/api-keys"
 # For each permission, a request, and the rows that the request would change if it were let in.
 BODIES: Final[Mapping[str, Callable[["KeyMisuseScene"], Mapping[str, Any]]]] = {
@@ -46,14 +47,19 @@ BODIES: Final[Mapping[str, Callable[["KeyMisuseScene"], Mapping[str, Any]]]] = {
     "POST /api/service/subscriptions": lambda scene: {"user_id": str(scene.end_user.user), "plan_id": str(scene.plan)},
     "PATCH /api/service/subscriptions/{user_id}": lambda _: {"status": "cancelled"},
     "PATCH /api/service/info": lambda _: {"name": "Taken over"},
+    "POST /api/service/user-keys": lambda scene: {"user_id": str(scene.regular.user), "name": "Another"},
+    "POST /api/service/user-keys/verify": lambda scene: {"key": scene.user_key},
 }
 
 
 class KeyMisuseScene(Shops):
-    """The shop has a user, a plan and keys."""
+    """The shop has users, a plan and keys. One of the users has signed in, and has a key."""
 
     end_user: Person
+    regular: Person
     plan: UUID
+    user_key: str
+    user_key_id: UUID
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -69,6 +75,19 @@ class KeyMisuseScene(Shops):
             self.plan,
             self.shop.id,
         )
+        now = self.postern.foundation.clock.now()
+        self.regular = self.user(email="regular@example.org", first=now, last=now)
+        self.people.change(
+            "insert into user_key_settings (service_id, enabled, prefix, most_keys, updated_at) values (%s, true, 'acme', 10, now())",
+            self.shop.id,
+        )
+        self.user_key, self.user_key_id = f"acme_abcdef_{uuid4().hex}", uuid4()
+        self.log.remember(self.user_key)
+        self.people.change(
+            "insert into user_keys (id, service_id, user_id, name, prefix, digest, scopes, created_at)"
+            " values (%s, %s, %s, 'Laptop', 'acme_abcdef', %s, '{}', now())",
+            *(self.user_key_id, self.shop.id, self.regular.user, sha256(self.user_key.encode()).digest()),
+        )
 
     async def made(self, name: str = "Backend") -> dict[str, Any]:
         key = (await self.request("POST", KEYS, {"name": name, "permissions": [permission.value for permission in Permission]})).ok(201)
@@ -77,11 +96,11 @@ class KeyMisuseScene(Shops):
 
     async def knock(self, one: Endpoint, key: str) -> Received:
         body = BODIES[str(one)](self) if one.body_type is not None else None
-        path = one.path.replace("{user_id}", str(self.end_user.user))
+        path = one.path.replace("{user_id}", str(self.end_user.user)).replace("{user_key_id}", str(self.user_key_id))
         return await self.client.request(one.method, path, body=body, headers=[("x-api-key", key)])
 
     def state(self) -> Mapping[str, Any]:
-        tables = ("users", "service_users", "subscriptions", "services", "plans", "events", "audit_entries")
+        tables = ("users", "service_users", "subscriptions", "services", "plans", "user_keys", "events", "audit_entries")
         return {table: self.people.rows(f"select * from {table} order by 1, 2") for table in tables}
 
 
@@ -92,7 +111,7 @@ def scene(postern: Postern, people: People, log: CapturedLog) -> KeyMisuseScene:
 
 def test_every_request_that_takes_a_body_has_one() -> None:
     assert {str(one) for one in INTERFACE if one.body_type is not None} == set(BODIES)
-    assert len(INTERFACE) == 20
+    assert len(INTERFACE) == 25
 
 
 async def deleted(scene: KeyMisuseScene, key: Mapping[str, Any]) -> None:
@@ -163,16 +182,23 @@ async def test_every_refused_key_gets_the_same_answer_for_every_fault(scene: Key
 
 
 async def test_a_dump_of_the_database_has_no_key_in_it(scene: KeyMisuseScene) -> None:
-    """Looks for used, refused and deleted keys in every table, as text and as bytes."""
+    """Looks for used, refused and deleted keys in every table, as text and as bytes, and for the keys of users that they made."""
     keys = [await scene.made(f"Key {number}") for number in range(3)]
+    of_users = []
     presence = scene.postern.services.api_keys.presence
     assert isinstance(presence, PresenceWriter)
     async with trio.open_nursery() as nursery:
         await nursery.start(presence.run)
         for key in keys:
             for one in INTERFACE:
-                if one.method != "DELETE":
-                    assert (await scene.knock(one, key["key"])).status in {200, 409, 501}, one
+                if one.method == "DELETE":
+                    continue
+                answer = await scene.knock(one, key["key"])
+                if str(one) == "POST /api/service/user-keys":
+                    of_users.append(answer.ok(201))
+                    scene.log.remember(of_users[-1]["key"])
+                else:
+                    assert answer.status in {200, 409, 501}, one
         await deleted(scene, keys[2])
         with trio.fail_after(PATIENCE):
             while len(scene.people.rows("select id from api_keys where last_used_at is not null")) < 2:
@@ -181,7 +207,8 @@ async def test_a_dump_of_the_database_has_no_key_in_it(scene: KeyMisuseScene) ->
     tables = scene.people.rows("select tablename as name from pg_tables where schemaname = 'public'")
     dump = "\n".join(str(scene.people.rows(f'select kept::text from "{table["name"]}" as kept')) for table in tables)
     assert keys[0]["prefix"] in dump
-    for key in keys:
+    assert of_users[0]["prefix"] in dump
+    for key in (*keys, *of_users):
         random = key["key"].rpartition("_")[2]
         for form in (key["key"], random, random[:20], random[-20:], random.encode().hex(), random[::-1]):
             assert form not in dump

@@ -138,7 +138,7 @@ def test_these_routes_ask_for_a_fresh_proof() -> None:
         *(("POST", providers), ("PATCH", f"{providers}/{{provider_id}}"), ("DELETE", f"{providers}/{{provider_id}}")),
         *(("POST", f"{providers}/{{provider_id}}/{act}") for act in ("test", "activate", "succeed", "metadata", "certificate")),
         *((method, f"{providers}/{{provider_id}}/certificate/waiting/{{fingerprint}}") for method in ("POST", "DELETE")),
-        ("DELETE", f"{providers}/{{provider_id}}/certificate/former"),
+        *(("DELETE", f"{providers}/{{provider_id}}/certificate/former"), ("PUT", f"{providers}/{{provider_id}}/assertions")),
         ("POST", "/api/organizations/acme/setup-links"),
         ("POST", "/api/organizations/acme/setup-links/{link_id}/drafts/{draft_id}/activate"),
         ("POST", "/api/platform/organizations/{org_id}/setup-links"),

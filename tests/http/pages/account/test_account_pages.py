@@ -58,7 +58,9 @@ def path_of(one: Endpoint) -> str:
         invitation_id=SOME_ID,
         service_id=SOME_ID,
         resource_id=SOME_ID,
+        user_key_id=SOME_ID,
         org_slug="acme",
+        service_slug="shop",
         provider="codehost",
     )
 
