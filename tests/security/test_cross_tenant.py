@@ -27,6 +27,9 @@ from tests.security.organizations.world import TRUST
 
 database_url, postern, people = http.database_url, http.postern, http.people
 
+AGENT_GRANTS = """
+    select * from resource_consents where service_id in (select id from services where org_id = %s and is_agent) order by id
+"""
 IN_ORGANIZATION = [one for one in ROUTES if "org_slug" in parameters(one.path)]
 # A provider's name belongs to no organization. Bodies other than JSON have their own tests
 # (tests/http/federation/saml/test_saml_attacks.py).
@@ -81,6 +84,12 @@ class TwoFurnishedOrganizations(Cast):
         tenants.join(self.guest, tenant)
         for place in (service, tenant):
             tenants.session(scene.end_user, place)
+        agent = tenants.service(tenant, f"agent-of-{name}").id
+        self.people.change("update services set is_agent = true where id = %s", agent)
+        self.people.change(
+            "insert into consents (id, user_id, service_id, scopes, granted_at) values (gen_random_uuid(), %s, %s, '{}', now())",
+            *(scene.end_user.user, agent),
+        )
         # These are made by the API, so that they leave entries in the audit log.
         answer = await self.ask(scene, "POST", f"/api/organizations/{scene.slug}/services/{service.slug}/client-secrets")
         assert answer.status == 201, answer.body
@@ -120,6 +129,12 @@ class TwoFurnishedOrganizations(Cast):
             "insert into setup_drafts (id, link_id, org_id, purpose, subject, settings, created_at, updated_at)"
             " values (%s, %s, %s, 'scim', %s, '{}', now(), now())",
             *(uuid4(), link, scene.tenant.id, f"Of {name}"),
+        )
+        user_key = uuid4()
+        self.people.change(
+            "insert into user_keys (id, service_id, user_id, name, prefix, digest, scopes, created_at)"
+            " values (%s, %s, %s, %s, %s, %s, '{}', now())",
+            *(user_key, scene.service.id, scene.end_user.user, f"Of {name}", f"{name}_{more[:6]}", user_key.bytes),
         )
         token = await self.tenants.token(scene.owner)
         self.people.change(
@@ -165,6 +180,13 @@ class TwoFurnishedOrganizations(Cast):
             answer = await self.client.post(f"/api/organizations/{scene.slug}/{path}", body, token=token)
             assert answer.status == status, answer.body
 
+        self.people.change(
+            "insert into resource_consents (user_id, service_id, resource_id, identifier, scopes, granted_at, id, expires_at)"
+            " select %s, services.id, apis.id, apis.identifier, '{read}', now(), gen_random_uuid(), now() + interval '1 day'"
+            "   from services join resource_servers as apis using (org_id) where services.org_id = %s and services.is_agent"
+            " on conflict do nothing",
+            *(scene.end_user.user, scene.tenant.id),
+        )
         self.tenants.management_key(scene.tenant, scene.owner, ["services.view"])
 
     def count(self, scene: FurnishedOrganization) -> None:
@@ -197,6 +219,8 @@ class TwoFurnishedOrganizations(Cast):
         for table in OF_SERVICE:
             rows = self.people.rows(f"select id from {table} where service_id = %s order by id", scene.service.id)
             scene.ids[table] = [row["id"] for row in rows]
+        rows = self.people.rows(AGENT_GRANTS, scene.tenant.id)
+        scene.ids["agent_grants"] = [row["id"] for row in rows]
         scene.ids["slugs"] = [scene.service.slug]
         scene.ids["organizations"] = [scene.tenant.id]
         members = (scene.owner, scene.admin, scene.member, scene.clerk, scene.end_user)
@@ -242,11 +266,14 @@ BODIES: Mapping[str, Asked] = {
         "user_id": str(scene.member.user),
     },
     "PATCH /api/organizations/{org_slug}/services/{service_slug}": lambda _: {"name": "Taken over"},
+    "PATCH /api/organizations/{org_slug}/services/{service_slug}/user-key-settings": lambda _: {"enabled": True, "prefix": "taken"},
     "POST /api/organizations/{org_slug}/services/{service_slug}/saml": lambda _: {"enabled": False},
     "PATCH /api/organizations/{org_slug}/services/{service_slug}/plans/{plan_id}": lambda _: {"name": "Taken over"},
     "PATCH /api/organizations/{org_slug}/webhooks/{webhook_id}": lambda _: {"name": "Taken over"},
     "PATCH /api/organizations/{org_slug}/upstream-providers/{provider_id}": lambda _: {"name": "Taken over"},
     "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/certificate": lambda _: {},
+    "PUT /api/organizations/{org_slug}/upstream-providers/{provider_id}/assertions": lambda _: {"issues": False},
+    "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/assertions/check": lambda _: {"assertion": "x"},
     "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/activate": lambda _: {"digest": "0" * 64},
     "POST /api/organizations/{org_slug}/setup-links/{link_id}/drafts/{draft_id}/activate": lambda _: {"digest": "0" * 64},
     "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/succeed": lambda _: {"provider_id": str(uuid4())},
@@ -356,18 +383,19 @@ KEPT = (
     "trusted_issuers",
     "join_requests",
 )
-OF_SERVICE = ("client_secrets", "plans", "api_keys", "service_claims", "service_roles", "permissions")
+OF_SERVICE = ("client_secrets", "plans", "api_keys", "user_keys", "service_claims", "service_roles", "permissions")
 
 
 def state(street: TwoFurnishedOrganizations, scene: FurnishedOrganization) -> Mapping[str, Any]:
     """All rows of the organization."""
     columns = {"all_organizations": "id", "relations": "organization_id", "sessions": "organization_id", "audit_entries": "organization_id"}
     conditions = {table: f"{columns.get(table, 'org_id')} = %s" for table in KEPT}
-    conditions |= dict.fromkeys(OF_SERVICE, "service_id in (select id from services where org_id = %s)")
-    return {
+    conditions |= dict.fromkeys((*OF_SERVICE, "user_key_settings"), "service_id in (select id from services where org_id = %s)")
+    rows = {
         table: street.people.rows(f"select * from {table} where {condition} order by 1, 2, 3", scene.tenant.id)
         for table, condition in conditions.items()
     }
+    return {**rows, "agent_grants": street.people.rows(AGENT_GRANTS, scene.tenant.id)}
 
 
 async def test_no_id_of_another_organization_opens_anything(
@@ -446,6 +474,8 @@ def reads(scene: FurnishedOrganization, *, of: FurnishedOrganization) -> list[st
         f"services/{of.service.slug}",
         f"services/{of.service.slug}/api-keys",
         f"services/{of.service.slug}/api-keys/{of.ids['api_keys'][0]}",
+        f"services/{of.service.slug}/user-keys",
+        f"services/{of.service.slug}/user-keys/{of.ids['user_keys'][0]}",
         f"services/{of.service.slug}/client-secrets",
         f"services/{of.service.slug}/plans",
     ]
