@@ -550,9 +550,9 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/resource-
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/resource-servers/{resource_id}/refusals
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/resource-servers/{resource_id}/verify
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/trusted-issuers
-.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/trusted-issuers
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/trusted-issuers
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/trusted-issuers/{rule_id}
-.ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/trusted-issuers/{rule_id}
+.ao..   po.  no         -         PATCH  /api/organizations/{org_slug}/trusted-issuers/{rule_id}
 .ao..   po.  no         org-key   DELETE /api/organizations/{org_slug}/trusted-issuers/{rule_id}
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/permissions
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/services/{service_slug}/permissions

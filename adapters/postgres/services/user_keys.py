@@ -214,7 +214,8 @@ _ITS_SCOPES: Final[LiteralString] = _held_scopes(
     "users.id", "scope.own ->> 'name' as name", "scope.own ->> 'name' = any (user_keys.scopes)"
 )
 
-# Both keys at once: each is looked up in its index once. A key of another application is not found.
+# Both keys at once: each is looked up in its index once. A key of another application is not found, nor one of a person whom others listed
+# and who never came: keys of a moved organization may be such.
 FIND: Final[LiteralString] = f"""
     select asked.place, {KNOWN}, found.*
       from unnest((select %(digests)s::text[]), (select %(shown)s::text[])) with ordinality as asked (digest, shown, place)
@@ -244,6 +245,8 @@ FIND: Final[LiteralString] = f"""
                            select * from user_keys where user_keys.digest = decode(asked.shown, 'hex') limit 1
                        ) as user_keys
                  cross join lateral (select * from users where users.id = user_keys.user_id limit 1) as users
+                  join service_users on service_users.service_id = user_keys.service_id and service_users.user_id = user_keys.user_id
+                   and {has_come()}
                   left join memberships on memberships.org_id = organizations.id and memberships.user_id = users.id and {counts_for()}
                  where user_keys.service_id = services.id
                  limit 1

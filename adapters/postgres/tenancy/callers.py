@@ -271,7 +271,7 @@ def _its_person(of_membership: LiteralString = "", which_services: LiteralString
                  limit 1
            ) as organizations on true
       left join lateral (
-                select id, slug, org_id, sign_in_policy, is_agent
+                select id, slug, org_id, sign_in_policy, is_agent, agent_since
                   from services
                  where sessions.service_id is not null and services.id = sessions.service_id {which_services}
                  limit 1

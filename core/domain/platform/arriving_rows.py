@@ -6,13 +6,16 @@ and our own calls go, what keys may do, and what other code takes for one of a c
 
 import re
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from types import NoneType
 from typing import Any, Final
+from uuid import UUID
 
 from core.domain.branding import brand_color
 from core.domain.claims import ClaimPlace, ClaimSource, ServiceClaim
 from core.domain.email import Email
 from core.domain.errors import BadRequest
+from core.domain.identifiers import OrganizationId
 from core.domain.identity.upstream.connections import usable_settings
 from core.domain.images import image_of
 from core.domain.outbound.destinations import NotADestination, destination
@@ -25,6 +28,8 @@ from core.domain.services.services import ServiceType, service_slug
 from core.domain.services.user_keys import UserKeySettings, checked
 from core.domain.tenancy.branding import LARGEST_LOGO, MOST_PIXELS
 from core.domain.tenancy.domains import domain_name
+from core.domain.tenancy.keys.trusted_issuers import TrustedIssuerSettings
+from core.domain.tenancy.keys.trusted_issuers import made as trusted_issuer
 from core.domain.tenancy.organizations import organization_name
 from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.webhooks import subscription
@@ -147,6 +152,12 @@ def _require_addresses(addresses: Iterable[str | None]) -> None:
             destination(address)
 
 
+def _trusted_issuer(row: Values) -> None:
+    names = ("name", "issuer", "audience", "jwks_uri", "jwks", "subject_pattern", "claims")
+    settings = TrustedIssuerSettings(**{name: row[name] for name in names})
+    trusted_issuer(UUID(int=0), OrganizationId(UUID(int=0)), settings, own_issuer="", now=datetime.min.replace(tzinfo=UTC))
+
+
 _CHECKS: Final[Mapping[str, Callable[[Values], None]]] = {
     "all_organizations": _organization,
     "all_services": _service,
@@ -167,4 +178,5 @@ _CHECKS: Final[Mapping[str, Callable[[Values], None]]] = {
     "management_keys": _management_key,
     "api_keys": _api_key,
     "user_key_settings": _user_key_settings,
+    "trusted_issuers": _trusted_issuer,
 }

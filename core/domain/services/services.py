@@ -328,10 +328,10 @@ def _changed_beside_document(service: Service, change: ServiceChange, now: datet
 
 
 def _agency(service: Service, change: ServiceChange, now: datetime) -> Mapping[str, Any]:
-    """Whoever becomes an agent loses what people allowed before."""
+    """Whoever becomes an agent, or is one no more, loses what people allowed before: they allowed something else."""
     if isinstance(change.is_agent, Unchanged) or change.is_agent is service.is_agent:
         return {}
-    return {"is_agent": change.is_agent, "agent_since": now if change.is_agent else service.agent_since}
+    return {"is_agent": change.is_agent, "agent_since": now}
 
 
 def _made_by_its_document() -> BadRequest:

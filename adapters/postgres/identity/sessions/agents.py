@@ -17,8 +17,13 @@ def acts_until(row: LiteralString) -> LiteralString:
 
 
 def may_act(row: LiteralString) -> LiteralString:
-    """A condition on `row` as above, which may have no service: its service is no agent, or the agent may still act for the person."""
-    return f"(services.is_agent is not true or coalesce({acts_until(row)} > now(), false))"
+    """A condition on `row` as above, which may have no service: the agent may still act for the person. A service that was an agent before
+    has lost what was opened until then.
+    """
+    return f"""case
+               when services.is_agent then coalesce({acts_until(row)} > now(), false)
+               else coalesce({row}.created_at >= services.agent_since, true)
+           end"""
 
 
 # A condition on `services` and `organizations`: the organization lets no agents act, and the service is one.
@@ -26,4 +31,7 @@ AGENTS_ARE_FORBIDDEN: Final = "coalesce(services.is_agent and organizations.agen
 
 # A condition on `services` and `consents`, a row of `resource_consents`: it has not ended, and it lets an agent act, if the service is one.
 CONSENT_LIVES: Final = """
-           case when services.is_agent then agent_consent_lives(consents) else coalesce(consents.expires_at > now(), true) end"""
+           case
+               when services.is_agent then agent_consent_lives(consents)
+               else coalesce(consents.expires_at > now(), true) and coalesce(consents.granted_at >= services.agent_since, true)
+           end"""

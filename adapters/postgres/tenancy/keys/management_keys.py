@@ -191,7 +191,7 @@ def _for_both(statement: LiteralString) -> Mapping[bool, LiteralString]:
     }
 
 
-def is_here(person: LiteralString) -> LiteralString:
+def is_here(person: LiteralString, key: LiteralString = "management_keys") -> LiteralString:
     """Whether this person is a member of the organization of a row of `management_keys`, or a platform owner for a key of the platform. The
     account is active.
     """
@@ -200,11 +200,11 @@ def is_here(person: LiteralString) -> LiteralString:
                      from users as holders
                     where holders.id = {person} and holders.deactivated_at is null
                       and case
-                              when management_keys.org_id is null then holders.is_platform_owner
+                              when {key}.org_id is null then holders.is_platform_owner
                               else exists (
                                   select
                                     from memberships
-                                   where memberships.org_id = management_keys.org_id and memberships.user_id = holders.id
+                                   where memberships.org_id = {key}.org_id and memberships.user_id = holders.id
                               )
                           end
                )"""
@@ -253,11 +253,14 @@ _ABLE: Final[LiteralString] = f"""
     {_KNOWN.replace("{digest}", "keys.digest")} from management_keys as keys {_ITS_MAKER} and keys.id = %(id)s and keys.expires_at > now()
 """
 
+# The person whose key it is has set the rule: nobody else may, and an adoption leaves the rules of before behind.
 _TRUSTING: Final[LiteralString] = f"""{_ABLE}
        and exists (
                select from trusted_issuers
                 where trusted_issuers.id = %(rule)s and trusted_issuers.key_id = keys.id and trusted_issuers.updated_at = %(at)s
+                  and (keys.adopted_at is null or trusted_issuers.updated_at > keys.adopted_at)
            )
+       and {is_here("coalesce(keys.adopted_by, keys.created_by)", "keys")}
 """
 
 # There are few enough keys to show them all.

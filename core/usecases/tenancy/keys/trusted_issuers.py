@@ -30,12 +30,13 @@ from ports.system import System
 from ports.tenancy.keys.trusted_issuers import ExistingTrustedIssuers, TrustedIssuerStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
-_NOT_BY_KEYS: Final = "A management key cannot let a workload act with the rights of a key: a person must do it"
+_NOT_YOURS: Final = "Only the person whose management key it is can let workloads act with its rights: adopt the key first"
 
 
 class TrustedIssuers(Frozen):
-    """Every change locks the organization, and checks the caller's rights again. A rule for a management key gives the key's rights to
-    whoever has a fitting token. So whoever sets one must be able to give these rights, needs a fresh proof, and is a person.
+    """Every change locks the organization, and checks the caller's rights again. A rule is as good as a secret that its setter knows. So a
+    person sets it, and no key. One for a management key gives the key's rights to whoever has a fitting token: it is set by the person
+    whose key it is, who must be able to give these rights and needs a fresh proof, and it counts until somebody else adopts the key.
     """
 
     unit_of_work: UnitOfWorkFactory
@@ -131,12 +132,12 @@ class TrustedIssuers(Frozen):
         if rule.key is None:
             require_capability(acting, Capability.SERVICES_MANAGE)
             return rule
-        if member.key is not None:
-            raise Forbidden(_NOT_BY_KEYS, words="not_by_keys")
         require_capability(acting, Capability.INTEGRATIONS_MANAGE)
         key = await uow.management_keys.find(member.organization, rule.key)
         if key is None:
             raise NotFound("There is no such management key")
+        if member.user != (key.adopted_by or key.created_by):
+            raise Forbidden(_NOT_YOURS, words="not_your_key")
         await require_may_grant(uow, acting, named_capabilities(key.capabilities), self.system.clock.now())
         if not proved:
             raise FreshProofNeeded

@@ -169,7 +169,6 @@ async def list_trusted_issuers(call: Call[None, None, TrustedIssuersPath, Member
 @endpoint.post(
     _RULES,
     caller=_MANAGE,
-    keys=True,
     limit=CREDENTIALS,
     status=201,
     refuses=(BadRequest, Conflict),
@@ -180,7 +179,8 @@ async def create_trusted_issuer(call: Call[NewTrustedIssuer, None, TrustedIssuer
 
     A build job or a cluster has signed tokens of its own. One that fits gets a token at `/auth/token`, in place of a secret: for the
     service what `client_credentials` gives, or one with the rights of the management key, which lives for 15 minutes. The same token may be
-    used again while it lives, for 24 hours at most. A service or a key has at most 10 trusted issuers.
+    used again while it lives, for 24 hours at most. A service or a key has at most 10 trusted issuers. Only a person trusts one, and for a
+    management key only the person whose key it is; when somebody else adopts the key, its trusted issuers count no more.
     """
     body, settings = call.body, _settings(call.body)
     key = None if body.management_key_id is None else ManagementKeyId(body.management_key_id)
@@ -203,7 +203,7 @@ async def get_trusted_issuer(call: Call[None, None, TrustedIssuerPath, Member], 
     return trusted_issuer_record(await postern.tenancy.trusted_issuers.get(call.caller, TrustedIssuerId(call.path.rule_id)))
 
 
-@endpoint.patch(_RULE, caller=_MANAGE, keys=True, limit=CREDENTIALS, refuses=(BadRequest, Conflict), tags=_TAGS)
+@endpoint.patch(_RULE, caller=_MANAGE, limit=CREDENTIALS, refuses=(BadRequest, Conflict), tags=_TAGS)
 async def change_trusted_issuer(call: Call[TrustedIssuerPatch, None, TrustedIssuerPath, Member], postern: Postern) -> TrustedIssuerRecord:
     """Change a trusted issuer
 

@@ -113,6 +113,25 @@ async def test_an_agent_acts_at_one_api_and_learns_nothing(agents: Agents) -> No
     await refusals(agents, "agent_target", "agent_target")
 
 
+async def test_the_api_learns_the_address_and_the_agent_does_not(agents: Agents) -> None:
+    agents.api()
+    tokens = await agents.let_in()
+    for asking, name, username in (
+        (agents.helper, "access_token", None),
+        (agents.helper, "refresh_token", None),
+        (agents.desk, "access_token", agents.ada.email),
+        (agents.desk, "refresh_token", agents.ada.email),
+    ):
+        told_of_it = await agents.introspect(asking, tokens[name])
+        assert (told_of_it["active"], told_of_it.get("username")) == (True, username), (asking.client_id, name)
+    # The same token, when an ordinary application asks about its own, and when an agent stands for the API.
+    of_shop = agents.kept(await agents.tokens())["access_token"]
+    agents.switch(agents.desk)
+    for asking, username in ((agents.shop, agents.ada.email), (agents.desk, None)):
+        told_of_it = await agents.introspect(asking, of_shop)
+        assert (told_of_it["active"], told_of_it.get("username")) == (True, username), asking.client_id
+
+
 async def test_trust_lets_no_agent_act(agents: Agents) -> None:
     agents.api()
     member = agents.resident(agents.acme, "member")
@@ -180,11 +199,13 @@ async def test_an_application_becomes_an_agent(agents: Agents) -> None:
     assert (await agents.client.get("/api/user", token=plain["access_token"])).status == 401
     assert refused_in(await agents.asks(prompt="none"))["error"] == "consent_required"
     tokens = await agents.let_in()
-    # And back: what it was let in for ends on its day, and is no ordinary consent.
+    # And back: the person let an agent act, and no ordinary application.
     (await agents.request("PATCH", service, {"is_agent": False}, by=owner)).ok()
-    assert "act" not in claims_of(agents.kept((await agents.refresh(agents.helper, tokens["refresh_token"])).ok())["access_token"])
-    agents.age(40)
+    assert oauth(await agents.refresh(agents.helper, tokens["refresh_token"])) == (400, "invalid_grant")
+    assert await agents.introspect(agents.desk, tokens["access_token"]) == INACTIVE
+    assert refused_in(await agents.asks(prompt="none"))["error"] == "consent_required"
     assert "Allow Helper to use your account?" in (await agents.asks()).page.text
+    assert agents.kept(await agents.tokens(application=agents.helper))["scope"]
     (entry, *_) = agents.audited("service.updated")
     assert (entry["details"]["old_is_agent"], entry["details"]["is_agent"]) == (False, True)
 

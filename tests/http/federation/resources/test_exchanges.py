@@ -335,3 +335,21 @@ async def test_a_session_that_ends_between_the_look_and_the_exchange_gives_nothi
     meanwhile(monkeypatch, store, "find", lambda: between.people.change(ended, claims_of(subject)["sid"]))
     assert oauth(await between.exchange(between.desk, subject)) == INVALID
     assert len(between.people.rows("select from sessions")) == before
+
+
+async def test_no_agent_acts_by_an_exchange(between: Exchanging) -> None:
+    """Nobody has let it act at the other API, until any date. What it had exchanged before it became an agent ends."""
+    subject = await between.subject()
+    token = await between.exchanged(between.desk, subject)
+    assert await between.is_active(between.other, token)
+    between.people.change("update all_services set is_agent = true where id = %s", between.desk.service.id)
+    assert not await between.is_active(between.other, token)
+    assert oauth(await between.exchange(between.desk, subject)) == TARGET
+
+
+async def test_a_token_whose_consent_is_about_another_document_is_not_exchanged(between: Exchanging) -> None:
+    subject = await between.subject()
+    token = await between.exchanged(between.desk, subject)
+    between.people.change("update all_services set document_digest = 'another' where id = %s", between.shop.service.id)
+    assert not await between.is_active(between.other, token)
+    assert oauth(await between.exchange(between.desk, subject)) == INVALID

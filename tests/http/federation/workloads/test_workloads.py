@@ -148,10 +148,12 @@ async def test_the_token_loses_what_the_maker_loses(issuer: Issuer) -> None:
     relying = issuer.relying
     admin = relying.resident(relying.acme, "admin", "amy")
     _, key = issuer.key("services.view", maker=admin)
-    await issuer.trusted(service_slug=..., management_key_id=str(key))
+    await issuer.trusted(service_slug=..., management_key_id=str(key), by=admin)
     token = relying.kept((await issuer.asks(issuer.token(), str(key))).ok())["access_token"]
-    relying.people.change("update users set deactivated_at = now() where id = %s", admin.user)
+    relying.people.change("delete from relations where user_id = %s", admin.user)
     assert (await relying.client.get("/api/organizations/acme/services", token=token)).status == 403
+    relying.people.change("update users set deactivated_at = now() where id = %s", admin.user)
+    assert (await relying.client.get("/api/organizations/acme/services", token=token)).status == 401
 
 
 async def test_a_managements_token_is_for_no_api_and_no_scope(issuer: Issuer) -> None:
@@ -173,3 +175,36 @@ async def test_what_is_missing_is_named(issuer: Issuer) -> None:
     both = await issuer.asks(issuer.token(), client_secret=str(issuer.relying.shop.secret))
     assert oauth(both) == (400, "invalid_request")
     assert SUBJECT.encode() not in both.body
+
+
+async def test_a_rule_of_a_key_is_its_holders_and_ends_with_an_adoption(issuer: Issuer) -> None:
+    """A rule is as good as a secret that its setter knows: it must not bring back who has gone."""
+    relying = issuer.relying
+    admin = relying.resident(relying.acme, "admin", "amy")
+    _, key = issuer.key("services.view", maker=admin)
+    body = issuer.rule(service_slug=..., management_key_id=str(key))
+    answer = await relying.request("POST", "/api/organizations/acme/trusted-issuers", body, by=issuer.owner)
+    assert (answer.status, answer.error_code) == (403, "FORBIDDEN")
+    made = await issuer.trusted(service_slug=..., management_key_id=str(key), by=admin)
+    token = relying.kept((await issuer.asks(issuer.token(), str(key))).ok())["access_token"]
+    services = "/api/organizations/acme/services"
+    assert (await relying.client.get(services, token=token)).status == 200
+    (await relying.request("POST", f"/api/organizations/acme/management-keys/{key}/adopt", by=issuer.owner)).ok()
+    assert (await relying.client.get(services, token=token)).status == 401
+    assert oauth(await issuer.asks(issuer.token(), str(key))) == (400, "invalid_grant")
+    # The new holder says anew whom the key trusts.
+    rule = f"/api/organizations/acme/trusted-issuers/{made['id']}"
+    (await relying.request("PATCH", rule, {"name": "Deploys"}, by=issuer.owner)).ok()
+    token = relying.kept((await issuer.asks(issuer.token(), str(key))).ok())["access_token"]
+    assert (await relying.client.get(services, token=token)).status == 200
+    relying.people.change("update users set deactivated_at = now() where id = %s", issuer.owner.user)
+    assert (await relying.client.get(services, token=token)).status == 401
+
+
+async def test_a_management_key_trusts_nobody(issuer: Issuer) -> None:
+    """What it let in would outlive the key."""
+    text, _ = issuer.key("services.manage")
+    made = await issuer.trusted()
+    at = "/api/organizations/acme/trusted-issuers"
+    for method, path, body in (("POST", at, issuer.rule(name="Other")), ("PATCH", f"{at}/{made['id']}", {"subject_pattern": "a:b:c"})):
+        assert (await issuer.relying.client.request(method, path, body=body, token=text)).status in {401, 403}
