@@ -228,11 +228,13 @@ _FIND_API: Final[LiteralString] = f"""
      where resource_servers.id = %(resource)s and {IS_OPEN} and {admits_service("%(holder)s")}
 """
 
+# A session that was granted APIs is open while one of them is: without one, a refresh gives nothing.
 _FIND_BY_REFRESH_TOKEN: Final[LiteralString] = f"""
     select sessions.id as session_id, sessions.user_id, users.email, services.oauth_client_id as client_id, sessions.organization_id,
            sessions.service_id, sessions.scopes, sessions.created_at, least(sessions.expires_at, sessions.ends_at) as expires_at,
            services.is_agent,
            tokens.rotated_at is null and {IS_LIVE} and {may_act("sessions")}
+           and (sessions.audiences is null or {open_audiences("sessions")} is not null)
            and {admits("memberships.role is not null", "sessions.user_id")}
            and not {OWES_SECOND_FACTOR}
            and ({AUTHENTICATES} or {lost_nothing_since("sessions.created_at")}) as is_open

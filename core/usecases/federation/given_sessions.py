@@ -71,7 +71,7 @@ class GivenSessions:
         given = await self._lookup.find_by_refresh_token(token.digest()) if _is_plausible(token) else None
         if given is None or not given.is_open or given.organization != client.registered.organization:
             return client, INACTIVE
-        return client, of_refresh_token(given, self._issuer)
+        return client, of_refresh_token(given, self._issuer, client.registered)
 
     async def holder(self, client: ClientId, token: Token) -> ClientId | None:
         """The placed client id of the metadata client that a token was given to. None when it is another client's, or nobody's."""
@@ -104,7 +104,7 @@ class GivenSessions:
             require_credential(client)
             if audience is None or not audience.may_be_asked_by(client.registered):
                 return client, INACTIVE
-            return client, {**token.told, **audience.told(token.claims)}
+            return client, {**token.told, **audience.told(token.claims, client.registered)}
         found = await self._lookup.find(credentials.client, secret, token.session, token.user)
         registered, living = (None, None) if found is None else found
         client = await self._clients.confirm(registered, credentials)

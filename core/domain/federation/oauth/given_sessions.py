@@ -44,9 +44,10 @@ class LivingAudience(Frozen):
         """Whether this client may learn about the token: its own, or one for the API that it stands for."""
         return client.service in {self.holder, self.stands}
 
-    def told(self, claims: Mapping[str, Json]) -> Mapping[str, Json]:
+    def told(self, claims: Mapping[str, Json], client: RegisteredClient) -> Mapping[str, Json]:
+        """What this client learns at this moment. An agent does not learn the address of the person."""
         scopes = [scope for scope in str(claims.get("scope", "")).split() if scope in self.scopes]
-        return {"scope": " ".join(scopes), "username": self.email}
+        return {"scope": " ".join(scopes), **({} if client.is_agent else {"username": self.email})}
 
 
 class StandingApi(Frozen):
@@ -138,8 +139,8 @@ def repeated(claims: Mapping[str, Json]) -> Mapping[str, Json]:
     return told
 
 
-def of_refresh_token(given: GivenSession, issuer: str) -> Mapping[str, Json]:
-    """The answer about an active refresh token."""
+def of_refresh_token(given: GivenSession, issuer: str, client: RegisteredClient) -> Mapping[str, Json]:
+    """The answer to this client about an active refresh token. An agent does not learn the address of the person."""
     return {
         "active": True,
         "iss": issuer,
@@ -149,7 +150,7 @@ def of_refresh_token(given: GivenSession, issuer: str) -> Mapping[str, Json]:
         "sid": str(given.session),
         "client_id": given.client,
         "scope": " ".join(given.scopes),
-        "username": given.email,
+        **({} if client.is_agent else {"username": given.email}),
         "token_use": "refresh",
         **({"act": {"sub": given.client}} if given.is_agent else {}),
     }
