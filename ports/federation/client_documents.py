@@ -61,11 +61,11 @@ class DocumentServiceStore(Protocol):
 
     async def unused(self, organization: OrganizationId, before: datetime) -> str | None:
         """The slug of the metadata client that was not described anew for the longest time, before this moment, that no person allows
-        anything and that has neither sessions nor codes.
+        anything, that has neither sessions nor codes, and about which no owner has decided anything.
         """
 
     async def add(self, service: Service, digest: bytes) -> bool:
         """False when the organization has the client already."""
 
-    async def describe(self, service: Service, digest: bytes) -> None:
-        """Stores what a document says: name, addresses, keys."""
+    async def describe(self, service: Service, digest: bytes) -> bool:
+        """Stores what a document says: name, addresses, keys. False when the service says the same already."""

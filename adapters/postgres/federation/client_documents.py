@@ -98,8 +98,8 @@ class DocumentServiceRows:
         }
         return bool(await self._statements.ask(IdRow, _ADD, parameters))
 
-    async def describe(self, service: Service, digest: bytes) -> None:
-        await self._statements.tell(_DESCRIBE, _described(service, digest))
+    async def describe(self, service: Service, digest: bytes) -> bool:
+        return bool(await self._statements.ask(IdRow, _DESCRIBE, _described(service, digest)))
 
 
 def _digest(address: str) -> bytes:
@@ -166,10 +166,12 @@ _HOLD: Final = "select id from organizations where id = %(organization)s and sta
 
 _COUNT: Final = "select count(*) from services where org_id = %(organization)s and service_type = 'metadata'"
 
+# What an owner decided about a client counts when the client comes back.
 _UNUSED: Final = """
     select slug
       from services
      where org_id = %(organization)s and service_type = 'metadata' and updated_at < %(before)s
+       and sign_in_policy = 'anyone' and is_agent and metadata = '{}'
        and not exists (select from consents where consents.service_id = services.id)
        and not exists (select from authorization_codes as codes where codes.service_id = services.id and codes.expires_at > now())
        and not exists (
@@ -201,5 +203,6 @@ _DESCRIBE: Final = """
                else 'epoch'::timestamptz
            end,
            updated_at = %(at)s
-     where id = %(id)s and deleted_at is null
+     where id = %(id)s and deleted_at is null and (name, document_digest) is distinct from (%(name)s::text, %(digest)s::bytea)
+ returning id
 """

@@ -24,6 +24,7 @@ from core.domain.federation.oauth.client_documents import (
     fresh_for,
     targeted,
 )
+from core.domain.federation.oauth.oauth_errors import UnauthorizedClient
 from core.domain.identifiers import ClientId, ServiceId
 from core.domain.record.events import SYSTEM
 from core.domain.services.client_ids import document_host, placed, shown
@@ -66,21 +67,24 @@ class ClientDocuments(Frozen):
         return await self.lookup.holder(client, digest)
 
     async def renew(self, client: ClientId) -> None:
-        """Looks at the document of a placed client id again, if it is not fresh any more: keys may have been taken out of it. As long as it
-        cannot be read, what is known counts.
+        """Describes a placed client id as its document says now: keys may have been taken out of it, and a request in another organization
+        may have seen that first. While the document cannot be read, what is known counts for `LONGEST_CACHE` more. Raises
+        `UnauthorizedClient`, `Overloaded`.
         """
         address = shown(client)
         host = document_host(client) or ""
-        if await self._fresh(address) is not None:
-            return
-        found, known = await self._shared(address, host), await self.lookup.service(client)
-        if isinstance(found, ClientDocument) and known is not None and not known.is_described_by(found):
+        found = await self._fresh(address) or await self._shared(address, host, None)
+        document = await self._lately(address) if isinstance(found, BadRequest) else found
+        if document is None:
+            raise UnauthorizedClient(f"client_id: the document at {host} could not be read for more than a day")
+        known = await self.lookup.service(client)
+        if known is not None and not known.is_described_by(document):
             async with self.unit_of_work() as uow:
-                await self._describe(uow, known, found)
+                await self._describe(uow, known, document)
                 await uow.commit()
 
     async def _document(self, address: str, host: str, target: DocumentTarget) -> ClientDocument:
-        found = await self._fresh(address) or await self._shared(address, host)
+        found = await self._fresh(address) or await self._shared(address, host, target)
         if isinstance(found, BadRequest):
             message = f"client_id: the document at {host} {found.message}"
             raise ClientRefused(message, found.words, api=target.id, values={"host": host, **found.values})
@@ -90,22 +94,26 @@ class ClientDocuments(Frozen):
         kept = await self.lookup.kept(address)
         return kept.document if kept is not None and kept.fresh_until > self.system.clock.now() else None
 
-    async def _shared(self, address: str, host: str) -> ClientDocument | BadRequest:
+    async def _lately(self, address: str) -> ClientDocument | None:
+        kept = await self.lookup.kept(address)
+        return kept.document if kept is not None and kept.fresh_until + LONGEST_CACHE > self.system.clock.now() else None
+
+    async def _shared(self, address: str, host: str, target: DocumentTarget | None) -> ClientDocument | BadRequest:
+        """Without a target, the client is one of an organization already."""
+
         async def fetched() -> ClientDocument | BadRequest:
             # Another request may have fetched it since this one looked.
-            return await self._fresh(address) or await self._fetched(address, host)
+            return await self._fresh(address) or await self._fetched(address, host, target)
 
         return await self.fetches.join(address, fetched)
 
-    async def _fetched(self, address: str, host: str) -> ClientDocument | BadRequest:
+    async def _fetched(self, address: str, host: str, target: DocumentTarget | None) -> ClientDocument | BadRequest:
         """A document that is refused is neither kept nor remembered."""
-        wait = await self.buckets.take(FETCHES, host)
-        if wait:
-            # Anybody can use the fetches of a host up, by made-up addresses there. The clients that are known go on for a while.
-            kept = await self.lookup.kept(address)
-            if kept is not None and kept.fresh_until + LONGEST_CACHE > self.system.clock.now():
-                return kept.document
-            return BadRequest("was asked for too often; try again in a minute", words="document_busy", values={"host": host})
+        # Anybody can use the fetches of a host up, by made-up addresses there. Each client that is known has fetches of its own.
+        newcomer = target if await self.lookup.kept(address) is None else None
+        if await self.buckets.take(FETCHES, address if newcomer is None else host):
+            busy = BadRequest("was asked for too often; try again in a minute", words="document_busy", values={"host": host})
+            return await self._lately(address) or busy
         now = self.system.clock.now()
         try:
             answer = await self.source.fetch(address)
@@ -116,8 +124,15 @@ class ClientDocuments(Frozen):
             return BadRequest(f"could not be fetched: {reason}", words="document_unreachable", values={"host": host})
         except BadRequest as refusal:
             return refusal
+        try:
+            # Anybody can publish documents. Those are kept whose client an organization has, and each has room for some.
+            if newcomer is not None:
+                await self._placed(document, newcomer)
+        except ClientRefused:
+            return document
         await self.lookup.keep(document, now, now + fresh_for(answer.headers, now))
-        return document
+        # A fetch that began later may have ended earlier. What it brought counts.
+        return await self._fresh(address) or document
 
     async def _placed(self, document: ClientDocument, target: DocumentTarget) -> ClientId:
         """Only the first request in an organization, and the first after a change of the document, writes."""
@@ -160,5 +175,6 @@ class ClientDocuments(Frozen):
         if before is None:
             return
         after = described(before, document, self.system.clock.now())
-        await uow.document_services.describe(after, document.digest)
-        await uow.record(service_updated(before, after, SYSTEM))
+        # Another request may have done so while this one waited for the service.
+        if await uow.document_services.describe(after, document.digest):
+            await uow.record(service_updated(before, after, SYSTEM))

@@ -33,7 +33,8 @@ PATIENCE: Final = timedelta(seconds=5)
 SHORTEST_CACHE: Final = timedelta(minutes=5)
 LONGEST_CACHE: Final = timedelta(days=1)
 FETCHES: Final = RateLimit("client_documents", burst=10, seconds_per_request=6)
-"""For one host. Anybody can send requests with made-up addresses there, and each would cause a call."""
+"""For one host, as anybody can send requests with made-up addresses there, and each would cause a call. An address whose document is known
+has as many for itself."""
 MOST_CLIENTS: Final = 500
 """The limit for one organization. Anybody who may publish a document can make one more, so those that nobody uses give way."""
 UNUSED_AFTER: Final = timedelta(hours=1)

@@ -36,8 +36,12 @@ async def of_grant(
     if client is None:
         await request.count(AUTH)
         raise InvalidGrant(detail="no such code or token was given to this metadata client")
-    if shown.assertion is not None:
+    # Public clients as well: the document may name keys by now.
+    try:
         await postern.federation.client_documents.renew(client)
+    except UnauthorizedClient:
+        await request.count(AUTH)
+        raise
     return _placed(shown, client, request)
 
 

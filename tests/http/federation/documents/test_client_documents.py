@@ -270,10 +270,87 @@ async def test_made_up_addresses_keep_no_known_client_out(clients: PublishingCli
     await clients.consents()
     for number in range(9):
         await _refused(clients, "the status 404", client_id=f"{CLIENT}/{number}")
-    clients.stale()
-    await clients.consents()
-    clients.people.change("update metadata_documents set fresh_until = now() - interval '25 hours'")
+    await _refused(clients, "asked for too often", client_id=f"{CLIENT}/10")
+    # It has ten of its own. Then what is known counts for a day more.
+    clients.publish(client_name="Notes")
+    for _ in range(12):
+        _stale_for(clients, 23)
+        await clients.consents()
+    assert len(clients.receiver.calls) == 20
+    assert clients.services()[0]["name"] == "Notes"
+    _stale_for(clients, 25)
     await _refused(clients, "asked for too often")
+
+
+def _stale_for(clients: PublishingClients, hours: int) -> None:
+    clients.people.change("update metadata_documents set fresh_until = now() - make_interval(hours => %s)", hours)
+
+
+async def test_made_up_addresses_keep_no_old_key(clients: PublishingClients) -> None:
+    clients.both_let_in()
+    clients.publish(token_endpoint_auth_method="private_key_jwt", jwks={"keys": [jwk(OLD, "old")]})
+    refresh = await _signed_in(clients, ORDERS)
+    clients.publish(token_endpoint_auth_method="private_key_jwt", jwks={"keys": [jwk(NEW, "new")]})
+    for number in range(10):
+        await _page(clients, client_id=f"{CLIENT}/{number}")
+    _stale_for(clients, 72)
+    assert oauth(await _signed(clients, OLD, "old", **refresh)) == (401, "invalid_client")
+    await clients.consents()
+
+
+async def _signed_in(clients: PublishingClients, api: str) -> dict[str, str]:
+    """The fields of a refresh at the API, after the old key has signed for the tokens."""
+    fields = {"grant_type": "authorization_code", "code": await clients.code_of(api), "redirect_uri": BACK, "code_verifier": VERIFIER}
+    tokens = clients.kept((await _signed(clients, OLD, "old", **fields)).ok())
+    return {"grant_type": "refresh_token", "refresh_token": tokens["refresh_token"]}
+
+
+async def test_a_document_that_stays_away_counts_for_a_day(clients: PublishingClients) -> None:
+    clients.both_let_in()
+    clients.publish()
+    tokens = await clients.has_tokens()
+    clients.answers(answering(503))
+    _stale_for(clients, 23)
+    tokens = clients.kept((await clients.refresh(clients.client_of(), tokens["refresh_token"])).ok())
+    _stale_for(clients, 25)
+    assert oauth(await clients.refresh(clients.client_of(), tokens["refresh_token"])) == (400, "unauthorized_client")
+    # The refusal has used nothing up.
+    clients.publish()
+    clients.kept((await clients.refresh(clients.client_of(), tokens["refresh_token"])).ok())
+
+
+async def test_what_one_organization_saw_counts_in_all(clients: PublishingClients) -> None:
+    """Acme's people keep the installation's copy fresh, so globex never fetches the document."""
+    clients.both_let_in()
+    clients.publish(token_endpoint_auth_method="private_key_jwt", jwks={"keys": [jwk(OLD, "old")]})
+    refresh = await _signed_in(clients, THEIRS)
+    clients.publish(token_endpoint_auth_method="private_key_jwt", jwks={"keys": [jwk(NEW, "new")]})
+    clients.stale()
+    await clients.consents(ORDERS)
+    assert oauth(await _signed(clients, OLD, "old", **refresh)) == (401, "invalid_client")
+    assert oauth(await _signed(clients, NEW, "new", **refresh)) == (400, "invalid_target")
+    assert len(clients.receiver.calls) == 2
+
+
+async def test_a_client_that_gets_keys_is_public_in_none(clients: PublishingClients) -> None:
+    clients.both_let_in()
+    clients.publish()
+    theirs = await clients.has_tokens(THEIRS)
+    clients.publish(token_endpoint_auth_method="private_key_jwt", jwks={"keys": [jwk(NEW, "new")]})
+    clients.stale()
+    await clients.consents(ORDERS)
+    assert oauth(await clients.refresh(clients.client_of(), theirs["refresh_token"])) == (401, "invalid_client")
+
+
+async def test_documents_without_a_client_are_not_kept(clients: PublishingClients, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("core.usecases.federation.client_documents.MOST_CLIENTS", 1)
+    clients.both_let_in()
+    clients.publish()
+    await clients.consents()
+    other = "https://other.client.example/client.json"
+    clients.publish(other)
+    await _refused(clients, "applications by document already", client_id=other)
+    assert [row["url"] for row in clients.people.rows("select url from metadata_documents")] == [CLIENT]
 
 
 async def test_two_hundred_first_requests_share_one_look(clients: PublishingClients) -> None:
@@ -519,6 +596,24 @@ async def test_unused_clients_give_way(clients: PublishingClients, monkeypatch: 
     assert len(clients.audited("service.deleted")) == 1
 
 
+@pytest.mark.parametrize("change", [{"sign_in_policy": "members"}, {"is_agent": False}, {"metadata": {"seen": True}}])
+async def test_clients_that_an_owner_decided_about_stay(
+    clients: PublishingClients, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
+) -> None:
+    monkeypatch.setattr("core.usecases.federation.client_documents.MOST_CLIENTS", 1)
+    clients.both_let_in()
+    clients.publish()
+    await clients.consents()
+    (service,) = clients.services()
+    owner = clients.resident(clients.acme, "owner")
+    assert (await clients.request("PATCH", f"/api/organizations/acme/services/{service['slug']}", change, by=owner)).status == 200
+    clients.people.change("update all_services set updated_at = now() - interval '2 hours' where service_type = 'metadata'")
+    other = "https://other.client.example/client.json"
+    clients.publish(other)
+    await _refused(clients, "applications by document already", client_id=other)
+    assert [row["id"] for row in clients.services()] == [service["id"]]
+
+
 async def test_those_who_look_after_the_api_read_why(clients: PublishingClients) -> None:
     clients.api()
     clients.publish()
@@ -568,4 +663,38 @@ async def test_keys_alone_say_that_it_signs(clients: PublishingClients) -> None:
     clients.stale()
     other = await clients.tokens(ORDERS)
     assert oauth(await _signed_to(clients, "/oauth/introspect", OLD, "old", token=other["access_token"])) == (401, "invalid_client")
-    assert oauth(await clients.refresh(clients.client_of(), tokens["refresh_token"])) == (401, "invalid_client")
+    # The document has no keys any more, and what they signed for has ended.
+    assert oauth(await clients.refresh(clients.client_of(), tokens["refresh_token"])) == (400, "invalid_grant")
+
+
+_SHUTS_OUT: Final = {
+    "the organization": "update all_organizations set metadata_clients = 'off'",
+    "the API": "update resource_servers set metadata_clients = 'off'",
+    "no API": "update resource_servers set approved_at = null",
+    "the document": "update resource_consents set document_digest = '\\x01'",
+}
+
+
+@pytest.mark.parametrize("by", _SHUTS_OUT)
+async def test_a_refresh_token_that_gives_nothing_is_told_as_inactive(clients: PublishingClients, by: str) -> None:
+    clients.both_let_in()
+    clients.publish()
+    tokens = await clients.has_tokens()
+    assert (await clients.introspect(clients.desk, tokens["refresh_token"]))["active"]
+    clients.people.change(_SHUTS_OUT[by])
+    assert await clients.introspect(clients.desk, tokens["refresh_token"]) == GONE
+    assert oauth(await clients.refresh(clients.client_of(), tokens["refresh_token"])) == (400, "invalid_target")
+
+
+async def test_a_refresh_token_is_active_while_one_api_is_open(clients: PublishingClients) -> None:
+    clients.api()
+    clients.api(BILLS)
+    plain = await clients.signed_in(clients.shop)
+    code = await clients.allowed(ORDERS, BILLS)
+    both = clients.kept((await clients.redeem(clients.shop, code, resource=ORDERS)).ok())
+    clients.people.change("update resource_servers set approved_at = null where identifier = %s", BILLS)
+    assert (await clients.introspect(clients.desk, both["refresh_token"]))["active"]
+    clients.people.change("update resource_servers set approved_at = null")
+    assert await clients.introspect(clients.desk, both["refresh_token"]) == GONE
+    # A session without APIs has none to lose.
+    assert (await clients.introspect(clients.desk, plain["refresh_token"]))["active"]

@@ -9,6 +9,7 @@ from core.domain.identifiers import ClientId
 from core.frozen import replace
 from tests.http.federation.documents.publishing import CLIENT, PublishingClients
 from tests.http.federation.resources.asking import ORDERS
+from tests.http.people import People
 
 
 class _Stale:
@@ -70,3 +71,46 @@ async def test_of_two_first_requests_one_makes_the_client(clients: PublishingCli
     blind = replace(documents, lookup=_Blind(documents.lookup, None))
     assert (await blind.arrived(CLIENT, [ORDERS])).startswith(f"{CLIENT}#")
     assert (len(clients.services()), len(clients.audited("service.created"))) == (1, 1)
+
+
+async def test_of_two_looks_at_a_change_one_tells_of_it(clients: PublishingClients) -> None:
+    clients.both_let_in()
+    clients.publish()
+    await clients.consents()
+    clients.publish(client_name="Notes")
+    clients.stale()
+
+    def describe() -> None:
+        clients.people.change("update all_services set name = 'Notes' where service_type = 'metadata'")
+
+    await _with(clients, describe).arrived(CLIENT, [ORDERS])
+    assert clients.audited("service.updated") == []
+
+
+class _Overtaken:
+    """A source whose answers arrive after a later look has brought another name."""
+
+    def __init__(self, real: Any, people: People) -> None:
+        self._real, self._people = real, people
+
+    async def fetch(self, address: str) -> Any:
+        answer = await self._real.fetch(address)
+        self._people.change(
+            """
+            update metadata_documents
+               set document = jsonb_set(document, '{client_name}', '"Later"'), fetched_at = now() + interval '1 minute',
+                   fresh_until = now() + interval '1 hour'
+            """
+        )
+        return answer
+
+
+async def test_of_two_fetches_the_later_one_counts(clients: PublishingClients) -> None:
+    clients.both_let_in()
+    clients.publish()
+    await clients.consents()
+    clients.publish(client_name="Earlier")
+    clients.stale()
+    documents = clients.postern.federation.client_documents
+    await replace(documents, source=_Overtaken(documents.source, clients.people)).arrived(CLIENT, [ORDERS])
+    assert clients.services()[0]["name"] == "Later"
