@@ -63,6 +63,23 @@ async def test_a_link_that_goes_while_a_form_comes_is_unknown(scene: OvertakenSc
     assert scene.people.rows("select from setup_drafts") == []
 
 
+async def test_two_tabs_of_a_browser_that_press_at_once_own_the_link_once(scene: OvertakenScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, url = await scene.link("domain")
+    browser = Tabs(scene.client)
+    first, second = [await browser.tab().open(url), await browser.tab().open(url)]
+    pressed: list[Tab] = []
+
+    async def be_quicker() -> None:
+        if not pressed:
+            pressed.append(second)
+            await second.send(name="Grace Hopper")
+
+    meanwhile(monkeypatch, SetupLinkRows, "find_by_token", be_quicker)
+    await first.send(name="Ada Lovelace")
+    assert first.place == second.place
+    assert scene.events() == ["setup_link.created", "setup_link.used"]
+
+
 async def test_a_browser_that_owns_the_link_already_owns_it_once(scene: OvertakenScene) -> None:
     """Whatever the second tab sends: nobody asks again who uses the link."""
     link, url = await scene.link("domain")
