@@ -202,13 +202,14 @@ _BAD: Final[dict[str, tuple[Answer, str]]] = {
 
 @pytest.mark.parametrize("fault", _BAD)
 async def test_a_document_that_is_refused_leaves_nothing(clients: PublishingClients, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if fault == "hangs":
-        monkeypatch.setattr("adapters.outbound.client_documents.PATIENCE", client_documents.PATIENCE / 50)
     answer, words = _BAD[fault]
     clients.both_let_in()
     clients.answers(answer)
-    await _refused(clients, words)
-    await _refused(clients, words)
+    with monkeypatch.context() as patched:
+        if fault == "hangs":
+            patched.setattr("adapters.outbound.client_documents.PATIENCE", client_documents.PATIENCE / 4)
+        await _refused(clients, words)
+        await _refused(clients, words)
     assert clients.nothing_is_kept()
     # A failure is not remembered: the next request looks again.
     assert len(clients.receiver.calls) == 2
