@@ -9,6 +9,7 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.proofs.sign_in_policy import ADMITS_ANYBODY
 from adapters.postgres.identity.sessions.audiences import IS_OPEN
 from adapters.postgres.rows import CountRow, IdRow
 from adapters.postgres.services.services import ClientIdRow
@@ -167,11 +168,11 @@ _HOLD: Final = "select id from organizations where id = %(organization)s and sta
 _COUNT: Final = "select count(*) from services where org_id = %(organization)s and service_type = 'metadata'"
 
 # What an owner decided about a client counts when the client comes back.
-_UNUSED: Final = """
+_UNUSED: Final[LiteralString] = f"""
     select slug
       from services
      where org_id = %(organization)s and service_type = 'metadata' and updated_at < %(before)s
-       and sign_in_policy = 'anyone' and is_agent and metadata = '{}'
+       and {ADMITS_ANYBODY} and is_agent and metadata = '{{}}'
        and not exists (select from consents where consents.service_id = services.id)
        and not exists (select from authorization_codes as codes where codes.service_id = services.id and codes.expires_at > now())
        and not exists (

@@ -153,8 +153,10 @@ def _require_addresses(addresses: Iterable[str | None]) -> None:
 
 
 def _trusted_issuer(row: Values) -> None:
-    names = ("name", "issuer", "audience", "jwks_uri", "jwks", "subject_pattern", "claims")
-    settings = TrustedIssuerSettings(**{name: row[name] for name in names})
+    texts = ("name", "issuer", "audience", "subject_pattern")
+    if not all(type(row[name]) is str for name in texts):
+        raise BadRequest("name, issuer, audience, subject_pattern: each is a text")
+    settings = TrustedIssuerSettings(**{name: row[name] for name in (*texts, "jwks_uri", "jwks", "claims")})
     trusted_issuer(UUID(int=0), OrganizationId(UUID(int=0)), settings, own_issuer="", now=datetime.min.replace(tzinfo=UTC))
 
 

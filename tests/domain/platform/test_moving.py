@@ -73,6 +73,15 @@ API: Final = {
     "domain": "login.example",
     "scopes": [{"name": "read", "description": "See orders", "permission": None}],
 }
+TRUSTED: Final = {
+    "name": "Deploy",
+    "issuer": "https://ci.example",
+    "audience": "https://id.example",
+    "jwks_uri": "https://ci.example/keys",
+    "jwks": None,
+    "subject_pattern": "repo:acme/shop:*",
+    "claims": {"repository_id": "74"},
+}
 FIT: Final[tuple[tuple[str, dict[str, Any], dict[str, Any]], ...]] = (
     ("all_organizations", ORGANIZATION, {"name": ""}),
     ("all_organizations", ORGANIZATION, {"primary_color": "red;}"}),
@@ -113,6 +122,10 @@ FIT: Final[tuple[tuple[str, dict[str, Any], dict[str, Any]], ...]] = (
             *(("max_age", 1), ("max_age", True), ("max_age", 90.5)),
         )
     ),
+    ("trusted_issuers", TRUSTED, {"subject_pattern": "*:acme"}),
+    ("trusted_issuers", TRUSTED, {"jwks_uri": None, "jwks": {"keys": [{"kty": "oct", "k": "AA"}]}}),
+    ("trusted_issuers", TRUSTED, {"jwks_uri": None, "jwks": {"keys": [5]}}),
+    ("trusted_issuers", TRUSTED, {"jwks_uri": "file:///keys"}),
     ("invitations", {"email": "A@b.example", "email_key": "a@b.example"}, {"email_key": "c@b.example"}),
     ("management_keys", {"capabilities": ["services.view"]}, {"capabilities": ["tiers.manage"]}),
     ("api_keys", {"permissions": ["read:users"]}, {"permissions": ["everything"]}),

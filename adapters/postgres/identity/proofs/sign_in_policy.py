@@ -1,6 +1,9 @@
 """The SQL that decides who may sign in to a service. The rule of the domain is `SignInPolicy.admits`; a test compares the two."""
 
-from typing import LiteralString
+from typing import Final, LiteralString
+
+# A condition on `services`: nobody has decided whom the application lets in.
+ADMITS_ANYBODY: Final = "services.sign_in_policy = 'anyone'"
 
 
 def assignments_of(person: LiteralString, organization: LiteralString, service: LiteralString) -> LiteralString:
