@@ -16,7 +16,7 @@ import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,13 +72,15 @@ class AlreadyServed(EmbeddedPostgresError):
 @dataclass(slots=True)
 class EmbeddedPostgres:
     """Use as a context manager: inside it the server runs and `url` reaches it. `on_wait` is called now and then while a start takes its
-    time. `on_first` is called before a new cluster is made. An exception from either ends the start.
+    time. `on_first` is called before a new cluster is made. An exception from either ends the start. A killed server's processes that still
+    hold the data get `orphan_patience` seconds to end by themselves, and as long to be killed.
     """
 
     data_dir: Path
     settings: Mapping[str, str] = field(default_factory=dict)
     on_wait: Callable[[], None] = lambda: None
     on_first: Callable[[], None] = lambda: None
+    orphan_patience: float = 10
     _lock: int | None = None
     _process: subprocess.Popen[bytes] | None = None
     _adopted: int | None = None
@@ -164,19 +166,32 @@ class EmbeddedPostgres:
                 connection.execute(f"create database {APPLICATION} owner {APPLICATION}")
 
     def stop(self, patience: float = 10) -> None:
-        """Stop the server: a fast shutdown, then, after `patience`, an immediate end. PostgreSQL recovers from an immediate end at the next
-        start.
+        """Stop the server: a fast shutdown, then, after `patience`, an immediate end, then the kill of all that it started. PostgreSQL
+        recovers from an immediate end at the next start.
         """
         pid = self._pid()
         if pid is not None:
-            for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGKILL):
+            for number in (signal.SIGINT, signal.SIGQUIT):
                 _signal(pid, number)
                 if self._gone_within(patience):
                     break
+            else:
+                self._kill(pid, patience)
         self._process = self._adopted = None
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
+
+    def _kill(self, pid: int, patience: float) -> None:
+        """Kill the server, which has not ended, and its processes. These make sessions of their own, so no signal to a group reaches them,
+        and a hung one never looks whether the server is still there. It would keep the next start waiting.
+        """
+        killed = {pid, *self._holders()}
+        for one in killed:
+            _signal(one, signal.SIGKILL)
+        self._gone_within(patience)
+        left = self._holders_after(patience)
+        log.warning("embedded_postgres_killed", pids=sorted(killed), left=left, why="it did not end when it was told to")
 
     def is_running(self) -> bool:
         if self._process is not None:
@@ -306,7 +321,38 @@ class EmbeddedPostgres:
             reason = self._last_words()
             if not _may_pass(reason) or time.monotonic() > deadline:
                 raise EmbeddedPostgresError(f"The embedded PostgreSQL did not start: {reason} (its log is {self.log_file})")
+            if self._left_running() is None:
+                self._end_orphans()
             time.sleep(0.2)
+
+    def _end_orphans(self) -> None:
+        """End the processes that a killed server has left, if they do not end by themselves. The lock says that no other Postern runs a
+        server on this data, and the pid file that no server runs.
+        """
+        held = self._holders()
+        if not held:
+            return
+        log.warning("embedded_postgres_held", pids=held, data=str(self.cluster), why="processes of a killed server still use the data")
+        if orphans := self._holders_after(self.orphan_patience, self.on_wait):
+            for pid in orphans:
+                _signal(pid, signal.SIGKILL)
+            if left := self._holders_after(self.orphan_patience, self.on_wait):
+                pids = ", ".join(map(str, left))
+                raise EmbeddedPostgresError(f"Processes of a killed PostgreSQL still use {self.cluster}, and no signal ends them: {pids}")
+            log.warning("embedded_postgres_orphans_killed", pids=orphans)
+
+    def _holders(self) -> Sequence[int]:
+        """All processes that run on our data. None are known on a system without /proc."""
+        processes = [int(entry.name) for entry in Path("/proc").glob("[0-9]*")]
+        return sorted(pid for pid in processes if self._is_ours(pid))
+
+    def _holders_after(self, patience: float, on_wait: Callable[[], None] = lambda: None) -> Sequence[int]:
+        """Those who are still there after this time, or nobody as soon as nobody is."""
+        deadline = time.monotonic() + patience
+        while (left := self._holders()) and time.monotonic() < deadline:
+            on_wait()
+            time.sleep(_POLL)
+        return left
 
     def _launch(self, runner: pwd.struct_passwd | None) -> None:
         settings = {**SETTINGS, "unix_socket_directories": str(self.socket_dir), **self.settings}

@@ -16,6 +16,7 @@ import pytest
 
 from adapters.postgres import embedded
 from adapters.postgres.embedded import AlreadyServed, EmbeddedPostgres, EmbeddedPostgresError
+from tests.conftest import CapturedLog
 from tests.patience import PATIENCE
 from tests.places import ROOT
 
@@ -171,6 +172,41 @@ def test_a_killed_server_is_revived_with_its_data(server: EmbeddedPostgres) -> N
         pid = _pid(server)
         server.revive()
         assert _pid(server) == pid
+
+
+def test_a_hung_server_is_stopped_with_all_its_processes(server: EmbeddedPostgres, log: CapturedLog) -> None:
+    """As on a disk that does not answer: nothing of the server reacts any more."""
+    server.start()
+    hung = server._holders()
+    assert len(hung) > 3
+    for pid in hung:
+        os.kill(pid, signal.SIGSTOP)
+    server.stop(patience=0.2)
+    assert server._holders() == []
+    assert not any(map(embedded._alive, hung))
+    (said,) = log.events("embedded_postgres_killed")
+    assert (said["pids"], said["left"]) == (hung, [])
+
+
+def test_a_start_names_and_ends_what_a_killed_server_left(server: EmbeddedPostgres, directory: Path, log: CapturedLog) -> None:
+    with server:
+        _mark(server, "before the orphans")
+    server.start()
+    killed = _pid(server)
+    orphans = [pid for pid in server._holders() if pid != killed]
+    for pid in orphans:
+        os.kill(pid, signal.SIGSTOP)
+    os.kill(killed, signal.SIGKILL)
+    _wait_until_gone(killed)
+    server.stop()
+    assert server._holders() == orphans
+    after = EmbeddedPostgres(directory, settings={"fsync": "off"}, orphan_patience=0.2)
+    with after:
+        assert _marked(after, "before the orphans")
+        assert not any(map(embedded._alive, orphans))
+    assert log.events("embedded_postgres_held")[0]["pids"] == orphans
+    (ended,) = log.events("embedded_postgres_orphans_killed")
+    assert ended["pids"] == orphans
 
 
 def test_a_pid_file_that_names_another_program_does_not_stop_the_start(server: EmbeddedPostgres) -> None:
