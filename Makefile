@@ -6,14 +6,15 @@ BIN    := $(VENV)/bin
 # The locks are whole, and pip checks that. It looks for nothing beside them: what came out since must not matter.
 PIP    := $(BIN)/python -m pip install --disable-pip-version-check --quiet --require-hashes --no-deps --only-binary :all:
 COMPILE := $(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --python-version 3.11
-# A worker often waits for PostgreSQL, a browser or time, so six workers keep two processors busy.
+# A worker often waits for PostgreSQL, a browser or time, so six workers keep two processors busy. All tests are handed out by files
+# (tests/shares.py), and a few tests each alone.
 WORKERS ?= 6
 # For `make test`: T is one file or folder. DATABASE is the URL of your own PostgreSQL, with a superuser; without it, the tests start one.
 T        ?=
 DATABASE ?=
 # For `make test-near`: the commit to compare with, in place of the one where this branch left `main`.
 SINCE    ?=
-PYTEST   := $(if $(DATABASE),POSTERN_TEST_DATABASE='$(DATABASE)' )$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+PYTEST   := $(if $(DATABASE),POSTERN_TEST_DATABASE='$(DATABASE)' )$(BIN)/python -m pytest -n $(WORKERS) --dist
 
 .DEFAULT_GOAL := help
 .PHONY: help run test test-near middleware check lint format types contracts bench lock wheels dist image site clients release release-files clean
@@ -25,10 +26,10 @@ run: $(VENV)/ready  ## Run Postern with its own PostgreSQL, at http://127.0.0.1:
 	@exec $(BIN)/postern serve
 
 test: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-site $(VENV)/ready-typescript  ## Run all tests; T=tests/http runs only these; DATABASE=postgresql://… runs them on your server
-	$(PYTEST) $(if $(T),$(T),--coverage)
+	$(PYTEST) $(if $(T),worksteal $(T),each --coverage)
 
 test-near: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-typescript  ## Run the tests that are near what this branch changed; SINCE=<commit> compares with that
-	$(PYTEST) $$($(BIN)/python -m ops.near $(SINCE))
+	$(PYTEST) worksteal $$($(BIN)/python -m ops.near $(SINCE))
 
 middleware: $(VENV)/ready-dev  ## Run the tests of the guards of ops/middleware in every framework, and of libraries for Node with APIs and MCP
 	@$(BIN)/python -m ops.middleware

@@ -1,10 +1,8 @@
 """The documents keep to their form, and name only files that exist."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-
-import pytest
 
 from tests.places import ROOT
 
@@ -58,9 +56,13 @@ def missing(text: str) -> list[str]:
     return [path for path in paths(text) if path not in MADE_BY_OPERATORS and not (ROOT / path).exists()]
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=named)
-def test_every_path_that_a_document_names_exists(document: Path) -> None:
-    assert missing(prose(document)) == []
+def faults(documents: Sequence[Path], found: Callable[[Path], Sequence[object]]) -> Mapping[str, Sequence[object]]:
+    """What is wrong, by the documents. A rule is one test over all documents: a test for each document would be a thousand tests."""
+    return {named(document): wrong for document in documents if (wrong := found(document))}
+
+
+def test_every_path_that_a_document_names_exists() -> None:
+    assert faults(DOCUMENTS, lambda document: missing(prose(document))) == {}
 
 
 def test_every_guide_is_among_what_the_readme_names() -> None:
@@ -79,16 +81,22 @@ def test_a_path_that_does_not_exist_is_found() -> None:
     assert missing(text) == ["ops/nowhere.py", "core/nothing"]
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=named)
-def test_every_file_that_a_document_links_to_exists(document: Path) -> None:
+def broken_links(document: Path) -> list[str]:
     files = [link.partition("#")[0] for link in LINK.findall(prose(document)) if not link.startswith("https://")]
-    assert [file for file in files if not (document.parent / file).exists()] == []
+    return [file for file in files if not (document.parent / file).exists()]
 
 
-@pytest.mark.parametrize("decision", DECISIONS, ids=named)
-def test_the_title_of_a_decision_is_its_number_and_a_sentence(decision: Path) -> None:
+def test_every_file_that_a_document_links_to_exists() -> None:
+    assert faults(DOCUMENTS, broken_links) == {}
+
+
+def odd_titles(decision: Path) -> list[str]:
     title = decision.read_text().partition("\n")[0]
-    assert re.fullmatch(rf"# {decision.name[:4]}: [A-Z].*[^.]", title), title
+    return [] if re.fullmatch(rf"# {decision.name[:4]}: [A-Z].*[^.]", title) else [title]
+
+
+def test_the_title_of_a_decision_is_its_number_and_a_sentence() -> None:
+    assert faults(DECISIONS, odd_titles) == {}
 
 
 def test_no_two_decisions_have_one_number() -> None:
@@ -96,12 +104,15 @@ def test_no_two_decisions_have_one_number() -> None:
     assert sorted(set(numbers)) == numbers
 
 
-@pytest.mark.parametrize("decision", DECISIONS, ids=named)
-def test_every_decision_has_the_same_parts_in_the_same_order(decision: Path) -> None:
+def odd_parts(decision: Path) -> list[str]:
     parts = re.findall(r"^#{2,} (.+)$", prose(decision), re.MULTILINE)
-    assert parts == [part for part in PARTS if part in parts]
-    assert parts[:2] == ["Decided", "Why"]
-    assert parts[-1] in {"What it costs", "Rejected"}
+    in_order = parts == [part for part in PARTS if part in parts]
+    whole = parts[:2] == ["Decided", "Why"] and parts[-1] in {"What it costs", "Rejected"}
+    return [] if in_order and whole else parts or ["no parts"]
+
+
+def test_every_decision_has_the_same_parts_in_the_same_order() -> None:
+    assert faults(DECISIONS, odd_parts) == {}
 
 
 def test_the_first_screen_of_the_readme_says_whose_it_is_and_shows_it() -> None:
@@ -118,20 +129,22 @@ def test_the_first_pages_are_there() -> None:
     assert {document.name for document in FIRST} == {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md"}
 
 
-@pytest.mark.parametrize("document", FIRST, ids=named)
-def test_the_first_pages_lead_a_reader_on_from_the_readme(document: Path) -> None:
-    assert document.name == "README.md" or document.name in LINK.findall((ROOT / "README.md").read_text())
+def test_the_first_pages_lead_a_reader_on_from_the_readme() -> None:
+    linked = LINK.findall((ROOT / "README.md").read_text())
+    assert [document.name for document in FIRST if document.name not in {"README.md", *linked}] == []
 
 
-@pytest.mark.parametrize("document", [*FIRST, *DECISIONS], ids=named)
-def test_the_lines_of_a_decision_or_a_first_page_fit_a_screen(document: Path) -> None:
+def long_lines(document: Path) -> list[str]:
     lines = LINK.sub("]", prose(document)).splitlines()
-    assert [line for line in lines if len(line) > LONGEST_LINE and not line.startswith("|")] == []
+    return [line for line in lines if len(line) > LONGEST_LINE and not line.startswith("|")]
 
 
-@pytest.mark.parametrize("decision", DECISIONS, ids=named)
-def test_a_decision_can_be_read_in_one_sitting(decision: Path) -> None:
-    assert len(decision.read_text().split()) <= MOST_WORDS
+def test_the_lines_of_a_decision_or_a_first_page_fit_a_screen() -> None:
+    assert faults([*FIRST, *DECISIONS], long_lines) == {}
+
+
+def test_a_decision_can_be_read_in_one_sitting() -> None:
+    assert {named(decision): words for decision in DECISIONS if (words := len(decision.read_text().split())) > MOST_WORDS} == {}
 
 
 def unsaid(text: str) -> list[str]:
@@ -140,9 +153,8 @@ def unsaid(text: str) -> list[str]:
     return [line for line in lines if UNSAID.search(line.partition("  #")[0]) or re.search(r"# +see (?:above|below)", line)]
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=named)
-def test_every_command_of_a_document_is_said_in_full(document: Path) -> None:
-    assert unsaid(document.read_text()) == []
+def test_every_command_of_a_document_is_said_in_full() -> None:
+    assert faults(DOCUMENTS, lambda document: unsaid(document.read_text())) == {}
 
 
 def test_a_command_that_is_not_said_is_found() -> None:

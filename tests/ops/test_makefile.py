@@ -21,7 +21,7 @@ def commands(*arguments: str) -> list[str]:
 
 def test_all_tests_are_counted_for_coverage() -> None:
     (command,) = commands("test")
-    assert command == ".venv/bin/python -m pytest -n 6 --dist worksteal --coverage"
+    assert command == ".venv/bin/python -m pytest -n 6 --dist each --coverage"
 
 
 def test_one_file_or_folder_is_run_without_coverage() -> None:
