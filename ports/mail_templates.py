@@ -29,7 +29,7 @@ class MailTemplates(Protocol):
     | connection_certificate_waits | `connection`, `reason`: an `AskedBecause`, `fingerprint`, `link`; likewise |
     | connection_unread | `connection`, `other_entity`: the metadata are another directory's, `since`: in ISO 8601, `link`; likewise |
     | passkey_added, passkey_removed, passkey_copied | `passkey`: its name |
-    | user_key_made | `key`, `application`, `organization`: names; `by_application`: whether the application made the key |
+    | user_key_made | `called`, `application`, `organization`: names; `by_application`: whether the application made the key |
     | access_reset | `link`, or None where it was not mailed; `at_provider`: whether the person signs in at a provider |
     | mfa_enabled | `by_passkeys`: whether it is passkeys |
     | identity_linked, identity_unlinked | `provider`: its name; the second, `signed_out`: whether all other sessions ended |

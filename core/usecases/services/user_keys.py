@@ -136,7 +136,7 @@ class UserKeys(Frozen):
             person.email.address,
             account=key.user,
             language=person.language or (actor.language if by_person else None),
-            key=key.name,
+            called=key.name,
             application=place.service_name,
             organization=place.organization_name,
             by_application=not by_person,

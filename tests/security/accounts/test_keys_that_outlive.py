@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlencode
 from uuid import uuid4
 
 import pytest
@@ -21,6 +22,7 @@ from tests.http.cast import all_at_once
 from tests.http.client import Received
 from tests.http.conftest import postern_on, with_keys
 from tests.http.federation.arriving import CALLBACK, VERIFIER, left, told
+from tests.http.federation.relying import FORM, TOKEN
 from tests.http.people import BASE_URL, People, Person
 from tests.http.postbox import Postbox, link_in, token_in
 from tests.http.signing_in import PASSWORD
@@ -93,18 +95,21 @@ class Desk(UpstreamScene):
             "client_id": self.client_id(self.desk),
             "code_verifier": VERIFIER,
         }
-        tokens: dict[str, Any] = (await oauth(self.unlimited, asked)).ok()
+        tokens: dict[str, Any] = (await self.token(asked)).ok()
         self.log.remember(*(str(tokens[name]) for name in ("access_token", "refresh_token", "id_token")))
         return tokens
 
+    async def token(self, asked: dict[str, str]) -> Received:
+        return await self.unlimited.request("POST", TOKEN, body=urlencode(asked).encode(), headers=[FORM])
+
     async def refreshes(self, tokens: dict[str, Any]) -> int:
         asked = {"grant_type": "refresh_token", "refresh_token": tokens["refresh_token"], "client_id": self.client_id(self.desk)}
-        return (await oauth(self.unlimited, asked)).status
+        return (await self.token(asked)).status
 
     async def makes(self, tabs: Tabs, name: str) -> str:
         """A key that somebody makes on the page."""
         tab = await tabs.tab().open(f"{KEYS}/new")
-        await tab.send(name=name)
+        await tab.send(form_of(tab, f"{KEYS}/new"), name=name)
         found = _KEY.search(tab.page.text)
         assert found is not None, tab.page.text
         self.log.remember(found[0])
@@ -167,8 +172,8 @@ class TestFirstProof:
         person = await come(desk, provider)
         await desk.box.empty()
         tab = await asked_here(desk, person)
-        assert "Key backup (desk)" in tab.page.text
-        assert "Key nightly (desk)" in tab.page.text
+        assert "Key backup for Desk" in tab.page.text
+        assert "Key nightly for Desk" in tab.page.text
         assert "Made in your account" in tab.page.text
         assert "Made by the application" in tab.page.text
         await tab.send(form_of(tab, "/ui/verify-email/here"))
@@ -243,12 +248,12 @@ class TestReset:
         await desk.box.empty()
         made = await desk.makes(intruder, "backup")
         (mail,) = await desk.box.empty()
-        assert (mail.to, mail.subject) == (ADA, "A new key acts as you at desk")
+        assert (mail.to, mail.subject) == (ADA, "A new key acts as you at Desk")
         assert "“backup”" in mail.text
         assert "Was this not you? Then end it at once" in mail.text
         given = await desk.is_given("nightly")
         (mail,) = await desk.box.empty()
-        assert "desk of globex made the key “nightly” for you" in " ".join(mail.text.split())
+        assert "Desk of Globex made the key “nightly” for you" in " ".join(mail.text.split())
         assert "Address:" not in mail.text
         listed = (await intruder.tab().open(APPLICATIONS)).page
         assert "backup" in listed.text
@@ -257,8 +262,8 @@ class TestReset:
         assert (await desk.is_valid(made), await desk.is_valid(given)) == (False, True)
         (mail,) = await desk.box.empty()
         said = " ".join(mail.text.split())
-        assert "These keys for applications ended: backup (desk)." in said
-        assert "These keys for applications go on: nightly (desk)." in said
+        assert "These keys for applications ended: backup (Desk)." in said
+        assert "These keys for applications go on: nightly (Desk)." in said
         (ended,) = desk.audited("user_key.revoked")
         assert ended["organization_id"] == desk.globex.id
 
@@ -269,7 +274,7 @@ class TestReset:
         ids = await desk.ids()
         tab = await desk.browser().tab().open(await desk.link())
         for name in made:
-            assert f"{name} for desk" in tab.page.text
+            assert f"{name} for Desk" in tab.page.text
         assert "Made by the application" in tab.page.text
         assert "Not used yet" in tab.page.text
         # A form with errors comes back with its ticks, and ends nothing.
@@ -314,7 +319,7 @@ class TestReset:
         token = token_in(await desk.link())
 
         async def makes(tab: Tab) -> None:
-            await tab.send(name="late")
+            await tab.send(form_of(tab, f"{KEYS}/new"), name="late")
 
         async def resets() -> None:
             (await desk.resets(token)).ok()
@@ -348,14 +353,14 @@ class TestApplications:
         assert KEYS not in tab.page.links
         (end,) = [link for link in tab.page.links if link.endswith("/end")]
         assert "End the key" in (await tab.open(end)).page.text
-        form = tab.page.forms[0]
-        await tab.send()
+        form = tab.page.forms[form_of(tab, end)]
+        await tab.send(form_of(tab, end))
         assert tab.place == f"{APPLICATIONS}?done=ended"
         assert "backup" not in tab.page.text
         assert (await ada.request("POST", form.action, form.fields)).header("location") == f"{APPLICATIONS}?done=ended"
         assert (await ada.tab().open(end)).status == 404
         assert len(desk.audited("user_key.revoked")) == 1
-        restore = f"/api/platform/organizations/{desk.globex.id}/reactivate"
+        restore = f"/api/platform/organizations/{desk.globex.id}/activate"
         assert (await desk.request("POST", restore, by=operator)).status == 200
         assert not await desk.is_valid(key)
 
@@ -370,7 +375,8 @@ class TestApplications:
         assert "backup" not in tab.page.text
         assert (await bob.tab().open(end)).status == 404
         (own,) = [link for link in tab.page.links if link.endswith("/end")]
-        form = (await tab.open(own)).page.forms[0]
+        await tab.open(own)
+        form = tab.page.forms[form_of(tab, own)]
         await bob.request("POST", end, form.fields)
         assert await desk.is_valid(key)
         assert desk.audited("user_key.revoked") == []
