@@ -1,11 +1,22 @@
 """The store of user keys, as digests, and of the settings under which people make them."""
 
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from core.domain.identifiers import OrganizationId, ResourceServerId, ServiceId, UserId, UserKeyId
+from core.domain.identifiers import ApiKeyId, OrganizationId, ResourceServerId, ServiceId, UserId, UserKeyId
 from core.domain.services.api_keys import KeyHolder
-from core.domain.services.user_keys import KnownUserKey, OwnedUserKey, UserKey, UserKeyPage, UserKeyPlace, UserKeySettings
+from core.domain.services.user_keys import (
+    HeldUserKey,
+    KnownUserKey,
+    MadeUserKey,
+    OwnedUserKey,
+    PlacedUserKey,
+    UserKey,
+    UserKeyPage,
+    UserKeyPlace,
+    UserKeySettings,
+)
 from core.domain.tenancy.keys.machine_keys import KnownKey
 
 
@@ -19,8 +30,8 @@ class UserKeyLookup(Protocol):
 
 
 class UserKeyStore(Protocol):
-    """Outside a unit of work, `list`, `list_of`, `get`, `settings`, `service`, `place` and `place_at` are one statement and one round trip
-    each. The other methods need a unit of work. Keys of services that are being deleted do not exist here.
+    """Outside a unit of work, `list`, `list_of`, `held_by`, `made_with`, `get`, `settings`, `service`, `place` and `place_at` are one
+    statement and one round trip each. The other methods need a unit of work. Keys of services that are being deleted do not exist here.
     """
 
     async def settings(self, organization: OrganizationId, service_slug: str) -> UserKeySettings | None:
@@ -43,6 +54,11 @@ class UserKeyStore(Protocol):
         a user.
         """
 
+    async def hold_maker(self, key: ApiKeyId) -> bool:
+        """The API key that makes a key stays until the unit of work ends. False when it has gone since the request came in. Comes before
+        `hold_place`.
+        """
+
     async def add(self, key: UserKey, digest: bytes) -> int | None:
         """Returns how many keys the person had before that have not expired. None when another key has this prefix; then nothing is
         added. The place is held.
@@ -58,6 +74,23 @@ class UserKeyStore(Protocol):
 
     async def delete(self, service: ServiceId, key: UserKeyId, user: UserId | None = None) -> UserKey | None:
         """Returns the deleted key: the service's, and this person's if one is named. Of two callers, one gets None."""
+
+    async def held_by(self, user: UserId, at: datetime) -> Sequence[HeldUserKey]:
+        """The person's keys at all services, the newest first, without those that have expired."""
+
+    async def made_with(self, service: ServiceId, key: ApiKeyId) -> Sequence[MadeUserKey]:
+        """What the service's API key has made that lasts: the newest, at most `MOST_LISTED`."""
+
+    async def end_made(self, service: ServiceId, key: ApiKeyId) -> Sequence[UserKey]:
+        """Ends all that the service's API key has made, and returns it."""
+
+    async def delete_held(self, user: UserId, key: UserKeyId) -> PlacedUserKey | None:
+        """As `delete`, at whatever service the person has the key."""
+
+    async def end_held(self, user: UserId, at: datetime, *, but: Collection[UserKeyId] | None) -> Sequence[PlacedUserKey]:
+        """Ends the person's keys at all services, except for these and for expired ones, and returns them. None: those that applications
+        made for the person stay. The account is held, so that nobody makes a key meanwhile.
+        """
 
     async def remove_all(self, user: UserId) -> None:
         """End the person's keys at all services. The account is held."""
