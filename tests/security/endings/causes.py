@@ -3,9 +3,12 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
+from adapters.postgres.upkeep.deleted_organizations import PostgresDeletedOrganizations
+from adapters.postgres.upkeep.deleted_services import PostgresDeletedServices
 from core.domain.identity.endings import Cause
 from tests.http.client import Received
 from tests.http.federation.resources.asking import ORDERS
+from tests.http.forgetting import finish_forgetting
 from tests.http.federation.scim.directories import PATCH_OP, USERS
 from tests.http.signing_in import PASSWORD
 from tests.http.browsing import Tabs
@@ -20,8 +23,8 @@ def done(answer: Received) -> None:
 
 
 async def _first_proof_inside(world: World) -> None:
-    """Nothing is ticked."""
-    tab = await world.proves(world.inside)
+    """In another browser than the one in which everything was made, and nothing is ticked."""
+    tab = await world.proves(world.phone)
     assert tab.status == 200, tab.page.text
 
 
@@ -45,6 +48,8 @@ async def _scim(world: World, path: str, value: Any) -> None:
 
 
 async def _hand_over(world: World) -> None:
+    """No directory manages administrators, so whoever wants this takes the role first."""
+    await _role_lost(world)
     await _scim(world, "userName", "successor@corp.example")
 
 
@@ -58,6 +63,7 @@ async def _changed_password(world: World) -> None:
 
 
 async def _deactivated_by_directory(world: World) -> None:
+    await _role_lost(world)
     await _scim(world, "active", False)
 
 
@@ -73,6 +79,7 @@ async def _left(world: World) -> None:
     tab = await world.inside.tab().open("/ui/organizations/acme/membership")
     tab = await tab.send(len(tab.page.forms) - 1, answer="leave")
     assert tab.status == 200, tab.page.text
+    assert not world.people.rows("select from memberships where user_id = %s", world.user), tab.page.text
 
 
 async def _removed(world: World) -> None:
@@ -94,8 +101,9 @@ async def _second_factor_removed(world: World) -> None:
 
 
 async def _application_ended(world: World) -> None:
-    for slug in ("shop", "helper"):
-        done(await world.request("DELETE", f"{ACME}/services/{slug}"))
+    for application in (world.shop, world.helper):
+        done(await world.request("DELETE", f"{ACME}/services/{application.service.slug}"))
+        await world.purge(PostgresDeletedServices(world.postern.foundation.pool), application.service.id)
 
 
 async def _api_suspended(world: World) -> None:
@@ -121,6 +129,7 @@ async def _organization_suspended(world: World) -> None:
 
 async def _organization_ended(world: World) -> None:
     done(await world.request("DELETE", ACME))
+    await world.purge(PostgresDeletedOrganizations(world.postern.foundation.pool), world.acme.id)
 
 
 async def _consent_narrowed(world: World) -> None:
@@ -132,14 +141,15 @@ async def _consent_narrowed(world: World) -> None:
 
 
 async def _consent_taken_back(world: World) -> None:
-    for slug in ("shop", "helper"):
-        tab = await world.inside.tab().open(f"/ui/settings/applications/acme/{slug}/revoke")
+    for application in (world.shop, world.helper):
+        tab = await world.inside.tab().open(f"/ui/applications/{application.service.id}/revoke")
         tab = await tab.send(len(tab.page.forms) - 1)
         assert tab.status == 200, tab.page.text
 
 
 async def _account_deleted(world: World) -> None:
     done(await world.request("DELETE", f"/api/privacy/forget/{world.user}", by=world.governor))
+    await finish_forgetting(world.postern, world.people)
 
 
 Act = Callable[[World], Awaitable[None]]

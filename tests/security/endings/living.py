@@ -101,7 +101,6 @@ async def _impersonation(world: World) -> bool:
 async def _user_key(world: World) -> bool:
     headers = [("x-api-key", world.given["house_key"])]
     answer = await world.client.post("/api/service/user-keys/verify", {"key": world.given["user_key"]}, headers=headers)
-    print("USERKEY", answer.body)
     return answer.status == 200 and bool(answer.json()["valid"])
 
 
@@ -162,5 +161,17 @@ OPENS: Final[Mapping[Kind, Opens]] = {
 }
 
 
-async def opens(world: World) -> dict[Kind, bool]:
-    return {kind: await look(world) for kind, look in OPENS.items()}
+async def _invitation(world: World) -> bool:
+    return (await world.client.post("/api/invitations/accept", {"token": world.given["invitation"]["token"]})).status == 200
+
+
+async def _unfinished(world: World) -> bool:
+    return (await world.redeem(world.shop, world.given["code"])).status == 200
+
+
+# Looking uses these up, so they are looked at once, at the end.
+ONCE: Final[Mapping[Kind, Opens]] = {Kind.INVITATION: _invitation, Kind.UNFINISHED: _unfinished}
+
+
+async def opens(world: World, looks: Mapping[Kind, Opens] = OPENS) -> dict[Kind, bool]:
+    return {kind: await look(world) for kind, look in looks.items()}

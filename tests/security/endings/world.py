@@ -12,9 +12,12 @@ from uuid import UUID
 
 import jwt
 import pyotp
+import trio
 
-from core.domain.identifiers import UserId
 from core.domain.secrets import Token
+from core.domain.services.services import purge_job
+from core.usecases.purge import Purge
+from ports.deleted_rows import DeletedRows
 from tests.authenticator import Passkey
 from tests.fake_providers import KEY, PEOPLE, FakeProvider, public_jwk
 from tests.http.browsing import PageReader, Tab, Tabs
@@ -48,6 +51,8 @@ class World(Agents, Exchanging):
         self.box = Postbox(self.postern)
         self.boss = self.speaker = self.resident(self.acme, "owner", "boss")
         self.governor = self.people.proved("governor@example.org", platform_owner=True)
+        for application in (self.shop, self.helper):
+            self.people.change("update all_services set sign_in_policy = 'members' where id = %s", application.service.id)
         await self._connect()
         self.scim = (await self.request("POST", f"{ACME}/scim-tokens", {"name": "Directory"})).ok()["token"]
         made = await self.ask_scim("POST", USERS, {"schemas": [USER], "userName": GRACE})
@@ -102,6 +107,11 @@ class World(Agents, Exchanging):
         (await self.client.post(path, {"email": GRACE})).ok()
         (mail,) = [one for one in await self.box.empty() if one.to == GRACE]
         return link_in(mail)
+
+    async def purge(self, remains: DeletedRows, owner: UUID) -> None:
+        """As the job does it."""
+        foundation = self.postern.foundation
+        assert await Purge(foundation.unit_of_work, remains, purge_job).run(owner, trio.lowlevel.checkpoint)
 
     def browser_of_nobody(self) -> Tab:
         return Tabs(self.client).tab()
@@ -284,7 +294,7 @@ class World(Agents, Exchanging):
         self.given["code"] = (await self.answers(self.phone, self.shop, "openid email"))["code"]
         body = {"reason": "Ticket 4711: sees an empty list"}
         self.given["elsewhere"] = (await self.person(self.elsewhere)).session
-        key = {"name": "House", "permissions": ["read:users", "write:users"]}
+        key = {"name": "House", "permissions": ["delete:users", "verify:user_keys"]}
         self.given["house_key"] = (await self.request("POST", f"{ACME}/services/shop/api-keys", key)).ok(201)["key"]
         self.given["impersonation"] = (await self.request("POST", f"/api/platform/impersonate/{self.user}", body, by=self.governor)).ok()
         self.log.remember(self.given["link"], self.given["code"], self.given["impersonation"]["access_token"])
