@@ -29,11 +29,13 @@ class MailTemplates(Protocol):
     | connection_certificate_waits | `connection`, `reason`: an `AskedBecause`, `fingerprint`, `link`; likewise |
     | connection_unread | `connection`, `other_entity`: the metadata are another directory's, `since`: in ISO 8601, `link`; likewise |
     | passkey_added, passkey_removed, passkey_copied | `passkey`: its name |
+    | user_key_made | `called`, `application`, `organization`: names; `by_application`: whether the application made the key |
     | access_reset | `link`, or None where it was not mailed; `at_provider`: whether the person signs in at a provider |
     | mfa_enabled | `by_passkeys`: whether it is passkeys |
     | identity_linked, identity_unlinked | `provider`: its name; the second, `signed_out`: whether all other sessions ended |
     | billing_trial_ends, billing_payment_failed, billing_action_required | `service`, `plan`: names; the branding is the organization's |
-    | password_changed, password_set, mfa_disabled, backup_codes_renewed, new_device, unusual_sign_in | none |
+    | password_changed, password_set | `keys_ended`, `keys_stay`: names of keys for applications, none or some |
+    | mfa_disabled, backup_codes_renewed, new_device, unusual_sign_in | none |
 
     Every template also takes `when`, `address` (of the client), `device` and `location`. The mail shows those that are given.
     """
@@ -46,7 +48,7 @@ class MailTemplates(Protocol):
         account: UserId | None,
         language: Language | None,
         branding: Branding = POSTERN,
-        **values: str | bool | datetime | None,
+        **values: str | bool | datetime | tuple[str, ...] | None,
     ) -> Mail:
         """`account` is the person whose mail it is, and None for a mail that others have sent to an address: see `Mail`. `language` is the
         one that the person has chosen or, failing that, the one that the cause of the mail suggests; None is English. Raises when there is

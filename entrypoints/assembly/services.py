@@ -114,6 +114,7 @@ def assemble_services(settings: Settings, foundation: Foundation, ownerships: Ow
             PostgresUserKeys(pool),
             api_key_presence=key_presence,
             presence=user_key_presence,
+            templates=foundation.mail_templates,
             metrics=foundation.metrics,
             system=system,
         ),

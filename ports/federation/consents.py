@@ -39,5 +39,8 @@ class ConsentStore(Protocol):
         there was; None when there was none at all.
         """
 
+    async def revoke_all(self, user: UserId) -> None:
+        """Withdraws all consents of the person, and ends the sessions that rest on them. The caller has ended the codes."""
+
     async def remove_all(self, user: UserId) -> None:
         """For an account that goes to somebody else. The caller ends its sessions."""

@@ -1,11 +1,21 @@
 """The store of user keys, as digests, and of the settings under which people make them."""
 
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Protocol
 
 from core.domain.identifiers import OrganizationId, ResourceServerId, ServiceId, UserId, UserKeyId
 from core.domain.services.api_keys import KeyHolder
-from core.domain.services.user_keys import KnownUserKey, OwnedUserKey, UserKey, UserKeyPage, UserKeyPlace, UserKeySettings
+from core.domain.services.user_keys import (
+    HeldUserKey,
+    KnownUserKey,
+    OwnedUserKey,
+    PlacedUserKey,
+    UserKey,
+    UserKeyPage,
+    UserKeyPlace,
+    UserKeySettings,
+)
 from core.domain.tenancy.keys.machine_keys import KnownKey
 
 
@@ -19,8 +29,8 @@ class UserKeyLookup(Protocol):
 
 
 class UserKeyStore(Protocol):
-    """Outside a unit of work, `list`, `list_of`, `get`, `settings`, `service`, `place` and `place_at` are one statement and one round trip
-    each. The other methods need a unit of work. Keys of services that are being deleted do not exist here.
+    """Outside a unit of work, `list`, `list_of`, `held_by`, `made_with`, `get`, `settings`, `service`, `place` and `place_at` are one
+    statement and one round trip each. The other methods need a unit of work. Keys of services that are being deleted do not exist here.
     """
 
     async def settings(self, organization: OrganizationId, service_slug: str) -> UserKeySettings | None:
@@ -58,6 +68,17 @@ class UserKeyStore(Protocol):
 
     async def delete(self, service: ServiceId, key: UserKeyId, user: UserId | None = None) -> UserKey | None:
         """Returns the deleted key: the service's, and this person's if one is named. Of two callers, one gets None."""
+
+    async def held_by(self, user: UserId, at: datetime) -> Sequence[HeldUserKey]:
+        """The person's keys at all services, the newest first, without those that have expired."""
+
+    async def delete_held(self, user: UserId, key: UserKeyId) -> PlacedUserKey | None:
+        """As `delete`, at whatever service the person has the key."""
+
+    async def end_held(self, user: UserId, at: datetime, *, but: Collection[UserKeyId] | None) -> Sequence[PlacedUserKey]:
+        """Ends the person's keys at all services, except for these and for expired ones, and returns them. None: those that applications
+        made for the person stay. The account is held, so that nobody makes a key meanwhile.
+        """
 
     async def remove_all(self, user: UserId) -> None:
         """End the person's keys at all services. The account is held."""

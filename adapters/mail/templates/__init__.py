@@ -37,7 +37,7 @@ _FOLDERS: Final = (_HERE, *(_HERE / family for family in ("federation", "identit
 
 Form = Literal["txt", "html"]
 _COMPILED: Final[Mapping[Form, CompiledTemplates]] = {"txt": CompiledTemplates(), "html": CompiledTemplates()}
-Value = str | bool | datetime | None
+Value = str | bool | datetime | tuple[str, ...] | None
 
 
 class ShippedMailTemplates:
@@ -106,6 +106,8 @@ def _shown(value: Value, text: Text, *, is_copied: bool) -> str | bool | None:
     """
     if isinstance(value, datetime):
         return text.moment(value)
+    if isinstance(value, tuple):
+        return ", ".join([str(_shown(one, text, is_copied=False)) for one in value])
     if isinstance(value, str):
         line = one_line(value)
         line = line if len(line) <= _LONGEST_VALUE else f"{line[:_LONGEST_VALUE]}…"

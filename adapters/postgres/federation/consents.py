@@ -105,6 +105,10 @@ class ConsentRows:
         await self._statements.tell(_END_SESSIONS_AT, parameters)
         return rows[0]
 
+    async def revoke_all(self, user: UserId) -> None:
+        await self._statements.tell(_END_SESSIONS_OF_ALL, {"user": user})
+        await self._statements.tell(_REMOVE_ALL, {"user": user})
+
     async def remove_all(self, user: UserId) -> None:
         await self._statements.tell(_REMOVE_ALL, {"user": user})
 
@@ -240,6 +244,10 @@ _END_SESSIONS_AT: Final[LiteralString] = revoking(
 )
 
 _END_SESSIONS: Final[LiteralString] = revoking("user_id = %(user)s and service_id = %(service)s and impersonator_id is null")
+
+_END_SESSIONS_OF_ALL: Final[LiteralString] = revoking("""
+    user_id = %(user)s and service_id in (select service_id from consents where user_id = %(user)s) and impersonator_id is null
+""")
 
 # The grants to agents that stand; `agent_consent_lives` says the same of one row.
 _STANDING: Final = """

@@ -1,6 +1,6 @@
 """User keys in PostgreSQL."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString, NamedTuple
 from uuid import UUID
@@ -24,7 +24,17 @@ from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, ResourceServerId, ServiceId, UserId, UserKeyId
 from core.domain.services.api_keys import KeyHolder
 from core.domain.services.resource_servers import ResourceScope
-from core.domain.services.user_keys import KnownUserKey, OwnedUserKey, UserKey, UserKeyPage, UserKeyPlace, UserKeySettings, UserStanding
+from core.domain.services.user_keys import (
+    HeldUserKey,
+    KnownUserKey,
+    OwnedUserKey,
+    PlacedUserKey,
+    UserKey,
+    UserKeyPage,
+    UserKeyPlace,
+    UserKeySettings,
+    UserStanding,
+)
 from core.domain.tenancy.keys.machine_keys import KnownKey
 
 USER_KEY: Final = Columns(
@@ -91,6 +101,10 @@ def _owned(*, email: str | None, **columns: Any) -> OwnedUserKey | None:
     """None for the row of a service without keys."""
     key = USER_KEY.found(**columns)
     return None if key is None else OwnedUserKey(key, email or "")
+
+
+def _placed(*, service_slug: str, service_name: str, organization: OrganizationId, **columns: Any) -> PlacedUserKey:
+    return PlacedUserKey(USER_KEY.row(**columns), service_slug, service_name, organization)
 
 
 class PostgresUserKeys:
@@ -173,6 +187,16 @@ class UserKeyRows:
 
     async def delete(self, service: ServiceId, key: UserKeyId, user: UserId | None = None) -> UserKey | None:
         return first(await self._statements.ask(USER_KEY.row, _DELETE, {"service": service, "id": key, "user": user}))
+
+    async def held_by(self, user: UserId, at: datetime) -> Sequence[HeldUserKey]:
+        return await self._statements.ask(HeldUserKey, _HELD, {"user": user, "at": at})
+
+    async def delete_held(self, user: UserId, key: UserKeyId) -> PlacedUserKey | None:
+        return first(await self._statements.ask(_placed, _DELETE_HELD, {"user": user, "id": key}))
+
+    async def end_held(self, user: UserId, at: datetime, *, but: Collection[UserKeyId] | None) -> Sequence[PlacedUserKey]:
+        parameters = {"user": user, "at": at, "but": None if but is None else array([str(key) for key in but])}
+        return await self._statements.ask(_placed, _END_HELD, parameters)
 
     async def remove_all(self, user: UserId) -> None:
         await self._statements.tell("delete from user_keys where user_id = %(user)s", {"user": user})
@@ -346,3 +370,48 @@ _DELETE: Final[LiteralString] = f"""
        and (%(user)s::uuid is null or user_keys.user_id = %(user)s::uuid)
  returning {USER_KEY.names}
 """
+
+_HELD: Final = """
+    select user_keys.id, user_keys.name, user_keys.prefix, services.slug as service_slug, services.name as service_name,
+           organizations.slug as organization_slug, organizations.name as organization_name,
+           organizations.status = 'active' as is_open, user_keys.made_by_key is not null as made_by_service,
+           user_keys.created_at, user_keys.last_used_at, user_keys.expires_at
+      from user_keys
+      join services on services.id = user_keys.service_id
+      join organizations on organizations.id = services.org_id
+     where user_keys.user_id = %(user)s and (user_keys.expires_at is null or user_keys.expires_at > %(at)s)
+     order by user_keys.id desc
+"""
+
+
+def _ending(condition: LiteralString) -> LiteralString:
+    """Deletes a person's keys, in the order of their ids, as their use is marked. Keys of services that are being deleted go, too, but
+    nobody hears of them.
+    """
+    return f"""
+    with user_keys as (
+             delete from user_keys
+              where user_keys.id in (
+                        select user_keys.id
+                          from user_keys
+                         where user_keys.user_id = %(user)s and {condition}
+                         order by user_keys.id
+                           for update
+                    )
+          returning user_keys.*
+         )
+  select {USER_KEY.names}, services.slug as service_slug, services.name as service_name, services.org_id as organization
+    from user_keys
+    join services on services.id = user_keys.service_id
+   order by user_keys.id desc
+"""
+
+
+_DELETE_HELD: Final[LiteralString] = _ending("user_keys.id = %(id)s")
+_END_HELD: Final[LiteralString] = _ending("""
+                            (user_keys.expires_at is null or user_keys.expires_at > %(at)s)
+                        and case
+                                when %(but)s::uuid[] is null then user_keys.made_by_key is null
+                                else user_keys.id <> all (%(but)s::uuid[])
+                            end
+""")

@@ -20,6 +20,10 @@ from core.domain.services.resource_servers import ResourceScope
 from core.domain.services.services import Service
 from core.frozen import Frozen, replace, values_of
 
+MOST_KEPT: Final = 1000
+"""The most keys that a person names who keeps some of them with a new password."""
+MOST_NAMED: Final = 20
+"""The most keys that one sentence of a mail names."""
 SHORTEST_PREFIX: Final = 2
 LONGEST_PREFIX: Final = 12
 MOST_KEYS: Final = 100
@@ -86,6 +90,34 @@ class OwnedUserKey(Frozen):
 
     key: UserKey
     email: str
+
+
+class PlacedUserKey(Frozen):
+    """A key with its application, for the record of its end."""
+
+    key: UserKey
+    service_slug: str
+    service_name: str
+    organization: OrganizationId
+
+
+class HeldUserKey(Frozen, kw_only=True):
+    """A key as its person sees it beside those of other applications."""
+
+    id: UserKeyId
+    name: str
+    prefix: str
+    service_slug: str
+    service_name: str
+    organization_slug: str
+    organization_name: str
+    is_open: bool
+    """The organization is active, so the application's own page of keys opens."""
+    made_by_service: bool
+    """Otherwise the person made it."""
+    created_at: datetime
+    last_used_at: datetime | None
+    expires_at: datetime | None
 
 
 class UserKeyPage(Frozen):
@@ -244,6 +276,12 @@ def user_key_created(key: UserKey, service_slug: str, organization: Organization
 
 def user_key_revoked(key: UserKey, service_slug: str, organization: OrganizationId, actor: Actor) -> Event:
     return _event("user_key.revoked", key, service_slug, organization, actor)
+
+
+def named_keys(keys: Sequence[PlacedUserKey | HeldUserKey]) -> tuple[str, ...]:
+    """The keys for a mail: each with its application."""
+    names = [(one.key.name if isinstance(one, PlacedUserKey) else one.name, one.service_name) for one in keys[:MOST_NAMED]]
+    return (*(f"{name} ({application})" for name, application in names), *["…"][: len(keys) - len(names)])
 
 
 def user_keys_updated(before: UserKeySettings, after: UserKeySettings, service: Service, actor: Actor) -> Event:

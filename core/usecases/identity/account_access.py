@@ -3,11 +3,13 @@ on devices that the owner has just approved. Every change of an account's owner,
 these.
 """
 
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from core.domain.errors import Unauthorized
-from core.domain.identifiers import OrganizationId, SessionId, UserId
+from core.domain.identifiers import OrganizationId, SessionId, UserId, UserKeyId
 from core.domain.record.events import Actor, Event, Target
+from core.domain.services.user_keys import PlacedUserKey, user_key_revoked
 from ports.unit_of_work import UnitOfWork
 
 
@@ -40,6 +42,18 @@ async def hand_over(uow: UnitOfWork, user: UserId, at: datetime, *, keeps_profil
     """
     await _end_what_was_added(uow, user, keeps_profile=keeps_profile)
     await end_access(uow, user, at)
+
+
+async def end_user_keys(
+    uow: UnitOfWork, user: UserId, at: datetime, actor: Actor, *, but: Collection[UserKeyId] | None
+) -> Sequence[PlacedUserKey]:
+    """Ends the person's keys for the APIs of applications, except for these, and returns the ended ones. `but` is None: those that the
+    applications made stay. Unlike keys that go with an account, each is recorded, because the account goes on. Comes after `end_access`,
+    and the caller holds the account.
+    """
+    ended = await uow.user_keys.end_held(user, at, but=but)
+    await uow.record_all([user_key_revoked(one.key, one.service_slug, one.organization, actor) for one in ended])
+    return ended
 
 
 async def leave_to_another(uow: UnitOfWork, user: UserId, actor: Actor, organization: OrganizationId) -> None:

@@ -1,18 +1,19 @@
 """Passwords of accounts: chosen, changed, reset. Hashing never happens while a transaction is open."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest, NotFound, RateLimited, Unauthorized
-from core.domain.identifiers import SessionId, UserId
+from core.domain.identifiers import SessionId, UserId, UserKeyId
 from core.domain.identity.accounts import PASSWORD_GUESSES, Account, AccountPassword, PasswordChosen, opened_by_proof, require_acceptable
 from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD, MailedToken, refusal_of
 from core.domain.identity.priority import Priority
 from core.domain.identity.realms import ProviderRequired
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password, Token
+from core.domain.services.user_keys import HeldUserKey, PlacedUserKey, named_keys
 from core.frozen import Frozen, replace
-from core.usecases.identity.account_access import end_access, end_second_factor, hand_over, require_living
+from core.usecases.identity.account_access import end_access, end_second_factor, end_user_keys, hand_over, require_living
 from core.usecases.identity.realms import HomeRealms
 from ports.clock import Clock
 from ports.mail_templates import MailTemplates
@@ -119,9 +120,18 @@ class AccountPasswords(Frozen):
             return False
         return await self.passwords.verify(found.encoded, password, Priority.PROVEN)
 
-    async def reset(self, token: Token, new: Password, actor: Actor, *, first: AlsoFirst | None = None) -> PasswordChosen:
+    async def reset(
+        self,
+        token: Token,
+        new: Password,
+        actor: Actor,
+        *,
+        keep_keys: Collection[UserKeyId] | None = None,
+        first: AlsoFirst | None = None,
+    ) -> PasswordChosen:
         """Sets a new password by a mailed link. All sessions end, and so does the trust in devices: the next sign-in asks for the second
-        factor. A refused password leaves the link usable. `first` runs in the same unit of work if the account had no password.
+        factor. Of the person's keys for the APIs of applications, only `keep_keys` stay; None: those that the person made end. A refused
+        password leaves the link usable. `first` runs in the same unit of work if the account had no password.
         """
         found = await self.look_at_link(token)
         self.rules.require(new, found.email)
@@ -141,19 +151,32 @@ class AccountPasswords(Frozen):
             if reset is None:
                 raise refusal_of(None)
             before = reset.account
+            ended: Sequence[PlacedUserKey] = ()
             if not before.address_is_proved:
                 # Nobody has proved the address yet, so the second factor may be a stranger's, and would lock the owner out.
                 await end_second_factor(uow, found.user, actor)
                 await hand_over(uow, found.user, now, keeps_profile=before.address_is_vouched)
             else:
                 await end_access(uow, found.user, now)
+                ended = await end_user_keys(uow, found.user, now, actor, but=keep_keys)
             if before.opens_by_proof:
                 await uow.record(opened_by_proof(found.user, actor))
             # A person who has just proved the address of a new account, and has chosen its first password, knows of that password.
             is_new = not before.address_is_proved and not reset.had_password
-            await self._tell(uow, found.user, before, actor, how="reset", first=not reset.had_password, mails=not is_new)
+            await self._tell(uow, found.user, before, actor, how="reset", first=not reset.had_password, mails=not is_new, ended=ended)
             await uow.commit()
         return PasswordChosen(reset.had_password, before.address_is_vouched)
+
+    async def keys_at_reset(self, token: Token) -> Sequence[HeldUserKey]:
+        """The keys among which the reader of the mail says which ones stay. Nothing for an account whose address nobody has proved: with
+        the first proof, all keys end. Raises what `look_at_link` raises.
+        """
+        found = await self.look_at_link(token)
+        async with self.unit_of_work() as uow:
+            account = (await uow.accounts.find_all([found.user])).get(found.user)
+            if account is None or not account.address_is_proved:
+                return ()
+            return await uow.user_keys.held_by(found.user, self.clock.now())
 
     async def was_just_reset(self, token: Token, new: Password) -> bool:
         """Returns whether this link has just been used to choose this password."""
@@ -194,12 +217,25 @@ class AccountPasswords(Frozen):
         how: str,
         first: bool = False,
         mails: bool = True,
+        ended: Sequence[PlacedUserKey] = (),
     ) -> None:
-        """`first`: the account had no password before, so the mail does not say that one was changed."""
+        """`first`: the account had no password before, so the mail does not say that one was changed. `ended` are the keys that ended
+        with the password. The mail also names those that go on, because they open the same doors as before.
+        """
         if mails:
             name, language = "password_set" if first else "password_changed", account.language or actor.language
             to, now = account.email.address, self.clock.now()
-            mail = self.templates.mail(name, to, account=user, language=language, when=now, address=actor.address)
+            stay = named_keys(await uow.user_keys.held_by(user, now))
+            mail = self.templates.mail(
+                name,
+                to,
+                account=user,
+                language=language,
+                when=now,
+                address=actor.address,
+                keys_ended=named_keys(ended),
+                keys_stay=stay,
+            )
             await uow.jobs.add(mail.as_job())
         event = Event("security.password.changed", actor, Target("user", str(user)), details={"how": how})
         await uow.record_in_every_log(event, user)

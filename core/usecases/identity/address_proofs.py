@@ -7,7 +7,7 @@ from typing import Final
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Unauthorized
-from core.domain.identifiers import PasskeyId, PrivacyRequestId
+from core.domain.identifiers import PasskeyId, PrivacyRequestId, UserKeyId
 from core.domain.identity.accounts import email_change_refused, registration_refused
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
@@ -33,7 +33,7 @@ from core.domain.identity.upstream.vouching import AddedKind, AddedWay
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password, Secret, Token
 from core.frozen import Frozen, replace
-from core.usecases.identity.account_access import end_access, end_second_factor, require_living
+from core.usecases.identity.account_access import end_access, end_second_factor, end_user_keys, require_living
 from core.usecases.identity.account_passwords import PasswordRules
 from core.usecases.identity.accounts import Accounts
 from core.usecases.identity.mailed_codes import MailedCodes
@@ -138,8 +138,8 @@ class AddressProofs(Frozen):
     async def prove_signed_in(self, token: Token, caller: Caller, stays: Collection[str], actor: Actor) -> None:
         """Proves the address in a browser session of the account, if so far only an organization's own provider has vouched for it. Whoever
         is signed in reads the mailbox, so the account keeps what it has. But somebody else may have signed in, too: of what was made
-        elsewhere, only what `stays` names stays, and all other sessions end. Raises `LinkRefused`, and `BadRequest` for a link to another
-        account.
+        elsewhere, only what `stays` names stays, and all other sessions end. So do all consents, because the person would never be asked
+        for them. Raises `LinkRefused`, and `BadRequest` for a link to another account.
         """
         now = self.system.clock.now()
         link, asked, _ = await self._find(token, None, caller)
@@ -150,7 +150,8 @@ class AddressProofs(Frozen):
             await require_living(uow, caller.session)
             if await uow.account_passwords.registration(link.user) is None:
                 raise link_used()
-            for one in await uow.vouched_accounts.added(link.user, caller.session):
+            added = await uow.vouched_accounts.added(link.user, caller.session)
+            for one in added:
                 if one.key not in stays:
                     await self._end(uow, one, link, actor)
             if not await uow.mfa.is_enabled(link.user):
@@ -158,6 +159,9 @@ class AddressProofs(Frozen):
                 await end_second_factor(uow, link.user, actor)
             await uow.accounts.withdraw_email(link.user, now)
             await end_access(uow, link.user, now, but=caller.session)
+            await uow.consents.revoke_all(link.user)
+            kept = [UserKeyId(one.id) for one in added if one.kind is AddedKind.USER_KEY and one.key in stays]
+            await end_user_keys(uow, link.user, now, actor, but=kept)
             await self.accounts.settle(uow, link, actor)
             await uow.commit()
 
@@ -222,6 +226,8 @@ class AddressProofs(Frozen):
                 if passkey is not None:
                     await uow.passkeys.remove(link.user, passkey.passkey.id)
                     await uow.record(passkey_removed(passkey.passkey, actor))
+            case AddedKind.USER_KEY:
+                pass  # All keys end together, after the sessions.
             case _:
                 identity = next((known for known in await uow.identities.list(link.user) if known.id == one.id), None)
                 if identity is not None:

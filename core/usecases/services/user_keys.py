@@ -2,7 +2,7 @@
 organization set the bounds and end keys.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
 from core.domain.errors import BadRequest, NotFound
@@ -13,6 +13,7 @@ from core.domain.secrets import Token
 from core.domain.services.api_keys import KeyHolder
 from core.domain.services.user_keys import (
     LONGEST_KEY,
+    HeldUserKey,
     KeyVerdict,
     OwnedUserKey,
     UserKey,
@@ -39,6 +40,7 @@ from core.usecases.identity.account_access import require_living
 from core.usecases.services.services import found
 from core.usecases.tenancy.keys.machine_keys import add_key
 from core.usecases.tenancy.rights import hold_rights
+from ports.mail_templates import MailTemplates
 from ports.metrics import Metrics
 from ports.presence import Presence
 from ports.services.user_keys import UserKeyLookup, UserKeyStore
@@ -54,6 +56,7 @@ class UserKeys(Frozen):
     checks: UserKeyLookup
     api_key_presence: Presence[ApiKeyId]
     presence: Presence[UserKeyId]
+    templates: MailTemplates
     metrics: Metrics
     system: System
 
@@ -118,8 +121,30 @@ class UserKeys(Frozen):
         )
         require_room(count, place.settings)
         await uow.record(user_key_created(made.key, place.service_slug, place.organization, actor))
+        await self._tell(uow, made.key, place, actor)
         await uow.commit()
         return made
+
+    async def _tell(self, uow: UnitOfWork, key: UserKey, place: UserKeyPlace, actor: Actor) -> None:
+        """Mails the person, whoever made the key: it acts as the person, and a stranger may have made it."""
+        person = (await uow.accounts.find_all([key.user])).get(key.user)
+        if person is None:
+            raise NotFound("There is no such account", words="account_unknown")
+        by_person = key.made_by_key is None
+        mail = self.templates.mail(
+            "user_key_made",
+            person.email.address,
+            account=key.user,
+            language=person.language or (actor.language if by_person else None),
+            called=key.name,
+            application=place.service_name,
+            organization=place.organization_name,
+            by_application=not by_person,
+            when=key.created_at,
+            # Of an application, it would be that of a server.
+            address=actor.address if by_person else None,
+        )
+        await uow.jobs.add(mail.as_job())
 
     async def list(self, holder: KeyHolder, user: UserId | None, after: UserKeyId | None, limit: int) -> UserKeyPage:
         """Newest first, expired keys included: those of the application, or of one user."""
@@ -153,6 +178,21 @@ class UserKeys(Frozen):
         await self._end(
             key, actor, service=place.service, service_slug=place.service_slug, organization=place.organization, user=caller.user
         )
+
+    async def list_held(self, caller: Caller) -> Sequence[HeldUserKey]:
+        """The person's keys at all applications, the newest first, without those that have expired."""
+        return await self.lookup.held_by(caller.user, self.system.clock.now())
+
+    async def get_held(self, caller: Caller, key: UserKeyId) -> HeldUserKey:
+        """Raises `NotFound`."""
+        return _known(next((one for one in await self.list_held(caller) if one.id == key), None))
+
+    async def revoke_held(self, caller: Caller, key: UserKeyId, actor: Actor) -> None:
+        """Raises `NotFound`."""
+        async with self.unit_of_work() as uow:
+            ended = _known(await uow.user_keys.delete_held(caller.user, key))
+            await uow.record(user_key_revoked(ended.key, ended.service_slug, ended.organization, actor))
+            await uow.commit()
 
     async def list_of_service(self, member: Member, service_slug: str, after: UserKeyId | None, limit: int) -> UserKeyPage:
         """As `list`, for a member of the organization. Raises `NotFound`."""

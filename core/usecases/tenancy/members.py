@@ -5,7 +5,7 @@ from contextlib import nullcontext
 
 from core.domain.email import mail_domain
 from core.domain.errors import BadRequest, Forbidden, NotFound, OrganizationNotActive, Unauthorized
-from core.domain.identifiers import OrganizationId, SessionId, UserId
+from core.domain.identifiers import OrganizationId, SessionId, UserId, UserKeyId
 from core.domain.identity.accounts import Account, PasswordChosen
 from core.domain.identity.callers import NOT_A_MEMBER, Caller
 from core.domain.identity.sessions import Context, TokenPair
@@ -160,15 +160,17 @@ class Members(Frozen):
         """The unconfirmed memberships of the person who chooses the first password of their account by this link."""
         return await self.lookup.listed_by_link(token.digest(), MOST_ASKED)
 
-    async def choose_password(self, token: Token, new: Password, confirmed: Collection[OrganizationId], actor: Actor) -> PasswordChosen:
-        """`AccountPasswords.reset`, with the memberships that the person confirms on the same page. Only the first password of an account
-        confirms memberships, because a later reset may come from anybody who reads the mail.
+    async def choose_password(
+        self, token: Token, new: Password, confirmed: Collection[OrganizationId], actor: Actor, *, keep_keys: Collection[UserKeyId]
+    ) -> PasswordChosen:
+        """`AccountPasswords.reset`, with the memberships that the person confirms, and the keys that stay, on the same page. Only the
+        first password of an account confirms memberships, because a later reset may come from anybody who reads the mail.
         """
 
         async def confirm(uow: UnitOfWork, user: UserId) -> None:
             await self._confirm(uow, user, confirmed, None)
 
-        return await self.passwords.reset(token, new, actor, first=confirm if confirmed else None)
+        return await self.passwords.reset(token, new, actor, keep_keys=keep_keys, first=confirm if confirmed else None)
 
     async def _confirm(self, uow: UnitOfWork, user: UserId, organizations: Collection[OrganizationId], session: SessionId | None) -> None:
         own = await uow.members.confirm(user, organizations, session, self.clock.now())

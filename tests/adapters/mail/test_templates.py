@@ -23,10 +23,13 @@ LINK = "https://id.example.org/auth/verify-email?token=2b1c6c1e-7b7e-4a2e-9a8b-0
 WHEN = datetime(2026, 5, 1, 14, 5, tzinfo=timezone(timedelta(hours=2)))
 CIRCUMSTANCES: dict[str, Any] = {"when": WHEN, "address": "192.0.2.7", "device": "Firefox on Linux", "location": "Vienna, Austria"}
 LINKED = ("verification", "welcome", "reset", "set_password", "email_changed_new")
-TOLD = ("password_changed", "mfa_disabled", "new_device", "unusual_sign_in")
+TOLD = ("mfa_disabled", "new_device", "unusual_sign_in")
 VALUES: dict[str, dict[str, Any]] = {
     **{name: {"link": LINK} for name in LINKED},
     **dict.fromkeys(TOLD, CIRCUMSTANCES),
+    "password_changed": {"keys_ended": ("Laptop (Shop)",), "keys_stay": (), **CIRCUMSTANCES},
+    "password_set": {"keys_ended": (), "keys_stay": ("Laptop (Shop)", "…"), **CIRCUMSTANCES},
+    "user_key_made": {"called": "Laptop", "application": "Shop", "organization": "Globex", "by_application": False, **CIRCUMSTANCES},
     "mfa_enabled": {"by_passkeys": False, **CIRCUMSTANCES},
     "access_reset": {"link": LINK, "at_provider": False, "when": WHEN},
     **{f"passkey_{what}": {"passkey": "Laptop", **CIRCUMSTANCES} for what in ("added", "removed", "copied")},
@@ -221,3 +224,25 @@ def test_a_slip_of_ours_is_noticed() -> None:
         TEMPLATES.mail("nothing", "ada@example.org", account=None, language=None)
     with pytest.raises(UndefinedError):
         TEMPLATES.mail("reset", "ada@example.org", account=None, language=None)
+
+
+def test_a_new_password_names_the_keys_that_ended_and_those_that_go_on() -> None:
+    keys = {"keys_ended": ("Laptop (Shop)", "Visit http://evil.example (Shop)"), "keys_stay": ("Nightly (Desk)", "…")}
+    mail = TEMPLATES.mail("password_changed", "a@example.org", account=None, language=None, **keys)
+    said = " ".join(mail.text.split())
+    assert "ended: Laptop (Shop), Visit http" in said
+    assert "http://evil.example" not in mail.text + mail.html
+    assert "go on: Nightly (Desk), …." in said
+    none = TEMPLATES.mail("password_changed", "a@example.org", account=None, language=None, keys_ended=(), keys_stay=())
+    assert "for applications" not in none.text
+
+
+def test_a_key_that_the_application_made_is_told_otherwise_than_one_of_the_person() -> None:
+    values: dict[str, Any] = {"called": "Laptop", "application": "Shop", "organization": "Acme"}
+    own, given = (
+        " ".join(TEMPLATES.mail("user_key_made", "a@b.example", account=None, language=None, by_application=by, **values).text.split())
+        for by in (False, True)
+    )
+    assert "was made in your account, for Shop of Acme" in own
+    assert "Shop of Acme made the key “Laptop” for you" in given
+    assert "choose a new password" not in given

@@ -50,7 +50,13 @@ class NamesOnly:
     """Texts that are only names. Other tests cover the wording of mails."""
 
     def mail(
-        self, name: str, to: str, *, account: UserId | None, branding: Branding = POSTERN, **values: str | bool | datetime | None
+        self,
+        name: str,
+        to: str,
+        *,
+        account: UserId | None,
+        branding: Branding = POSTERN,
+        **values: str | bool | datetime | tuple[str, ...] | None,
     ) -> Mail:
         return Mail(to, name, f"{branding.name} {values['address']}", "", account=account)
 

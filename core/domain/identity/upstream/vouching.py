@@ -83,11 +83,13 @@ class AddedKind(StrEnum):
     SECOND_FACTOR = "second_factor"
     PASSKEY = "passkey"
     IDENTITY = "identity"
+    USER_KEY = "user_key"
 
 
 class AddedWay(Frozen):
-    """A way into an account, or a second factor, that was not made in the browser session that proves the address. Somebody else may have
-    made it, so it stays only if the person says so. The password is always here, since nothing says where it was chosen.
+    """A way into an account, a second factor, or a key for the API of an application, that was not made in the browser session that proves
+    the address. Somebody else may have made it, so it stays only if the person says so. The password and the keys are always here, since
+    nothing says where they were chosen and made.
     """
 
     kind: AddedKind
@@ -96,6 +98,12 @@ class AddedWay(Frozen):
     name: str
     """The person's, or the provider's."""
     at: datetime | None
+    application: str = ""
+    """That of a key."""
+    made_by_service: bool = False
+    """The application made the key."""
+    last_used_at: datetime | None = None
+    """Of a key."""
 
     @property
     def key(self) -> str:

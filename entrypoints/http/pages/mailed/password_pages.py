@@ -10,14 +10,15 @@ from uuid import UUID
 import msgspec
 
 from core.domain.errors import BadRequest, Overloaded, Refusal
-from core.domain.identifiers import OrganizationId
+from core.domain.identifiers import OrganizationId, UserKeyId
 from core.domain.identity.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD, PasswordChosen
 from core.domain.identity.mailed_tokens import LinkRefused
 from core.domain.identity.realms import ProviderRequired
-from core.domain.languages import Language
 from core.domain.secrets import Password, Token
+from core.domain.services.user_keys import MOST_KEPT, HeldUserKey
 from core.domain.tenancy.members import MOST_ASKED, ListedMembership
 from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.accepts import Form
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
 from entrypoints.http.machinery.browsers import SIGN_IN
 from entrypoints.http.machinery.callers import ANYONE
@@ -25,14 +26,14 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.error_shapes import Refused
 from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS, UNLIMITED
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.account.organizations.membership_pages import MANY_ANSWERS
 from entrypoints.http.pages.declaring import TO_SIGN_IN, WITH_FORM, Advised, WayOn, page
-from entrypoints.http.pages.flows import FORGOTTEN
+from entrypoints.http.pages.flows import FORGOTTEN, AnyCall
 from entrypoints.http.pages.refusals import in_words
 
 _CHOSEN: Final = "/ui/password-chosen"
 RESET: Final = "/ui/reset-password"
 _SET: Final = "/ui/set-password"
+_ACCEPTS: Final = Form(most_fields=2 * (MOST_ASKED + MOST_KEPT))
 _REFUSES: Final = (BadRequest, ProviderRequired, Overloaded)
 _TITLES: Final = {RESET: "choose_password.title_reset", _SET: "choose_password.title_first"}
 
@@ -54,6 +55,8 @@ class ChosenPassword(msgspec.Struct, frozen=True):
     repeated: Password
     confirmed: Annotated[Sequence[UUID], msgspec.Meta(max_length=MOST_ASKED)] = ()
     """The organizations whose memberships the person confirms."""
+    keep_keys: Annotated[Sequence[UUID], msgspec.Meta(max_length=MOST_KEPT)] = ()
+    """The keys for applications that stay."""
 
 
 def _advice(refused: Refused) -> str | Advised:
@@ -78,7 +81,7 @@ async def show_password_reset(call: Call[None, PasswordLink], postern: Postern) 
     policy=WITH_FORM,
     advice=_advice,
     refuses=(BadRequest, ProviderRequired, Overloaded),
-    accepts=MANY_ANSWERS,
+    accepts=_ACCEPTS,
 )
 async def send_password_reset(call: Call[ChosenPassword], postern: Postern) -> Answer[bytes] | Answer[NoBody]:
     """Change the password"""
@@ -98,7 +101,7 @@ async def show_first_password(call: Call[None, PasswordLink], postern: Postern) 
     policy=WITH_FORM,
     advice=_advice,
     refuses=(BadRequest, ProviderRequired, Overloaded),
-    accepts=MANY_ANSWERS,
+    accepts=_ACCEPTS,
 )
 async def send_first_password(call: Call[ChosenPassword], postern: Postern) -> Answer[bytes] | Answer[NoBody]:
     """Set the password"""
@@ -115,16 +118,17 @@ def password_chosen(call: Call[None, ChosenLink], _postern: Postern) -> bytes:
 
 
 async def _show(path: str, call: Call[None, PasswordLink], postern: Postern) -> bytes:
-    await postern.identity.account_passwords.look_at_link(call.query.token)
+    keys = await postern.identity.account_passwords.keys_at_reset(call.query.token)
     listed = await postern.tenancy.members.listed_by_link(call.query.token)
     # The memberships by which the account was created are ticked at first.
     made = {one.organization for one in listed if one.made_the_account}
-    return _form(path, call.query.token, call.language, listed=listed, confirmed=made)
+    return _form(path, call.query.token, call, postern, listed=listed, confirmed=made, keys=keys)
 
 
 async def _choose(path: str, call: Call[ChosenPassword], postern: Postern) -> Answer[bytes] | Answer[NoBody]:
     form, passwords = call.body, postern.identity.account_passwords
     confirmed = {OrganizationId(one) for one in form.confirmed}
+    kept = {UserKeyId(one) for one in form.keep_keys}
     refused: dict[str, Refusal] = {}
     chosen = PasswordChosen(path == RESET, was_vouched=False)
     try:
@@ -133,7 +137,7 @@ async def _choose(path: str, call: Call[ChosenPassword], postern: Postern) -> An
             # The person hears of all errors at once.
             passwords.rules.require(form.new_password, (await passwords.look_at_link(form.token)).email)
         else:
-            chosen = await postern.tenancy.members.choose_password(form.token, form.new_password, confirmed, call.actor)
+            chosen = await postern.tenancy.members.choose_password(form.token, form.new_password, confirmed, call.actor, keep_keys=kept)
     except LinkRefused:
         if not await passwords.was_just_reset(form.token, form.new_password):
             raise
@@ -141,7 +145,9 @@ async def _choose(path: str, call: Call[ChosenPassword], postern: Postern) -> An
         refused = {"new_password": refusal, **refused}
     if refused:
         listed = await postern.tenancy.members.listed_by_link(form.token)
-        return Answer(_form(path, form.token, call.language, listed=listed, confirmed=confirmed, refused=refused), 400)
+        keys = await passwords.keys_at_reset(form.token)
+        again = _form(path, form.token, call, postern, listed=listed, confirmed=confirmed, keys=keys, kept=kept, refused=refused)
+        return Answer(again, 400)
     if chosen.was_vouched:
         return redirect(f"{_CHOSEN}?ended=yes")
     return redirect(_CHOSEN if chosen.had_password else f"{_CHOSEN}?first=yes")
@@ -150,16 +156,19 @@ async def _choose(path: str, call: Call[ChosenPassword], postern: Postern) -> An
 def _form(
     path: str,
     token: Token,
-    language: Language,
+    call: AnyCall,
+    postern: Postern,
     *,
     listed: Sequence[ListedMembership],
     confirmed: Collection[OrganizationId],
+    keys: Sequence[HeldUserKey],
+    kept: Collection[UserKeyId] = (),
     refused: Mapping[str, Refusal] = MappingProxyType({}),
 ) -> bytes:
-    text = shipped_pages().text(language)
+    text = shipped_pages().text(call.language)
     return shipped_pages().page(
         "mailed/choose_password.html",
-        language,
+        call.language,
         title=text(_TITLES[path]),
         action=path,
         token=token.reveal(),
@@ -168,4 +177,7 @@ def _form(
         longest=LONGEST_PASSWORD,
         listed=listed,
         confirmed=confirmed,
+        keys=keys,
+        kept=kept,
+        now=postern.foundation.clock.now(),
     )

@@ -1,14 +1,18 @@
 """Passwords: resetting a forgotten one, choosing a first one, changing one."""
 
+from collections.abc import Sequence
 from typing import Annotated
+from uuid import UUID
 
 import msgspec
 
 from core.domain.errors import BadRequest, NotFound, Overloaded, RateLimited
+from core.domain.identifiers import UserKeyId
 from core.domain.identity.account_mails import AccountMail
 from core.domain.identity.proofs import StepUp
 from core.domain.identity.realms import ProviderRequired
 from core.domain.secrets import Password, Token
+from core.domain.services.user_keys import MOST_KEPT
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Message
 from entrypoints.http.machinery.callers import ANYONE, OWN_USER
@@ -26,6 +30,10 @@ class PasswordReset(msgspec.Struct, frozen=True):
     """The token in the mailed link. The token works once, within an hour."""
     new_password: Password
     """The new password, 8 to 128 characters."""
+    keep_keys: Annotated[Sequence[UUID], msgspec.Meta(max_length=MOST_KEPT)] | None = None
+    """The ids of the person's keys for the APIs of applications that stay; all others end. Ids of other keys count for nothing. Left
+    out or null: the keys that the person made end, and those that applications made stay.
+    """
 
 
 class FirstPassword(msgspec.Struct, frozen=True):
@@ -61,10 +69,13 @@ async def request_password_reset(call: Call[AccountAddress], postern: Postern) -
 async def reset_password(call: Call[PasswordReset], postern: Postern) -> Message:
     """Choose a new password with the token from a mail
 
-    The token works once. All sessions of the account end, and every device must pass the second factor again. If the people of the
+    The token works once. All sessions of the account end, and every device must pass the second factor again. Keys that the person has for
+    the APIs of applications end, unless `keep_keys` names them; a mail tells which ones ended, and which ones go on. If the people of the
     address's domain sign in at a provider, the new password is refused.
     """
-    await postern.identity.account_passwords.reset(call.body.token, call.body.new_password, call.actor)
+    body = call.body
+    kept = None if body.keep_keys is None else [UserKeyId(one) for one in body.keep_keys]
+    await postern.identity.account_passwords.reset(body.token, body.new_password, call.actor, keep_keys=kept)
     return Message("The password is changed. You can sign in with it now.")
 
 

@@ -1,5 +1,6 @@
-"""`/ui/applications`: the applications that can act for a person, and ending their access."""
+"""`/ui/applications`: the applications that can act for a person, ending their access, and the person's keys for their APIs."""
 
+from contextlib import suppress
 from math import ceil
 from typing import Final
 from uuid import UUID
@@ -8,7 +9,7 @@ import msgspec
 
 from core.domain.errors import NotFound
 from core.domain.federation.oauth.consents import ApplicationAccess
-from core.domain.identifiers import ResourceServerId, ServiceId
+from core.domain.identifiers import ResourceServerId, ServiceId, UserKeyId
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import redirect
 from entrypoints.http.machinery.browsers import BROWSER, BoundForm
@@ -19,11 +20,20 @@ from entrypoints.http.pages.declaring import WITH_FORM, page
 
 _REVOKE: Final = f"{APPLICATIONS}/{{service_id}}/revoke"
 _REVOKE_API: Final = f"{APPLICATIONS}/{{service_id}}/apis/{{resource_id}}/revoke"
-_DONE: Final = {"revoked": "applications.done_revoked", "api_revoked": "applications.done_api_revoked"}
+_END_KEY: Final = f"{APPLICATIONS}/keys/{{user_key_id}}/end"
+_DONE: Final = {
+    "revoked": "applications.done_revoked",
+    "api_revoked": "applications.done_api_revoked",
+    "ended": "user_keys.done_ended",
+}
 
 
 class ApplicationPath(msgspec.Struct, frozen=True):
     service_id: UUID
+
+
+class HeldUserKeyPath(msgspec.Struct, frozen=True):
+    user_key_id: UUID
 
 
 class ApplicationApiPath(ApplicationPath, frozen=True):
@@ -32,7 +42,7 @@ class ApplicationApiPath(ApplicationPath, frozen=True):
 
 @page.get(APPLICATIONS, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
 async def show_applications(call: Call[None, Listing], postern: Postern) -> bytes:
-    """List the applications that can act for you"""
+    """List the applications that can act for you, and your keys for them"""
     link = call.query
     found = await postern.federation.consents.list(call.caller.user)
     return show(
@@ -42,6 +52,7 @@ async def show_applications(call: Call[None, Listing], postern: Postern) -> byte
         APPLICATIONS,
         applications=found[link.part.offset : link.part.offset + ON_A_PAGE],
         allowed=_allowed,
+        keys=await postern.services.user_keys.list_held(call.caller),
         number=link.page,
         pages=ceil(len(found) / ON_A_PAGE),
         done=_DONE.get(link.done, ""),
@@ -105,6 +116,26 @@ async def revoke_application_api(call: Call[BoundForm, None, ApplicationApiPath]
     except NotFound:
         return redirect(APPLICATIONS)
     return back_to(APPLICATIONS, "api_revoked")
+
+
+@page.get(_END_KEY, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(NotFound,))
+async def ask_to_end_held_user_key(call: Call[None, None, HeldUserKeyPath], postern: Postern) -> bytes:
+    """Ask before a key ends, at whatever application"""
+    key = await postern.services.user_keys.get_held(call.caller, UserKeyId(call.path.user_key_id))
+    values = {"called": isolated(key.name), "application": isolated(key.service_name)}
+    action = f"{APPLICATIONS}/keys/{key.id}/end"
+    return ask(call, postern, APPLICATIONS, action, name="user_key_end", button="user_key_end.button", back=APPLICATIONS, values=values)
+
+
+@page.post(_END_KEY, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
+async def end_held_user_key(call: Call[BoundForm, None, HeldUserKeyPath], postern: Postern) -> Page:
+    """End a key, at whatever application
+
+    Ending a key that no longer exists is no error.
+    """
+    with suppress(NotFound):
+        await postern.services.user_keys.revoke_held(call.caller, UserKeyId(call.path.user_key_id), call.actor)
+    return back_to(APPLICATIONS, "ended")
 
 
 async def _own(call: AnyCall, postern: Postern) -> ApplicationAccess:
