@@ -1,65 +1,291 @@
-"""What ends when: each kind of credential and grant, by each cause."""
+"""What ends when: each kind of credential and grant by each cause, said once.
 
-from enum import Enum, StrEnum, auto
+A cell says `ENDS`; or `TICKED`: the page lists it, and it stays only if the person ticks it; or `Stays`, with the reason. What stays may
+open nothing for a while (`opens=False`): nobody gets in by it before what closed it is undone.
+
+`tests/security/endings` makes one of each kind in the product's own ways, lets each cause come about, and compares.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum, StrEnum
+from typing import Final
+
+from core.frozen import Frozen
 
 
 class Kind(StrEnum):
     """A kind of credential or grant: whoever holds one gets in somewhere, or may do something."""
 
     SESSION = "session"
-    APPLICATION_SESSION = "application session"
-    API_SESSION = "application session at an API"
-    REFRESH_TOKEN = "refresh token"
-    PASSWORD = "password"
+    """On our own pages, in another browser than the one in which a cause comes about."""
+    APPLICATION_SESSION = "application's session"
+    """And its access token: both hang on the browser's session."""
+    API_SESSION = "application's session at an API"
+    REFRESH_TOKEN = "refresh token"  # noqa: S105 - a kind
+    """That outlives the browser's session (`offline_access`)."""
+    AGENT_SESSION = "agent's session"
+    EXCHANGED = "exchanged session"
+    ASSERTED = "asserted session"
+    """Of an identity assertion."""
+    IMPERSONATION = "impersonation"
+    PASSWORD = "password"  # noqa: S105 - a kind
     PASSKEY = "passkey"
     SECOND_FACTOR = "second factor"
     BACKUP_CODE = "backup code"
     DEVICE = "remembered device"
-    MAILED_LINK = "mailed link"
-    UNFINISHED = "unfinished sign-in"
-    OWN_IDENTITY = "identity of the organization's provider"
+    OWN_IDENTITY = "identity at the organization's provider"
     IDENTITY = "connected identity"
-    PROVIDER_TOKEN = "provider's token"
+    PROVIDER_TOKEN = "provider's token"  # noqa: S105 - a kind
+    """With which an application acts for the person at a provider."""
     CONSENT = "consent"
     API_CONSENT = "consent to an API"
     AGENT_GRANT = "agent's grant"
-    AGENT_SESSION = "agent's session"
-    EXCHANGED = "exchanged session"
-    ASSERTED = "asserted session"
-    IMPERSONATION = "impersonation"
     USER_KEY = "key of a user"
+    MAILED_LINK = "mailed link"
+    """Or code."""
+    UNFINISHED = "unfinished sign-in"
+    """A code that no application has redeemed, an approved device, a second factor that is awaited, a flow."""
     API_KEY = "API key"
-    CLIENT_SECRET = "client secret"
+    CLIENT_SECRET = "client secret"  # noqa: S105 - a kind
+    DIRECTORY_TOKEN = "directory's token"  # noqa: S105 - a kind
+    TRUSTED_ISSUER = "trusted issuer"
+    """Of an application: what it signs stands in place of a secret."""
     MANAGEMENT_KEY = "management key"
-    DIRECTORY_TOKEN = "directory's token"
+    WORKLOAD_TOKEN = "workload's token"  # noqa: S105 - a kind
+    """With the rights of a management key, for the token of a trusted issuer."""
     INVITATION = "invitation"
     SETUP_LINK = "set-up link"
-    TRUSTED_ISSUER = "trusted issuer"
-    WORKLOAD_TOKEN = "workload's token"
 
 
 class Cause(Enum):
-    FIRST_PROOF_INSIDE = auto()
-    FIRST_PROOF_OUTSIDE = auto()
-    ANOTHER_PROVIDERS_WORD = auto()
-    HAND_OVER = auto()
-    FORGOTTEN_PASSWORD = auto()
-    CHANGED_PASSWORD = auto()
-    DEACTIVATED_BY_DIRECTORY = auto()
-    SHUT_OUT_BY_ORGANIZATION = auto()
-    DEACTIVATED_BY_PLATFORM = auto()
-    LEFT = auto()
-    REMOVED = auto()
-    LET_GO = auto()
-    ROLE_LOST = auto()
-    SECOND_FACTOR_REMOVED = auto()
-    APPLICATION_ENDED = auto()
-    API_SUSPENDED = auto()
-    API_ENDED = auto()
-    CONNECTION_OFF = auto()
-    CONNECTION_ENDED = auto()
-    ORGANIZATION_SUSPENDED = auto()
-    ORGANIZATION_ENDED = auto()
-    CONSENT_NARROWED = auto()
-    CONSENT_TAKEN_BACK = auto()
-    ACCOUNT_DELETED = auto()
+    """The values tell what happens. The person has made one of each kind before."""
+
+    FIRST_PROOF_INSIDE = "somebody who is signed in proves an address for which a provider had vouched"
+    FIRST_PROOF_OUTSIDE = "the reader of the mailbox proves it anywhere else"
+    ANOTHER_PROVIDERS_WORD = "another provider says first whose the address is"
+    HAND_OVER = "the account's maker moves it to another address"
+    FORGOTTEN_PASSWORD = "the reader of the mailbox chooses a new password"  # noqa: S105 - a cause
+    CHANGED_PASSWORD = "the person changes the password"  # noqa: S105 - a cause
+    DEACTIVATED_BY_DIRECTORY = "the directory that made the account deactivates the person"
+    SHUT_OUT_BY_ORGANIZATION = "the organization ends the person's sessions"
+    DEACTIVATED_BY_PLATFORM = "the platform deactivates the account"
+    LEFT = "the person says that they do not belong to the organization"
+    REMOVED = "the organization removes the person"
+    LET_GO = "the application removes its user"
+    ROLE_LOST = "the person loses the role of administrator"
+    SECOND_FACTOR_REMOVED = "the person turns the second factor off"
+    APPLICATION_ENDED = "the organization deletes the applications"
+    API_SUSPENDED = "the platform takes its approval of the API back"
+    API_ENDED = "the organization deletes the API"
+    CONNECTION_OFF = "the organization turns its provider off"
+    CONNECTION_ENDED = "the organization deletes its provider"
+    ORGANIZATION_SUSPENDED = "the platform suspends the organization"
+    ORGANIZATION_ENDED = "the owner deletes the organization"
+    CONSENT_NARROWED = "the person allows the applications less than before"
+    CONSENT_TAKEN_BACK = "the person takes the applications' access away"
+    ACCOUNT_DELETED = "the account is deleted"
+
+
+class Simply(StrEnum):
+    ENDS = "ends"
+    TICKED = "is listed, and kept by a tick"
+
+
+class Stays(Frozen):
+    because: str
+    opens: bool = True
+    """Whether somebody gets in by it meanwhile."""
+
+
+Ending = Simply | Stays
+ENDS: Final = Simply.ENDS
+TICKED: Final = Simply.TICKED
+
+_IN_BROWSERS: Final = (Kind.SESSION, Kind.APPLICATION_SESSION, Kind.API_SESSION)
+_ON_THEIR_OWN: Final = (Kind.REFRESH_TOKEN, Kind.AGENT_SESSION, Kind.EXCHANGED, Kind.ASSERTED)
+_AT_APPLICATIONS: Final = (Kind.APPLICATION_SESSION, Kind.API_SESSION, *_ON_THEIR_OWN)
+_SESSIONS: Final = (*_IN_BROWSERS, *_ON_THEIR_OWN, Kind.IMPERSONATION)
+_FACTORS: Final = (Kind.PASSKEY, Kind.SECOND_FACTOR, Kind.BACKUP_CODE)
+_IDENTITIES: Final = (Kind.OWN_IDENTITY, Kind.IDENTITY)
+_WAYS_IN: Final = (Kind.PASSWORD, *_FACTORS, *_IDENTITIES)
+_CONSENTS: Final = (Kind.CONSENT, Kind.API_CONSENT, Kind.AGENT_GRANT)
+_GRANTS: Final = (Kind.PROVIDER_TOKEN, *_CONSENTS)
+_UNDER_WAY: Final = (Kind.MAILED_LINK, Kind.UNFINISHED)
+# Of the organization's applications and directory, whoever made them.
+_MACHINES: Final = (Kind.API_KEY, Kind.CLIENT_SECRET, Kind.DIRECTORY_TOKEN, Kind.TRUSTED_ISSUER)
+# They do what the person may do at that moment.
+_AS_THE_PERSON: Final = (Kind.MANAGEMENT_KEY, Kind.WORKLOAD_TOKEN, Kind.INVITATION, Kind.SETUP_LINK)
+_OF_THE_PERSON: Final = (*_SESSIONS, Kind.DEVICE, *_WAYS_IN, *_GRANTS, Kind.USER_KEY, *_UNDER_WAY)
+_OF_THE_ORGANIZATION: Final = (*_MACHINES, *_AS_THE_PERSON)
+
+_ORGANIZATIONS: Final = Stays("it is the organization's, whose pages list it; its programs go on, whoever made it")
+_AS_MAKER: Final = Stays("it may do what its maker may, and no more; the organization lists it, and ends it")
+_MAKER_GONE: Final = Stays("it may do what its maker may at that moment, which is nothing", opens=False)
+_PERSONS: Final = Stays("it is the person's, and says nothing about this")
+_ACCOUNT_SHUT: Final = Stays("the account lets nobody in, and may come back", opens=False)
+_SEEN: Final = Stays("the person sees it on a page of the account, and ends it there; it does not know the password")
+_GATED: Final = Stays("each request asks whether it is open, and it may come back", opens=False)
+
+
+def _cells(
+    ends: Sequence[Kind] = (), *others: tuple[Ending, Sequence[Kind]], ticked: Sequence[Kind] = (), rest: Ending | None = None
+) -> Mapping[Kind, Ending]:
+    """A line of the table. `rest` is said of all kinds that the line does not name."""
+    cells: dict[Kind, Ending] = {}
+    for ending, kinds in ((ENDS, ends), (TICKED, ticked), *others):
+        for kind in kinds:
+            if kind in cells:
+                raise TypeError(f"{kind} is said twice")
+            cells[kind] = ending
+    return cells if rest is None else {**dict.fromkeys(Kind, rest), **cells}
+
+
+# What an account leaves that goes to somebody else, or was never proved to be anybody's.
+_EVERYTHING: Final = _cells(_OF_THE_PERSON, (_ORGANIZATIONS, _MACHINES), (_AS_MAKER, _AS_THE_PERSON))
+
+ENDINGS: Final[Mapping[Cause, Mapping[Kind, Ending]]] = {
+    # 0108.
+    Cause.FIRST_PROOF_INSIDE: _cells(
+        (*_SESSIONS, Kind.DEVICE, *_CONSENTS, *_UNDER_WAY),
+        (Stays("the person came by it to the browser that proves the address"), (Kind.OWN_IDENTITY,)),
+        (_ORGANIZATIONS, _MACHINES),
+        (_AS_MAKER, _AS_THE_PERSON),
+        # The token of a provider goes with the identity there.
+        ticked=(Kind.PASSWORD, *_FACTORS, Kind.IDENTITY, Kind.PROVIDER_TOKEN, Kind.USER_KEY),
+    ),
+    Cause.FIRST_PROOF_OUTSIDE: _EVERYTHING,
+    Cause.ANOTHER_PROVIDERS_WORD: _EVERYTHING,
+    # 0071. A directory moves nobody who may do more than a member, so the rights of the account were taken before.
+    Cause.HAND_OVER: _cells(
+        (*_OF_THE_PERSON, Kind.WORKLOAD_TOKEN),
+        (_ORGANIZATIONS, _MACHINES),
+        (_MAKER_GONE, (Kind.MANAGEMENT_KEY, Kind.INVITATION, Kind.SETUP_LINK)),
+    ),
+    # 0008, 0025.
+    Cause.FORGOTTEN_PASSWORD: _cells(
+        (*_SESSIONS, Kind.DEVICE, Kind.PASSWORD, *_UNDER_WAY),
+        (Stays("whoever reads the mailbox must not get past it"), _FACTORS),
+        (_SEEN, (*_IDENTITIES, *_GRANTS)),
+        (_ORGANIZATIONS, _MACHINES),
+        (_AS_MAKER, _AS_THE_PERSON),
+        ticked=(Kind.USER_KEY,),
+    ),
+    Cause.CHANGED_PASSWORD: _cells(
+        (*_SESSIONS, Kind.DEVICE, Kind.PASSWORD, *_UNDER_WAY),
+        (_SEEN, (*_FACTORS, *_IDENTITIES, *_GRANTS, Kind.USER_KEY)),
+        (_ORGANIZATIONS, _MACHINES),
+        (_AS_MAKER, _AS_THE_PERSON),
+    ),
+    # 0057, 0107. The membership ends, and what hangs on it.
+    Cause.DEACTIVATED_BY_DIRECTORY: _cells(
+        (*_SESSIONS, Kind.DEVICE, Kind.USER_KEY, *_UNDER_WAY, Kind.WORKLOAD_TOKEN),
+        (_ACCOUNT_SHUT, (*_WAYS_IN, *_GRANTS)),
+        (_ORGANIZATIONS, _MACHINES),
+        (_MAKER_GONE, (Kind.MANAGEMENT_KEY, Kind.INVITATION, Kind.SETUP_LINK)),
+    ),
+    Cause.SHUT_OUT_BY_ORGANIZATION: _cells(
+        (*_AT_APPLICATIONS, Kind.UNFINISHED),
+        (Stays("each key of a user has its own end, in the lists of the application and the person"), (Kind.USER_KEY,)),
+        (_ORGANIZATIONS, _MACHINES),
+        (_AS_MAKER, _AS_THE_PERSON),
+        rest=Stays("it is not the organization's to end: the person may use the account elsewhere"),
+    ),
+    # 0071.
+    Cause.DEACTIVATED_BY_PLATFORM: _cells(
+        (*_SESSIONS, Kind.DEVICE, *_UNDER_WAY, Kind.WORKLOAD_TOKEN),
+        (_ACCOUNT_SHUT, (*_WAYS_IN, *_GRANTS, Kind.USER_KEY)),
+        (_ORGANIZATIONS, _MACHINES),
+        (_MAKER_GONE, (Kind.MANAGEMENT_KEY, Kind.INVITATION, Kind.SETUP_LINK)),
+    ),
+    **dict.fromkeys(
+        # 0012, 0025, 0082, 0159. At applications that admit members alone; others keep their users.
+        (Cause.LEFT, Cause.REMOVED),
+        _cells(
+            (*_AT_APPLICATIONS, Kind.UNFINISHED, Kind.USER_KEY, Kind.WORKLOAD_TOKEN),
+            (Stays("it says nothing without a session there, and the person may come back"), _GRANTS),
+            (_ORGANIZATIONS, _MACHINES),
+            (_MAKER_GONE, (Kind.MANAGEMENT_KEY, Kind.INVITATION, Kind.SETUP_LINK)),
+            rest=Stays("the account is the person's, and goes on without the organization"),
+        ),
+    ),
+    Cause.LET_GO: _cells(
+        (
+            *(kind for kind in _AT_APPLICATIONS if kind is not Kind.AGENT_SESSION),
+            *(Kind.UNFINISHED, Kind.PROVIDER_TOKEN, Kind.USER_KEY),
+        ),
+        (Stays("it is the person's word, not the application's: it opens nothing without a session"), (Kind.CONSENT, Kind.API_CONSENT)),
+        (Stays("it is another application's"), (Kind.AGENT_SESSION, Kind.AGENT_GRANT)),
+        (_ORGANIZATIONS, _MACHINES),
+        (_AS_MAKER, _AS_THE_PERSON),
+        rest=Stays("the account is the person's, and goes on without the application"),
+    ),
+    # 0012, 0014, 0082, 0090: the rights are asked at each use.
+    Cause.ROLE_LOST: _cells(
+        (Kind.WORKLOAD_TOKEN,),
+        (_ORGANIZATIONS, _MACHINES),
+        (_MAKER_GONE, (Kind.MANAGEMENT_KEY, Kind.INVITATION, Kind.SETUP_LINK)),
+        rest=Stays("each request asks what the person may do at that moment"),
+    ),
+    # 0026.
+    Cause.SECOND_FACTOR_REMOVED: _cells(
+        (Kind.SECOND_FACTOR, Kind.BACKUP_CODE, Kind.DEVICE),
+        (_ORGANIZATIONS, _MACHINES),
+        (_AS_MAKER, _AS_THE_PERSON),
+        rest=Stays("the person has just proved who they are, by the factor; an organization that wants one asks at each request"),
+    ),
+    Cause.APPLICATION_ENDED: _cells(
+        (*_AT_APPLICATIONS, *_GRANTS, Kind.USER_KEY, Kind.UNFINISHED, Kind.API_KEY, Kind.CLIENT_SECRET, Kind.TRUSTED_ISSUER),
+        rest=Stays("it is not the application's"),
+    ),
+    # 0149, 0152.
+    **dict.fromkeys(
+        (Cause.API_SUSPENDED, Cause.API_ENDED),
+        _cells(
+            (),
+            (_GATED, (Kind.API_SESSION, Kind.AGENT_SESSION, Kind.EXCHANGED, Kind.ASSERTED)),
+            (Stays("it is about this API alone: no other ever gets its identifier"), (Kind.API_CONSENT, Kind.AGENT_GRANT)),
+            rest=Stays("it does not need the API"),
+        ),
+    ),
+    # 0158. The former says that the organization's own word about its people counts no more; who they are, it has said.
+    Cause.CONNECTION_OFF: _cells(
+        (Kind.ASSERTED,),
+        (Stays("people find it again when the provider is turned on"), (Kind.OWN_IDENTITY,)),
+        rest=Stays("the person has come; the organization ends sessions by itself, and people at their other ways in go on"),
+    ),
+    Cause.CONNECTION_ENDED: _cells(
+        (Kind.ASSERTED, Kind.OWN_IDENTITY),
+        rest=Stays("the person has come; the organization ends sessions by itself, and people at their other ways in go on"),
+    ),
+    Cause.ORGANIZATION_SUSPENDED: _cells(
+        (Kind.WORKLOAD_TOKEN,),
+        (_GATED, (*_AT_APPLICATIONS, Kind.UNFINISHED, Kind.USER_KEY, *_MACHINES, Kind.MANAGEMENT_KEY, Kind.INVITATION, Kind.SETUP_LINK)),
+        rest=_PERSONS,
+    ),
+    Cause.ORGANIZATION_ENDED: _cells(
+        (*_AT_APPLICATIONS, *_GRANTS, Kind.OWN_IDENTITY, Kind.USER_KEY, Kind.UNFINISHED, *_OF_THE_ORGANIZATION), rest=_PERSONS
+    ),
+    # 0152, 0160.
+    Cause.CONSENT_NARROWED: _cells(
+        (),
+        (Stays("it is what the newest answer says"), _CONSENTS),
+        (Stays("its scopes are those of the newest answer, from the next refresh", opens=False), (Kind.AGENT_SESSION,)),
+        rest=Stays("the application may still do what the newest answer says"),
+    ),
+    Cause.CONSENT_TAKEN_BACK: _cells(
+        (*_AT_APPLICATIONS, *_CONSENTS, Kind.UNFINISHED),
+        (Stays("it goes with the identity at the provider, and says nothing without a session at the application"), (Kind.PROVIDER_TOKEN,)),
+        (Stays("the person makes and ends it on a page of its own; the consent is about sign-ins"), (Kind.USER_KEY,)),
+        rest=Stays("it is not the applications'"),
+    ),
+    Cause.ACCOUNT_DELETED: _cells(
+        (*_OF_THE_PERSON, Kind.WORKLOAD_TOKEN),
+        (_ORGANIZATIONS, _MACHINES),
+        (_MAKER_GONE, (Kind.MANAGEMENT_KEY, Kind.INVITATION, Kind.SETUP_LINK)),
+    ),
+}
+
+
+def unsaid() -> Iterator[str]:
+    """The cells that nobody has said."""
+    return (f"{kind} by {cause.name}" for cause in Cause for kind in Kind if kind not in ENDINGS.get(cause, {}))

@@ -1,18 +1,21 @@
 """How each cause comes about: by the page, the endpoint, the directory or the provider that people have for it."""
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 from adapters.postgres.upkeep.deleted_organizations import PostgresDeletedOrganizations
 from adapters.postgres.upkeep.deleted_services import PostgresDeletedServices
 from core.domain.identity.endings import Cause
+from tests.http.browsing import Tab, Tabs
 from tests.http.client import Received
 from tests.http.federation.resources.asking import ORDERS
-from tests.http.forgetting import finish_forgetting
 from tests.http.federation.scim.directories import PATCH_OP, USERS
-from tests.http.signing_in import PASSWORD
-from tests.http.browsing import Tabs
+from tests.http.forgetting import finish_forgetting
+from tests.http.people import BASE_URL
 from tests.http.postbox import token_in
+from tests.http.signing_in import PASSWORD
 from tests.security.endings.world import ACME, GRACE, World
 
 NEW: Final = "a fresh and lively password"
@@ -22,10 +25,19 @@ def done(answer: Received) -> None:
     assert answer.status in {200, 202, 204}, answer.body
 
 
-async def _first_proof_inside(world: World) -> None:
-    """In another browser than the one in which everything was made, and nothing is ticked."""
-    tab = await world.proves(world.phone)
+async def _first_proof_inside(world: World, *, ticks: bool = False) -> None:
+    """In another browser than the one in which everything was made."""
+    tab = await world.opens_proof(world.phone)
+    tab = await tab.send(len(tab.page.forms) - 1, **ticked(tab, "stays", ticks=ticks))
     assert tab.status == 200, tab.page.text
+
+
+def ticked(tab: Tab, name: str, *, ticks: bool) -> dict[str, list[str]]:
+    """Everything that the page lists, or nothing."""
+    listed = re.findall(rf'<input [^>]*name="{name}"[^>]*>', tab.shown.body.decode())
+    values = [value for one in listed for value in re.findall(r' value="([^"]*)"', one)]
+    assert values
+    return {name: values if ticks else []}
 
 
 async def _first_proof_outside(world: World) -> None:
@@ -53,9 +65,10 @@ async def _hand_over(world: World) -> None:
     await _scim(world, "userName", "successor@corp.example")
 
 
-async def _forgotten_password(world: World) -> None:
-    token = token_in(await world.mailed("/api/auth/forgot-password"))
-    done(await world.client.post("/api/auth/reset-password", {"token": token, "new_password": NEW}))
+async def _forgotten_password(world: World, *, ticks: bool = False) -> None:
+    tab = await Tabs(world.client).tab().open((await world.mailed("/api/auth/forgot-password")).removeprefix(BASE_URL))
+    tab = await tab.send(new_password=NEW, repeated=NEW, **ticked(tab, "keep_keys", ticks=ticks))
+    assert tab.status == 200, tab.page.text
 
 
 async def _changed_password(world: World) -> None:
@@ -76,6 +89,8 @@ async def _deactivated_by_platform(world: World) -> None:
 
 
 async def _left(world: World) -> None:
+    """Only from a membership that others have made. One that the person has confirmed, other members end."""
+    world.people.change("update memberships set own_since = null where user_id = %s", world.user)
     tab = await world.inside.tab().open("/ui/organizations/acme/membership")
     tab = await tab.send(len(tab.page.forms) - 1, answer="leave")
     assert tab.status == 200, tab.page.text
@@ -178,6 +193,11 @@ ACTS: Final[Mapping[Cause, Act]] = {
     Cause.CONSENT_NARROWED: _consent_narrowed,
     Cause.CONSENT_TAKEN_BACK: _consent_taken_back,
     Cause.ACCOUNT_DELETED: _account_deleted,
+}
+# The same, with everything ticked.
+TICKS: Final[Mapping[Cause, Act]] = {
+    Cause.FIRST_PROOF_INSIDE: partial(_first_proof_inside, ticks=True),
+    Cause.FORGOTTEN_PASSWORD: partial(_forgotten_password, ticks=True),
 }
 # Whose address nobody has proved yet.
 VOUCHED: Final = frozenset({Cause.FIRST_PROOF_INSIDE, Cause.FIRST_PROOF_OUTSIDE, Cause.ANOTHER_PROVIDERS_WORD, Cause.HAND_OVER})

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from core.domain.identity.endings import Kind
+from core.domain.identity.endings import ENDS, TICKED, Ending, Kind, Stays
 from core.domain.secrets import Token
 from tests.http.federation.relying import Application, claims_of
 from tests.http.signing_in import LOGIN, PASSWORD
@@ -68,7 +68,7 @@ def ids_of(world: World) -> dict[str, object]:
     }
 
 
-def there(world: World, ids: Mapping[str, object]) -> dict[Kind, bool]:
+def there(world: World, ids: Mapping[str, object]) -> Mapping[Kind, bool]:
     found = {}
     for kind, wanted in ROWS.items():
         statement = wanted
@@ -82,7 +82,7 @@ def there(world: World, ids: Mapping[str, object]) -> dict[Kind, bool]:
 
 
 async def _active(world: World, client: Application, token: str) -> bool:
-    answer = await world.ask("/oauth/introspect", {"token": token}, world.house(client))
+    answer = await world.ask("/oauth/introspect", {"token": token}, client.basic)
     return answer.status == 200 and bool(answer.json()["active"])
 
 
@@ -114,11 +114,11 @@ async def _secret(world: World) -> bool:
 
 
 async def _management_key(world: World) -> bool:
-    return (await world.client.get(f"{ACME}/members", token=world.given["management_key"]["key"])).status == 200
+    return (await world.client.get(f"{ACME}/audit-log", token=world.given["management_key"]["key"])).status == 200
 
 
 async def _workload(world: World) -> bool:
-    return (await world.client.get(f"{ACME}/members", token=world.given["workload"])).status == 200
+    return (await world.client.get(f"{ACME}/audit-log", token=world.given["workload"])).status == 200
 
 
 async def _issuer(world: World) -> bool:
@@ -173,5 +173,18 @@ async def _unfinished(world: World) -> bool:
 ONCE: Final[Mapping[Kind, Opens]] = {Kind.INVITATION: _invitation, Kind.UNFINISHED: _unfinished}
 
 
-async def opens(world: World, looks: Mapping[Kind, Opens] = OPENS) -> dict[Kind, bool]:
+Seen = Mapping[Kind, bool]
+
+
+async def opens(world: World, looks: Mapping[Kind, Opens] = OPENS) -> Seen:
     return {kind: await look(world) for kind, look in looks.items()}
+
+
+def differs(kind: Kind, said: Ending, kept: Seen, opened: Seen, *, ticks: bool = False) -> bool:
+    """Whether the table says otherwise than what is seen."""
+    alive, gets_in = kept.get(kind), opened.get(kind)
+    if said is ENDS or (said is TICKED and not ticks):
+        return bool(alive or gets_in)
+    if isinstance(said, Stays) and not said.opens:
+        return alive is False or gets_in is True
+    return alive is False or gets_in is False

@@ -21,7 +21,7 @@ from ports.deleted_rows import DeletedRows
 from tests.authenticator import Passkey
 from tests.fake_providers import KEY, PEOPLE, FakeProvider, public_jwk
 from tests.http.browsing import PageReader, Tab, Tabs
-from tests.http.client import Pairs, Received
+from tests.http.client import Received
 from tests.http.connections.asserting import GRANT, TYPE
 from tests.http.federation.arriving import left, told
 from tests.http.federation.relying import CALLBACK, CHALLENGE, Application
@@ -59,7 +59,8 @@ class World(Agents, Exchanging):
         self.user = UUID(made.ok(201)["id"])
         self.inside = await self.comes()
         if proved:
-            await self.proves(self.inside)
+            tab = await self.opens_proof(self.inside)
+            await tab.send(len(tab.page.forms) - 1)
         (await self.request("PATCH", f"{ACME}/members/{self.user}", {"role": "admin"})).ok()
         await self._furnish()
         return self
@@ -95,11 +96,9 @@ class World(Agents, Exchanging):
         assert tab.status < 400, tab.page.text
         return tabs
 
-    async def proves(self, tabs: Tabs, **fields: Any) -> Tab:
-        """Opens the link of the verification mail in this browser, and presses the button."""
-        link = (await self.mailed("/api/auth/resend-verification")).removeprefix(BASE_URL)
-        tab = await tabs.tab().open(link)
-        return await tab.send(len(tab.page.forms) - 1, **fields)
+    async def opens_proof(self, tabs: Tabs) -> Tab:
+        """Opens the link of the verification mail in this browser."""
+        return await tabs.tab().open((await self.mailed("/api/auth/resend-verification")).removeprefix(BASE_URL))
 
     async def mailed(self, path: str) -> str:
         """The link that is mailed when somebody asks for it there."""
@@ -115,10 +114,6 @@ class World(Agents, Exchanging):
 
     def browser_of_nobody(self) -> Tab:
         return Tabs(self.client).tab()
-
-    def house(self, application: Application) -> Pairs:
-        """The credentials of an application that ask, apart from those that Grace made."""
-        return application.basic
 
     async def who(self, tabs: Tabs) -> UUID | None:
         caller = await self.postern.tenancy.callers.resolve_browser(Token(tabs.session or "none"))
@@ -238,7 +233,7 @@ class World(Agents, Exchanging):
         makes: dict[str, tuple[str, dict[str, Any]]] = {
             "api_key": (f"{shop}/api-keys", {"name": "Key", "permissions": ["read:users", "write:users"]}),
             "client_secret": (f"{shop}/client-secrets", {}),
-            "management_key": (f"{ACME}/management-keys", {"name": "Robot", "capabilities": ["org.members.view"], "expires_in_days": 30}),
+            "management_key": (f"{ACME}/management-keys", {"name": "Robot", "capabilities": ["audit_logs.view"], "expires_in_days": 30}),
             "scim_token": (f"{ACME}/scim-tokens", {"name": "Second"}),
             "invitation": (f"{ACME}/invitations", {"email": "new@corp.example", "role": "member"}),
             "setup_link": (f"{ACME}/setup-links", {"name": "Link", "purposes": ["domain"]}),
