@@ -3,6 +3,8 @@
 A cell says `ENDS`; or `TICKED`: the page lists it, and it stays only if the person ticks it; or `Stays`, with the reason. What stays may
 open nothing for a while (`opens=False`): nobody gets in by it before what closed it is undone.
 
+`OWED` says of each kind where it is seen and ended, who hears that one is made, and where a person's export tells of it.
+
 `tests/security/endings` makes one of each kind in the product's own ways, lets each cause come about, and compares.
 """
 
@@ -10,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum, StrEnum
 from typing import Final
 
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 
 
 class Kind(StrEnum):
@@ -289,3 +291,94 @@ ENDINGS: Final[Mapping[Cause, Mapping[Kind, Ending]]] = {
 def unsaid() -> Iterator[str]:
     """The cells that nobody has said."""
     return (f"{kind} by {cause.name}" for cause in Cause for kind in Kind if kind not in ENDINGS.get(cause, {}))
+
+
+class Because(Frozen):
+    """Why something that a kind owes is not there."""
+
+    text: str
+
+
+class Owed(Frozen, kw_only=True):
+    """What a kind owes. `page` is one of the account, or of the console where the organization holds the thing. `mails` are the templates
+    of the mails that tell the person whenever one is made. `exported` is the part of a person's export (`privacy.Export`).
+    """
+
+    page: str | Because
+    mails: tuple[str, ...] | Because
+    exported: str | Because
+
+
+_JUST_CAME: Final = Because("the person has just signed in there; a device that was not known has its mail (`new_device`)")
+_JUST_ALLOWED: Final = Because("the person has just said yes on our page, which names it (0160)")
+_PAGES_TELL: Final = Because("the organization holds it: its page, the audit log and its events name whoever made it")
+_ORGANIZATIONS_DATA: Final = Because("it is the organization's; the audit log has the act")
+_SECRET: Final = Because("it is a secret, or a digest of one")
+_IN_LISTS: Final = Because("the person's own list has it")
+_OF_MINUTES: Final = Because("it lives for minutes")
+_SESSION: Final = Owed(page="/ui/sessions", mails=_JUST_CAME, exported="login_events")
+_CONSENT: Final = Owed(page="/ui/applications", mails=_JUST_ALLOWED, exported=_IN_LISTS)
+_FACTOR: Final = Owed(page="/ui/second-factor", mails=("mfa_enabled",), exported="mfa_events")
+_IDENTITY: Final = Owed(page="/ui/settings/connections", mails=("identity_linked",), exported="identities")
+_APPLICATION: Final = "/ui/o/{org_slug}/applications/{service_slug}"
+
+OWED: Final[Mapping[Kind, Owed]] = {
+    Kind.SESSION: replace(_SESSION, mails=("new_device", "unusual_sign_in")),
+    Kind.APPLICATION_SESSION: _SESSION,
+    Kind.API_SESSION: _SESSION,
+    Kind.REFRESH_TOKEN: _SESSION,
+    Kind.AGENT_SESSION: Owed(page="/ui/applications", mails=_JUST_ALLOWED, exported=_IN_LISTS),
+    Kind.EXCHANGED: Owed(
+        page=Because("a busy service opens many; it ends with the session at the application, which has its page"),
+        mails=Because("the organization of the API has named the service, and the audit log has the first"),
+        exported=_OF_MINUTES,
+    ),
+    Kind.ASSERTED: Owed(
+        page="/ui/sessions",
+        mails=Because("the organization's provider says so each time; the audit log has each"),
+        exported=_OF_MINUTES,
+    ),
+    Kind.IMPERSONATION: Owed(
+        page="/ui/sessions", mails=Because("it is no sign-in of the person (0011); the page says that it is one"), exported=_IN_LISTS
+    ),
+    Kind.PASSWORD: Owed(page="/ui/password", mails=("password_set", "password_changed"), exported=_SECRET),
+    Kind.PASSKEY: Owed(page="/ui/passkeys", mails=("passkey_added", "passkey_copied"), exported="passkeys"),
+    Kind.SECOND_FACTOR: _FACTOR,
+    Kind.BACKUP_CODE: replace(_FACTOR, mails=("mfa_enabled", "backup_codes_renewed")),
+    Kind.DEVICE: Owed(
+        page="/ui/devices",
+        mails=Because("the person ticks it at a sign-in that passes the second factor; a device that was not known has `new_device`"),
+        exported=_IN_LISTS,
+    ),
+    Kind.OWN_IDENTITY: _IDENTITY,
+    Kind.IDENTITY: _IDENTITY,
+    Kind.PROVIDER_TOKEN: Owed(
+        page="/ui/settings/connections", mails=Because("the provider has asked the person, and tells them"), exported=_SECRET
+    ),
+    Kind.CONSENT: _CONSENT,
+    Kind.API_CONSENT: _CONSENT,
+    Kind.AGENT_GRANT: _CONSENT,
+    Kind.USER_KEY: Owed(page="/ui/applications", mails=("user_key_made",), exported="user_keys"),
+    Kind.MAILED_LINK: Owed(
+        page=Because("it lies in the person's mailbox; it lives for minutes or days, and ends with each change of a way in"),
+        mails=("reset", "set_password", "verification", "sign_in_link", "email_changed_new", "proof_code"),
+        exported=_OF_MINUTES,
+    ),
+    Kind.UNFINISHED: Owed(
+        page=Because("it lives for minutes, and ends with the browser's session"),
+        mails=Because("it becomes a session, which tells"),
+        exported=_OF_MINUTES,
+    ),
+    Kind.API_KEY: Owed(page=f"{_APPLICATION}/api-keys", mails=_PAGES_TELL, exported=_ORGANIZATIONS_DATA),
+    Kind.CLIENT_SECRET: Owed(page=f"{_APPLICATION}/secrets", mails=_PAGES_TELL, exported=_ORGANIZATIONS_DATA),
+    Kind.DIRECTORY_TOKEN: Owed(page="/ui/o/{org_slug}/directories/scim", mails=_PAGES_TELL, exported=_ORGANIZATIONS_DATA),
+    Kind.TRUSTED_ISSUER: Owed(page="/ui/o/{org_slug}/trusted-issuers", mails=_PAGES_TELL, exported=_ORGANIZATIONS_DATA),
+    Kind.MANAGEMENT_KEY: Owed(page="/ui/o/{org_slug}/keys", mails=_PAGES_TELL, exported="management_keys"),
+    Kind.WORKLOAD_TOKEN: Owed(
+        page="/ui/o/{org_slug}/trusted-issuers",
+        mails=Because("the page tells when the trusted issuer was last used"),
+        exported=_OF_MINUTES,
+    ),
+    Kind.INVITATION: Owed(page="/ui/o/{org_slug}/people/invitations", mails=("invitation",), exported=_ORGANIZATIONS_DATA),
+    Kind.SETUP_LINK: Owed(page="/ui/o/{org_slug}/directories/setup-links", mails=_PAGES_TELL, exported=_ORGANIZATIONS_DATA),
+}
