@@ -17,10 +17,7 @@ from core.domain.languages import Language
 from core.frozen import names_of
 from tests.adapters.mail.test_templates import VALUES
 from tests.security.endings.living import ids_of
-from tests.security.endings.test_endings import database_url, fakes, people, postern, world
 from tests.security.endings.world import World
-
-__all__ = ["database_url", "fakes", "people", "postern", "world"]
 
 # What the page must have of the thing: an id in a link, or words.
 _IDS: Final[Mapping[Kind, str]] = {

@@ -14,6 +14,10 @@ import jwt
 import pyotp
 import trio
 
+from core.domain.email import Email
+from core.domain.identifiers import SessionId, UserId
+from core.domain.identity.callers import Caller
+from core.domain.identity.devices import Client as Visitor
 from core.domain.mail import Mail
 from core.domain.secrets import Token
 from core.domain.services.services import purge_job
@@ -32,7 +36,7 @@ from tests.http.federation.resources.exchanging import Exchanging
 from tests.http.federation.scim.directories import USER, USERS
 from tests.http.people import BASE_URL, Person
 from tests.http.postbox import Postbox, link_in, token_in
-from tests.http.signing_in import PASSWORD
+from tests.http.signing_in import FIREFOX, PASSWORD
 
 GRACE: Final = "grace@corp.example"
 ACME: Final = "/api/organizations/acme"
@@ -296,6 +300,25 @@ class World(Agents, Exchanging):
         self.given["link"] = token_in(await self.mailed("/api/auth/forgot-password"))
         self.given["code"] = (await self.answers(self.phone, self.shop, "openid email"))["code"]
         body = {"reason": "Ticket 4711: sees an empty list"}
+        # A television set that Grace has let in, and that has not come for its tokens.
+        asked = {"client_id": self.shop.client_id, "org": "acme", "service": "shop"}
+        set_ = (await self.client.post("/auth/device/code", asked)).ok()
+        self.log.remember(set_["device_code"], set_["user_code"])
+        found, _ = await self.postern.federation.device_flow.find_entered(set_["user_code"])
+        grace = await self.person(self.inside)
+        caller = Caller(UserId(self.user), Email(GRACE), SessionId(grace.session), is_platform_owner=False)
+        await self.postern.federation.device_flow.approve(found.id, caller, Visitor("198.51.100.7", FIREFOX))
+        # A sign-in that awaits the second factor.
+        await self.goes(Tabs(self.client), self.provider, "?org=acme")
+        # Another account at another provider, to which Grace has gone to connect it.
+        self.fakes["websuite"].person = PEOPLE["websuite"]("mallory@elsewhere.example", True)
+        answer = await self.as_grace("POST", "/api/user/identities/websuite/link")
+        self.given["connecting"] = answer.ok()["authorization_url"]
+        self.connecting = Tabs(self.client)
+        for name, value in answer.headers:
+            if name == "set-cookie":
+                cookie, _, kept = value.partition(";")[0].partition("=")
+                self.connecting.cookies[cookie] = kept
         self.given["elsewhere"] = (await self.person(self.elsewhere)).session
         key = {"name": "House", "permissions": ["delete:users", "verify:user_keys"]}
         self.given["house_key"] = (await self.request("POST", f"{ACME}/services/shop/api-keys", key)).ok(201)["key"]
