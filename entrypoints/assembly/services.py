@@ -106,7 +106,7 @@ def assemble_services(settings: Settings, foundation: Foundation, ownerships: Ow
         rights=PeoplesRights(RightsRows(Statements(pool))),
         service_roles=ServiceRoles(new_unit_of_work, stores.service_roles, system),
         client_secrets=ClientSecrets(new_unit_of_work, stores.client_secrets, system),
-        api_keys=ApiKeys(new_unit_of_work, PostgresApiKeys(pool), key_presence, system=system),
+        api_keys=ApiKeys(new_unit_of_work, PostgresApiKeys(pool), stores.user_keys, key_presence, system=system),
         key_presence=key_presence,
         user_keys=UserKeys(
             new_unit_of_work,

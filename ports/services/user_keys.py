@@ -4,11 +4,12 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from core.domain.identifiers import OrganizationId, ResourceServerId, ServiceId, UserId, UserKeyId
+from core.domain.identifiers import ApiKeyId, OrganizationId, ResourceServerId, ServiceId, UserId, UserKeyId
 from core.domain.services.api_keys import KeyHolder
 from core.domain.services.user_keys import (
     HeldUserKey,
     KnownUserKey,
+    MadeUserKey,
     OwnedUserKey,
     PlacedUserKey,
     UserKey,
@@ -53,6 +54,11 @@ class UserKeyStore(Protocol):
         a user.
         """
 
+    async def hold_maker(self, key: ApiKeyId) -> bool:
+        """The API key that makes a key stays until the unit of work ends. False when it has gone since the request came in. Comes before
+        `hold_place`.
+        """
+
     async def add(self, key: UserKey, digest: bytes) -> int | None:
         """Returns how many keys the person had before that have not expired. None when another key has this prefix; then nothing is
         added. The place is held.
@@ -71,6 +77,12 @@ class UserKeyStore(Protocol):
 
     async def held_by(self, user: UserId, at: datetime) -> Sequence[HeldUserKey]:
         """The person's keys at all services, the newest first, without those that have expired."""
+
+    async def made_with(self, service: ServiceId, key: ApiKeyId) -> Sequence[MadeUserKey]:
+        """What the service's API key has made that lasts: the newest, at most `MOST_LISTED`."""
+
+    async def end_made(self, service: ServiceId, key: ApiKeyId) -> Sequence[UserKey]:
+        """Ends all that the service's API key has made, and returns it."""
 
     async def delete_held(self, user: UserId, key: UserKeyId) -> PlacedUserKey | None:
         """As `delete`, at whatever service the person has the key."""

@@ -207,6 +207,8 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   POST   /ui/applications/{service_id}/revoke
 .....   ...  -          browser   GET    /ui/applications/{service_id}/apis/{resource_id}/revoke
 .....   ...  -          browser   POST   /ui/applications/{service_id}/apis/{resource_id}/revoke
+.....   ...  -          browser   GET    /ui/applications/keys/{user_key_id}/end
+.....   ...  -          browser   POST   /ui/applications/keys/{user_key_id}/end
 .....   ...  -          browser   GET    /ui/keys/{org_slug}/{service_slug}
 .....   ...  -          browser   GET    /ui/keys/{org_slug}/{service_slug}/new
 .....   ...  -          browser   POST   /ui/keys/{org_slug}/{service_slug}/new

@@ -21,12 +21,13 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.keys.machine_keys import KeyTable, added, adding
 from adapters.postgres.ties import counts_for, has_come
 from adapters.postgres.transaction import Transaction
-from core.domain.identifiers import OrganizationId, ResourceServerId, ServiceId, UserId, UserKeyId
+from core.domain.identifiers import ApiKeyId, OrganizationId, ResourceServerId, ServiceId, UserId, UserKeyId
 from core.domain.services.api_keys import KeyHolder
 from core.domain.services.resource_servers import ResourceScope
 from core.domain.services.user_keys import (
     HeldUserKey,
     KnownUserKey,
+    MadeUserKey,
     OwnedUserKey,
     PlacedUserKey,
     UserKey,
@@ -36,6 +37,7 @@ from core.domain.services.user_keys import (
     UserStanding,
 )
 from core.domain.tenancy.keys.machine_keys import KnownKey
+from core.domain.tenancy.keys.management_keys import MOST_LISTED
 
 USER_KEY: Final = Columns(
     UserKey,
@@ -166,6 +168,9 @@ class UserKeyRows:
         await self._statements.tell(_HOLD_PLACE, {"service": service, "user": user})
         return await self.place(service, user)
 
+    async def hold_maker(self, key: ApiKeyId) -> bool:
+        return bool(await self._statements.ask(IdRow, "select id from api_keys where id = %(key)s for key share", {"key": key}))
+
     async def add(self, key: UserKey, digest: bytes) -> int | None:
         values = USER_KEY.values(key)
         parameters = {**values, "service_id": key.service, "user_id": key.user, "resource_id": key.resource, "digest": digest}
@@ -190,6 +195,12 @@ class UserKeyRows:
 
     async def held_by(self, user: UserId, at: datetime) -> Sequence[HeldUserKey]:
         return await self._statements.ask(HeldUserKey, _HELD, {"user": user, "at": at})
+
+    async def made_with(self, service: ServiceId, key: ApiKeyId) -> Sequence[MadeUserKey]:
+        return await self._statements.ask(MadeUserKey, _MADE_WITH, {"service": service, "key": key, "limit": MOST_LISTED})
+
+    async def end_made(self, service: ServiceId, key: ApiKeyId) -> Sequence[UserKey]:
+        return await self._statements.ask(USER_KEY.row, _END_MADE, {"service": service, "key": key})
 
     async def delete_held(self, user: UserId, key: UserKeyId) -> PlacedUserKey | None:
         return first(await self._statements.ask(_placed, _DELETE_HELD, {"user": user, "id": key}))
@@ -415,3 +426,20 @@ _END_HELD: Final[LiteralString] = _ending("""
                                 else user_keys.id <> all (%(but)s::uuid[])
                             end
 """)
+
+_MADE_BY: Final = "user_keys.service_id = %(service)s and user_keys.made_by_key = %(key)s"
+
+_MADE_WITH: Final[LiteralString] = f"""
+    select user_keys.id, user_keys.user_id as user, user_keys.name, user_keys.prefix
+      from user_keys
+     where {_MADE_BY}
+     order by user_keys.id desc
+     limit %(limit)s
+"""
+
+# In the order of their ids, as their use is marked.
+_END_MADE: Final[LiteralString] = f"""
+    delete from user_keys
+     where user_keys.id in (select user_keys.id from user_keys where {_MADE_BY} order by user_keys.id for update)
+ returning {USER_KEY.names}
+"""

@@ -85,6 +85,15 @@ class UserKey(Frozen, kw_only=True):
     """The API key with which the application made it. None for a key that the person made."""
 
 
+class MadeUserKey(Frozen):
+    """A user key that an API key has made."""
+
+    id: UserKeyId
+    user: UserId
+    name: str
+    prefix: str
+
+
 class OwnedUserKey(Frozen):
     """A key with its person, for those who see all keys of an application."""
 

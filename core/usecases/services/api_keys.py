@@ -1,5 +1,7 @@
 """API keys: members create and delete them, the operator revokes them, and services present them on every request."""
 
+from collections.abc import Sequence
+
 from core.domain.errors import NotFound
 from core.domain.identifiers import ApiKeyId
 from core.domain.pages import Listed
@@ -18,15 +20,17 @@ from core.domain.services.api_keys import (
     require_grantable,
     require_room,
 )
+from core.domain.services.user_keys import MadeUserKey, user_key_revoked
 from core.domain.tenancy.keys.machine_keys import NewMachineKey, holder_of, key_name
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
 from core.usecases.services.services import found
 from core.usecases.tenancy.keys.machine_keys import add_key
-from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.rights import hold_members, hold_rights, require_capability
 from ports.presence import Presence
 from ports.services.api_keys import ApiKeyLookup
+from ports.services.user_keys import UserKeyStore
 from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory
 
@@ -36,6 +40,7 @@ _NO_SUCH_KEY = "The service has no such API key"
 class ApiKeys(Frozen):
     unit_of_work: UnitOfWorkFactory
     lookup: ApiKeyLookup
+    user_keys: UserKeyStore
     presence: Presence[ApiKeyId]
     system: System
 
@@ -95,13 +100,25 @@ class ApiKeys(Frozen):
             raise NotFound(_NO_SUCH_KEY)
         return known
 
-    async def delete(self, member: Member, service_slug: str, key: ApiKeyId, actor: Actor) -> None:
-        """Deletes the key, which is refused from the next request on. Raises `NotFound`."""
+    async def made(self, member: Member, key: ApiKey) -> Sequence[MadeUserKey] | None:
+        """The keys of users that the key has made. None when the caller may not see the users of services."""
+        return await self.user_keys.made_with(key.service, key.id) if member.may(Capability.END_USERS_VIEW) else None
+
+    async def delete(self, member: Member, service_slug: str, key: ApiKeyId, actor: Actor, *, end_made: bool) -> None:
+        """Deletes the key, which is refused from the next request on. The keys of users that it made stay, or end too with `end_made`.
+        Raises `NotFound`, and `Forbidden` when the caller wants to end those and may not, or no longer, manage services and their users.
+        """
         async with self.unit_of_work() as uow:
+            if end_made:
+                acting, _ = await hold_members(uow, member)
+                require_capability(acting, Capability.SERVICES_MANAGE)
+                require_capability(acting, Capability.END_USERS_MANAGE)
             deleted = await uow.api_keys.delete(member.organization, service_slug, key)
             if deleted is None:
                 raise NotFound(_NO_SUCH_KEY)
-            await uow.record(api_key_deleted(deleted, actor))
+            ended = await uow.user_keys.end_made(deleted.key.service, key) if end_made else ()
+            revoked = [user_key_revoked(one, deleted.service_slug, deleted.organization, actor) for one in ended]
+            await uow.record_all([api_key_deleted(deleted, actor), *revoked])
             await uow.commit()
 
     async def revoke(self, prefix: str, operator: str) -> PlacedKey:

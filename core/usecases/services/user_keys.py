@@ -5,7 +5,7 @@ organization set the bounds and end keys.
 from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
-from core.domain.errors import BadRequest, NotFound
+from core.domain.errors import BadRequest, NotFound, Unauthorized
 from core.domain.identifiers import ApiKeyId, OrganizationId, ServiceId, UserId, UserKeyId
 from core.domain.identity.callers import Caller
 from core.domain.record.events import Actor
@@ -77,11 +77,14 @@ class UserKeys(Frozen):
         return verdict
 
     async def create(self, holder: KeyHolder, user: UserId, wanted: WantedUserKey, actor: Actor) -> NewMachineKey[UserKey]:
-        """Make a key for a user of the application. Raises `BadRequest`, `NotFound`, and `Forbidden` when the application has turned keys
-        of users off, or the user may not sign in there.
+        """Make a key for a user of the application. Raises `BadRequest`, `NotFound`, `Forbidden` when the application has turned keys of
+        users off or the user may not sign in there, and `Unauthorized` when the API key has ended meanwhile.
         """
         async with self.unit_of_work() as uow:
             await uow.accounts.hold_shared(user)
+            if not await uow.user_keys.hold_maker(holder.key):
+                # Whoever ended it may have ended all that it made.
+                raise Unauthorized("The API key is not valid")
             place = _place(await uow.user_keys.hold_place(holder.service, user))
             return await self._make(uow, place, wanted, actor, user=user, by=holder.key)
 

@@ -227,7 +227,7 @@ def test_a_slip_of_ours_is_noticed() -> None:
 
 
 def test_a_new_password_names_the_keys_that_ended_and_those_that_go_on() -> None:
-    keys = {"keys_ended": ("Laptop (Shop)", "Visit http://evil.example (Shop)"), "keys_stay": ("Nightly (Desk)", "…")}
+    keys: dict[str, Any] = {"keys_ended": ("Laptop (Shop)", "Visit http://evil.example (Shop)"), "keys_stay": ("Nightly (Desk)", "…")}
     mail = TEMPLATES.mail("password_changed", "a@example.org", account=None, language=None, **keys)
     said = " ".join(mail.text.split())
     assert "ended: Laptop (Shop), Visit http" in said

@@ -4,7 +4,9 @@ from datetime import timedelta
 from typing import Any, Final
 from uuid import UUID
 
+from core.domain.identifiers import UserKeyId
 from core.domain.identity.upstream.vouching import AddedKind, AddedWay
+from core.domain.services.user_keys import HeldUserKey
 from core.frozen import replace
 from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LINKED, LISTED, LONG, LONG_ROLE, NOW, ORDINARY, PALE, State, Words
 
@@ -17,6 +19,9 @@ _PASSWORD: Final[dict[str, Any]] = {
     "longest": 128,
     "listed": [],
     "confirmed": set(),
+    "keys": [],
+    "kept": set(),
+    "now": NOW,
 }
 _FIRST_PASSWORD: Final[dict[str, Any]] = {
     **_PASSWORD,
@@ -48,6 +53,47 @@ _ADDED: Final = (
     AddedWay(AddedKind.SECOND_FACTOR, UUID(int=0), "", NOW - timedelta(days=3)),
     AddedWay(AddedKind.PASSKEY, UUID(int=1), "Laptop", NOW - timedelta(days=400)),
     AddedWay(AddedKind.IDENTITY, UUID(int=2), "Acme directory", NOW - timedelta(hours=2)),
+)
+_ADDED_KEYS: Final = (
+    AddedWay(
+        AddedKind.USER_KEY,
+        UUID(int=3),
+        "Laptop",
+        NOW - timedelta(days=3),
+        application="Timesheets",
+        last_used_at=NOW - timedelta(hours=2),
+    ),
+    AddedWay(AddedKind.USER_KEY, UUID(int=4), LONG, NOW - timedelta(days=30), application=ENDLESS.name, made_by_service=True),
+)
+_HELD: Final = (
+    HeldUserKey(
+        id=UserKeyId(UUID(int=1)),
+        name="Laptop",
+        prefix="acme_a1b2c3",
+        service_slug="timesheets",
+        service_name="Timesheets",
+        organization_slug="acme",
+        organization_name="Acme Metals",
+        is_open=True,
+        made_by_service=False,
+        created_at=NOW - timedelta(days=3),
+        last_used_at=NOW - timedelta(hours=2),
+        expires_at=None,
+    ),
+    HeldUserKey(
+        id=UserKeyId(UUID(int=2)),
+        name=LONG,
+        prefix="acme_d4e5f6",
+        service_slug="endless",
+        service_name=ENDLESS.name,
+        organization_slug="acme",
+        organization_name="Acme Metals",
+        is_open=True,
+        made_by_service=True,
+        created_at=NOW - timedelta(days=30),
+        last_used_at=None,
+        expires_at=NOW + timedelta(days=30),
+    ),
 )
 _VOUCHED: Final = {**_ANEW, "is_vouched": True}
 _WHAT_STAYS: Final = {**_ADDRESS, "asks": "what_stays", "is_vouched": True, "form_token": "token"}
@@ -113,6 +159,13 @@ STATES: Final = (
         {**_PASSWORD, "errors": {"new_password": Words("refusals.password_common")}},
         ACME,
     ),
+    State("password, keys for applications", "mailed/choose_password.html", {**_PASSWORD, "keys": _HELD}, ENDLESS),
+    State(
+        "password, keys for applications, wrong",
+        "mailed/choose_password.html",
+        {**_PASSWORD, "keys": _HELD, "kept": {_HELD[0].id}, "errors": {"repeated": Words("refusals.passwords_differ")}},
+        FROM_THE_RIGHT,
+    ),
     State("address, where it was registered", "mailed/verify_email.html", _ADDRESS, ACME),
     State("address, elsewhere", "mailed/verify_email.html", _ELSEWHERE),
     State(
@@ -138,6 +191,7 @@ STATES: Final = (
         {**_WHAT_STAYS, "added": tuple(replace(one, name=ENDLESS.name) for one in _ADDED)},
         FROM_THE_RIGHT,
     ),
+    State("address, vouched for, what stays, keys", "mailed/verify_email.html", {**_WHAT_STAYS, "added": (*_ADDED, *_ADDED_KEYS)}, PALE),
     State("address, new one of an account", "mailed/verify_email.html", {**_ADDRESS, "changes": True, "email": LONG}),
     State("address, not me", "mailed/not_me.html", _NOT_ME),
     State("address, not me, change", "mailed/not_me.html", {**_NOT_ME, "changes": True, "email": LONG}),

@@ -55,7 +55,7 @@ _NOWHERE_YET: Final = Thing(applications=[], organizations=[])
 _START: Final[dict[str, Any]] = {"places": _PLACES, "platform": "", "unproved": False}
 _PROVIDERS: Final = [("codehost", "GitHub"), ("websuite", "Google"), ("officesuite", "Microsoft")]
 _ADA, _LONG = Thing(address=ORDINARY), Thing(address=LONG)
-_YESTERDAY, _LAST_YEAR = NOW - timedelta(hours=26), NOW - timedelta(days=400)
+_YESTERDAY, _LAST_YEAR, _TOMORROW = NOW - timedelta(hours=26), NOW - timedelta(days=400), NOW + timedelta(hours=26)
 _BERLIN, _NOWHERE = Thing(country="DE", city="Berlin"), None
 
 
@@ -204,6 +204,21 @@ def _application(name: str, organization: str, scopes: list[str], granted_at: An
         sessions=2,
         last_used_at=_YESTERDAY,
         **{"saml_entity_id": "", "resources": [], "document_host": "", "agent": None, **more},
+    )
+
+
+def _held(name: str, application: str, **facts: Any) -> Thing:
+    known = {"made_by_service": False, "is_open": False, "last_used_at": None, "expires_at": None, **facts}
+    return Thing(
+        id=name.partition(" ")[0],
+        name=name,
+        prefix="acme_a1b2c3",
+        service_slug="shop",
+        service_name=application,
+        organization_slug="acme",
+        organization_name="Acme Metals",
+        created_at=_LAST_YEAR,
+        **known,
     )
 
 
@@ -745,7 +760,13 @@ STATES: Final = (
         back="/",
     ),
     _account(
-        "account, applications, none", "connections/applications.html", "/ui/applications", applications=[], allowed=None, **_ONE_PAGE
+        "account, applications, none",
+        "connections/applications.html",
+        "/ui/applications",
+        applications=[],
+        allowed=None,
+        keys=[],
+        **_ONE_PAGE,
     ),
     _account(
         "account, applications",
@@ -753,6 +774,19 @@ STATES: Final = (
         "/ui/applications",
         applications=_APPLICATIONS,
         allowed="consent.scope.{}".format,
+        keys=[],
+        **_ONE_PAGE,
+    ),
+    _account(
+        "account, applications, keys",
+        "connections/applications.html",
+        "/ui/applications",
+        applications=_APPLICATIONS[:1],
+        allowed="consent.scope.{}".format,
+        keys=[
+            _held("Laptop", "Timesheets", last_used_at=_YESTERDAY, is_open=True),
+            _held("The nightly run of the northern branch, with receipts", ENDLESS.name, made_by_service=True, expires_at=_TOMORROW),
+        ],
         **_ONE_PAGE,
     ),
     *(

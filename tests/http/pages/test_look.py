@@ -102,6 +102,7 @@ async def test_a_first_visit_loads_little(color: str, lonely_client: Client) -> 
         shortest=8,
         longest=128,
         listed=[],
+        keys=[],
     )
     loaded = re.findall(r'(?:href|src)="(/assets/[^"]+)"', page.decode())
     assert [place.rpartition(".")[2] for place in loaded] == ["svg", "css", "js"]

@@ -17,6 +17,7 @@ from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.domain.services.api_keys import Permission
 from core.domain.services.user_keys import MOST_KEYS, WantedUserKey
+from core.domain.tenancy.roles import Capability
 from core.usecases.identity.account_access import hand_over
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
@@ -27,6 +28,7 @@ from tests.http.people import People, Person
 from tests.http.services.governing import BAD_REQUEST, FORBIDDEN, NOT_FOUND, Government
 from tests.http.signing_in import unlimited
 from tests.http.tenants import UsedService
+from tests.meanwhile import meanwhile
 
 API: Final = "https://api.acme.example/orders"
 READ: Final = {"name": "orders:read", "description": "See your orders", "permission": None}
@@ -565,3 +567,55 @@ async def test_a_key_has_no_scope_that_asks_for_a_second_factor(scene: UserKeySc
     )
     assert await scene.verdict(key, ["orders:read"]) is not None
     assert (await scene.make(scopes=["orders:read"])).status == 400
+
+
+API_KEYS: Final = "/api/organizations/acme/services/shop/api-keys"
+
+
+async def test_an_api_key_lists_the_keys_of_users_that_it_made(scene: UserKeyScene) -> None:
+    await scene.turn_on()
+    other = scene.key_of(scene.shop)
+    made, by_other = await scene.made(), (await scene.make(key=other)).ok(201)
+    ids = {row["id"]: str(row["made_by_key"]) for row in scene.people.rows("select id::text, made_by_key from user_keys")}
+    path = f"{API_KEYS}/{ids[made['id']]}"
+    told = (await scene.request("GET", path)).ok()
+    assert told["user_keys"] == [{name: made[name] for name in ("id", "user_id", "name", "prefix")}]
+    # Who may not see the users of services sees the key alone.
+    viewer = scene.tenants.member(scene.acme, scene.tenants.role(scene.acme, "viewer", [Capability.SERVICES_VIEW]))
+    assert (await scene.request("GET", path, by=viewer)).ok() == {**told, "user_keys": None}
+    assert refused(await scene.request("GET", path.replace("acme", "globex"), by=scene.stranger))[0] in {403, 404}
+    keeper = scene.tenants.member(
+        scene.acme, scene.tenants.role(scene.acme, "keeper", [Capability.SERVICES_VIEW, Capability.SERVICES_MANAGE])
+    )
+    assert refused(await scene.request("DELETE", f"{path}?end_made=true", by=keeper)) == FORBIDDEN
+    assert (await scene.request("DELETE", f"{path}?end_made=true")).status == 204
+    assert [await scene.verdict(one["key"], key=other) for one in (made, by_other)] == ["unknown", None]
+    (ended,) = scene.audited("user_key.revoked")
+    assert ended["details"]["prefix"] == made["prefix"]
+    # Without a word, they stay.
+    assert (await scene.request("DELETE", f"{API_KEYS}/{ids[by_other['id']]}")).status == 204
+    assert [row["id"] for row in scene.people.rows("select id::text from user_keys")] == [by_other["id"]]
+
+
+async def test_an_api_key_that_ends_with_all_that_it_made_leaves_nothing_behind(scene: UserKeyScene) -> None:
+    """Whoever has the API key goes on making keys while it ends."""
+    await scene.turn_on(most_keys=MOST_KEYS)
+    await scene.made()
+    (row,) = scene.people.rows("select made_by_key from user_keys")
+
+    async def ends() -> int:
+        return (await scene.request("DELETE", f"{API_KEYS}/{row['made_by_key']}?end_made=true")).status
+
+    async def makes() -> int:
+        return (await scene.make()).status
+
+    statuses = await all_at_once(*[makes] * 10, ends, *[makes] * 10)
+    assert set(statuses) <= {201, 401, 204}
+    assert scene.people.rows("select from user_keys") == []
+
+
+async def test_a_key_that_ends_meanwhile_makes_nothing(scene: UserKeyScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    await scene.turn_on()
+    meanwhile(monkeypatch, scene.postern.services.api_keys, "resolve", lambda: scene.people.change("delete from api_keys"))
+    assert (await scene.make()).status == 401
+    assert scene.people.rows("select from user_keys") == []

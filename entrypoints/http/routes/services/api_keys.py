@@ -10,6 +10,7 @@ import msgspec
 from core.domain.errors import BadRequest
 from core.domain.identifiers import ApiKeyId
 from core.domain.services.api_keys import ApiKey, Permission
+from core.domain.services.user_keys import MadeUserKey
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
@@ -27,6 +28,7 @@ from entrypoints.http.machinery.fields import (
     SlugOfOrganization,
     SlugOfService,
     Total,
+    UserUuid,
     example,
 )
 from entrypoints.http.machinery.limits import CREDENTIALS
@@ -74,6 +76,31 @@ class ApiKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
     created_at: CreatedAt
     created_by: UUID
     """The user who created the key."""
+
+
+class MadeUserKeyRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A key of a user that an API key made."""
+
+    id: Id
+    user_id: UserUuid
+    name: Annotated[str, example("Laptop")]
+    """The key's name."""
+    prefix: Annotated[str, example("acme_a1b2c3")]
+    """The beginning of the key."""
+
+
+class ApiKeyDetail(ApiKeyRecord, frozen=True, kw_only=True):
+    """An API key, without the key itself, and what it made that lasts without it."""
+
+    user_keys: Sequence[MadeUserKeyRecord] | None
+    """The keys of users that it made, the newest 1000; null unless you may see the users of services."""
+
+
+class DeletedApiKeyQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """What else ends."""
+
+    end_made: Annotated[bool, example(True)] = False
+    """Also end the keys of users that the key made. You need the right to manage users of services."""
 
 
 class CreatedApiKey(msgspec.Struct, frozen=True, kw_only=True):
@@ -143,25 +170,32 @@ async def list_api_keys(call: Call[None, OffsetPaging, ServicePath, Member], pos
 
 
 @endpoint.get(_KEY, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
-async def get_api_key(call: Call[None, None, ApiKeyPath, Member], postern: Postern) -> ApiKeyRecord:
-    """Get an API key
+async def get_api_key(call: Call[None, None, ApiKeyPath, Member], postern: Postern) -> ApiKeyDetail:
+    """Get an API key, and the keys of users that it made
 
     The key itself is not shown.
     """
     path = call.path
-    return _record(await postern.services.api_keys.get(call.caller, path.service_slug, ApiKeyId(path.api_key_id)))
+    found = await postern.services.api_keys.get(call.caller, path.service_slug, ApiKeyId(path.api_key_id))
+    made = await postern.services.api_keys.made(call.caller, found)
+    return _detail(found, user_keys=None if made is None else [_made(one) for one in made])
 
 
 @endpoint.delete(_KEY, caller=able(Capability.SERVICES_MANAGE, impersonated=True), keys=True, status=204, tags=_TAGS)
-async def delete_api_key(call: Call[None, None, ApiKeyPath, Member], postern: Postern) -> NoBody:
+async def delete_api_key(call: Call[None, DeletedApiKeyQuery, ApiKeyPath, Member], postern: Postern) -> NoBody:
     """Delete an API key
 
-    The key is refused from the next request on. This cannot be undone.
+    The key is refused from the next request on. This cannot be undone. The keys of users that it made go on working, unless you ask with
+    `end_made` that they end too.
     """
     path = call.path
-    await postern.services.api_keys.delete(call.caller, path.service_slug, ApiKeyId(path.api_key_id), call.actor)
+    await postern.services.api_keys.delete(
+        call.caller, path.service_slug, ApiKeyId(path.api_key_id), call.actor, end_made=call.query.end_made
+    )
     return NO_BODY
 
 
 _created = shown(ApiKey, CreatedApiKey, given=("key",), named={"service_id": "service"})
+_detail = shown(ApiKey, ApiKeyDetail, given=("user_keys",), named={"service_id": "service"})
+_made = shown(MadeUserKey, MadeUserKeyRecord, named={"user_id": "user"})
 _record = shown(ApiKey, ApiKeyRecord, named={"service_id": "service"})

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
 
 from core.domain.services.api_keys import Permission
 from entrypoints.http.pages.console.cells import code, copied, listed, plain, when
@@ -37,6 +37,10 @@ async def _permissions(visit: PageVisit) -> Sequence[Choice]:
     return [Choice(one.value, one.value, visit.text(f"console.api_keys.{one.value.replace(':', '_')}")) for one in Permission]
 
 
+async def _made(_visit: PageVisit, found: Any) -> Sequence[tuple[str, int]]:
+    return (("console.api_keys.user_keys", len(found.user_keys or ())),)
+
+
 API_KEYS: Final = Resource(
     name="api_keys",
     position=application_tabs.TOKENS_POSITION,
@@ -46,7 +50,15 @@ API_KEYS: Final = Resource(
     columns=(plain("name"), code("prefix"), listed("permissions"), when("last_used_at"), when("expires_at")),
     parameter="api_key_id",
     record=get_api_key,
-    facts=(code("prefix"), listed("permissions"), when("last_used_at"), when("expires_at"), copied("id"), when("created_at")),
+    facts=(
+        code("prefix"),
+        listed("permissions"),
+        when("last_used_at"),
+        when("expires_at"),
+        listed(lambda found: [f"{one.name} ({one.prefix})" for one in found.user_keys or ()], "console.field.made_user_keys"),
+        copied("id"),
+        when("created_at"),
+    ),
     making=Making(
         shape(
             create_api_key,
@@ -56,7 +68,7 @@ API_KEYS: Final = Resource(
         ),
         secret="key",  # noqa: S106 - the name of a field
     ),
-    ending=Ending(delete_api_key),
+    ending=Ending(delete_api_key, counts=_made),
     crumbs=application_tabs.above,
 )
 
