@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from core.domain.identifiers import DeviceId, UserId
+from core.domain.identifiers import DeviceId, SessionId, UserId
 from core.domain.identity.devices import Device, Location, UserAgent
 from core.domain.identity.risk import Approach, Knowledge, Sighting
 
@@ -44,6 +44,9 @@ class DeviceStore(Protocol):
 
     async def revoke(self, device: DeviceId, at: datetime) -> None:
         """Revokes the device with its token and its trust. The caller ends the device's sessions."""
+
+    async def revoke_all(self, user: UserId, at: datetime, *, but: SessionId | None = None) -> None:
+        """Revokes every device of this person, except for the one of that session: nobody is known by them any more."""
 
 
 class UserAgents(Protocol):

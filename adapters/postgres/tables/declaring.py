@@ -18,6 +18,7 @@ from enum import StrEnum
 from typing import Final, LiteralString
 
 from adapters.postgres.tables.moving import Moved
+from core.domain.identity.endings import Kind
 from core.frozen import Frozen
 
 
@@ -123,10 +124,15 @@ class ExportPart(Frozen):
     part: str
 
 
+# What a table says whose rows let nobody in.
+NO_CREDENTIAL: Final = "none"
+
+
 class Table(Frozen):
-    """`moves` and `ends` are a sentence if the rows stay. `until` tells an operator what ends a row; without it, a row ends with the thing
-    that it belongs to. Tables that hold personal data say in `exported` where a person's export shows these, or by a sentence why it does
-    not, and in `forgotten` who changes these when the person is forgotten.
+    """`opens` is the kind of credential or grant that the rows are (`core/domain/identity/endings.py`), or `NO_CREDENTIAL`. `moves` and
+    `ends` are a sentence if the rows stay. `until` tells an operator what ends a row; without it, a row ends with the thing that it belongs
+    to. Tables that hold personal data say in `exported` where a person's export shows these, or by a sentence why it does not, and in
+    `forgotten` who changes these when the person is forgotten.
     """
 
     name: LiteralString
@@ -134,12 +140,19 @@ class Table(Frozen):
     holds: tuple[Holding, ...]
     moves: Moved | str
     ends: Ends | str
+    opens: Kind | tuple[Kind, ...] | str | None = None
     until: str | None = None
     ages: tuple[Age, ...] = ()
     exported: ExportPart | str | None = None
     forgotten: str | None = None
 
     def __post_init__(self) -> None:
+        if self.opens != NO_CREDENTIAL and not (self.kinds and all(isinstance(kind, Kind) for kind in self.kinds)):
+            raise TypeError(
+                f"{self.name}: say by `opens` which kind of credential or grant the rows are, or {NO_CREDENTIAL!r}. A new kind owes a line"
+                " for each cause in core/domain/identity/endings.py, a page, a mail and a part of the export there, and a way of being made"
+                " in tests/security/endings"
+            )
         for told in (self.exported, self.forgotten):
             if bool(self.personal) != bool(told):
                 raise TypeError(f"{self.name}: say of personal data, and of nothing else, whether they are exported and forgotten")
@@ -150,6 +163,11 @@ class Table(Frozen):
         columns = [column for holding in self.holds for column in holding.columns]
         if len(set(columns)) != len(columns):
             raise TypeError(f"{self.name}: a column is said twice")
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of credential and grant that the rows are. None for `NO_CREDENTIAL`."""
+        return self.opens if isinstance(self.opens, tuple) else (self.opens,) if isinstance(self.opens, Kind) else ()
 
     @property
     def personal(self) -> Mapping[str, Personal]:

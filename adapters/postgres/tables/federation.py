@@ -8,6 +8,7 @@ from adapters.postgres.tables.declaring import (
     HIDDEN,
     ID,
     INSTALLATION,
+    NO_CREDENTIAL,
     OPAQUE,
     ORGANIZATION,
     SERVICE,
@@ -27,10 +28,12 @@ from adapters.postgres.tables.declaring import (
     sealed,
 )
 from adapters.postgres.tables.moving import OF_A_SIGN_IN, OF_CALLS, IdMeaning, Moved
+from core.domain.identity.endings import Kind
 
 TABLES: Final = (
     Table(
         "authorization_codes",
+        opens=Kind.UNFINISHED,
         whose=SERVICE,
         holds=(
             personal(
@@ -56,6 +59,7 @@ TABLES: Final = (
     ),
     Table(
         "authorization_refusals",
+        opens=NO_CREDENTIAL,
         whose=SERVICE,
         holds=(plain(WORD, "place", "reason", "received", "expected"),),
         moves=OF_CALLS,
@@ -68,6 +72,7 @@ TABLES: Final = (
     ),
     Table(
         "device_codes",
+        opens=Kind.UNFINISHED,
         whose=SERVICE,
         holds=(
             personal("address", "The address from which a device asked for a code.", Eraser.JANITOR, "An hour after the code has expired."),
@@ -88,6 +93,7 @@ TABLES: Final = (
     ),
     Table(
         "client_assertions",
+        opens=NO_CREDENTIAL,
         whose=SERVICE,
         holds=(plain(OPAQUE, "digest"),),
         moves=OF_A_SIGN_IN,
@@ -100,6 +106,7 @@ TABLES: Final = (
     ),
     Table(
         "pushed_requests",
+        opens=NO_CREDENTIAL,
         whose=SERVICE,
         holds=(
             personal("request", "The e-mail address with which an application expects the person to sign in.", Eraser.JANITOR, "A minute."),
@@ -117,6 +124,7 @@ TABLES: Final = (
     ),
     Table(
         "consents",
+        opens=Kind.CONSENT,
         whose=SERVICE,
         holds=(plain(WORD, "scopes", "saml_scopes"), plain(FACT, "saml_entity_id")),
         moves=Moved(of_people=True),
@@ -124,6 +132,7 @@ TABLES: Final = (
     ),
     Table(
         "resource_consents",
+        opens=(Kind.API_CONSENT, Kind.AGENT_GRANT),
         whose=SERVICE,
         holds=(plain(WORD, "scopes", "withheld"), plain(FACT, "identifier"), plain(OPAQUE, "document_digest")),
         # The other installation has to prove the API's host first, and then the person is asked again.
@@ -132,6 +141,7 @@ TABLES: Final = (
     ),
     Table(
         "document_refusals",
+        opens=NO_CREDENTIAL,
         whose=ORGANIZATION,
         holds=(plain(WORD, "reason", "said"), plain(FACT, "address")),
         moves=OF_CALLS,
@@ -144,6 +154,7 @@ TABLES: Final = (
     ),
     Table(
         "metadata_documents",
+        opens=NO_CREDENTIAL,
         whose=INSTALLATION,
         holds=(plain(FACT, "url", "document"), plain(OPAQUE, "url_digest")),
         moves=THE_INSTALLATIONS,
@@ -156,6 +167,7 @@ TABLES: Final = (
     ),
     Table(
         "identity_grants",
+        opens=Kind.PROVIDER_TOKEN,
         whose=SERVICE,
         holds=(
             sealed(
@@ -186,6 +198,7 @@ TABLES: Final = (
     ),
     Table(
         "logout_notices",
+        opens=NO_CREDENTIAL,
         whose=SERVICE,
         holds=(plain(WORD, "error"),),
         moves=OF_CALLS,
@@ -198,9 +211,10 @@ TABLES: Final = (
             Age("ForsakenNotices"),
         ),
     ),
-    Table("logout_receivers", whose=SERVICE, holds=(), moves=Moved(), ends=Ends.ONE),
+    Table("logout_receivers", opens=NO_CREDENTIAL, whose=SERVICE, holds=(), moves=Moved(), ends=Ends.ONE),
     Table(
         "logout_expiry",
+        opens=NO_CREDENTIAL,
         whose=INSTALLATION,
         holds=(),
         moves=THE_INSTALLATIONS,
@@ -213,6 +227,7 @@ TABLES: Final = (
     ),
     Table(
         "saml_configurations",
+        opens=NO_CREDENTIAL,
         whose=SERVICE,
         holds=(
             plain(WORD, "slo_binding", "name_id_format"),
@@ -224,6 +239,7 @@ TABLES: Final = (
     ),
     Table(
         "saml_certificates",
+        opens=NO_CREDENTIAL,
         whose=SERVICE,
         holds=(plain(WORD, "state"), plain(OPAQUE, "certificate"), sealed("sealed_private_key")),
         moves=Moved(),
@@ -231,6 +247,7 @@ TABLES: Final = (
     ),
     Table(
         "saml_requests",
+        opens=NO_CREDENTIAL,
         whose=SERVICE,
         holds=(plain(OPAQUE, "digest"),),
         moves=OF_A_SIGN_IN,
@@ -243,6 +260,7 @@ TABLES: Final = (
     ),
     Table(
         "saml_sessions",
+        opens=Kind.APPLICATION_SESSION,
         whose=SERVICE,
         holds=(
             personal(
@@ -261,6 +279,7 @@ TABLES: Final = (
     ),
     Table(
         "saml_exchanges",
+        opens=NO_CREDENTIAL,
         whose=SERVICE,
         holds=(plain(WORD, "kind", "binding", "status", "reason", "advice"), plain(ID, "message_id", "in_response_to")),
         moves=OF_CALLS,
@@ -273,6 +292,7 @@ TABLES: Final = (
     ),
     Table(
         "scim_tokens",
+        opens=Kind.DIRECTORY_TOKEN,
         whose=ORGANIZATION,
         holds=(plain(FACT, "name", "prefix"), plain(OPAQUE, "digest")),
         moves=Moved(ids={"created_by": IdMeaning.PERSON}),
@@ -280,6 +300,7 @@ TABLES: Final = (
     ),
     Table(
         "scim_exchanges",
+        opens=NO_CREDENTIAL,
         whose=ORGANIZATION,
         holds=(
             plain(FACT, "token_name"),
@@ -303,6 +324,7 @@ TABLES: Final = (
     ),
     Table(
         "scim_groups",
+        opens=NO_CREDENTIAL,
         whose=ORGANIZATION,
         holds=(plain(WORD, "groups"), plain(FACT, "external_id", "profile_mapping")),
         moves=Moved(),
@@ -310,6 +332,7 @@ TABLES: Final = (
     ),
     Table(
         "provisioned_users",
+        opens=NO_CREDENTIAL,
         whose=ORGANIZATION,
         holds=(
             personal(

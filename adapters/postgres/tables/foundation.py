@@ -5,6 +5,7 @@ from typing import Final
 from adapters.postgres.tables.declaring import (
     ID,
     INSTALLATION,
+    NO_CREDENTIAL,
     OPAQUE,
     THE_INSTALLATIONS,
     UNREADABLE,
@@ -23,6 +24,7 @@ _UNTIL_SENT: Final = "Until the job is done; 30 days after Postern has given the
 TABLES: Final = (
     Table(
         "jobs",
+        opens=NO_CREDENTIAL,
         whose=INSTALLATION,
         holds=(
             personal("payload", "The person whom the job is about.", Eraser.JANITOR, _UNTIL_SENT),
@@ -46,6 +48,7 @@ TABLES: Final = (
     ),
     Table(
         "server_secrets",
+        opens=NO_CREDENTIAL,
         whose=INSTALLATION,
         holds=(plain(WORD, "purpose"), sealed("sealed_secret", key="purpose", key_type="text")),
         moves=THE_INSTALLATIONS,
@@ -54,6 +57,7 @@ TABLES: Final = (
     ),
     Table(
         "signing_keys",
+        opens=NO_CREDENTIAL,
         whose=INSTALLATION,
         holds=(
             plain(WORD, "purpose", "state"),
@@ -71,6 +75,7 @@ TABLES: Final = (
     ),
     Table(
         "rate_limit_buckets",
+        opens=NO_CREDENTIAL,
         whose=INSTALLATION,
         holds=(
             personal(
@@ -93,6 +98,7 @@ TABLES: Final = (
     ),
     Table(
         "storage_samples",
+        opens=NO_CREDENTIAL,
         whose=INSTALLATION,
         holds=(plain(WORD, "name"),),
         moves=THE_INSTALLATIONS,
@@ -101,6 +107,7 @@ TABLES: Final = (
     ),
     Table(
         "schema_migrations",
+        opens=NO_CREDENTIAL,
         whose=INSTALLATION,
         holds=(plain(WORD, "checksum", "name"),),
         moves=THE_INSTALLATIONS,

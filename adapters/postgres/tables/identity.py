@@ -10,6 +10,7 @@ from adapters.postgres.tables.declaring import (
     ID,
     INSTALLATION,
     LISTED,
+    NO_CREDENTIAL,
     OPAQUE,
     ORGANIZATION,
     OWN_ORGANIZATION,
@@ -38,6 +39,7 @@ from adapters.postgres.tables.declaring import (
     sealed,
 )
 from adapters.postgres.tables.moving import OF_A_PERSON, OF_A_SIGN_IN, OF_CALLS, OF_SIGN_INS, IdMeaning, Moved
+from core.domain.identity.endings import Kind
 
 _SIGN_INS: Final = "`POSTERN_LOGIN_EVENT_RETENTION`, 400 days by default."
 _WHILE_DEVICE: Final = "Until the week a year after the last sign-in with the device has ended, or 30 days after its revocation."
@@ -45,6 +47,7 @@ _WHILE_DEVICE: Final = "Until the week a year after the last sign-in with the de
 TABLES: Final = (
     Table(
         "users",
+        opens=Kind.PASSWORD,
         whose=PERSON,
         holds=(
             of_account("email", "The e-mail address.", "id"),
@@ -73,6 +76,7 @@ TABLES: Final = (
     ),
     Table(
         "pictures",
+        opens=NO_CREDENTIAL,
         whose=PERSON,
         holds=(of_account("content", "The person's picture, without its metadata."), plain(WORD, "type")),
         moves=Moved(rows="row.id = (select picture_id from users where users.id = row.user_id)", of_people=True),
@@ -82,6 +86,7 @@ TABLES: Final = (
     ),
     Table(
         "used_usernames",
+        opens=NO_CREDENTIAL,
         whose=PERSON,
         holds=(plain("A digest under a key of the server. It outlives the account, because no user name is issued twice", "digest"),),
         moves=A_PERSONS,
@@ -89,6 +94,7 @@ TABLES: Final = (
     ),
     Table(
         "mfa_secrets",
+        opens=Kind.SECOND_FACTOR,
         whose=PERSON,
         holds=(
             sealed(
@@ -109,6 +115,7 @@ TABLES: Final = (
     ),
     Table(
         "backup_codes",
+        opens=Kind.BACKUP_CODE,
         whose=PERSON,
         holds=(of_account("digest", "Backup codes, as digests under a key of the server."),),
         moves="It is a digest under a key of the other installation",
@@ -118,6 +125,7 @@ TABLES: Final = (
     ),
     Table(
         "passkeys",
+        opens=Kind.PASSKEY,
         whose=PERSON,
         holds=(
             of_account("name", "The person's name for a passkey."),
@@ -133,6 +141,7 @@ TABLES: Final = (
     ),
     Table(
         "passkey_challenges",
+        opens=Kind.UNFINISHED,
         whose=PERSON,
         holds=(plain(OPAQUE, "digest"),),
         moves=A_PERSONS,
@@ -145,6 +154,7 @@ TABLES: Final = (
     ),
     Table(
         "mfa_events",
+        opens=NO_CREDENTIAL,
         whose=PERSON,
         holds=(
             personal("address", "The address from which a person used or changed a second factor.", Eraser.DELETION, _SIGN_INS, "user_id"),
@@ -170,6 +180,7 @@ TABLES: Final = (
     ),
     Table(
         "devices",
+        opens=Kind.DEVICE,
         whose=PERSON,
         holds=(
             personal("name", "The person's name for the device.", Eraser.ACCOUNT, _WHILE_DEVICE, "user_id"),
@@ -202,6 +213,15 @@ TABLES: Final = (
     ),
     Table(
         "sessions",
+        opens=(
+            Kind.SESSION,
+            Kind.APPLICATION_SESSION,
+            Kind.API_SESSION,
+            Kind.AGENT_SESSION,
+            Kind.EXCHANGED,
+            Kind.ASSERTED,
+            Kind.IMPERSONATION,
+        ),
         whose=OWN_ORGANIZATION,
         holds=(plain(WORD, "authenticated_by", "scopes"), plain(FACT, "audiences", "act")),
         moves=OF_A_SIGN_IN,
@@ -219,6 +239,7 @@ TABLES: Final = (
     ),
     Table(
         "refresh_tokens",
+        opens=Kind.REFRESH_TOKEN,
         whose=SESSION,
         holds=(
             personal(
@@ -242,6 +263,7 @@ TABLES: Final = (
     ),
     Table(
         "browser_sessions",
+        opens=Kind.SESSION,
         whose=Whose(
             "itself", "coalesce(one.chosen_organization, (select organization_id from sessions where sessions.id = one.session_id))"
         ),
@@ -252,6 +274,7 @@ TABLES: Final = (
     ),
     Table(
         "preauthentications",
+        opens=Kind.UNFINISHED,
         whose=OWN_ORGANIZATION,
         holds=(
             personal(
@@ -275,6 +298,7 @@ TABLES: Final = (
     ),
     Table(
         "mailed_tokens",
+        opens=Kind.MAILED_LINK,
         whose=PERSON,
         holds=(
             personal(
@@ -299,6 +323,7 @@ TABLES: Final = (
     ),
     Table(
         "flows",
+        opens=Kind.UNFINISHED,
         whose=SERVICE,
         holds=(
             personal("email", "The address with which a person began to sign in.", Eraser.JANITOR, "An hour from the first page."),
@@ -327,6 +352,7 @@ TABLES: Final = (
     ),
     Table(
         "login_events",
+        opens=NO_CREDENTIAL,
         whose=OWN_ORGANIZATION,
         holds=(
             personal(
@@ -354,6 +380,7 @@ TABLES: Final = (
     ),
     Table(
         "impersonations",
+        opens=Kind.IMPERSONATION,
         whose=PERSON,
         holds=(of_account("reason", "The reason why a platform owner acted in the person's name."),),
         moves=OF_A_SIGN_IN,
@@ -363,6 +390,7 @@ TABLES: Final = (
     ),
     Table(
         "privacy_requests",
+        opens=NO_CREDENTIAL,
         whose=PERSON,
         holds=(
             personal(
@@ -380,6 +408,7 @@ TABLES: Final = (
     ),
     Table(
         "former_addresses",
+        opens=NO_CREDENTIAL,
         whose=PERSON,
         holds=(
             personal(
@@ -396,9 +425,10 @@ TABLES: Final = (
         exported="an earlier address may be somebody else's by now",
         forgotten="they are looked for until the request is done",
     ),
-    Table("held_accounts", whose=PERSON, holds=(), moves=OF_A_PERSON, ends=A_PERSONS),
+    Table("held_accounts", opens=NO_CREDENTIAL, whose=PERSON, holds=(), moves=OF_A_PERSON, ends=A_PERSONS),
     Table(
         "imported_people",
+        opens=NO_CREDENTIAL,
         whose=PERSON,
         holds=(
             plain(
@@ -411,6 +441,7 @@ TABLES: Final = (
     ),
     Table(
         "oauth_states",
+        opens=Kind.UNFINISHED,
         whose=Whose("organization", "one.realm_id"),
         holds=(plain(WORD, "provider"), plain(FACT, "client_id", "led_to"), plain(OPAQUE, "digest", "browser_digest")),
         moves=OF_A_SIGN_IN,
@@ -423,6 +454,7 @@ TABLES: Final = (
     ),
     Table(
         "identities",
+        opens=(Kind.OWN_IDENTITY, Kind.IDENTITY),
         whose=PROVIDER,
         holds=(
             of_account("subject", "The person's id at a provider that they sign in with."),
@@ -444,6 +476,7 @@ TABLES: Final = (
     ),
     Table(
         "directory_sessions",
+        opens=Kind.SESSION,
         whose=PROVIDER,
         holds=(
             personal("name_digest", "The person's name at a directory by SAML, as a digest.", Eraser.ACCOUNT, "As long as the session."),
@@ -457,6 +490,7 @@ TABLES: Final = (
     ),
     Table(
         "connection_answers",
+        opens=Kind.UNFINISHED,
         whose=PROVIDER,
         holds=(
             sealed(
@@ -482,6 +516,7 @@ TABLES: Final = (
     ),
     Table(
         "identity_assertions",
+        opens=NO_CREDENTIAL,
         whose=PROVIDER,
         holds=(plain(OPAQUE, "digest"),),
         moves=OF_A_SIGN_IN,
@@ -494,6 +529,7 @@ TABLES: Final = (
     ),
     Table(
         "connection_tests",
+        opens=NO_CREDENTIAL,
         whose=PROVIDER,
         holds=(
             sealed(
@@ -516,6 +552,7 @@ TABLES: Final = (
     ),
     Table(
         "connection_exchanges",
+        opens=NO_CREDENTIAL,
         whose=PROVIDER,
         holds=(plain(WORD, "kind", "fault", "reason", "advice", "checks"), plain(ID, "message_id", "in_response_to", "certificate")),
         moves=OF_CALLS,
@@ -528,6 +565,7 @@ TABLES: Final = (
     ),
     Table(
         "provider_outages",
+        opens=NO_CREDENTIAL,
         whose=INSTALLATION,
         holds=(plain(FACT, "provider"),),
         moves=THE_INSTALLATIONS,
@@ -540,6 +578,7 @@ TABLES: Final = (
     ),
     Table(
         "uncounted_logins",
+        opens=NO_CREDENTIAL,
         whose=OWN_ORGANIZATION,
         holds=(plain(WORD, "provider"),),
         moves=OF_SIGN_INS,
@@ -548,6 +587,7 @@ TABLES: Final = (
     ),
     Table(
         "login_counts",
+        opens=NO_CREDENTIAL,
         whose=ORGANIZATION,
         holds=(plain(WORD, "provider"),),
         moves=Moved(ids={"service_id": IdMeaning.KEPT}),
@@ -556,6 +596,7 @@ TABLES: Final = (
     ),
     Table(
         "platform_login_counts",
+        opens=NO_CREDENTIAL,
         whose=INSTALLATION,
         holds=(plain(WORD, "provider"),),
         moves=THE_INSTALLATIONS,

@@ -8,6 +8,7 @@ from adapters.postgres.tables.declaring import (
     DETAILS,
     ENTRY,
     ID,
+    NO_CREDENTIAL,
     OPAQUE,
     ORGANIZATIONS_OWN,
     OWN_ORGANIZATION,
@@ -37,6 +38,7 @@ _OUTLIVES: Final = "The record outlives the organization that it is about"
 TABLES: Final = (
     Table(
         "audit_entries",
+        opens=NO_CREDENTIAL,
         whose=OWN_ORGANIZATION,
         holds=(
             plain(WORD, "action", "target_type"),
@@ -53,6 +55,7 @@ TABLES: Final = (
     ),
     Table(
         "audit_personal",
+        opens=NO_CREDENTIAL,
         whose=ENTRY,
         holds=(
             personal("address", "The address from which a person acted.", Eraser.DELETION, _WHILE_LOG, "actor_id"),
@@ -82,6 +85,7 @@ TABLES: Final = (
     ),
     Table(
         "changed_settings",
+        opens=NO_CREDENTIAL,
         whose=OWN_ORGANIZATION,
         holds=(
             plain(WORD, "section"),
@@ -95,6 +99,7 @@ TABLES: Final = (
     ),
     Table(
         "audit_links",
+        opens=NO_CREDENTIAL,
         whose=ENTRY,
         holds=(plain(COMMITMENT, "digest"),),
         moves="The chain is made anew, in the same order",
@@ -103,6 +108,7 @@ TABLES: Final = (
     ),
     Table(
         "audit_pending",
+        opens=NO_CREDENTIAL,
         whose=ENTRY,
         holds=(),
         moves="The chain is made anew, in the same order",
@@ -111,6 +117,7 @@ TABLES: Final = (
     ),
     Table(
         "events",
+        opens=NO_CREDENTIAL,
         whose=OWN_ORGANIZATION,
         holds=(
             personal(
@@ -134,6 +141,7 @@ TABLES: Final = (
     ),
     Table(
         "webhook_deliveries",
+        opens=NO_CREDENTIAL,
         whose=WEBHOOK,
         holds=(
             personal(

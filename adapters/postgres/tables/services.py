@@ -6,6 +6,7 @@ from adapters.postgres.tables.declaring import (
     BY_STATEMENT,
     FACT,
     INSTALLATION,
+    NO_CREDENTIAL,
     OPAQUE,
     ORGANIZATION,
     PAYMENT_ID,
@@ -21,10 +22,12 @@ from adapters.postgres.tables.declaring import (
     plain,
 )
 from adapters.postgres.tables.moving import NEW_PROOF, OF_PAYMENTS, OWN_TIE, IdMeaning, Moved
+from core.domain.identity.endings import Kind
 
 TABLES: Final = (
     Table(
         "subscriptions",
+        opens=NO_CREDENTIAL,
         whose=SERVICE,
         holds=(plain(WORD, "status"),),
         # The payment provider of the other installation says nothing here, so a subscription ends when its period does.
@@ -33,6 +36,7 @@ TABLES: Final = (
     ),
     Table(
         "billing_checkouts",
+        opens=NO_CREDENTIAL,
         whose=SERVICE,
         holds=(plain(PAYMENT_ID, "external_id"), plain("A digest of a request, by which Postern recognises a repetition", "digest")),
         moves=OF_PAYMENTS,
@@ -40,6 +44,7 @@ TABLES: Final = (
     ),
     Table(
         "billing_subscriptions",
+        opens=NO_CREDENTIAL,
         whose=ORGANIZATION,
         holds=(
             personal(
@@ -68,6 +73,7 @@ TABLES: Final = (
     ),
     Table(
         "billing_customers",
+        opens=NO_CREDENTIAL,
         whose=ORGANIZATION,
         holds=(plain(PAYMENT_ID, "external_id"),),
         moves=OF_PAYMENTS,
@@ -75,6 +81,7 @@ TABLES: Final = (
     ),
     Table(
         "billing_events",
+        opens=NO_CREDENTIAL,
         whose=INSTALLATION,
         holds=(
             personal(
@@ -97,9 +104,17 @@ TABLES: Final = (
         exported="they have the person's id alone",
         forgotten="they have the person's id alone",
     ),
-    Table("billing_sweeps", whose=INSTALLATION, holds=(plain(PAYMENT_ID, "cursor"),), moves=THE_INSTALLATIONS, ends=THE_INSTALLATIONS),
+    Table(
+        "billing_sweeps",
+        opens=NO_CREDENTIAL,
+        whose=INSTALLATION,
+        holds=(plain(PAYMENT_ID, "cursor"),),
+        moves=THE_INSTALLATIONS,
+        ends=THE_INSTALLATIONS,
+    ),
     Table(
         "plans",
+        opens=NO_CREDENTIAL,
         whose=SERVICE,
         holds=(plain(WORD, "currency"), plain(FACT, "key", "name", "features", "billing_price_id")),
         moves=Moved(leaves=("active_count", "past_due_count", "cancelled_count", "expired_count", "billing_price_id")),
@@ -107,6 +122,7 @@ TABLES: Final = (
     ),
     Table(
         "api_keys",
+        opens=Kind.API_KEY,
         whose=SERVICE,
         holds=(plain(WORD, "permissions"), plain(FACT, "name", "prefix"), plain(OPAQUE, "digest")),
         moves=Moved(ids={"created_by": IdMeaning.PERSON}, kept_by={"made_by_key": "management_keys"}),
@@ -114,6 +130,7 @@ TABLES: Final = (
     ),
     Table(
         "user_keys",
+        opens=Kind.USER_KEY,
         whose=SERVICE,
         holds=(
             personal("name", "The person's name for a key of an application.", Eraser.ACCOUNT, "Until 30 days after its end.", "user_id"),
@@ -131,9 +148,10 @@ TABLES: Final = (
         exported=ExportPart("user_keys"),
         forgotten=BY_STATEMENT,
     ),
-    Table("user_key_settings", whose=SERVICE, holds=(plain(FACT, "prefix"),), moves=Moved(), ends=Ends.ONE),
+    Table("user_key_settings", opens=NO_CREDENTIAL, whose=SERVICE, holds=(plain(FACT, "prefix"),), moves=Moved(), ends=Ends.ONE),
     Table(
         "client_secrets",
+        opens=Kind.CLIENT_SECRET,
         whose=SERVICE,
         holds=(plain(FACT, "prefix"), plain(OPAQUE, "digest")),
         moves=Moved(ids={"created_by": IdMeaning.PERSON}, kept_by={"made_by_key": "management_keys"}),
@@ -141,17 +159,24 @@ TABLES: Final = (
     ),
     Table(
         "service_claims",
+        opens=NO_CREDENTIAL,
         whose=SERVICE,
         holds=(plain(WORD, "source", "told_in"), plain(FACT, "name", "argument")),
         moves=Moved(),
         ends=Ends.ROWS,
     ),
-    Table("permissions", whose=SERVICE, holds=(plain(FACT, "key", "description"),), moves=Moved(), ends=Ends.ROWS),
+    Table("permissions", opens=NO_CREDENTIAL, whose=SERVICE, holds=(plain(FACT, "key", "description"),), moves=Moved(), ends=Ends.ROWS),
     Table(
-        "service_roles", whose=SERVICE, holds=(plain(FACT, "slug", "name", "description", "permissions"),), moves=Moved(), ends=Ends.ROWS
+        "service_roles",
+        opens=NO_CREDENTIAL,
+        whose=SERVICE,
+        holds=(plain(FACT, "slug", "name", "description", "permissions"),),
+        moves=Moved(),
+        ends=Ends.ROWS,
     ),
     Table(
         "resource_servers",
+        opens=NO_CREDENTIAL,
         whose=ORGANIZATION,
         holds=(
             plain(WORD, "admits", "access_token_alg", "metadata_clients"),
@@ -165,10 +190,11 @@ TABLES: Final = (
         ),
         ends=Ends.ROWS,
     ),
-    Table("resource_admissions", whose=SERVICE, holds=(), moves=Moved(), ends=Ends.ROWS),
-    Table("resource_exchanges", whose=SERVICE, holds=(), moves=Moved(), ends=Ends.ROWS),
+    Table("resource_admissions", opens=NO_CREDENTIAL, whose=SERVICE, holds=(), moves=Moved(), ends=Ends.ROWS),
+    Table("resource_exchanges", opens=NO_CREDENTIAL, whose=SERVICE, holds=(), moves=Moved(), ends=Ends.ROWS),
     Table(
         "resource_identifiers",
+        opens=NO_CREDENTIAL,
         whose=INSTALLATION,
         holds=(plain(FACT, "key"),),
         moves=THE_INSTALLATIONS,
@@ -177,6 +203,7 @@ TABLES: Final = (
     ),
     Table(
         "service_users",
+        opens=NO_CREDENTIAL,
         whose=ORGANIZATION,
         holds=(
             personal(
@@ -188,10 +215,18 @@ TABLES: Final = (
         exported=ExportPart("metadata"),
         forgotten=BY_STATEMENT,
     ),
-    Table("service_user_marks", whose=SERVICE, holds=(), moves="Triggers make it from the rows that arrive", ends=Ends.CASCADES),
-    Table("former_services", whose=ORGANIZATION, holds=(plain(FACT, "name"),), moves=Moved(), ends=Ends.ROWS),
+    Table(
+        "service_user_marks",
+        opens=NO_CREDENTIAL,
+        whose=SERVICE,
+        holds=(),
+        moves="Triggers make it from the rows that arrive",
+        ends=Ends.CASCADES,
+    ),
+    Table("former_services", opens=NO_CREDENTIAL, whose=ORGANIZATION, holds=(plain(FACT, "name"),), moves=Moved(), ends=Ends.ROWS),
     Table(
         "all_services",
+        opens=NO_CREDENTIAL,
         whose=ORGANIZATION,
         holds=(
             plain(WORD, "service_type", "sign_in_policy", "id_token_alg", "access_token_alg", "assertion_audience"),

@@ -10,6 +10,7 @@ from adapters.postgres.tables.declaring import (
     FACT,
     ID,
     INSTALLATION,
+    NO_CREDENTIAL,
     OPAQUE,
     ORGANIZATION,
     ORGANIZATIONS_OWN,
@@ -29,6 +30,7 @@ from adapters.postgres.tables.declaring import (
     sealed,
 )
 from adapters.postgres.tables.moving import LEADS_THERE, NEW_PROOF, OWN_TIE, IdMeaning, Moved
+from core.domain.identity.endings import Kind
 
 _ONE_OF_FILE: Final[LiteralString] = "exists (select from {} as named where named.id = row.{})"
 # An invitation of a key is void once the key has ended. Without any key it would be the inviter's own.
@@ -44,6 +46,7 @@ _PROOF: Final = ("token", "verified_at", "checked_at", "next_check_at", "misses"
 TABLES: Final = (
     Table(
         "memberships",
+        opens=NO_CREDENTIAL,
         whose=ORGANIZATION,
         holds=(plain(WORD, "came_by"), plain(FACT, "role")),
         moves=Moved(
@@ -59,6 +62,7 @@ TABLES: Final = (
     ),
     Table(
         "ownerships",
+        opens=NO_CREDENTIAL,
         whose=ORGANIZATION,
         holds=(plain(FACT, "former_role"),),
         moves="Whoever owns an organization that was moved has to confirm it here",
@@ -66,6 +70,7 @@ TABLES: Final = (
     ),
     Table(
         "invitations",
+        opens=Kind.INVITATION,
         whose=ORGANIZATION,
         holds=(
             personal(
@@ -89,6 +94,7 @@ TABLES: Final = (
     ),
     Table(
         "join_requests",
+        opens=NO_CREDENTIAL,
         whose=ORGANIZATION,
         holds=(of_account("email", "The address of a person who asked to become a member by the address's domain."), plain(WORD, "status")),
         moves="The person asked for it with an address that the other installation has proved, and may ask again",
@@ -96,9 +102,10 @@ TABLES: Final = (
         exported=ORGANIZATIONS_OWN,
         forgotten=BY_STATEMENT,
     ),
-    Table("former_members", whose=ORGANIZATION, holds=(), moves=Moved(), ends=Ends.PEOPLE),
+    Table("former_members", opens=NO_CREDENTIAL, whose=ORGANIZATION, holds=(), moves=Moved(), ends=Ends.PEOPLE),
     Table(
         "team_members",
+        opens=NO_CREDENTIAL,
         whose=ORGANIZATION,
         holds=(),
         # Its references are of two columns each, so the catalogue does not tell what each column means.
@@ -107,14 +114,18 @@ TABLES: Final = (
     ),
     Table(
         "teams",
+        opens=NO_CREDENTIAL,
         whose=ORGANIZATION,
         holds=(plain(WORD, "source"), plain(FACT, "slug", "name", "external_id", "role")),
         moves=Moved(),
         ends=Ends.ROWS,
     ),
-    Table("roles", whose=ORGANIZATION, holds=(plain(FACT, "slug", "name", "description"),), moves=Moved(), ends=Ends.ROWS),
+    Table(
+        "roles", opens=NO_CREDENTIAL, whose=ORGANIZATION, holds=(plain(FACT, "slug", "name", "description"),), moves=Moved(), ends=Ends.ROWS
+    ),
     Table(
         "relations",
+        opens=NO_CREDENTIAL,
         whose=OWN_ORGANIZATION,
         holds=(plain(WORD, "object_type", "relation", "built_in_role"),),
         moves=Moved(
@@ -131,9 +142,17 @@ TABLES: Final = (
         ),
         ends=Ends.OWN,
     ),
-    Table("former_slugs", whose=ORGANIZATION, holds=(plain(WORD, "noun"), plain(FACT, "slug")), moves=Moved(), ends=Ends.OWN),
+    Table(
+        "former_slugs",
+        opens=NO_CREDENTIAL,
+        whose=ORGANIZATION,
+        holds=(plain(WORD, "noun"), plain(FACT, "slug")),
+        moves=Moved(),
+        ends=Ends.OWN,
+    ),
     Table(
         "profile_values",
+        opens=NO_CREDENTIAL,
         whose=ORGANIZATION,
         holds=(
             personal(
@@ -151,6 +170,7 @@ TABLES: Final = (
     ),
     Table(
         "all_profile_fields",
+        opens=NO_CREDENTIAL,
         whose=ORGANIZATION,
         holds=(plain(FACT, "key", "label", "kind", "rule", "written_by", "scope", "asked_at"),),
         moves=Moved(rows="row.deleted_at is null", leaves=("deleted_at",)),
@@ -158,6 +178,7 @@ TABLES: Final = (
     ),
     Table(
         "management_keys",
+        opens=(Kind.MANAGEMENT_KEY,),
         whose=ORGANIZATION,
         holds=(plain(WORD, "capabilities"), plain(FACT, "name", "prefix"), plain(OPAQUE, "digest", "former_digest")),
         moves=Moved(
@@ -175,6 +196,7 @@ TABLES: Final = (
     ),
     Table(
         "trusted_issuers",
+        opens=(Kind.TRUSTED_ISSUER, Kind.WORKLOAD_TOKEN),
         whose=ORGANIZATION,
         holds=(plain(FACT, "name", "issuer", "audience", "jwks_uri", "jwks", "subject_pattern", "claims"),),
         # A rule goes with its service. A management key has to be let in again: whoever looks after the other installation decides.
@@ -184,6 +206,7 @@ TABLES: Final = (
     ),
     Table(
         "setup_drafts",
+        opens=Kind.SETUP_LINK,
         whose=ORGANIZATION,
         holds=(plain(FACT, "purpose", "subject", "settings", "state", "came"), plain(OPAQUE, "digest"), sealed("sealed_credentials")),
         moves=LEADS_THERE,
@@ -191,6 +214,7 @@ TABLES: Final = (
     ),
     Table(
         "setup_links",
+        opens=Kind.SETUP_LINK,
         whose=ORGANIZATION,
         holds=(
             personal(
@@ -228,14 +252,23 @@ TABLES: Final = (
     ),
     Table(
         "mail_servers",
+        opens=NO_CREDENTIAL,
         whose=ORGANIZATION,
         holds=(plain(FACT, "host", "username", "from_email", "from_name"), sealed("sealed_password")),
         moves=Moved(),
         ends=Ends.ROWS,
     ),
-    Table("logos", whose=ORGANIZATION, holds=(plain(FACT, "digest", "media_type", "content"),), moves=Moved(), ends=Ends.ROWS),
+    Table(
+        "logos",
+        opens=NO_CREDENTIAL,
+        whose=ORGANIZATION,
+        holds=(plain(FACT, "digest", "media_type", "content"),),
+        moves=Moved(),
+        ends=Ends.ROWS,
+    ),
     Table(
         "domains",
+        opens=NO_CREDENTIAL,
         whose=ORGANIZATION,
         holds=(plain(FACT, "domain"), plain(OPAQUE, "token")),
         moves=Moved(leaves=_PROOF, sets=NEW_PROOF),
@@ -243,6 +276,7 @@ TABLES: Final = (
     ),
     Table(
         "domain_routes",
+        opens=NO_CREDENTIAL,
         whose=ORGANIZATION,
         holds=(plain(WORD, "shared_provider", "login_policy", "join_policy"), plain(FACT, "domain"), plain(OPAQUE, "token")),
         moves=Moved(
@@ -254,6 +288,7 @@ TABLES: Final = (
     ),
     Table(
         "oauth_credentials",
+        opens=NO_CREDENTIAL,
         whose=ORGANIZATION,
         holds=(plain(FACT, "provider", "client_id"), sealed("sealed_client_secret")),
         moves=Moved(),
@@ -261,6 +296,7 @@ TABLES: Final = (
     ),
     Table(
         "connection_certificates",
+        opens=NO_CREDENTIAL,
         whose=PROVIDER,
         holds=(plain(FACT, "fingerprint"),),
         moves="The next sign-ins note them anew",
@@ -268,6 +304,7 @@ TABLES: Final = (
     ),
     Table(
         "connection_warnings",
+        opens=NO_CREDENTIAL,
         whose=PROVIDER,
         holds=(plain(FACT, "ending"),),
         moves="The installation that they move to warns by itself",
@@ -275,6 +312,7 @@ TABLES: Final = (
     ),
     Table(
         "upstream_providers",
+        opens=NO_CREDENTIAL,
         whose=ORGANIZATION,
         holds=(
             plain(ID, "succeeds"),
@@ -289,6 +327,7 @@ TABLES: Final = (
     ),
     Table(
         "webhooks",
+        opens=NO_CREDENTIAL,
         whose=ORGANIZATION,
         holds=(plain(WORD, "events"), plain(FACT, "name", "url"), sealed("sealed_secret", "previous_sealed_secret")),
         moves=Moved(),
@@ -296,6 +335,7 @@ TABLES: Final = (
     ),
     Table(
         "siem_configurations",
+        opens=NO_CREDENTIAL,
         whose=ORGANIZATION,
         holds=(
             plain(WORD, "provider_type"),
@@ -315,6 +355,7 @@ TABLES: Final = (
     ),
     Table(
         "sign_in_pending",
+        opens=NO_CREDENTIAL,
         whose=EXPORT,
         holds=(),
         moves="An export that was moved begins anew",
@@ -323,6 +364,7 @@ TABLES: Final = (
     ),
     Table(
         "sign_in_links",
+        opens=NO_CREDENTIAL,
         whose=EXPORT,
         holds=(plain(DETAILS, "content"), plain(COMMITMENT, "commitment")),
         moves="An export that was moved begins anew",
@@ -335,6 +377,7 @@ TABLES: Final = (
     ),
     Table(
         "all_organizations",
+        opens=NO_CREDENTIAL,
         whose=Whose("organization", "one.id"),
         holds=(
             plain(WORD, "status", "admin_factor", "metadata_clients", "agents"),
@@ -377,6 +420,7 @@ TABLES: Final = (
     ),
     Table(
         "tiers",
+        opens=NO_CREDENTIAL,
         whose=INSTALLATION,
         holds=(plain(WORD, "display_name", "name"),),
         moves=THE_INSTALLATIONS,

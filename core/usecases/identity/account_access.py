@@ -22,15 +22,18 @@ async def require_living(uow: UnitOfWork, session: SessionId) -> None:
         raise Unauthorized("The session has ended", words="session_ended")
 
 
-async def end_access(uow: UnitOfWork, user: UserId, at: datetime, *, but: SessionId | None = None) -> None:
+async def end_access(uow: UnitOfWork, user: UserId, at: datetime, *, but: SessionId | None = None, forgets_devices: bool = False) -> None:
     """Ends all access, without a round trip of its own. `but` is the caller's session: it goes on, and so do the sessions that it was
-    opened from and the sessions that were opened from it.
+    opened from and the sessions that were opened from it. `forgets_devices`: somebody else may have signed in before, whose browsers must
+    not be known ones, which guess more often and whose sign-ins no mail tells of.
 
     The order of locks is fixed: the account, its connected accounts if they end, the mailed links and unfinished sign-ins, devices,
     sessions. A sign-in, the revocation of a device and the deletion of an account take them in this order too, so no two of them wait for
     each other.
     """
     await _end_all_but_sessions(uow, user, at)
+    if forgets_devices:
+        await uow.devices.revoke_all(user, at, but=but)
     await uow.sessions.end_all(user, but=but)
 
 
@@ -41,7 +44,7 @@ async def hand_over(uow: UnitOfWork, user: UserId, at: datetime, *, keeps_profil
     stay, because a directory has vouched that the account is the person's.
     """
     await _end_what_was_added(uow, user, keeps_profile=keeps_profile)
-    await end_access(uow, user, at)
+    await end_access(uow, user, at, forgets_devices=True)
 
 
 async def end_user_keys(

@@ -158,7 +158,7 @@ class AddressProofs(Frozen):
                 # The codes of a second factor that has just ended.
                 await end_second_factor(uow, link.user, actor)
             await uow.accounts.withdraw_email(link.user, now)
-            await end_access(uow, link.user, now, but=caller.session)
+            await end_access(uow, link.user, now, but=caller.session, forgets_devices=True)
             await uow.consents.revoke_all(link.user)
             kept = [UserKeyId(one.id) for one in added if one.kind is AddedKind.USER_KEY and one.key in stays]
             await end_user_keys(uow, link.user, now, actor, but=kept)

@@ -210,7 +210,7 @@ class Mfa(Frozen):
         return True
 
     async def renew_backup_codes(self, caller: Caller, actor: Actor, form: UUID | None = None) -> Sequence[Secret]:
-        """Replaces all earlier codes, used or not. Returns the new codes, which are shown only once; with a `form`, again for a while, as
+        """Replaces all earlier codes, used or not, and tells the person by mail. Returns the new codes, which are shown only once; with a `form`, again for a while, as
         `enable` says. Raises `BadRequest` when MFA is not enabled, and `Unauthorized` when the session has ended.
         """
         codes, digests = await self._new_backup_codes(caller, form)
@@ -225,6 +225,7 @@ class Mfa(Frozen):
             await uow.devices.end_trust(caller.user)
             target = Target("user", str(caller.user))
             await uow.record(Event("security.mfa.backup_codes_generated", actor, target, caller.organization_id))
+            await uow.jobs.add(self._mail("backup_codes_renewed", caller.user, caller.email, caller.language, actor).as_job())
             await uow.commit()
         return codes
 

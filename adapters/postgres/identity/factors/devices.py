@@ -11,7 +11,7 @@ from adapters.postgres.statements import Statements, first
 from adapters.postgres.storable import storable_address, storable_text
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP
 from adapters.postgres.transaction import Transaction
-from core.domain.identifiers import DeviceId, UserId
+from core.domain.identifiers import DeviceId, SessionId, UserId
 from core.domain.identity.devices import Device, DeviceType, Location, UserAgent, located
 from core.domain.identity.risk import FAILED_ATTEMPTS, HISTORY, NOTHING_KNOWN, Approach, Knowledge, KnownDevice, Sighting
 from core.frozen import Frozen
@@ -232,6 +232,9 @@ class DeviceRows:
     async def revoke(self, device: DeviceId, at: datetime) -> None:
         await self._statements.tell(_REVOKE, {"id": device, "at": at})
 
+    async def revoke_all(self, user: UserId, at: datetime, *, but: SessionId | None = None) -> None:
+        await self._statements.tell(_REVOKE_ALL, {"user": user, "at": at, "but": but})
+
 
 def _text(text: str | None) -> str | None:
     return None if text is None else storable_text(text)
@@ -293,6 +296,24 @@ _END_TRUST: Final = """
      set trust_digest = null, trusted_until = null
     from trusted
    where devices.id = trusted.id
+"""
+
+# Locked in the same order.
+_REVOKE_ALL: Final = """
+       with known
+         as (
+             select id
+               from devices
+              where user_id = %(user)s
+                and revoked_at is null
+                and id is distinct from (select device_id from sessions where sessions.id = %(but)s)
+              order by id
+                for no key update
+         )
+  update devices
+     set revoked_at = %(at)s, token_digest = null, trust_digest = null, trusted_until = null, updated_at = %(at)s
+    from known
+   where devices.id = known.id
 """
 
 _COLUMNS: Final[LiteralString] = f"""

@@ -253,7 +253,8 @@ class UpstreamProofs(Frozen):
         account = replace(
             named.account, email_verified_at=verified_at, address_vouched_by=voucher, deactivated_at=None, deactivated_by=None
         )
-        return _Known(identity.id, NamedAccount(account, None, False, named.knowledge))
+        # The browsers and habits that are known are those of whoever was here before.
+        return _Known(identity.id, NamedAccount(account, None, False, NOTHING_KNOWN))
 
     async def _fill(self, uow: UnitOfWork, user: UserId, vouched: Vouched, actor: Actor) -> None:
         """The first sign-in by a provider of the installation fills what the person has left empty. An organization's own provider writes

@@ -1,0 +1,108 @@
+"""What a credential owes: a page where it is seen and ended, a mail whenever one is made, and a part of the person's export."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+import pytest
+
+from adapters.mail.templates import ShippedMailTemplates
+from adapters.postgres.tables.declaring import ExportPart
+from adapters.postgres.tables.every import TABLES
+from adapters.texts import ShippedTexts
+from adapters.texts.reading import shipped
+from core.domain.identity.endings import OWED, Because, Kind
+from core.domain.identity.privacy import Export
+from core.domain.languages import Language
+from core.frozen import names_of
+from tests.adapters.mail.test_templates import VALUES
+from tests.security.endings.living import ids_of
+from tests.security.endings.world import World
+
+# What the page must have of the thing: an id in a link, or words.
+_IDS: Final[Mapping[Kind, str]] = {
+    Kind.SESSION: "elsewhere",
+    Kind.APPLICATION_SESSION: "application",
+    Kind.API_SESSION: "api",
+    Kind.REFRESH_TOKEN: "refresh",
+    Kind.AGENT_SESSION: "helper",
+    Kind.ASSERTED: "asserted",
+    Kind.IMPERSONATION: "impersonation",
+    Kind.CONSENT: "shop",
+    Kind.API_CONSENT: "orders",
+    Kind.AGENT_GRANT: "helper",
+    Kind.USER_KEY: "user_key",
+    Kind.PASSKEY: "passkey",
+    Kind.DEVICE: "device",
+    Kind.API_KEY: "api_key",
+    Kind.CLIENT_SECRET: "client_secret",
+    Kind.DIRECTORY_TOKEN: "scim_token",
+    Kind.TRUSTED_ISSUER: "trusted_issuer",
+    Kind.MANAGEMENT_KEY: "management_key",
+    Kind.WORKLOAD_TOKEN: "trusted_issuer",
+    Kind.INVITATION: "invitation",
+    Kind.SETUP_LINK: "setup_link",
+}
+_WORDS: Final[Mapping[Kind, str]] = {
+    Kind.PASSWORD: "/ui/password",
+    Kind.SECOND_FACTOR: "/ui/second-factor/turn-off",
+    Kind.BACKUP_CODE: "/ui/second-factor/backup-codes/renew",
+    Kind.OWN_IDENTITY: "Login",
+    Kind.IDENTITY: "/ui/settings/connections/codehost/disconnect",
+    Kind.PROVIDER_TOKEN: "/ui/settings/connections/codehost/disconnect",
+}
+_VALUES: Final[Mapping[str, str]] = {"link": "https://id.example.org/", "provider": "GitHub"}
+
+
+def test_every_kind_says_what_it_owes() -> None:
+    assert OWED.keys() == set(Kind)
+    for owed in OWED.values():
+        assert isinstance(owed.exported, Because) or owed.exported in names_of(Export)
+
+
+def test_the_export_is_that_of_the_tables() -> None:
+    """Where a kind has a table of its own with a part of the export, it names this part."""
+    for table in TABLES.values():
+        if len(table.kinds) == 1 and isinstance(table.exported, ExportPart) and table.name != "users":
+            assert OWED[table.kinds[0]].exported == table.exported.part, table.name
+
+
+@pytest.mark.parametrize("name", sorted({name for owed in OWED.values() if isinstance(owed.mails, tuple) for name in owed.mails}))
+def test_every_mail_is_there(name: str) -> None:
+    mail = ShippedMailTemplates(ShippedTexts(), "https://id.example.org").mail(
+        name, "ada@example.org", account=None, language=Language.ENGLISH, **{**_VALUES, **VALUES.get(name, {})}
+    )
+    assert mail.subject
+
+
+async def test_every_page_shows_the_thing(world: World) -> None:
+    await world.begin(proved=True)
+    assert _IDS.keys() | _WORDS.keys() == {kind for kind, owed in OWED.items() if not isinstance(owed.page, Because)}
+    ids = {name: str(value) for name, value in ids_of(world).items()}
+    for kind, table in ((Kind.USER_KEY, "user_keys"), (Kind.PASSKEY, "passkeys"), (Kind.DEVICE, "devices where trusted_until is not null")):
+        ids[_IDS[kind]] = str(world.people.rows(f"select id from {table}")[0]["id"])
+    ids["orders"] = str(world.orders)
+    console = world.browser(world.boss)
+    missing = []
+    for kind, owed in OWED.items():
+        if isinstance(owed.page, Because):
+            continue
+        path = owed.page.replace("{org_slug}", "acme").replace("{service_slug}", "shop")
+        tab = await (console if path.startswith("/ui/o/") else world.inside).tab().open(path)
+        assert tab.status == 200, (kind, tab.page.text)
+        wanted = ids[_IDS[kind]] if kind in _IDS else _WORDS[kind]
+        if wanted not in tab.shown.body.decode():
+            missing.append(f"{path} does not show the {kind}")
+    assert missing == []
+
+
+async def test_a_mail_tells_of_each(world: World) -> None:
+    await world.begin(proved=True)
+    (await world.as_grace("POST", "/api/auth/reauthenticate", {"code": world.given["backup_codes"][2]})).ok()
+    (await world.as_grace("POST", "/api/user/mfa/backup-codes/regenerate")).ok()
+    await world.reads()
+    subjects = [mail.subject for mail in world.read]
+    texts = shipped(Language.ENGLISH, None)
+    for name in ("password_set", "identity_linked", "passkey_added", "mfa_enabled", "backup_codes_renewed", "user_key_made"):
+        pattern = re.sub(r"\\\{\w+\\\}", ".+", re.escape(texts[f"mail_{name}.subject"]))
+        assert any(re.fullmatch(pattern, subject) for subject in subjects), (name, subjects)
