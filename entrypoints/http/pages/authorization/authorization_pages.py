@@ -276,10 +276,10 @@ async def _begun(call: AnyCall, postern: Postern, unfinished: UnfinishedAuthoriz
     wanted = _wanted(unfinished)
     if step in _PROMPTS:
         return await begin(
-            call, postern, FlowPurpose.AUTHORIZE, stored(request), wanted, service=application.service, expected=request.subject
+            call, postern, FlowPurpose.AUTHORIZE, stored(request), wanted, service=application.kept_service, expected=request.subject
         )
     browser, headers = browser_secret(call, postern)
-    flow = await postern.identity.flows.begin(browser, FlowPurpose.AUTHORIZE, stored(request), wanted, service=application.service)
+    flow = await postern.identity.flows.begin(browser, FlowPurpose.AUTHORIZE, stored(request), wanted, service=application.kept_service)
     begun = to(_PLACES[step], flow)
     return Answer(begun.value, begun.status, (*begun.headers, *headers))
 
