@@ -138,7 +138,7 @@ class Authorizations(Frozen):
         try:
             answers_to = recipient(parameters, met.application.registered)
         except UnknownRecipient as refusal:
-            refusal.client = client
+            refusal.client, refusal.api = client, met.application.asked_api
             raise
         try:
             request = await self.checked(parameters, met.application, answers_to)

@@ -19,7 +19,7 @@ from core.domain.federation.oauth.authorizations import (
 )
 from core.domain.federation.oauth.redirects import ResponseMode, proves_nothing
 from core.domain.federation.oauth.unplaced_clients import UnplacedClient
-from core.domain.identifiers import OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identifiers import OrganizationId, ResourceServerId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS, context_class
 from core.domain.services.services import SignInPolicy
@@ -60,6 +60,11 @@ class RequestingApplication(Frozen, kw_only=True):
     def kept_service(self) -> ServiceId | None:
         """The service that a row may name."""
         return None if self.unplaced is not None else self.service
+
+    @property
+    def asked_api(self) -> ResourceServerId | None:
+        """The API whose owners read of refusals while the client has no service."""
+        return None if self.unplaced is None else self.unplaced.api
 
 
 class SignedInPerson(Frozen, kw_only=True):

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from core.domain.errors import BadRequest
 from core.domain.federation.oauth.redirects import Recipient, ResponseMode
-from core.domain.identifiers import ClientId, UserId
+from core.domain.identifiers import ClientId, ResourceServerId, UserId
 from core.domain.json import Json
 from core.frozen import Frozen
 
@@ -65,6 +65,8 @@ class UnknownRecipient(BadRequest):
     oauth_error: str | None = None
     client: ClientId | None = None
     """The client, where the request names it in another way than our look-ups do: a metadata client."""
+    api: ResourceServerId | None = None
+    """The API that a metadata client names which nobody has placed yet. Its owners can read why."""
 
 
 def unknown_application() -> UnknownRecipient:

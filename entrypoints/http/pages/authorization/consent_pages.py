@@ -10,6 +10,7 @@ import msgspec
 from core.domain.errors import OrganizationNotActive
 from core.domain.federation.oauth.agents import DAYS_OFFERED, USUAL_DAYS, grant_end
 from core.domain.federation.oauth.authorization_steps import AuthorizationStep
+from core.domain.federation.oauth.client_documents import ClientRefused
 from core.domain.federation.oauth.consents import ConsentChoice
 from core.domain.federation.oauth.resources import OfferedResource, OfferedScope, Ticked
 from core.domain.identifiers import ResourceServerId
@@ -28,6 +29,7 @@ from entrypoints.http.pages.authorization.authorization_pages import CHOOSE_ACCO
 from entrypoints.http.pages.authorization.interim_pages import interim_page, leading_to
 from entrypoints.http.pages.declaring import IN_POPUP, page
 from entrypoints.http.pages.flows import AnyCall, FlowLink, Page, browser_secret, even_twice, flow_of, to
+from entrypoints.http.refused_authorizations import refused_on_the_way
 
 _MOST_SCOPES: Final = 500
 _DIGEST: Final = 64
@@ -93,7 +95,11 @@ async def answer_consent(call: Call[ConsentForm], postern: Postern) -> Page:
             case "allow":
                 days = int(call.body.days) if call.body.days else None
                 choice = ConsentChoice(_ticked(call.body.scopes), days, _digest(call.body.document), call.body.name)
-                outcome = await authorizations.allow(flow, call.caller, call.actor, call.client, choice)
+                try:
+                    outcome = await authorizations.allow(flow, call.caller, call.actor, call.client, choice)
+                except ClientRefused as refusal:
+                    refused_on_the_way(postern, flow.request, refusal)
+                    raise
                 return await settled(call, postern, flow, outcome)
             case "deny":
                 return left(call, flow, await authorizations.deny(flow))

@@ -118,7 +118,7 @@ async def push_authorization_request(call: Call[PushedAuthorizationRequest], pos
     try:
         pushed = await postern.federation.pushed_requests.push(parameters, shown.client, arrived)
     except (AuthorizationRefused, UnknownRecipient) as refusal:
-        refused_on_arrival(postern, parameters, refusal, shown.client)
+        refused_on_arrival(postern, parameters, refusal, shown.client, None if unplaced is None else unplaced.api)
         raise
     return PushedAuthorizationResponse(pushed.uri, int(pushed.lifetime.total_seconds()))
 

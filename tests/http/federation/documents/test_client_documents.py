@@ -659,13 +659,16 @@ async def test_those_who_look_after_the_api_read_why(clients: PublishingClients)
     clients.let_in()
     clients.publish(client_id=f"{CLIENT}/")
     await _refused(clients, "another client_id")
-    # What goes wrong later stands among the application's own refusals.
+    # It has no place before a person has allowed it.
     clients.publish()
+    await _refused(clients, "not registered", redirect_uri="https://evil.example/")
+    told(await _page(clients, code_challenge="short"), BACK)
+    # What goes wrong later stands among the application's own refusals.
     await clients.code_of()
     await _refused(clients, "not registered", redirect_uri="https://evil.example/")
     told(await _page(clients, code_challenge="short"), BACK)
     (service,) = clients.services()
-    code = await clients.code_of()
+    code = await clients.code_of(prompt="consent")
     await clients.redeem(clients.client_of(), code, redirect_uri=BACK, code_verifier="a" * 43)
     of_service = f"/api/organizations/acme/services/{service['slug']}/refusals"
     recorder = clients.postern.federation.refusal_recorder
@@ -674,12 +677,15 @@ async def test_those_who_look_after_the_api_read_why(clients: PublishingClients)
         with trio.fail_after(PATIENCE):
             while len(own := (await clients.request("GET", of_service, by=owner)).ok()["refusals"]) < 3:
                 await trio.sleep(0.05)
-            while len(listed := (await clients.request("GET", path, by=owner)).ok()["refusals"]) < 2:
+            while len(listed := (await clients.request("GET", path, by=owner)).ok()["refusals"]) < 4:
                 await trio.sleep(0.05)
         nursery.cancel_scope.cancel()
-    assert [(one["address"], one["reason"]) for one in listed] == [(CLIENT, "document_lies"), (CLIENT, "document_not_let_in")]
-    assert "byte for byte" in listed[0]["because"]
-    assert "let it in" in listed[1]["advice"]
+    reasons = ["pkce_malformed", "redirect_unregistered", "document_lies", "document_not_let_in"]
+    assert [(one["address"], one["reason"]) for one in listed] == [(CLIENT, reason) for reason in reasons]
+    assert "SHA-256 of the verifier" in listed[0]["advice"]
+    assert "https://evil.example/" in listed[1]["because"]
+    assert "byte for byte" in listed[2]["because"]
+    assert "let it in" in listed[3]["advice"]
     assert [one["reason"] for one in own] == ["verifier_differs", "pkce_malformed", "redirect_unregistered"]
     # Others see nothing of it.
     theirs = clients.resident(clients.globex, "owner")
