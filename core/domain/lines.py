@@ -13,6 +13,8 @@ _JOINER: Final = "\u2060"
 _LINKING: Final = re.compile(r"(?<=:)(?=//)|(?<=[^\W_])(?=\.[^\W\d_])")
 _MARKUP: Final = re.compile(r"[<>]|://|\bwww\.|\]\(", re.IGNORECASE)
 _JOINERS: Final = "\u200c\u200d"
+# So many marks stand on one letter at most. Tibetan, the deepest of the living scripts, stacks six; dozens cover the lines around them.
+MOST_MARKS: Final = 8
 # Invisible letters and an invisible symbol: the fillers of Hangul, and Braille without a dot.
 _BLANKS: Final = frozenset("\u115f\u1160\u3164\uffa0\u2800")
 
@@ -38,14 +40,36 @@ def has_markup(line: str) -> bool:
 
 
 def typed_line(field: str, text: str) -> str:
-    """The typed text as one line. Raises `BadRequest` when the text is too long to check."""
+    """The typed text as one line. Raises `BadRequest` when the text is too long to check, or piles marks up."""
     if len(text) > LONGEST_TYPED:
         raise BadRequest(
             f"{field}: at most {LONGEST_TYPED} characters, with spaces at both ends counted",
             words="text_too_long",
             values={"most": LONGEST_TYPED},
         )
+    require_few_marks(field, text)
     return one_line(text)
+
+
+def require_few_marks(field: str, text: str) -> None:
+    """Refuses more marks on one letter than any script needs. Raises `BadRequest`."""
+    if _piles_marks(text):
+        raise BadRequest(
+            f"{field}: at most {MOST_MARKS} combining marks may follow one letter", words="too_many_marks", values={"most": MOST_MARKS}
+        )
+
+
+def _piles_marks(text: str) -> bool:
+    """Characters that nobody sees end no pile."""
+    marks = 0
+    for letter in text:
+        if unicodedata.category(letter)[0] == "M":
+            marks += 1
+        elif not _is_control(letter):
+            marks = 0
+        if marks > MOST_MARKS:
+            return True
+    return False
 
 
 def _is_control(letter: str) -> bool:

@@ -4,6 +4,7 @@ from actors.presence import PresenceWriter
 from actors.recorders.refusal_recorder import RefusalRecorder
 from actors.recorders.scim_exchange_writer import ScimExchangeWriter
 from adapters.crypto.client_assertions import JwtClientAssertions
+from adapters.new_documents import RememberedDocuments
 from adapters.outbound.client_documents import GuardedDocuments
 from adapters.postgres.federation.authorization_refusals import PostgresAuthorizationRefusals
 from adapters.postgres.federation.authorizations import PostgresEncounters, PostgresPushedRequests
@@ -62,6 +63,7 @@ from core.usecases.federation.scim.teams import ScimSettings, ScimTeams
 from core.usecases.federation.scim.tokens import ScimTokens
 from core.usecases.federation.scim.users import ScimUsers
 from core.usecases.federation.token_preview import TokenPreviews
+from core.usecases.federation.unplaced_clients import UnplacedClients
 from core.usecases.federation.userinfo import Userinfo
 from core.usecases.federation.workloads import Workloads
 from core.usecases.record.deliveries import Deliveries
@@ -139,6 +141,7 @@ def assemble_federation(
         documents_lookup,
         GuardedDocuments(foundation.outbound),
         SharedWork(),
+        RememberedDocuments(),
         foundation.shared_buckets,
         system,
     )
@@ -147,6 +150,7 @@ def assemble_federation(
         encounters,
         resources,
         client_documents,
+        UnplacedClients(foundation.shared_buckets, system),
         foundation.token_verifier,
         authorization_codes,
         identity.sessions,
@@ -259,7 +263,7 @@ def assemble_federation(
             activation_page=settings.public_url + ACTIVATION_PAGE,
         ),
         authorizations=authorizations,
-        pushed_requests=PushedRequests(authorizations, encounters, PostgresPushedRequests(pool), system=system),
+        pushed_requests=PushedRequests(authorizations, PostgresPushedRequests(pool), system),
         consents=Consents(new_unit_of_work, stores.consents),
         agent_grants=AgentGrants(new_unit_of_work, stores.consents, foundation.clock),
         logouts=Logouts(encounters, foundation.token_verifier),

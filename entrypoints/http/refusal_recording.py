@@ -12,6 +12,7 @@ from core.domain.federation.authorization_refusals import (
     PresentedCode,
     RefusalReason,
     RefusingEndpoint,
+    in_words,
     refused_exchange,
     refused_request,
     shown_address,
@@ -21,8 +22,8 @@ from core.domain.federation.oauth.authorization_codes import Claim, claim_of
 from core.domain.federation.oauth.authorization_steps import RequestingApplication
 from core.domain.federation.oauth.client_documents import ClientRefused
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, TokenRequest
-from core.domain.identifiers import AuthorizationRefusalId, ClientId
-from core.domain.services.client_ids import is_address, read_client_id
+from core.domain.identifiers import AuthorizationRefusalId, ClientId, ResourceServerId
+from core.domain.services.client_ids import is_address, read_client_id, shown
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.clients import shown_credentials
@@ -30,28 +31,40 @@ from entrypoints.http.machinery.clients import shown_credentials
 log = structlog.get_logger()
 
 
-def record_refused_request(postern: Postern, said: Mapping[str, str | None], word: str, description: str) -> None:
-    """A refused authorization request. `said` has its parameters."""
+def record_refused_request(
+    postern: Postern, said: Mapping[str, str | None], word: str, description: str, api: ResourceServerId | None = None
+) -> None:
+    """A refused authorization request. `said` has its parameters. A client that nobody has placed yet has no service, so its refusal is one
+    of the `api`.
+    """
     named = said.get("client_id") or ""
     client = ClientId(named) if is_address(named) else read_client_id(named)
     found = refused_request(word, description, said)
-    if client is not None and found is not None:
-        reason, received = found
+    if client is None or found is None:
+        return
+    reason, received = found
+    if api is not None:
+        because = " · ".join(filter(None, (in_words(reason)[0], received)))
+        _record_document(postern, shown(client), api, reason.value, because)
+    else:
         _record(postern, client, RefusingEndpoint.AUTHORIZE, (reason, received, None))
 
 
 def record_refused_document(postern: Postern, address: str, refusal: ClientRefused) -> None:
     """A metadata client that was refused before it was one of an organization's. Without an API, nobody is there to read why."""
-    if refusal.api is None:
-        return
+    if refusal.api is not None:
+        _record_document(postern, address, refusal.api, refusal.words, refusal.message)
+
+
+def _record_document(postern: Postern, address: str, api: ResourceServerId, reason: str, because: str) -> None:
     _post(
         postern,
         DocumentRefusal(
             id=AuthorizationRefusalId(postern.foundation.ids.new()),
-            api=refusal.api,
+            api=api,
             address=shown_address(address),
-            reason=refusal.words,
-            because=refusal.message,
+            reason=reason,
+            because=because,
             occurred_at=postern.foundation.clock.now(),
         ),
     )

@@ -8,11 +8,12 @@ import structlog
 
 from core.domain.errors import Refusal
 from core.domain.federation.oauth.authorization_parameters import Parameters
+from core.domain.federation.oauth.authorization_steps import RequestingApplication
 from core.domain.federation.oauth.authorizations import AuthorizationRefused, UnknownRecipient
 from core.domain.federation.oauth.client_documents import ClientRefused
 from core.domain.federation.oauth.direct_requests import THROUGH
 from core.domain.federation.oauth.redirects import Answered
-from core.domain.identifiers import ClientId
+from core.domain.identifiers import ClientId, ResourceServerId
 from core.domain.services.client_ids import shown as shown_client_id
 from entrypoints.bootstrap import Postern
 from entrypoints.http.refusal_recording import record_refused_document, record_refused_request
@@ -29,22 +30,36 @@ _SAID: Final = (*_PLACES, "response_mode", "code_challenge", "code_challenge_met
 _PLAIN: Final = re.compile(r"[\w.:/+~@,;=()*!'-]+(?: [\w.:/+~@,;=()*!'-]+)*", re.ASCII)
 
 
-def refused_on_arrival(postern: Postern, parameters: Parameters, refusal: Refusal, pusher: ClientId | None = None) -> None:
-    """Logs a refusal that the person sees, or the application that has pushed the request."""
+def refused_on_arrival(
+    postern: Postern, parameters: Parameters, refusal: Refusal, pusher: ClientId | None = None, api: ResourceServerId | None = None
+) -> None:
+    """Logs a refusal that the person sees, or the application that has pushed the request. If nobody has placed the client yet, `api` is
+    the API that it names.
+    """
     reason = refusal.word.value if isinstance(refusal, AuthorizationRefused) else refusal.words
     said, client = _said(parameters), pusher or (refusal.client if isinstance(refusal, UnknownRecipient) else None)
-    _tell(postern, said if client is None else {**said, "client_id": client}, reason, refusal.message)
+    if isinstance(refusal, UnknownRecipient) and not isinstance(refusal, ClientRefused):
+        api = api or refusal.api
+    _tell(postern, said if client is None else {**said, "client_id": client}, reason, refusal.message, api)
     if isinstance(refusal, ClientRefused):
         record_refused_document(postern, said["client_id"] or "", refusal)
 
 
-def answered_on_arrival(postern: Postern, parameters: Parameters, client: ClientId, answered: Answered) -> None:
+def answered_on_arrival(postern: Postern, parameters: Parameters, application: RequestingApplication, answered: Answered) -> None:
     """Logs the answer to the application, if the answer is a refusal."""
     if "error" in answered.fields:
-        _tell(postern, {**_said(parameters), "client_id": client}, answered.fields["error"], answered.fields["error_description"])
+        said = {**_said(parameters), "client_id": application.registered.client_id}
+        _tell(postern, said, answered.fields["error"], answered.fields["error_description"], application.asked_api)
 
 
-def answered_on_the_way(postern: Postern, kept: Mapping[str, Any], answered: Answered) -> None:
+def refused_on_the_way(postern: Postern, kept: Mapping[str, Any], refusal: ClientRefused) -> None:
+    """Logs that a person has allowed a client which gets no place. `kept` is the request that the flow stores."""
+    client = shown_client_id(ClientId(kept["client_id"]))
+    _tell(postern, {"client_id": client}, refusal.words, refusal.message, None)
+    record_refused_document(postern, client, refusal)
+
+
+def answered_on_the_way(postern: Postern, kept: Mapping[str, Any], application: RequestingApplication, answered: Answered) -> None:
     """Logs the answer to the application after a step of the person, if the answer is a refusal. `kept` is the request that the flow
     stores.
     """
@@ -53,14 +68,14 @@ def answered_on_the_way(postern: Postern, kept: Mapping[str, Any], answered: Ans
         said["resource"] = " ".join(kept.get("resource", ()))
         if THROUGH not in kept:
             said["response_type"] = "code"
-        _tell(postern, said, answered.fields["error"], answered.fields["error_description"])
+        _tell(postern, said, answered.fields["error"], answered.fields["error_description"], application.asked_api)
 
 
 def _said(parameters: Parameters) -> Mapping[str, str | None]:
     return {"resource": " ".join(parameters.resources) or None, **{name: parameters.get(name) for name in _SAID}}
 
 
-def _tell(postern: Postern, said: Mapping[str, str | None], reason: str, description: str) -> None:
+def _tell(postern: Postern, said: Mapping[str, str | None], reason: str, description: str, api: ResourceServerId | None) -> None:
     """Log and count a refusal. The log shows neither hints, `state` and tokens of a request nor the query of a redirect URI, because such
     values identify a person or give access.
     """
@@ -71,5 +86,5 @@ def _tell(postern: Postern, said: Mapping[str, str | None], reason: str, descrip
         shown["redirect_uri"] = uri.partition("?")[0].partition("#")[0]
     cut = {name: value[:_LONGEST] if _PLAIN.fullmatch(value) else "(no plain value)" for name, value in shown.items()}
     postern.foundation.metrics.authorization_refused(reason)
-    record_refused_request(postern, said, reason, description)
+    record_refused_request(postern, said, reason, description, api)
     log.info("authorization_refused", reason=reason, description=description[:_LONGEST], **cut)

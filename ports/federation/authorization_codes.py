@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from core.domain.federation.oauth.authorization_codes import Claim, Contended, EarlierUse, NewCode, Opening, Redeemed, Untargeted
+from core.domain.federation.oauth.authorization_codes import Claim, Contended, EarlierUse, Issue, NewCode, Opening, Redeemed, Untargeted
 from core.domain.federation.oauth.clients import RegisteredClient
 from core.domain.identifiers import ClientId
 
@@ -12,10 +12,11 @@ from core.domain.identifiers import ClientId
 class AuthorizationCodeStore(Protocol):
     """All methods need a unit of work."""
 
-    async def add(self, code: NewCode, registered: Sequence[str], *, by_trust: bool) -> bool:
-        """Stores the code. The caller has already locked the account. False when the account or the service has ended, or when the service
-        has registered other redirect URIs. False also when nothing permits the code any more: the consent of the person or, `by_trust`,
-        their own membership of an organization that trusts the service.
+    async def add(self, code: NewCode, registered: Sequence[str], *, by_trust: bool) -> Issue:
+        """Stores the code, and uses up the pushed request that it answers: of many callers at once, one gets `ISSUED`. The caller has
+        already locked the account. `REFUSED` when the account or the service has ended, or when the service has registered other redirect
+        URIs. `REFUSED` also when nothing permits the code any more: the consent of the person or, `by_trust`, their own membership of an
+        organization that trusts the service. Whoever does not get `ISSUED` must not commit.
         """
 
 

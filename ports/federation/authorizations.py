@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any, Protocol
 
 from core.domain.federation.oauth.authorization_steps import RequestingApplication, SignedInPerson
+from core.domain.federation.oauth.unplaced_clients import UnplacedClient
 from core.domain.identifiers import ClientId, PushedRequestId, ServiceId
 from core.domain.identity.callers import Caller
 from core.domain.json import Json
@@ -16,7 +17,7 @@ class AuthorizationEncounter(Frozen):
     signed_in: SignedInPerson | None
     """The caller, as the application will know them."""
     pushed: Mapping[str, Any] | None = None
-    """The pushed request that this look-up has used up."""
+    """The pushed request that this look-up was for."""
 
 
 class Encounters(Protocol):
@@ -30,10 +31,20 @@ class Encounters(Protocol):
     async def find_named(self, organization: str, service: str) -> AuthorizationEncounter | None:
         """By the slugs of organization and service."""
 
-    async def take_pushed(self, client: ClientId, digest: bytes, caller: Caller | None) -> AuthorizationEncounter | None:
-        """As `find`, with the request that this client has pushed. Uses the request up: of many callers at once, one finds it."""
+    async def find_unplaced(self, client: UnplacedClient, caller: Caller | None) -> AuthorizationEncounter | None:
+        """As `find`, for a client that nobody has placed yet, as if it had its service. None when its organization is gone."""
+
+    async def find_pushed(self, client: ClientId, digest: bytes, caller: Caller | None) -> AuthorizationEncounter | None:
+        """As `find`, with the request that this client has pushed, if it has not expired and no code was issued for it."""
 
 
 class PushedRequestStore(Protocol):
-    async def add(self, id: PushedRequestId, digest: bytes, service: ServiceId, request: Mapping[str, Json], expires_at: datetime) -> None:  # noqa: A002 - the noun's own word
-        """One statement and one round trip, outside any unit of work."""
+    async def add(
+        self,
+        id: PushedRequestId,  # noqa: A002 - the noun's own word
+        digest: bytes,
+        service: ServiceId | None,
+        request: Mapping[str, Json],
+        expires_at: datetime,
+    ) -> None:
+        """One statement and one round trip, outside any unit of work. A client that nobody has placed yet has no service."""

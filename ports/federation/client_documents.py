@@ -1,11 +1,11 @@
 """The documents that metadata clients publish, and the services that these clients are in organizations."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
-from core.domain.federation.oauth.client_documents import ClientDocument, DocumentService, DocumentTarget, KeptDocument
-from core.domain.identifiers import ClientId, OrganizationId
+from core.domain.federation.oauth.client_documents import DocumentService, DocumentTarget, KeptDocument
+from core.domain.identifiers import ClientId, OrganizationId, ServiceId
 from core.domain.services.services import Service
 from ports.outbound import OutboundAnswer
 
@@ -22,10 +22,18 @@ class DocumentSource(Protocol):
 class SharedFetches(Protocol):
     """Work in this process, of which there is one at a time for one key."""
 
-    async def join(self, key: str, work: Callable[[], Awaitable[Result]]) -> Result:
+    async def join(self, key: str, work: Callable[[], Awaitable[Result]], organization: str, *, is_known: bool) -> Result:
         """Does the work, or waits for the same work that somebody else does and shares its result. Raises `Overloaded` when too much is
-        under way.
+        under way, in all or for this organization. Some of the room is for work on what is known.
         """
+
+
+class NewDocuments(Protocol):
+    """Documents that this process has read lately, of clients that have a place nowhere. It holds some, and may lose them at any time."""
+
+    def find(self, address: str) -> KeptDocument | None: ...
+
+    def keep(self, kept: KeptDocument) -> None: ...
 
 
 class DocumentLookup(Protocol):
@@ -38,16 +46,19 @@ class DocumentLookup(Protocol):
 
     async def kept(self, address: str) -> KeptDocument | None: ...
 
-    async def keep(self, document: ClientDocument, fetched_at: datetime, fresh_until: datetime) -> None:
+    async def keep(self, kept: KeptDocument) -> None:
         """Keeps the document, unless a later one is kept."""
 
     async def service(self, client: ClientId) -> DocumentService | None:
         """The service of a placed client id."""
 
     async def holder(self, address: str, digest: bytes) -> ClientId | None:
-        """The placed client id of the metadata client that a code, a refresh token or a pushed request with this digest was given to. None
-        if there is none, or it is another client's.
+        """The placed client id of the metadata client that a code or a refresh token with this digest was given to. None if there is none,
+        or it is another client's.
         """
+
+    async def pushed(self, address: str, digest: bytes) -> Mapping[str, Any] | None:
+        """The pushed request with this digest, if it is the metadata client's and has not expired."""
 
 
 class DocumentServiceStore(Protocol):
@@ -64,8 +75,17 @@ class DocumentServiceStore(Protocol):
         anything, that has neither sessions nor codes, and about which no owner has decided anything.
         """
 
-    async def add(self, service: Service, digest: bytes) -> bool:
-        """False when the organization has the client already."""
+    async def targets(self, identifiers: Sequence[str], host: str) -> Sequence[DocumentTarget]:
+        """As `DocumentLookup.targets`."""
+
+    async def find(self, client: ClientId) -> ServiceId | None:
+        """The service of a placed client id."""
+
+    async def add(self, service: Service, digest: bytes) -> None:
+        """The caller holds the organization, and the organization has no such client."""
+
+    async def keep(self, kept: KeptDocument) -> None:
+        """As `DocumentLookup.keep`."""
 
     async def describe(self, service: Service, digest: bytes) -> bool:
         """Stores what a document says: name, addresses, keys. False when the service says the same already."""

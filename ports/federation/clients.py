@@ -22,7 +22,7 @@ class UsedAssertions(Protocol):
 
     async def use(self, client: RegisteredClient, assertion: UsedAssertion) -> bool:
         """False when the assertion has been used before: of two callers, one gets True. False also when the client is gone or closed by
-        now, or has other keys, or another address for them.
+        now, or has other keys, or another address for them. A client that nobody has placed yet has no service to look at.
         """
 
 

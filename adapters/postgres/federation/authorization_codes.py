@@ -26,6 +26,7 @@ from core.domain.federation.oauth.authorization_codes import (
     CONTENDED,
     Claim,
     EarlierUse,
+    Issue,
     NewCode,
     Opening,
     Redeemed,
@@ -139,7 +140,7 @@ class AuthorizationCodeRows:
         registered = row.client(client)
         return registered, None if presented is None else presented.found(registered.context, opening, at, claim.resource)
 
-    async def add(self, code: NewCode, registered: Sequence[str], *, by_trust: bool) -> bool:
+    async def add(self, code: NewCode, registered: Sequence[str], *, by_trust: bool) -> Issue:
         approved = code.approved
         parameters = {
             "id": code.id,
@@ -161,7 +162,16 @@ class AuthorizationCodeRows:
             "created_at": code.created_at,
             "expires_at": code.expires_at,
         }
-        return bool(await self._statements.ask(IdRow, _ADD, parameters))
+        pushed = code.approved.pushed
+        if pushed is None:
+            return Issue.ISSUED if await self._statements.ask(IdRow, _ADD, parameters) else Issue.REFUSED
+        (row,) = await self._statements.ask(_OfPushed, _ADD_FOR_PUSHED, {**parameters, "pushed": pushed})
+        return Issue.USED if not row.was_open else Issue.ISSUED if row.is_issued else Issue.REFUSED
+
+
+class _OfPushed(NamedTuple):
+    was_open: bool
+    is_issued: bool
 
 
 def _met(*columns: Any) -> tuple[ClientRow, _Presented | None]:
@@ -188,7 +198,7 @@ def _parameters(claim: Claim, opening: Opening, at: datetime) -> Mapping[str, ob
     }
 
 
-# This statement locks the account, so nobody takes a consent back meanwhile.
+# The caller has locked the account, so nobody takes a consent back meanwhile.
 _ADD: Final[LiteralString] = f"""
     insert into authorization_codes (id, digest, service_id, user_id, parent_id, redirect_uri, code_challenge, nonce, scopes, auth_time,
                                      stated_at, authenticated_by, provider, audiences, created_at, expires_at)
@@ -209,6 +219,13 @@ _ADD: Final[LiteralString] = f"""
                  and {allows_audiences("%(audiences)s::jsonb", "users.id", "services.id")}
            end
  returning id
+"""
+
+# The deletion decides who is first.
+_ADD_FOR_PUSHED: Final[LiteralString] = f"""
+    with pushed as (delete from pushed_requests where digest = %(pushed)s returning id),
+         added as ({_ADD})
+  select exists (select from pushed) as was_open, exists (select from added) as is_issued
 """
 
 # The expressions of the sign-in's log entry and event: the person, the provider, the service and the time.

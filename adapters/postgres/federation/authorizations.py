@@ -18,12 +18,13 @@ from adapters.postgres.ties import counts_for, is_own_member
 from core.domain.branding import branding
 from core.domain.federation.oauth.authorization_steps import RequestingApplication, SignedInPerson
 from core.domain.federation.oauth.authorizations import Registered
+from core.domain.federation.oauth.unplaced_clients import UnplacedClient
 from core.domain.identifiers import ClientId, OrganizationId, PushedRequestId, ServiceId, SessionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.json import Json
 from core.domain.services.services import ServiceType, SignInPolicy
 from core.domain.tenancy.sign_in_rules import session_lifetime
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 from ports.federation.authorizations import AuthorizationEncounter
 
 
@@ -128,8 +129,12 @@ class PostgresEncounters:
         rows = await ask(self._pool, EncounterRow, _FIND_NAMED, named)
         return rows[0].encounter(None) if rows else None
 
-    async def take_pushed(self, client: ClientId, digest: bytes, caller: Caller | None) -> AuthorizationEncounter | None:
-        return await self._asked(_TAKE_PUSHED, client, caller, {"digest": digest})
+    async def find_unplaced(self, client: UnplacedClient, caller: Caller | None) -> AuthorizationEncounter | None:
+        met = await self._asked(_FIND_UNPLACED, client.id, caller, {"row": Jsonb(storable(_as_row(client)))})
+        return None if met is None else replace(met, application=replace(met.application, unplaced=client))
+
+    async def find_pushed(self, client: ClientId, digest: bytes, caller: Caller | None) -> AuthorizationEncounter | None:
+        return await self._asked(_FIND_PUSHED, client, caller, {"digest": digest})
 
     async def _asked(
         self, statement: LiteralString, client: ClientId, caller: Caller | None, more: Mapping[str, Any]
@@ -145,9 +150,35 @@ class PostgresPushedRequests:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def add(self, id: PushedRequestId, digest: bytes, service: ServiceId, request: Mapping[str, Json], expires_at: datetime) -> None:  # noqa: A002 - the noun's own word
+    async def add(
+        self,
+        id: PushedRequestId,  # noqa: A002 - the noun's own word
+        digest: bytes,
+        service: ServiceId | None,
+        request: Mapping[str, Json],
+        expires_at: datetime,
+    ) -> None:
         parameters = {"id": id, "digest": digest, "service": service, "request": Jsonb(storable(request)), "expires_at": expires_at}
         await tell(self._pool, _PUSH, parameters)
+
+
+def _as_row(client: UnplacedClient) -> Mapping[str, Json]:
+    """The columns of `ENCOUNTER` that the client's service will have, as `DocumentServiceRows.add` writes them."""
+    service = client.placed_at(client.kept.fetched_at)
+    return {
+        "id": str(service.id),
+        "org_id": str(service.organization),
+        "slug": service.slug,
+        "name": service.name,
+        "service_type": service.service_type.value,
+        "oauth_client_id": client.id,
+        "redirect_uris": list(service.redirect_uris),
+        "post_logout_redirect_uris": [],
+        "sign_in_policy": service.sign_in_policy.value,
+        "trusted": service.trusted,
+        "is_agent": True,
+        "jwks": service.jwks,
+    }
 
 
 # The look-up of the caller has just confirmed the session. Every session of a browser has a proof of the person. For a session without
@@ -178,10 +209,14 @@ ENCOUNTER: Final[LiteralString] = f"""
                select consents.scopes from consents where consents.service_id = services.id and consents.user_id = sessions.user_id
            ) as consented"""
 
-_MEETING: Final = """
-      from services
+_ITS_PLACE: Final = """
       join organizations on organizations.id = services.org_id
       left join sessions on sessions.id = %(session)s::uuid and sessions.user_id = %(user)s::uuid
+"""
+
+_MEETING: Final[LiteralString] = f"""
+      from services
+           {_ITS_PLACE}
 """
 
 FIND: Final[LiteralString] = f"""
@@ -198,15 +233,21 @@ _FIND_NAMED: Final[LiteralString] = f"""
      where organizations.slug = %(organization)s and services.slug = %(service)s
 """
 
-_TAKE_PUSHED: Final[LiteralString] = f"""
-    with taken as (
-             delete from pushed_requests
-              where digest = %(digest)s and expires_at > now()
-                and service_id = (select id from services where oauth_client_id = %(client)s)
-          returning request
-         )
+_FIND_UNPLACED: Final[LiteralString] = f"""
     select {ENCOUNTER},
-           (select request from taken) as request
+           null::jsonb as request
+      from jsonb_populate_record(null::services, %(row)s::jsonb) as services
+           {_ITS_PLACE}
+     where services.oauth_client_id = %(client)s
+"""
+
+# The code that is issued for the request uses it up.
+_FIND_PUSHED: Final[LiteralString] = f"""
+    select {ENCOUNTER},
+           (
+               select request from pushed_requests as pushed
+                where pushed.digest = %(digest)s and pushed.expires_at > now() and pushed.service_id = services.id
+           ) as request
            {_MEETING}
      where services.oauth_client_id = %(client)s
 """

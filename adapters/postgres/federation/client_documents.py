@@ -16,8 +16,8 @@ from adapters.postgres.services.services import ClientIdRow
 from adapters.postgres.statements import Statements, ask, first, tell
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.transaction import Transaction
-from core.domain.federation.oauth.client_documents import ClientDocument, DocumentService, DocumentTarget, KeptDocument, restored
-from core.domain.identifiers import ClientId, OrganizationId, ResourceServerId
+from core.domain.federation.oauth.client_documents import DocumentService, DocumentTarget, KeptDocument, restored
+from core.domain.identifiers import ClientId, OrganizationId, ResourceServerId, ServiceId
 from core.domain.services.client_ids import placed
 from core.domain.services.services import Service
 from core.frozen import Frozen
@@ -34,11 +34,16 @@ def _service(*, organization: UUID, **columns: Any) -> DocumentService:
 class _Kept(Frozen):
     url: str
     document: Mapping[str, Any]
+    fetched_at: datetime
     fresh_until: datetime
 
 
 class _Slug(Frozen):
     slug: str
+
+
+class _Pushed(Frozen):
+    request: Mapping[str, Any]
 
 
 class PostgresClientDocuments:
@@ -53,17 +58,10 @@ class PostgresClientDocuments:
 
     async def kept(self, address: str) -> KeptDocument | None:
         row = first(await ask(self._pool, _Kept, _KEPT, {"digest": _digest(address)}))
-        return None if row is None else KeptDocument(restored(row.url, row.document), row.fresh_until)
+        return None if row is None else KeptDocument(restored(row.url, row.document), row.fetched_at, row.fresh_until)
 
-    async def keep(self, document: ClientDocument, fetched_at: datetime, fresh_until: datetime) -> None:
-        parameters = {
-            "digest": _digest(document.address),
-            "url": document.address,
-            "document": Jsonb(storable(document.stored())),
-            "fetched_at": fetched_at,
-            "fresh_until": fresh_until,
-        }
-        await tell(self._pool, _KEEP, parameters)
+    async def keep(self, kept: KeptDocument) -> None:
+        await tell(self._pool, _KEEP, _kept(kept))
 
     async def service(self, client: ClientId) -> DocumentService | None:
         return first(await ask(self._pool, _service, _SERVICE, {"client": client}))
@@ -71,6 +69,10 @@ class PostgresClientDocuments:
     async def holder(self, address: str, digest: bytes) -> ClientId | None:
         row = first(await ask(self._pool, ClientIdRow, _HOLDER, {"address": address, "digest": digest}))
         return None if row is None else ClientId(row.client_id)
+
+    async def pushed(self, address: str, digest: bytes) -> Mapping[str, Any] | None:
+        row = first(await ask(self._pool, _Pushed, _PUSHED, {"address": address, "digest": digest}))
+        return None if row is None else row.request
 
 
 class DocumentServiceRows:
@@ -90,14 +92,25 @@ class DocumentServiceRows:
         row = first(await self._statements.ask(_Slug, _UNUSED, {"organization": organization, "before": before}))
         return None if row is None else row.slug
 
-    async def add(self, service: Service, digest: bytes) -> bool:
+    async def targets(self, identifiers: Sequence[str], host: str) -> Sequence[DocumentTarget]:
+        parameters = {"identifiers": [storable_text(one) for one in identifiers], "host": host}
+        return await self._statements.ask(_target, TARGETS, parameters)
+
+    async def find(self, client: ClientId) -> ServiceId | None:
+        row = first(await self._statements.ask(IdRow, _FIND, {"client": client}))
+        return None if row is None else ServiceId(row.id)
+
+    async def keep(self, kept: KeptDocument) -> None:
+        await self._statements.tell(_KEEP, _kept(kept))
+
+    async def add(self, service: Service, digest: bytes) -> None:
         parameters = {
             **_described(service, digest),
             "organization": service.organization,
             "slug": service.slug,
             "client": placed(service.client_id, service.organization),
         }
-        return bool(await self._statements.ask(IdRow, _ADD, parameters))
+        await self._statements.tell(_ADD, parameters)
 
     async def describe(self, service: Service, digest: bytes) -> bool:
         return bool(await self._statements.ask(IdRow, _DESCRIBE, _described(service, digest)))
@@ -105,6 +118,16 @@ class DocumentServiceRows:
 
 def _digest(address: str) -> bytes:
     return sha256(address.encode()).digest()
+
+
+def _kept(kept: KeptDocument) -> Mapping[str, Any]:
+    return {
+        "digest": _digest(kept.document.address),
+        "url": kept.document.address,
+        "document": Jsonb(storable(kept.document.stored())),
+        "fetched_at": kept.fetched_at,
+        "fresh_until": kept.fresh_until,
+    }
 
 
 def _described(service: Service, digest: bytes) -> Mapping[str, Any]:
@@ -120,7 +143,8 @@ def _described(service: Service, digest: bytes) -> Mapping[str, Any]:
 
 
 TARGETS: Final[LiteralString] = f"""
-    select resource_servers.id, resource_servers.org_id as organization, resource_servers.identifier,
+    select resource_servers.id, resource_servers.org_id as organization, organizations.slug as organization_slug,
+           resource_servers.identifier,
            resource_lets_in_host(resource_servers, %(host)s) as lets_in
       from resource_servers
       join organizations on organizations.id = resource_servers.org_id and organizations.status = 'active'
@@ -129,7 +153,7 @@ TARGETS: Final[LiteralString] = f"""
        and {IS_OPEN}
 """
 
-_KEPT: Final = "select url, document, fresh_until from metadata_documents where url_digest = %(digest)s"
+_KEPT: Final = "select url, document, fetched_at, fresh_until from metadata_documents where url_digest = %(digest)s"
 
 _KEEP: Final = """
     insert into metadata_documents as earlier (id, url_digest, url, document, fetched_at, fresh_until)
@@ -151,8 +175,6 @@ _HOLDER: Final = """
       from (
                select service_id from authorization_codes where digest = %(digest)s
                 union all
-               select service_id from pushed_requests where digest = %(digest)s
-                union all
                select sessions.service_id
                  from refresh_tokens
                  join sessions on sessions.id = refresh_tokens.session_id
@@ -161,6 +183,15 @@ _HOLDER: Final = """
       join services on services.id = given.service_id
      where services.service_type = 'metadata' and split_part(services.oauth_client_id, '#', 1) = %(address)s
 """
+
+# What a client pushes that nobody has placed yet names no service. The request names the placed client id, which nobody can send.
+_PUSHED: Final = """
+    select request
+      from pushed_requests
+     where digest = %(digest)s and expires_at > now() and split_part(request ->> 'client_id', '#', 1) = %(address)s
+"""
+
+_FIND: Final = "select id from services where oauth_client_id = %(client)s"
 
 # The transactions that add metadata clients of an organization take turns here, so each counts what the others have added.
 _HOLD: Final = "select id from organizations where id = %(organization)s and status = 'active' for no key update"
@@ -191,8 +222,6 @@ _ADD: Final = """
     values (%(id)s, %(organization)s, %(slug)s, %(name)s, 'metadata', gen_random_uuid(), %(client)s, %(redirect_uris)s, %(jwks)s,
             %(jwks_uri)s, case when %(jwks_uri)s::text is not null then 'epoch'::timestamptz end, %(digest)s, 'issuer', true,
             %(at)s, %(at)s)
-        on conflict do nothing
- returning id
 """
 
 _DESCRIBE: Final = """

@@ -114,7 +114,9 @@ class PostgresUsedAssertions:
             "digest": assertion.digest,
             "expires_at": assertion.expires_at,
         }
-        return bool(await ask(self._pool, IdRow, _USE, parameters))
+        if not client.is_placed:
+            return bool(await ask(self._pool, IdRow, _USE_UNPLACED, parameters))
+        return bool(await ask(self._pool, IdRow, _USE, {**parameters, "of_document": assertion.of_document}))
 
 
 def digests(found: Sequence[bytes | None]) -> str:
@@ -157,7 +159,7 @@ _KEEP: Final = """
 # The published keys are not compared here, only their address: another request may have read the keys again meanwhile.
 _USE: Final = """
     insert into client_assertions (id, service_id, digest, expires_at)
-    select %(id)s, service.id, %(digest)s, %(expires_at)s
+    select %(id)s, case when not %(of_document)s then service.id end, %(digest)s, %(expires_at)s
       from (
                select services.id
                  from services
@@ -167,6 +169,14 @@ _USE: Final = """
                   and (services.jwks_uri is not null or services.jwks = %(keys)s::jsonb)
                   for key share
            ) as service
-        on conflict (service_id, digest) do nothing
+        on conflict do nothing
+ returning id
+"""
+
+# Its keys are those of its document, which no service has.
+_USE_UNPLACED: Final = """
+    insert into client_assertions (id, service_id, digest, expires_at)
+    values (%(id)s, null, %(digest)s, %(expires_at)s)
+        on conflict do nothing
  returning id
 """

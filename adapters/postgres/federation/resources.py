@@ -13,6 +13,7 @@ from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask_in_order
 from adapters.postgres.storable import storable_text
 from core.domain.federation.oauth.resources import OfferedResource, OfferedScope
+from core.domain.federation.oauth.unplaced_clients import UnplacedClient
 from core.domain.identifiers import ResourceServerId, ServiceId, UserId
 from core.domain.signing_keys import TokenAlgorithm
 
@@ -57,6 +58,16 @@ class PostgresResources:
 
     async def find(self, service: ServiceId, identifiers: Sequence[str], user: UserId | None) -> Sequence[OfferedResource]:
         return await self._offers.find((service, tuple(identifiers), user)) or ()
+
+    async def find_for(self, client: UnplacedClient, user: UserId | None) -> Sequence[OfferedResource]:
+        parameters = {
+            "organization": client.organization,
+            "identifiers": [storable_text(one) for one in client.resources],
+            "host": client.document.host,
+            "person": user,
+            "document": client.document.digest,
+        }
+        return [offered for _, offered in await ask_in_order(self._pool, _offered, FIND_FOR, parameters)]
 
     async def _find(self, asked: Sequence[_Asked]) -> Mapping[_Asked, Sequence[OfferedResource]]:
         parameters = {
@@ -106,4 +117,16 @@ FIND: Final[LiteralString] = f"""
             and {CONSENT_LIVES}
      where {IS_OPEN}
        and {admits_service("asked.service")}
+"""
+
+# Nobody has allowed the client anything yet.
+FIND_FOR: Final[LiteralString] = f"""
+    select 1, resource_servers.id, resource_servers.identifier, resource_servers.name,
+           {scopes_for("%(person)s::uuid")} as scopes,
+           null::text[] as allowed, null::text[] as withheld, resource_servers.token_lifetime as lifetime,
+           resource_servers.access_token_alg as algorithm, %(document)s::bytea as document
+      from resource_servers
+     where resource_servers.org_id = %(organization)s and resource_servers.identifier = any (%(identifiers)s::text[])
+       and (resource_servers.verified_at is not null or resource_servers.approved_at is not null)
+       and {IS_OPEN} and resource_lets_in_host(resource_servers, %(host)s)
 """

@@ -109,15 +109,15 @@ TABLES: Final = (
         opens=NO_CREDENTIAL,
         whose=SERVICE,
         holds=(
-            personal("request", "The e-mail address with which an application expects the person to sign in.", Eraser.JANITOR, "A minute."),
+            personal("request", "The e-mail address with which an application expects the person to sign in.", Eraser.JANITOR, "An hour."),
             plain(OPAQUE, "digest"),
         ),
         moves=OF_A_SIGN_IN,
         ends=Ends.ROWS,
-        until="at their end, minutes after they began",
+        until="an hour after their end",
         ages=(
-            # No browser came with these requests in time.
-            Age("ExpiredPushedRequests", "expires_at < now()"),
+            # A request is good for one code. Each flow that began with it in time, and lives for an hour, has to see that.
+            Age("ExpiredPushedRequests", "expires_at < now() - interval '1 hour'"),
         ),
         exported=SHORT_LIVED,
         forgotten=BY_STATEMENT,

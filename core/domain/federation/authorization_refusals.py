@@ -141,20 +141,22 @@ class AuthorizationRefusal(Frozen, kw_only=True):
 
 
 class DocumentRefusal(Frozen, kw_only=True):
-    """A request of a metadata client that was refused before the client was one of the organization's: its document was not let in, or is
-    wrong. Those who look after the API see it.
+    """A request of a metadata client that was refused before a person had allowed the client in the organization: its document was not let
+    in, or is wrong, or the request is. Those who look after the API see it.
     """
 
     id: AuthorizationRefusalId
     api: ResourceServerId
     address: str
     reason: str
-    """The word of the refusal, which has a text of the same name for people."""
+    """The word of the refusal, which has a text of the same name for people; of a wrong request, a `RefusalReason`."""
     because: str
     occurred_at: datetime
 
     @property
     def advice(self) -> str:
+        if self.reason in frozenset(RefusalReason):
+            return in_words(RefusalReason(self.reason))[1]
         return _OF_DOCUMENT.get(self.reason, "Whoever publishes the document has to mend it. The next request reads it again")
 
 

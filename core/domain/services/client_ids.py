@@ -43,6 +43,11 @@ def placed(address: str, organization: OrganizationId) -> ClientId:
     return ClientId(f"{address}{_PLACE}{organization}")
 
 
+def place_of(client: ClientId) -> str:
+    """The organization's id in a placed client id, as a text."""
+    return client.partition(_PLACE)[2]
+
+
 def shown(client: ClientId) -> ClientId:
     """The client id as the client knows it, and as tokens name it."""
     return ClientId(client.partition(_PLACE)[0])

@@ -48,8 +48,10 @@ class ResourceIdentifier(Frozen):
 
     @property
     def key(self) -> str:
-        """The identifiers with the same key look alike, so only one organization ever gets any of them."""
-        return self.text.lower().rstrip("/")
+        """The identifiers with the same key look alike, so only one organization ever gets any of them. An encoded slash is like a slash:
+        many proxies decode it before the API sees the path.
+        """
+        return self.text.lower().replace("%2f", "/").rstrip("/")
 
 
 def resource_identifier(text: str) -> ResourceIdentifier:

@@ -12,7 +12,7 @@ from core.domain.errors import BadRequest, Forbidden, ServiceLimitExceeded
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId
 from core.domain.jobs import NewJob
 from core.domain.json import Json
-from core.domain.lines import one_line
+from core.domain.lines import one_line, require_few_marks
 from core.domain.outbound.destinations import NotADestination, OutboundDestination, destination
 from core.domain.outbound.key_sets import client_keys
 from core.domain.record.events import Actor, Event, Target
@@ -291,6 +291,7 @@ def service_slug(text: str) -> str:
 
 def service_name(text: str) -> str:
     """The name as it is stored. Raises `BadRequest`."""
+    require_few_marks("name", text)
     name = one_line(text)
     if not 1 <= len(name) <= LONGEST_NAME:
         raise BadRequest(f"name: 1 to {LONGEST_NAME} characters", words="field_length", values={"least": 1, "most": LONGEST_NAME})

@@ -9,6 +9,7 @@ from core.domain.federation.oauth.authorization_codes import (
     ApprovedAuthorization,
     Claim,
     EarlierUse,
+    Issue,
     NewCode,
     Opening,
     Redeemed,
@@ -18,6 +19,7 @@ from core.domain.federation.oauth.authorization_codes import (
     code_reused,
     second_use,
 )
+from core.domain.federation.oauth.authorizations import request_used
 from core.domain.federation.oauth.clients import AuthenticatedClient, ClientCredentials
 from core.domain.federation.oauth.grants import Granted, TokenRequest
 from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidTarget
@@ -53,14 +55,18 @@ class AuthorizationCodes(Frozen):
     async def issue(self, uow: UnitOfWork, approved: ApprovedAuthorization, registered: Sequence[str], *, by_trust: bool = False) -> Token:
         """Runs within the caller's unit of work, which locks the account. Raises `CodeNotIssued` when the account or the service has ended,
         or when the service's redirect URIs are no longer the `registered` ones. A code also needs the person's consent, or with `by_trust`
-        the person's own membership of an organization that trusts the service.
+        the person's own membership of an organization that trusts the service. Raises `UnknownRecipient` when the pushed request has got
+        its code already.
         """
         code = self.system.secrets.token()
         new = NewCode(
             id=AuthorizationCodeId(self.system.ids.new()), digest=code.digest(), approved=approved, created_at=self.system.clock.now()
         )
-        if not await uow.authorization_codes.add(new, registered, by_trust=by_trust):
-            raise CodeNotIssued
+        match await uow.authorization_codes.add(new, registered, by_trust=by_trust):
+            case Issue.REFUSED:
+                raise CodeNotIssued
+            case Issue.USED:
+                raise request_used()
         return code
 
     async def redeem(self, request: TokenRequest, client: AuthenticatedClient, sender: Client) -> Granted:

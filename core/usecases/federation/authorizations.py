@@ -47,7 +47,8 @@ from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, TokenRequest
 from core.domain.federation.oauth.redirects import Answered, Recipient, ResponseMode, is_registered
 from core.domain.federation.oauth.resources import OfferedResource, named_resources
 from core.domain.federation.oauth.scopes import SCOPES
-from core.domain.identifiers import AgentGrantId, ClientId, ConsentId
+from core.domain.federation.oauth.unplaced_clients import ArrivedClient, UnplacedClient, described
+from core.domain.identifiers import AgentGrantId, ClientId, ConsentId, ServiceId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow, FlowPurpose
@@ -62,6 +63,7 @@ from core.usecases.federation.authorization_codes import AuthorizationCodes, Cod
 from core.usecases.federation.client_documents import ClientDocuments
 from core.usecases.federation.consents import give_consent
 from core.usecases.federation.id_token_hints import read_hint
+from core.usecases.federation.unplaced_clients import UnplacedClients
 from core.usecases.identity.flows import complete_once
 from core.usecases.identity.sessions import Sessions
 from ports.federation.authorizations import AuthorizationEncounter, Encounters
@@ -112,6 +114,7 @@ class Authorizations(Frozen):
     encounters: Encounters
     resources: ResourceLookup
     documents: ClientDocuments
+    unplaced: UnplacedClients
     verifier: TokenVerifier
     codes: AuthorizationCodes
     sessions: Sessions
@@ -124,17 +127,18 @@ class Authorizations(Frozen):
         `UnknownRecipient` and `OrganizationNotActive`, which the person sees.
         """
         client, secret = client_of(parameters), pushed(parameters)
-        if is_address(client):
-            client = await self._described(client, parameters, secret)
         if secret is not None:
-            met = _found(await self.encounters.take_pushed(client, Token(secret).digest(), caller))
-            request = _taken(met)
+            request, met = await self._pushed(client, Token(secret).digest(), caller)
             return await self._settled(request, met, Progress(), caller=caller)
-        met = _found(await self.encounters.find(client, caller))
+        if is_address(client):
+            arrived = await self.documents.arrived(client, parameters.resources)
+            client, met = arrived.id, await self.met(arrived, caller)
+        else:
+            met = _found(await self.encounters.find(client, caller))
         try:
             answers_to = recipient(parameters, met.application.registered)
         except UnknownRecipient as refusal:
-            refusal.client = client
+            refusal.client, refusal.api = client, met.application.asked_api
             raise
         try:
             request = await self.checked(parameters, met.application, answers_to)
@@ -233,12 +237,18 @@ class Authorizations(Frozen):
         """The APIs that the request names. Only such a request costs a round trip. Raises `AuthorizationRefused`."""
         if not request.resources:
             return ()
-        offered = await self.resources.find(application.service, request.resources, None if signed_in is None else signed_in.user)
+        user = None if signed_in is None else signed_in.user
+        if application.unplaced is not None:
+            offered = await self.resources.find_for(application.unplaced, user)
+        else:
+            offered = await self.resources.find(application.service, request.resources, user)
         return named_resources(request.resources, request.foreign_scopes, offered)
 
     async def checked(self, parameters: Parameters, application: RequestingApplication, answers_to: Recipient) -> AuthorizationRequest:
         """Raises `AuthorizationRefused`."""
         request = checked(parameters, application.registered, answers_to)
+        if application.unplaced is not None:
+            request = replace(request, described=described(application.unplaced.kept))
         hint = id_token_hint(parameters)
         if hint is None:
             return request
@@ -249,22 +259,37 @@ class Authorizations(Frozen):
             raise AuthorizationRefused(AuthorizationErrorCode.INVALID_REQUEST, "id_token_hint: it is another person's than claims asks for")
         return replace(request, subject=said.user)
 
-    async def _described(self, client: ClientId, parameters: Parameters, secret: str | None) -> ClientId:
-        """The placed client id of a metadata client: by the request that it has pushed, or by the API that this one names."""
-        if secret is None:
-            return await self.documents.arrived(client, parameters.resources)
-        found = await self.documents.holder(client, Token(secret).digest())
-        if found is None:
+    async def met(self, arrived: ArrivedClient, caller: Caller | None) -> AuthorizationEncounter:
+        """Raises `UnknownRecipient`."""
+        if arrived.unplaced is not None:
+            return _found(await self.encounters.find_unplaced(arrived.unplaced, caller))
+        return _found(await self.encounters.find(arrived.id, caller))
+
+    async def _pushed(self, client: ClientId, digest: bytes, caller: Caller | None) -> tuple[AuthorizationRequest, AuthorizationEncounter]:
+        """A pushed request is good for any number of visits, and for one code. The service's redirect URIs may have changed since the
+        service pushed the request. Raises `UnknownRecipient`.
+        """
+        if is_address(client):
+            kept = await self.documents.pushed(client, digest)
+            if kept is None:
+                raise request_used()
+            request = replace(restored(kept), pushed=digest)
+            return request, await self._met_again(request, caller)
+        met = _found(await self.encounters.find_pushed(client, digest, caller))
+        if met.pushed is None:
             raise request_used()
-        return found
+        request = replace(restored(met.pushed), pushed=digest)
+        _require_registered(request, met.application.registered)
+        return request, met
 
     async def _met_again(self, request: AuthorizationRequest, caller: Caller | None, *, look: bool = True) -> AuthorizationEncounter:
         """Looks up the application and the person of a kept request again. The service's redirect URIs may have changed since, and so may
         the document of a metadata client. Raises `UnknownRecipient`.
         """
         if look and is_address(request.client_id):
-            await self.documents.arrived(shown(request.client_id), request.resources)
-        met = _found(await self.encounters.find(request.client_id, caller))
+            met = await self.met(await self.documents.arrived(shown(request.client_id), request.resources, request.described), caller)
+        else:
+            met = _found(await self.encounters.find(request.client_id, caller))
         _require_registered(request, met.application.registered)
         return met
 
@@ -288,7 +313,7 @@ class Authorizations(Frozen):
             resources = await self.named_resources(request, application, signed_in)
             if signed_in is not None and any(one.asks_again(request.foreign_scopes) for one in resources):
                 signed_in = replace(signed_in, owes_answer=True)
-            if actor is not None and any(one.document != choice.document for one in resources):
+            if actor is not None and not _was_shown(application, resources, choice):
                 actor, progress = None, replace(progress, consented=False)
             now = self.system.clock.now()
             step = next_step(request, application, signed_in, progress, now)
@@ -300,7 +325,7 @@ class Authorizations(Frozen):
             if demand.asks:
                 step = next_step(demanding(request, demand), application, signed_in, progress, now)
             if step is not AuthorizationStep.DONE:
-                await self._keep(allowed)
+                await self._keep(application, allowed)
                 return UnfinishedAuthorization(step, request, application, signed_in, resources, demand=demand, agreed=progress.consented)
             if request.recipient.response_mode is ResponseMode.FRAGMENT and sender is not None:
                 answered = await self._with_tokens(request, application, signed_in, flow, allowed, sender=sender)
@@ -338,21 +363,38 @@ class Authorizations(Frozen):
         agent = application.registered.client_id if application.is_agent else None
         return _Allowance(audiences, consent, replace(actor, agent=agent))
 
-    async def _keep(self, allowed: _Allowance) -> None:
+    async def _keep(self, application: RequestingApplication, allowed: _Allowance) -> None:
         """Keeps the consent of a person who has to sign in again before the application gets its code."""
         if allowed.consent is None:
             return
+        new = await self._newly_allowed(application, allowed)
         async with self.unit_of_work() as uow:
-            await uow.accounts.hold_shared(allowed.consent.user)
-            await self._give(uow, allowed)
+            await self._hold(uow, new, allowed.consent.user)
+            await self._give(uow, new, allowed)
             await uow.commit()
 
-    async def _give(self, uow: UnitOfWork, allowed: _Allowance) -> None:
-        """Raises `NotFound`."""
+    async def _newly_allowed(self, application: RequestingApplication, allowed: _Allowance) -> UnplacedClient | None:
+        """The client that the person has just allowed, if nobody has placed it yet. Raises `ClientRefused`."""
+        if application.unplaced is None or allowed.consent is None:
+            return None
+        await self.unplaced.count(allowed.consent.user)
+        return application.unplaced
+
+    async def _hold(self, uow: UnitOfWork, new: UnplacedClient | None, user: UserId) -> None:
+        if new is not None:
+            await self.unplaced.hold(uow, new)
+        await uow.accounts.hold_shared(user)
+
+    async def _give(self, uow: UnitOfWork, new: UnplacedClient | None, allowed: _Allowance) -> ServiceId | None:
+        """The service that the consent is for, which the consent makes if the client is new. Raises `NotFound`, `ClientRefused`."""
         if allowed.consent is None or allowed.actor is None:
-            return
-        if not await give_consent(uow, ConsentId(self.system.ids.new()), allowed.consent, allowed.actor):
+            return None
+        consent = allowed.consent
+        if new is not None:
+            consent = replace(consent, service=await self.unplaced.place(uow, new, allowed.actor))
+        if not await give_consent(uow, ConsentId(self.system.ids.new()), consent, allowed.actor):
             raise NotFound("This application does not exist any more", words="application_unknown")
+        return consent.service
 
     async def _approved(
         self,
@@ -376,13 +418,17 @@ class Authorizations(Frozen):
             authenticated_by=signed_in.authenticated_by,
             provider=_provider(flow, signed_in),
             audiences=allowed.audiences,
+            # The same form again gets another code: the browser has dropped the first.
+            pushed=None if flow is not None and flow.repeats else request.pushed,
         )
+        new = await self._newly_allowed(application, allowed)
         async with self.unit_of_work() as uow:
             # The account is locked before the flow, in the same order as in transactions that end both.
-            await uow.accounts.hold_shared(signed_in.user)
+            await self._hold(uow, new, signed_in.user)
             if flow is not None:
                 await complete_once(uow, flow, self.system.clock.now())
-            await self._give(uow, allowed)
+            service = await self._give(uow, new, allowed)
+            approved = approved if service is None else replace(approved, service=service)
             code = await self.codes.issue(uow, approved, application.registered.redirect_uris, by_trust=allowed.by_trust)
             await uow.commit()
         return request.recipient.answered(self.issuer, {"code": code.reveal()})
@@ -471,13 +517,9 @@ def _found(met: AuthorizationEncounter | None) -> AuthorizationEncounter:
     return met
 
 
-def _taken(met: AuthorizationEncounter) -> AuthorizationRequest:
-    if met.pushed is None:
-        raise request_used()
-    request = restored(met.pushed)
-    # The service's redirect URIs may have changed since the service pushed the request.
-    _require_registered(request, met.application.registered)
-    return request
+def _was_shown(application: RequestingApplication, resources: Sequence[OfferedResource], choice: ConsentChoice) -> bool:
+    """Whether the page that the person has answered said what a metadata client says now. The first consent is about its name, too."""
+    return all(one.document == choice.document for one in resources) and (application.unplaced is None or application.name == choice.name)
 
 
 def _require_registered(request: AuthorizationRequest, registered: Registered) -> None:

@@ -1,41 +1,43 @@
-"""Metadata clients: applications that nobody has registered. An organization gets a service for such a client when the client first asks
-for one of its APIs. From then on everything is as with other applications: consents, sessions, refusals and the end of all of it.
+"""Metadata clients: applications that nobody has registered. An organization gets a service for such a client when a person first allows
+the client there (`unplaced_clients.py`). From then on everything is as with other applications: consents, sessions, refusals and the end of
+all of it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import structlog
 
-from core.domain.errors import BadRequest
+from core.domain.errors import BadRequest, Overloaded
 from core.domain.federation.oauth.client_documents import (
     FETCHES,
     LONGEST_CACHE,
-    MOST_CLIENTS,
     PATIENCE,
-    UNUSED_AFTER,
     ClientDocument,
     ClientRefused,
     DocumentService,
     DocumentTarget,
+    KeptDocument,
     client_document,
     described,
     document_address,
-    document_service,
     fresh_for,
     targeted,
 )
 from core.domain.federation.oauth.oauth_errors import UnauthorizedClient
+from core.domain.federation.oauth.unplaced_clients import ArrivedClient, UnplacedClient, described_before
 from core.domain.identifiers import ClientId, ServiceId
+from core.domain.json import Json
 from core.domain.record.events import SYSTEM
-from core.domain.services.client_ids import document_host, placed, shown
-from core.domain.services.services import purge_job, service_created, service_deleted, service_updated
+from core.domain.services.client_ids import document_host, place_of, placed, shown
+from core.domain.services.services import service_updated
 from core.frozen import Frozen
 from core.usecases.fetches import not_fetched
-from ports.federation.client_documents import DocumentLookup, DocumentSource, SharedFetches
+from ports.federation.client_documents import DocumentLookup, DocumentSource, NewDocuments, SharedFetches
 from ports.outbound import OutboundFailed
 from ports.rate_limits import SharedBuckets
 from ports.system import System
-from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+from ports.unit_of_work import UnitOfWorkFactory
 
 log = structlog.get_logger()
 
@@ -45,136 +47,157 @@ class ClientDocuments(Frozen):
     lookup: DocumentLookup
     source: DocumentSource
     fetches: SharedFetches
+    new: NewDocuments
     buckets: SharedBuckets
     system: System
 
-    async def arrived(self, client: str, resources: Sequence[str]) -> ClientId:
-        """The placed client id of a metadata client that asks for these APIs, described as its document says now. No transaction is open
-        while the document is fetched, and nothing is fetched before the APIs and their organization let its host in. Raises
-        `ClientRefused`, `Overloaded`.
+    async def arrived(self, client: str, resources: Sequence[str], seen: Mapping[str, Json] | None = None) -> ArrivedClient:
+        """A metadata client that asks for these APIs, described as its document says now. `seen` is what a flow or a pushed request has
+        kept of a client that nobody had placed yet. No transaction is open while the document is fetched, and nothing is fetched before the
+        APIs and their organization let its host in. Raises `ClientRefused`, `Overloaded`.
         """
         address = document_address(client)
         host = document_host(ClientId(address)) or ""
         named = tuple(dict.fromkeys(resources))
         target = targeted(named, await self.lookup.targets(named, host) if named else (), host)
-        document = await self._document(address, host, target)
-        return await self._placed(document, target)
+        known = await self.lookup.kept(address)
+        found = await self._described(address, host, target, known, described_before(address, seen))
+        arrived = await self._found(found, target, named)
+        if known is None and arrived.unplaced is None:
+            # A client that came from another installation, or that nobody has used for a month.
+            await self.lookup.keep(found)
+        return arrived
 
     async def holder(self, client: ClientId, digest: bytes) -> ClientId | None:
-        """The placed client id of the metadata client to which a code, a refresh token or a pushed request was given. None when it is
-        nobody's, or another client's.
+        """The placed client id of the metadata client to which a code or a refresh token was given. None when it is nobody's, or another
+        client's.
         """
         return await self.lookup.holder(client, digest)
+
+    async def pushed(self, client: ClientId, digest: bytes) -> Mapping[str, Json] | None:
+        """The request that the metadata client has pushed. None when it is nobody's, or another client's."""
+        return await self.lookup.pushed(client, digest)
 
     async def renew(self, client: ClientId) -> None:
         """Describes a placed client id as its document says now: keys may have been taken out of it, and a request in another organization
         may have seen that first. While the document cannot be read, what is known counts for `LONGEST_CACHE` more. Raises
-        `UnauthorizedClient`, `Overloaded`.
+        `UnauthorizedClient`, and `Overloaded` if nothing is known lately.
         """
         address = shown(client)
         host = document_host(client) or ""
-        found = await self._fresh(address) or await self._shared(address, host, None)
+        found = await self._fresh(address) or await self._known(address, host, place_of(client))
         document = await self._lately(address) if isinstance(found, BadRequest) else found
         if document is None:
             raise UnauthorizedClient(f"client_id: the document at {host} could not be read for more than a day")
         known = await self.lookup.service(client)
-        if known is not None and not known.is_described_by(document):
-            async with self.unit_of_work() as uow:
-                await self._describe(uow, known, document)
-                await uow.commit()
+        if known is not None and not known.is_described_by(document.document):
+            await self._describe(known, document.document)
 
-    async def _document(self, address: str, host: str, target: DocumentTarget) -> ClientDocument:
-        found = await self._fresh(address) or await self._shared(address, host, target)
+    async def _described(
+        self, address: str, host: str, target: DocumentTarget, known: KeptDocument | None, seen: KeptDocument | None
+    ) -> KeptDocument:
+        for one in (known,) if known is not None else (seen, self.new.find(address)):
+            if one is not None and one.fresh_until > self.system.clock.now():
+                return one
+        organization = str(target.organization)
+        found = await (self._new(address, host, organization) if known is None else self._known(address, host, organization))
         if isinstance(found, BadRequest):
             message = f"client_id: the document at {host} {found.message}"
             raise ClientRefused(message, found.words, api=target.id, values={"host": host, **found.values})
         return found
 
-    async def _fresh(self, address: str) -> ClientDocument | None:
+    async def _fresh(self, address: str) -> KeptDocument | None:
         kept = await self.lookup.kept(address)
-        return kept.document if kept is not None and kept.fresh_until > self.system.clock.now() else None
+        return kept if kept is not None and kept.fresh_until > self.system.clock.now() else None
 
-    async def _lately(self, address: str) -> ClientDocument | None:
+    async def _lately(self, address: str) -> KeptDocument | None:
         kept = await self.lookup.kept(address)
-        return kept.document if kept is not None and kept.fresh_until + LONGEST_CACHE > self.system.clock.now() else None
+        return kept if kept is not None and kept.fresh_until + LONGEST_CACHE > self.system.clock.now() else None
 
-    async def _shared(self, address: str, host: str, target: DocumentTarget | None) -> ClientDocument | BadRequest:
-        """Without a target, the client is one of an organization already."""
+    async def _new(self, address: str, host: str, organization: str) -> KeptDocument | BadRequest:
+        """The document of a client that has a place nowhere. No row keeps it: anybody can publish documents. Anybody can also use the
+        fetches of a host up, by made-up addresses there.
+        """
 
-        async def fetched() -> ClientDocument | BadRequest:
+        async def fetched() -> KeptDocument | BadRequest:
+            # Somebody may have allowed the client since this request looked.
+            if (fresh := await self._fresh(address)) is not None:
+                return fresh
+            found = await self._fetched(address, host, counted_by=host)
+            if isinstance(found, KeptDocument):
+                self.new.keep(found)
+            return found
+
+        return await self.fetches.join(address, fetched, organization, is_known=False)
+
+    async def _known(self, address: str, host: str, organization: str) -> KeptDocument | BadRequest:
+        """The document of a client that has a place somewhere. It has fetches of its own, and what is known lately counts while the process
+        or the bucket has none left.
+        """
+
+        async def fetched() -> KeptDocument | BadRequest:
             # Another request may have fetched it since this one looked.
-            return await self._fresh(address) or await self._fetched(address, host, target)
+            if (fresh := await self._fresh(address)) is not None:
+                return fresh
+            found = await self._fetched(address, host, counted_by=address)
+            if isinstance(found, BadRequest):
+                return (await self._lately(address) or found) if found.words == _BUSY else found
+            await self.lookup.keep(found)
+            # A fetch that began later may have ended earlier. What it brought counts.
+            return await self._fresh(address) or found
 
-        return await self.fetches.join(address, fetched)
+        try:
+            return await self.fetches.join(address, fetched, organization, is_known=True)
+        except Overloaded:
+            lately = await self._lately(address)
+            if lately is None:
+                raise
+            return lately
 
-    async def _fetched(self, address: str, host: str, target: DocumentTarget | None) -> ClientDocument | BadRequest:
+    async def _fetched(self, address: str, host: str, *, counted_by: str) -> KeptDocument | BadRequest:
         """A document that is refused is neither kept nor remembered."""
-        # Anybody can use the fetches of a host up, by made-up addresses there. Each client that is known has fetches of its own.
-        newcomer = target if await self.lookup.kept(address) is None else None
-        if await self.buckets.take(FETCHES, address if newcomer is None else host):
-            busy = BadRequest("was asked for too often; try again in a minute", words="document_busy", values={"host": host})
-            return await self._lately(address) or busy
+        if await self.buckets.take(FETCHES, counted_by):
+            return BadRequest("was asked for too often; try again in a minute", words=_BUSY, values={"host": host})
         now = self.system.clock.now()
         try:
             answer = await self.source.fetch(address)
             document = client_document(address, answer.status, answer.headers, answer.body)
+            return KeptDocument(document, now, now + fresh_for(answer.headers, now))
         except OutboundFailed as failed:
             reason = not_fetched(failed, "", "it", PATIENCE).message.removeprefix(": ")
             log.info("client_document_not_fetched", host=host, reason=failed.failure.value)
             return BadRequest(f"could not be fetched: {reason}", words="document_unreachable", values={"host": host})
         except BadRequest as refusal:
             return refusal
-        try:
-            # Anybody can publish documents. Those are kept whose client an organization has, and each has room for some.
-            if newcomer is not None:
-                await self._placed(document, newcomer)
-        except ClientRefused:
-            return document
-        await self.lookup.keep(document, now, now + fresh_for(answer.headers, now))
-        # A fetch that began later may have ended earlier. What it brought counts.
-        return await self._fresh(address) or document
 
-    async def _placed(self, document: ClientDocument, target: DocumentTarget) -> ClientId:
-        """Only the first request in an organization, and the first after a change of the document, writes."""
-        client = placed(document.address, target.organization)
+    async def _found(self, kept: KeptDocument, target: DocumentTarget, resources: Sequence[str]) -> ArrivedClient:
+        """Writes only after a change of the document of a client that has a place."""
+        client = placed(kept.document.address, target.organization)
         found = await self.lookup.service(client)
-        if found is not None and found.is_described_by(document):
-            return client
+        if found is None:
+            unplaced = UnplacedClient(
+                service=ServiceId(self.system.ids.new()),
+                organization=target.organization,
+                organization_slug=target.organization_slug,
+                api=target.id,
+                resources=resources,
+                kept=kept,
+            )
+            return ArrivedClient(client, unplaced)
+        if not found.is_described_by(kept.document):
+            await self._describe(found, kept.document)
+        return ArrivedClient(client)
+
+    async def _describe(self, known: DocumentService, document: ClientDocument) -> None:
         async with self.unit_of_work() as uow:
-            if not await uow.document_services.hold_organization(target.organization):
-                raise ClientRefused("resource: the organization of this API is not active", "application_closed", api=target.id)
-            if found is None:
-                await self._add(uow, document, target)
-            else:
-                await self._describe(uow, found, document)
-            await uow.commit()
-        return client
+            before = await uow.services.hold(known.organization, known.slug)
+            if before is None:
+                return
+            after = described(before, document, self.system.clock.now())
+            # Another request may have done so while this one waited for the service.
+            if await uow.document_services.describe(after, document.digest):
+                await uow.record(service_updated(before, after, SYSTEM))
+                await uow.commit()
 
-    async def _add(self, uow: UnitOfWork, document: ClientDocument, target: DocumentTarget) -> None:
-        now = self.system.clock.now()
-        if await uow.document_services.count(target.organization) >= MOST_CLIENTS:
-            slug = await uow.document_services.unused(target.organization, now - UNUSED_AFTER)
-            unused = None if slug is None else await uow.services.hold(target.organization, slug)
-            if unused is None:
-                raise ClientRefused(
-                    f"client_id: the organization has {MOST_CLIENTS} clients by document already, and all are in use; delete one first",
-                    "documents_full",
-                    api=target.id,
-                    values={"most": MOST_CLIENTS},
-                )
-            await uow.services.delete(unused.id, now)
-            await uow.jobs.add(purge_job(unused.id))
-            await uow.record(service_deleted(unused, SYSTEM))
-        service = document_service(document, target.organization, ServiceId(self.system.ids.new()), now)
-        # Another request may have added the client while this one waited for the organization.
-        if await uow.document_services.add(service, document.digest):
-            await uow.record(service_created(service, SYSTEM))
 
-    async def _describe(self, uow: UnitOfWork, known: DocumentService, document: ClientDocument) -> None:
-        before = await uow.services.hold(known.organization, known.slug)
-        if before is None:
-            return
-        after = described(before, document, self.system.clock.now())
-        # Another request may have done so while this one waited for the service.
-        if await uow.document_services.describe(after, document.digest):
-            await uow.record(service_updated(before, after, SYSTEM))
+_BUSY: Final = "document_busy"

@@ -11,6 +11,7 @@ from core.domain.errors import Refusal, Unauthorized
 from core.domain.federation.oauth.client_documents import LONGEST_ADDRESS
 from core.domain.federation.oauth.clients import LONGEST_ASSERTION, LONGEST_SECRET, AuthenticatedClient, ClientCredentials
 from core.domain.federation.oauth.oauth_errors import client_refused
+from core.domain.federation.oauth.unplaced_clients import UnplacedClient
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Call, Request
@@ -89,10 +90,13 @@ async def authenticated(call: Call[Any, Any, Any, Any], postern: Postern) -> Aut
     return await authenticated_by(await credentials(call, postern), call, postern)
 
 
-async def authenticated_by(shown: ClientCredentials, call: Call[Any, Any, Any, Any], postern: Postern) -> AuthenticatedClient:
-    """As `authenticated`, when the credentials have been read already."""
+async def authenticated_by(
+    shown: ClientCredentials, call: Call[Any, Any, Any, Any], postern: Postern, unplaced: UnplacedClient | None = None
+) -> AuthenticatedClient:
+    """As `authenticated`, when the credentials have been read already. An `unplaced` client authenticates by what it says of itself."""
+    clients = postern.federation.clients
     try:
-        client = await postern.federation.clients.authenticate(shown)
+        client = await (clients.authenticate(shown) if unplaced is None else clients.confirm(unplaced.registered(), shown))
     except Refusal as refusal:
         await count_refusal(call.request, refusal)
         raise

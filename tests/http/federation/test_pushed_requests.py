@@ -44,7 +44,7 @@ def going(scene: Arriving, request_uri: str, service: UsedService | None = None,
     return f"{AUTHORIZE}?{urlencode({'client_id': scene.client_id(service or scene.app), 'request_uri': request_uri, **more})}"
 
 
-async def test_a_request_that_was_left_here_is_taken_once(scene: Arriving, ada: Person) -> None:
+async def test_a_request_that_was_left_here_is_good_for_one_code(scene: Arriving, ada: Person) -> None:
     scene.allow(ada)
     browser = scene.signed_in(ada)
     pushed = (await push(scene)).ok(201)

@@ -538,3 +538,14 @@ async def test_a_scope_asks_of_the_sign_in(scene: ApiScene) -> None:
         answer = await scene.change(server, scopes=[{**READ, **wrong}])
         assert answer.status == 400
         assert words in answer.body.decode()
+
+
+@pytest.mark.parametrize("like", ["https://intranet/x%2Forders", "https://intranet/X/orders/", "https://intranet/x/orders%2F"])
+async def test_an_approved_identifier_is_given_once_with_all_that_look_like_it(scene: ApiScene, like: str) -> None:
+    """Many proxies decode a slash, so the API behind them could not tell the two apart."""
+    assert (await scene.approve(await scene.make("https://intranet/x/orders"))).status == 200
+    theirs = await scene.make(like, of="globex")
+    assert refused(await scene.approve(theirs)) == (409, "CONFLICT")
+    assert await scene.state(theirs, of="globex") == "waiting"
+    # The organization itself may have both.
+    assert (await scene.approve(await scene.make(like))).status == 200

@@ -208,22 +208,29 @@ async def test_one_code_races_with_a_changed_document(clients: PublishingClients
 
 
 async def test_hostile_documents_cost_others_nothing(clients: PublishingClients, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While twenty documents hang or never end, a good client is let in, and nothing of them is kept."""
+    """While twenty documents hang or never end at one organization's API, its known client and another organization's new one are let in,
+    and nothing of them is kept.
+    """
+    await clients.code_of()
     monkeypatch.setattr("adapters.outbound.client_documents.PATIENCE", timedelta(seconds=1))
     head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 1073741824\r\n\r\n"
     addresses = [f"https://host{number}.client.example/client/{number}" for number in range(20)]
+    newcomer = "https://new.client.example/client.json"
+    clients.publish(newcomer)
+    clients.stale()
     for number, address in enumerate(addresses):
         clients.answers(trickling if number % 2 else endlessly(head, b" " * 65536), address)
     good: list[int] = []
 
     async def ask(address: str) -> None:
-        assert (await clients.browser().request("GET", clients.asks(client_id=address))).status == 400
+        assert (await clients.browser().request("GET", clients.asks(client_id=address))).status in {400, 503}
 
-    async def enter() -> None:
-        good.append((await clients.browser().request("GET", clients.asks())).status)
+    async def enter(asked: str) -> None:
+        good.append((await clients.browser().request("GET", asked)).status)
 
-    await all_at_once(*[partial(ask, address) for address in addresses], enter)
-    assert good == [303]
+    known, new = clients.asks(), clients.asks(THEIRS, client_id=newcomer)
+    await all_at_once(*[partial(ask, address) for address in addresses], partial(enter, known), partial(enter, new))
+    assert good == [303, 303]
     assert {row["url"] for row in clients.people.rows("select url from metadata_documents")} == {CLIENT}
     assert len(clients.services()) == 1
 

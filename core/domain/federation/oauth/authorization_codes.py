@@ -53,6 +53,18 @@ class ApprovedAuthorization(Frozen, kw_only=True):
     """The provider in the login event."""
     audiences: Sequence[TokenAudience] = ()
     """The APIs that the application may have tokens for."""
+    pushed: bytes | None = None
+    """The digest of the pushed request that the code answers. The code uses it up."""
+
+
+class Issue(Enum):
+    """What came of the try to issue a code."""
+
+    ISSUED = auto()
+    REFUSED = auto()
+    """The account, the consent or the service has ended."""
+    USED = auto()
+    """The pushed request has got its code already, or is too old."""
 
 
 class NewCode(Frozen, kw_only=True):

@@ -18,7 +18,8 @@ from core.domain.federation.oauth.authorizations import (
     Registered,
 )
 from core.domain.federation.oauth.redirects import ResponseMode, proves_nothing
-from core.domain.identifiers import OrganizationId, ServiceId, SessionId, UserId
+from core.domain.federation.oauth.unplaced_clients import UnplacedClient
+from core.domain.identifiers import OrganizationId, ResourceServerId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS, context_class
 from core.domain.services.services import SignInPolicy
@@ -52,6 +53,18 @@ class RequestingApplication(Frozen, kw_only=True):
     """The looks of its organization: the pages between the request and the code have them."""
     session_lifetime: timedelta | None = None
     """How long its organization lets sessions last after the sign-in. None when the organization sets no limit."""
+    unplaced: UnplacedClient | None = None
+    """A client that nobody has placed yet. Then `service` is the id that its service gets, and no row names it."""
+
+    @property
+    def kept_service(self) -> ServiceId | None:
+        """The service that a row may name."""
+        return None if self.unplaced is not None else self.service
+
+    @property
+    def asked_api(self) -> ResourceServerId | None:
+        """The API whose owners read of refusals while the client has no service."""
+        return None if self.unplaced is None else self.unplaced.api
 
 
 class SignedInPerson(Frozen, kw_only=True):

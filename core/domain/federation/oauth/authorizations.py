@@ -9,14 +9,14 @@ from uuid import UUID
 
 from core.domain.errors import BadRequest
 from core.domain.federation.oauth.redirects import Recipient, ResponseMode
-from core.domain.identifiers import ClientId, UserId
+from core.domain.identifiers import ClientId, ResourceServerId, UserId
 from core.domain.json import Json
 from core.frozen import Frozen
 
 
 class AuthorizationErrorCode(StrEnum):
     """The error codes that an application gets for a refused request: RFC 6749 section 4.1.2.1, OpenID Connect Core 3.1.2.6, RFC 8707,
-    RFC 9101 and RFC 9470.
+    RFC 9101, RFC 9126 and RFC 9470.
     """
 
     INVALID_REQUEST = "invalid_request"
@@ -33,6 +33,7 @@ class AuthorizationErrorCode(StrEnum):
     REGISTRATION_NOT_SUPPORTED = "registration_not_supported"
     UNMET_REQUIREMENTS = "unmet_authentication_requirements"
     INVALID_TARGET = "invalid_target"
+    INVALID_REQUEST_URI = "invalid_request_uri"
 
 
 TOLD_TO_THE_PERSON: Final = (
@@ -41,6 +42,7 @@ TOLD_TO_THE_PERSON: Final = (
     *("client_address", "resource_needed", "resource_unknown", "resource_on_machine", "resource_of_several", "document_not_let_in"),
     *("document_status", "document_too_long", "document_not_json", "document_lies", "document_secret", "document_name"),
     *("document_redirects", "document_method", "document_keys", "document_busy", "document_unreachable", "documents_full"),
+    "documents_of_person",
 )
 """The reasons that a page tells the person. Together with the error codes, these are all reasons for a refusal."""
 
@@ -60,8 +62,11 @@ class UnknownRecipient(BadRequest):
     """A refusal for the person alone: nobody knows who would receive an answer."""
 
     text = "This application's request cannot be answered"
+    oauth_error: str | None = None
     client: ClientId | None = None
     """The client, where the request names it in another way than our look-ups do: a metadata client."""
+    api: ResourceServerId | None = None
+    """The API that a metadata client names which nobody has placed yet. Its owners can read why."""
 
 
 def unknown_application() -> UnknownRecipient:
@@ -69,7 +74,9 @@ def unknown_application() -> UnknownRecipient:
 
 
 def request_used() -> UnknownRecipient:
-    return UnknownRecipient("request_uri: it has expired, or was used already", words="request_used")
+    refusal = UnknownRecipient("request_uri: it has expired, or was used already", words="request_used")
+    refusal.oauth_error = AuthorizationErrorCode.INVALID_REQUEST_URI.value
+    return refusal
 
 
 def unregistered() -> UnknownRecipient:
@@ -116,6 +123,10 @@ class AuthorizationRequest(Frozen, kw_only=True):
     """The identifiers of the APIs that the application wants tokens for."""
     foreign_scopes: tuple[str, ...] = ()
     """The words of `scope` that are none of ours: scopes of these APIs."""
+    pushed: bytes | None = None
+    """The digest of the pushed request that this one came by. It is good for one code."""
+    described: Mapping[str, Json] | None = None
+    """What a client that nobody has placed yet says of itself; see `unplaced_clients.py`."""
 
 
 def stored(request: AuthorizationRequest) -> Mapping[str, Json]:
@@ -137,6 +148,8 @@ def stored(request: AuthorizationRequest) -> Mapping[str, Json]:
         "subject": None if request.subject is None else str(request.subject),
         "resource": list(request.resources),
         "foreign_scope": list(request.foreign_scopes),
+        "pushed": None if request.pushed is None else request.pushed.hex(),
+        "described": request.described,
     }
     return {name: value for name, value in kept.items() if name == "scope" or (value is not None and value != [])}
 
@@ -157,4 +170,6 @@ def restored(kept: Mapping[str, Any]) -> AuthorizationRequest:
         subject=UserId(UUID(kept["subject"])) if "subject" in kept else None,
         resources=tuple(kept.get("resource", ())),
         foreign_scopes=tuple(kept.get("foreign_scope", ())),
+        pushed=bytes.fromhex(kept["pushed"]) if "pushed" in kept else None,
+        described=kept.get("described"),
     )

@@ -36,7 +36,7 @@ FETCHES: Final = RateLimit("client_documents", burst=10, seconds_per_request=6)
 """For one host, as anybody can send requests with made-up addresses there, and each would cause a call. An address whose document is known
 has as many for itself."""
 MOST_CLIENTS: Final = 500
-"""The limit for one organization. Anybody who may publish a document can make one more, so those that nobody uses give way."""
+"""The limit for one organization. Each person may allow one more, so those that nobody uses give way."""
 UNUSED_AFTER: Final = timedelta(hours=1)
 MOST_REDIRECT_URIS: Final = 20
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
@@ -114,7 +114,10 @@ class ClientDocument(Frozen, kw_only=True):
 
 
 class KeptDocument(Frozen):
+    """A document as it was read once."""
+
     document: ClientDocument
+    fetched_at: datetime
     fresh_until: datetime
 
 
@@ -123,6 +126,7 @@ class DocumentTarget(Frozen):
 
     id: ResourceServerId
     organization: OrganizationId
+    organization_slug: str
     identifier: str
     lets_in: bool
 
@@ -245,13 +249,17 @@ def fresh_for(headers: Mapping[str, str], now: datetime) -> timedelta:
     return SHORTEST_CACHE if told is None else min(max(told, SHORTEST_CACHE), LONGEST_CACHE)
 
 
+def document_slug(document: ClientDocument, service: ServiceId) -> str:
+    host = "".join(letter if letter.isalnum() else "-" for letter in document.host)[:_SLUG_OF_HOST].strip("-")
+    return f"{host}-{b16encode(service.bytes[-5:]).decode().lower()}"
+
+
 def document_service(document: ClientDocument, organization: OrganizationId, service: ServiceId, now: datetime) -> Service:
     """The service that the client becomes in an organization."""
-    host = "".join(letter if letter.isalnum() else "-" for letter in document.host)[:_SLUG_OF_HOST].strip("-")
     return Service(
         id=service,
         organization=organization,
-        slug=f"{host}-{b16encode(service.bytes[-5:]).decode().lower()}",
+        slug=document_slug(document, service),
         client_id=ClientId(document.address),
         name=document.name,
         service_type=ServiceType.METADATA,
@@ -283,7 +291,8 @@ def _refuse(message: str, words: str, **values: object) -> NoReturn:
 
 def _parsed(body: bytes) -> Mapping[str, Any]:
     try:
-        given = json.loads(body, object_pairs_hook=_each_once)
+        # UTF-8 alone, and no byte order mark (RFC 8259 section 8.1): whoever else reads the document has to read the same.
+        given = json.loads(body.decode(), object_pairs_hook=_each_once)
     except (ValueError, RecursionError):
         given = None
     if not isinstance(given, dict):
@@ -304,7 +313,10 @@ def _name(given: Mapping[str, Any], address: str) -> str:
     name = given.get("client_name")
     if name is None:
         return document_host(ClientId(address)) or address
-    line = typed_line("client_name", name) if isinstance(name, str) else ""
+    try:
+        line = typed_line("client_name", name) if isinstance(name, str) else ""
+    except BadRequest:
+        line = ""
     if not 1 <= len(line) <= LONGEST_NAME or line != name.strip() or has_markup(line) or _SURROGATE.search(line):
         _refuse(f"has a client_name that is not one line of 1 to {LONGEST_NAME} characters, without markup and links", "document_name")
     return line

@@ -74,6 +74,8 @@ class RegisteredClient(Frozen, kw_only=True):
     """It acts for people."""
     names_endpoints: bool = False
     """Whether the client's assertions may name the address of an endpoint in place of the issuer."""
+    is_placed: bool = True
+    """False for a metadata client that has no service: nobody in the organization has allowed it yet."""
 
     def application(self, scopes: tuple[str, ...]) -> Application:
         """The client as the receiver of a session's tokens."""
@@ -110,6 +112,8 @@ class UsedAssertion(Frozen):
 
     digest: bytes
     expires_at: datetime
+    of_document: bool = False
+    """A metadata client's: used in one organization, it is used in all."""
 
 
 # A few busy clients make most of the requests.
@@ -197,7 +201,9 @@ def used_assertion(claims: Mapping[str, Json], client: ClientId, audiences: Coll
     token_id = claims.get("jti")
     if not isinstance(token_id, str) or not 0 < len(token_id) <= _LONGEST_JTI:
         raise client_refused("the assertion has no jti")
-    return UsedAssertion(sha256(token_id.encode("utf-8", "surrogatepass")).digest(), expires_at)
+    # A document is one client, whose assertion counts once, although the client is a service in each organization.
+    counted = f"{client} {token_id}" if is_address(client) else token_id
+    return UsedAssertion(sha256(counted.encode("utf-8", "surrogatepass")).digest(), expires_at, of_document=is_address(client))
 
 
 def _moment(claims: Mapping[str, Json], name: str) -> datetime | None:

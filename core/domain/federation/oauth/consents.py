@@ -38,6 +38,8 @@ class ConsentChoice(Frozen):
     """How long an agent may act."""
     document: bytes | None = None
     """What the page has shown of a metadata client."""
+    name: str = ""
+    """The name that the page has shown of a client that nobody has placed yet."""
 
 
 NO_CHOICE: Final = ConsentChoice()

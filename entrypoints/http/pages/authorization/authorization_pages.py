@@ -147,7 +147,7 @@ async def authorize(call: Call[None, AuthorizationQuery, None, Caller | None], p
         raise
     if isinstance(outcome, FinishedAuthorization):
         application = outcome.application
-        answered_on_arrival(postern, parameters, application.registered.client_id, outcome.answered)
+        answered_on_arrival(postern, parameters, application, outcome.answered)
         return _form(call, outcome.answered, application.name, application.branding) or redirect(outcome.answered.url)
     return await _begun(call, postern, outcome)
 
@@ -199,7 +199,7 @@ async def settled(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcome)
             return to_proof(GO_ON, flow)
         _tell_turned_away(postern, outcome)
         return to(_PLACES[outcome.step], flow)
-    answered_on_the_way(postern, flow.request, outcome.answered)
+    answered_on_the_way(postern, flow.request, outcome.application, outcome.answered)
     return left(call, flow, outcome.answered)
 
 
@@ -276,10 +276,10 @@ async def _begun(call: AnyCall, postern: Postern, unfinished: UnfinishedAuthoriz
     wanted = _wanted(unfinished)
     if step in _PROMPTS:
         return await begin(
-            call, postern, FlowPurpose.AUTHORIZE, stored(request), wanted, service=application.service, expected=request.subject
+            call, postern, FlowPurpose.AUTHORIZE, stored(request), wanted, service=application.kept_service, expected=request.subject
         )
     browser, headers = browser_secret(call, postern)
-    flow = await postern.identity.flows.begin(browser, FlowPurpose.AUTHORIZE, stored(request), wanted, service=application.service)
+    flow = await postern.identity.flows.begin(browser, FlowPurpose.AUTHORIZE, stored(request), wanted, service=application.kept_service)
     begun = to(_PLACES[step], flow)
     return Answer(begun.value, begun.status, (*begun.headers, *headers))
 

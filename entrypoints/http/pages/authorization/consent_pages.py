@@ -10,11 +10,13 @@ import msgspec
 from core.domain.errors import OrganizationNotActive
 from core.domain.federation.oauth.agents import DAYS_OFFERED, USUAL_DAYS, grant_end
 from core.domain.federation.oauth.authorization_steps import AuthorizationStep
+from core.domain.federation.oauth.client_documents import ClientRefused
 from core.domain.federation.oauth.consents import ConsentChoice
 from core.domain.federation.oauth.resources import OfferedResource, OfferedScope, Ticked
 from core.domain.identifiers import ResourceServerId
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt
 from core.domain.services.client_ids import document_host
+from core.domain.services.services import LONGEST_NAME
 from core.frozen import replace
 from core.usecases.federation.authorizations import UnfinishedAuthorization
 from entrypoints.bootstrap import Postern
@@ -27,6 +29,7 @@ from entrypoints.http.pages.authorization.authorization_pages import CHOOSE_ACCO
 from entrypoints.http.pages.authorization.interim_pages import interim_page, leading_to
 from entrypoints.http.pages.declaring import IN_POPUP, page
 from entrypoints.http.pages.flows import AnyCall, FlowLink, Page, browser_secret, even_twice, flow_of, to
+from entrypoints.http.refused_authorizations import refused_on_the_way
 
 _MOST_SCOPES: Final = 500
 _DIGEST: Final = 64
@@ -42,6 +45,8 @@ class ConsentForm(BoundForm, frozen=True, kw_only=True):
     """The scopes of APIs that the person has left ticked, each behind the id of its API and a space."""
     document: Annotated[str, msgspec.Meta(max_length=_DIGEST)] = ""
     """What the page has shown of a metadata client's document, as a digest."""
+    name: Annotated[str, msgspec.Meta(max_length=LONGEST_NAME)] = ""
+    """The name that the page has shown of a client that nobody has allowed yet."""
     days: Literal["", "1", "7", "30", "90"] = ""
     """How long an agent may act."""
 
@@ -63,9 +68,8 @@ async def show_consent(call: Call[None, FlowLink], postern: Postern) -> Page:
         case UnfinishedAuthorization(step=AuthorizationStep.CONSENT, request=request):
             where = leading_to(request.recipient.redirect_uri, document_host(request.client_id))
             can_show = outcome.signed_in is not None and outcome.signed_in.has_second_factor
-            document = next((one.document for one in outcome.resources), None)
             more = {
-                "hidden": {} if document is None else {"document": document.hex()},
+                "hidden": _hidden(outcome),
                 "scopes": request.scopes,
                 "resources": _shown(outcome),
                 "has_second_factor": can_show,
@@ -90,8 +94,12 @@ async def answer_consent(call: Call[ConsentForm], postern: Postern) -> Page:
         match call.body.answer:
             case "allow":
                 days = int(call.body.days) if call.body.days else None
-                choice = ConsentChoice(_ticked(call.body.scopes), days, _digest(call.body.document))
-                outcome = await authorizations.allow(flow, call.caller, call.actor, call.client, choice)
+                choice = ConsentChoice(_ticked(call.body.scopes), days, _digest(call.body.document), call.body.name)
+                try:
+                    outcome = await authorizations.allow(flow, call.caller, call.actor, call.client, choice)
+                except ClientRefused as refusal:
+                    refused_on_the_way(postern, flow.request, refusal)
+                    raise
                 return await settled(call, postern, flow, outcome)
             case "deny":
                 return left(call, flow, await authorizations.deny(flow))
@@ -128,6 +136,14 @@ async def choose_account(call: Call[AccountForm], postern: Postern) -> Page:
         return await settled(call, postern, flow, outcome)
 
     return await even_twice(call, postern, call.body.flow, answered)
+
+
+def _hidden(outcome: UnfinishedAuthorization) -> Mapping[str, str]:
+    """What the form says that the page has shown."""
+    document = next((one.document for one in outcome.resources), None)
+    if document is None:
+        return {}
+    return {"document": document.hex(), **({} if outcome.application.unplaced is None else {"name": outcome.application.name})}
 
 
 def _shown(outcome: UnfinishedAuthorization) -> list[Mapping[str, Any]]:

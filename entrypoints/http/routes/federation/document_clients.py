@@ -9,6 +9,7 @@ from core.domain.federation.oauth.client_documents import FOR_PEOPLE_ALONE
 from core.domain.federation.oauth.clients import ClientCredentials
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, REFRESH_TOKEN
 from core.domain.federation.oauth.oauth_errors import InvalidGrant, UnauthorizedClient
+from core.domain.federation.oauth.unplaced_clients import ArrivedClient
 from core.domain.identifiers import ClientId
 from core.domain.secrets import Token
 from core.domain.services.client_ids import is_address
@@ -53,13 +54,16 @@ async def of_token(shown: ClientCredentials, token: Token, request: Request, pos
     return shown if client is None else _placed(shown, client, request)
 
 
-async def of_request(shown: ClientCredentials, resources: Sequence[str], request: Request, postern: Postern) -> ClientCredentials:
-    """The credentials of a client that pushes a request for these APIs. Raises `ClientRefused`."""
+async def of_request(
+    shown: ClientCredentials, resources: Sequence[str], request: Request, postern: Postern
+) -> tuple[ClientCredentials, ArrivedClient | None]:
+    """The credentials of a client that pushes a request for these APIs, and the metadata client as it arrives. Raises `ClientRefused`."""
     if not is_address(shown.client):
-        return shown
+        return shown, None
     # The document may have to be fetched, and anybody can ask for that.
     await request.count(AUTH)
-    return _placed(shown, await postern.federation.client_documents.arrived(shown.client, resources), request)
+    arrived = await postern.federation.client_documents.arrived(shown.client, resources)
+    return _placed(shown, arrived.id, request), arrived
 
 
 def require_registered(shown: ClientCredentials) -> None:

@@ -51,8 +51,9 @@ class DocumentRefusalList(msgspec.Struct, frozen=True):
 async def list_document_refusals(call: Call[None, None, ResourceServerPath, Member], postern: Postern) -> DocumentRefusalList:
     """List the last clients by document that an API did not let in, with the reasons
 
-    You get the last fifty of the last seven days: documents that the API or the organization does not let in, and documents that are wrong.
-    Once such a client is let in, it is a service of the organization, and further refusals are among those of the service. Anybody can send
+    You get the last fifty of the last seven days: documents that the API or the organization does not let in, documents that are wrong, and
+    wrong requests of clients that nobody has allowed yet. Once a person has allowed such a client, it is a service of the organization, and
+    further refusals are among those of the service. Anybody can send
     requests, so a refusal alone does not mean that something is wrong.
     """
     listed = await postern.federation.authorization_refusals.list_of_api(call.caller, ResourceServerId(call.path.resource_id))

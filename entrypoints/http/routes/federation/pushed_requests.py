@@ -73,7 +73,9 @@ class PushedAuthorizationResponse(msgspec.Struct, frozen=True):
     """The name of the pushed request."""
 
     request_uri: Annotated[str, example("urn:ietf:params:oauth:request_uri:6esc_11ACC5bwc014ltc14eY22cDxLHXcJ5dGMXcW9o")]
-    """Send the person to `/oauth/authorize` with this URI and your `client_id`, and nothing else. The URI works once."""
+    """Send the person to `/oauth/authorize` with this URI and your `client_id`, and nothing else. The URI
+    works for any number of visits, until one of them has led to a code.
+    """
     expires_in: Annotated[int, example(60)]
     """The number of seconds that the URI is valid."""
 
@@ -102,20 +104,21 @@ async def push_authorization_request(call: Call[PushedAuthorizationRequest], pos
     fields = call.body
     shown = await credentials(call, postern)
     try:
-        shown = await of_request(shown, fields.resource, call.request, postern)
+        shown, arrived = await of_request(shown, fields.resource, call.request, postern)
     except UnknownRecipient as refusal:
         refused_on_arrival(postern, Parameters([("client_id", shown.client)]), refusal)
         raise
-    client = await authenticated_by(shown, call, postern)
+    unplaced = None if arrived is None else arrived.unplaced
+    client = await authenticated_by(shown, call, postern, unplaced)
     if client.is_public:
         await call.request.count(AUTH)
     given = ((name, getattr(fields, name)) for name in fields.__struct_fields__ if name not in _OF_CLIENT)
     pairs = [(name, value) for name, value in given if isinstance(value, str)]
     parameters = Parameters([*pairs, *(("resource", identifier) for identifier in fields.resource)])
     try:
-        pushed = await postern.federation.pushed_requests.push(parameters, shown.client)
+        pushed = await postern.federation.pushed_requests.push(parameters, shown.client, arrived)
     except (AuthorizationRefused, UnknownRecipient) as refusal:
-        refused_on_arrival(postern, parameters, refusal, shown.client)
+        refused_on_arrival(postern, parameters, refusal, shown.client, None if unplaced is None else unplaced.api)
         raise
     return PushedAuthorizationResponse(pushed.uri, int(pushed.lifetime.total_seconds()))
 

@@ -86,7 +86,13 @@ class PublishingClients(Asking):
 
     def stale(self) -> None:
         """From now on, the documents are fetched again."""
+        self.forget()
         self.people.change("update metadata_documents set fresh_until = now() - interval '1 second'")
+
+    def forget(self) -> None:
+        """The process remembers no document that nobody has allowed."""
+        remembered: Any = self.postern.federation.client_documents.new
+        remembered.forget()
 
     def asks(self, *resources: str, **changed: Any) -> str:
         asked = {"client_id": CLIENT, "redirect_uri": BACK, **changed}

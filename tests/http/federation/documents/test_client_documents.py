@@ -10,6 +10,8 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_pri
 from adapters.outbound import published_keys
 from core.domain.federation.oauth import client_documents
 from core.domain.federation.oauth.client_documents import MOST_CLIENTS
+from core.domain.identifiers import ServiceId, UserId
+from core.domain.record.events import Actor
 from tests.http.browsing import PageReader
 from tests.http.cast import all_at_once
 from tests.http.client import Received
@@ -45,7 +47,11 @@ async def test_a_client_that_nobody_has_registered_gets_tokens(clients: Publishi
     tab = await clients.consents()
     for words in ("Notebook", f"in a document at {HOST}", "Orders", "See your orders", ORDERS):
         assert words in tab.page.text
-    tokens = await clients.has_tokens()
+    # Nobody has allowed it yet.
+    assert (clients.nothing_is_kept(), clients.audited("service.created")) == (True, [])
+    code = left(await tab.send(answer="allow"), BACK)["code"]
+    clients.log.remember(code)
+    tokens = clients.kept((await clients.exchanged(code)).ok())
     claims = claims_of(tokens["access_token"])
     assert (claims["client_id"], claims["aud"], claims["org_id"]) == (CLIENT, ORDERS, str(clients.acme.id))
     # It is an agent until an owner says otherwise.
@@ -243,12 +249,12 @@ async def test_its_heads_say_how_long_it_counts(clients: PublishingClients, line
     clients.both_let_in()
     clients.publish(CLIENT, *lines)
     await clients.consents()
-    await clients.consents()
+    await clients.code_of()
     (row,) = clients.people.rows("select extract(epoch from fresh_until - fetched_at)::int as seconds from metadata_documents")
     assert least <= row["seconds"] <= most
     assert len(clients.receiver.calls) == 1
     clients.stale()
-    await clients.consents()
+    await clients.code_of(prompt="consent")
     assert len(clients.receiver.calls) == 2
 
 
@@ -268,7 +274,7 @@ async def test_ten_a_minute_are_fetched_of_a_host(clients: PublishingClients) ->
 async def test_made_up_addresses_keep_no_known_client_out(clients: PublishingClients) -> None:
     clients.both_let_in()
     clients.publish()
-    await clients.consents()
+    await clients.code_of()
     for number in range(9):
         await _refused(clients, "the status 404", client_id=f"{CLIENT}/{number}")
     await _refused(clients, "asked for too often", client_id=f"{CLIENT}/10")
@@ -276,7 +282,7 @@ async def test_made_up_addresses_keep_no_known_client_out(clients: PublishingCli
     clients.publish(client_name="Notes")
     for _ in range(12):
         _stale_for(clients, 23)
-        await clients.consents()
+        await clients.consents(prompt="consent")
     assert len(clients.receiver.calls) == 20
     assert clients.services()[0]["name"] == "Notes"
     _stale_for(clients, 25)
@@ -343,14 +349,22 @@ async def test_a_client_that_gets_keys_is_public_in_none(clients: PublishingClie
     assert oauth(await clients.refresh(clients.client_of(), theirs["refresh_token"])) == (401, "invalid_client")
 
 
+async def _not_placed(clients: PublishingClients, words: str, address: str) -> None:
+    """The person allows the client, and a page says why it gets no place."""
+    tab = await clients.consents(client_id=address)
+    after = await tab.send(answer="allow")
+    assert (after.status, after.page.refresh) == (400, "")
+    assert words in after.page.text
+
+
 async def test_documents_without_a_client_are_not_kept(clients: PublishingClients, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("core.usecases.federation.client_documents.MOST_CLIENTS", 1)
+    monkeypatch.setattr("core.usecases.federation.unplaced_clients.MOST_CLIENTS", 1)
     clients.both_let_in()
     clients.publish()
-    await clients.consents()
+    await clients.code_of()
     other = "https://other.client.example/client.json"
     clients.publish(other)
-    await _refused(clients, "applications by document already", client_id=other)
+    await _not_placed(clients, "applications by document already", other)
     assert [row["url"] for row in clients.people.rows("select url from metadata_documents")] == [CLIENT]
 
 
@@ -359,9 +373,8 @@ async def test_two_hundred_first_requests_share_one_look(clients: PublishingClie
     clients.publish()
     answers = await all_at_once(*[lambda: _page(clients)] * 200)
     assert {answer.status for answer in answers} == {303}
-    assert len(clients.services()) == 1
     assert len(clients.receiver.calls) == 1
-    assert len(clients.audited("service.created")) == 1
+    assert (clients.nothing_is_kept(), clients.audited("service.created")) == (True, [])
 
 
 async def test_one_client_in_two_organizations_is_two(clients: PublishingClients) -> None:
@@ -548,9 +561,21 @@ async def test_a_request_may_be_pushed(clients: PublishingClients) -> None:
     pushed = (await clients.ask("/oauth/par", asked)).json()
     tab = await clients.browser().tab().open(f"/oauth/authorize?client_id={CLIENT}&request_uri={pushed['request_uri']}")
     assert tab.place.startswith("/ui/consent")
-    # It works once, and for nobody else.
+    assert (clients.nothing_is_kept(), len(clients.receiver.calls)) == (True, 1)
+    # It works for any number of visits, and for one code.
+    other = await clients.browser().tab().open(f"/oauth/authorize?client_id={CLIENT}&request_uri={pushed['request_uri']}")
+    assert other.place.startswith("/ui/consent")
+    assert "code" in left(await tab.send(answer="allow"), BACK)
+    (service,) = clients.services()
+    assert service["name"] == "Notebook"
     again = await clients.browser().request("GET", f"/oauth/authorize?client_id={CLIENT}&request_uri={pushed['request_uri']}")
     assert again.status == 400
+    late = await other.send(answer="allow")
+    assert (late.status, late.page.refresh) == (400, "")
+    assert "used already" in late.page.text
+    # Nobody else's request works for it.
+    of_shop = await clients.browser().request("GET", f"/oauth/authorize?client_id={CLIENT}/other&request_uri={pushed['request_uri']}")
+    assert of_shop.status == 400
     assert oauth(await clients.ask("/oauth/par", {**asked, "resource": ""})) == (400, "invalid_target")
     clients.people.change("update all_organizations set metadata_clients = 'off'")
     assert oauth(await clients.ask("/oauth/par", asked)) == (400, "unauthorized_client")
@@ -579,19 +604,27 @@ async def test_the_rules_count_at_each_look(clients: PublishingClients) -> None:
         clients.kept((await clients.refresh(clients.client_of(), tokens["refresh_token"])).ok())
 
 
+def _unused(clients: PublishingClients) -> None:
+    """Nobody has described the clients for two hours."""
+    clients.people.change("update all_services set updated_at = now() - interval '2 hours' where service_type = 'metadata'")
+
+
 async def test_unused_clients_give_way(clients: PublishingClients, monkeypatch: pytest.MonkeyPatch) -> None:
     assert MOST_CLIENTS == 500
-    monkeypatch.setattr("core.usecases.federation.client_documents.MOST_CLIENTS", 2)
+    monkeypatch.setattr("core.usecases.federation.unplaced_clients.MOST_CLIENTS", 2)
     clients.both_let_in()
     addresses = [f"https://app{number}.client.example/client/{number}" for number in range(4)]
     for address in addresses:
         clients.publish(address, redirect_uris=[BACK])
-    await clients.consents(client_id=addresses[0])
-    await clients.consents(client_id=addresses[1])
-    await _refused(clients, "applications by document already", client_id=addresses[2])
-    clients.people.change("update all_services set updated_at = now() - interval '2 hours' where service_type = 'metadata'")
-    code = await clients.code_of(client_id=addresses[0])
-    await clients.consents(client_id=addresses[2])
+    await clients.code_of(client_id=addresses[0])
+    await clients.code_of(client_id=addresses[1])
+    await _not_placed(clients, "applications by document already", addresses[2])
+    _unused(clients)
+    # The person has taken one of them back, and its code is over.
+    user, (_, second) = UserId(clients.ada.user), clients.services()
+    await clients.postern.federation.consents.revoke(user, ServiceId(second["id"]), Actor(user))
+    code = await clients.code_of(client_id=addresses[0], prompt="consent")
+    await clients.code_of(client_id=addresses[2])
     assert [row["kept_client_id"].split("#")[0] for row in clients.services()] == [addresses[0], addresses[2]]
     clients.kept((await clients.exchanged(code, addresses[0])).ok())
     assert len(clients.audited("service.deleted")) == 1
@@ -601,17 +634,19 @@ async def test_unused_clients_give_way(clients: PublishingClients, monkeypatch: 
 async def test_clients_that_an_owner_decided_about_stay(
     clients: PublishingClients, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr("core.usecases.federation.client_documents.MOST_CLIENTS", 1)
+    monkeypatch.setattr("core.usecases.federation.unplaced_clients.MOST_CLIENTS", 1)
     clients.both_let_in()
     clients.publish()
-    await clients.consents()
+    await clients.code_of()
     (service,) = clients.services()
+    user = UserId(clients.ada.user)
+    await clients.postern.federation.consents.revoke(user, ServiceId(service["id"]), Actor(user))
     owner = clients.resident(clients.acme, "owner")
     assert (await clients.request("PATCH", f"/api/organizations/acme/services/{service['slug']}", change, by=owner)).status == 200
-    clients.people.change("update all_services set updated_at = now() - interval '2 hours' where service_type = 'metadata'")
+    _unused(clients)
     other = "https://other.client.example/client.json"
     clients.publish(other)
-    await _refused(clients, "applications by document already", client_id=other)
+    await _not_placed(clients, "applications by document already", other)
     assert [row["id"] for row in clients.services()] == [service["id"]]
 
 
@@ -624,13 +659,16 @@ async def test_those_who_look_after_the_api_read_why(clients: PublishingClients)
     clients.let_in()
     clients.publish(client_id=f"{CLIENT}/")
     await _refused(clients, "another client_id")
-    # What goes wrong later stands among the application's own refusals.
+    # It has no place before a person has allowed it.
     clients.publish()
-    await clients.consents()
+    await _refused(clients, "not registered", redirect_uri="https://evil.example/")
+    told(await _page(clients, code_challenge="short"), BACK)
+    # What goes wrong later stands among the application's own refusals.
+    await clients.code_of()
     await _refused(clients, "not registered", redirect_uri="https://evil.example/")
     told(await _page(clients, code_challenge="short"), BACK)
     (service,) = clients.services()
-    code = await clients.code_of()
+    code = await clients.code_of(prompt="consent")
     await clients.redeem(clients.client_of(), code, redirect_uri=BACK, code_verifier="a" * 43)
     of_service = f"/api/organizations/acme/services/{service['slug']}/refusals"
     recorder = clients.postern.federation.refusal_recorder
@@ -639,12 +677,15 @@ async def test_those_who_look_after_the_api_read_why(clients: PublishingClients)
         with trio.fail_after(PATIENCE):
             while len(own := (await clients.request("GET", of_service, by=owner)).ok()["refusals"]) < 3:
                 await trio.sleep(0.05)
-            while len(listed := (await clients.request("GET", path, by=owner)).ok()["refusals"]) < 2:
+            while len(listed := (await clients.request("GET", path, by=owner)).ok()["refusals"]) < 4:
                 await trio.sleep(0.05)
         nursery.cancel_scope.cancel()
-    assert [(one["address"], one["reason"]) for one in listed] == [(CLIENT, "document_lies"), (CLIENT, "document_not_let_in")]
-    assert "byte for byte" in listed[0]["because"]
-    assert "let it in" in listed[1]["advice"]
+    reasons = ["pkce_malformed", "redirect_unregistered", "document_lies", "document_not_let_in"]
+    assert [(one["address"], one["reason"]) for one in listed] == [(CLIENT, reason) for reason in reasons]
+    assert "SHA-256 of the verifier" in listed[0]["advice"]
+    assert "https://evil.example/" in listed[1]["because"]
+    assert "byte for byte" in listed[2]["because"]
+    assert "let it in" in listed[3]["advice"]
     assert [one["reason"] for one in own] == ["verifier_differs", "pkce_malformed", "redirect_unregistered"]
     # Others see nothing of it.
     theirs = clients.resident(clients.globex, "owner")

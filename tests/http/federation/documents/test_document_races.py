@@ -1,11 +1,13 @@
 """What ends while a client by document arrives."""
 
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
 from core.domain.federation.oauth.client_documents import ClientRefused
-from core.domain.identifiers import ClientId
+from core.domain.federation.oauth.unplaced_clients import ArrivedClient
+from core.domain.identifiers import ClientId, UserId
+from core.domain.record.events import Actor
 from core.frozen import replace
 from tests.http.federation.documents.publishing import CLIENT, PublishingClients
 from tests.http.federation.resources.asking import ORDERS
@@ -32,22 +34,40 @@ def _with(clients: PublishingClients, happened: Any) -> Any:
     return replace(documents, lookup=_Stale(documents.lookup, happened))
 
 
-async def test_an_organization_that_is_suspended_meanwhile_gets_no_client(clients: PublishingClients) -> None:
+_MEANWHILE: Final = {
+    "the organization is suspended": ("update all_organizations set status = 'suspended'", "not active"),
+    "the organization lets nobody in": ("update all_organizations set metadata_clients = 'off'", "does not let in"),
+    "the API lets nobody in": ("update resource_servers set metadata_clients = 'off'", "does not let in"),
+    "the API is closed": ("update resource_servers set approved_at = null", "no API"),
+    "the API is gone": ("delete from resource_servers", "no API"),
+}
+
+
+@pytest.mark.parametrize("what", _MEANWHILE)
+async def test_what_ends_between_the_look_and_the_consent_leaves_no_client(clients: PublishingClients, what: str) -> None:
+    statement, words = _MEANWHILE[what]
     clients.both_let_in()
     clients.publish()
+    arrived = await clients.postern.federation.client_documents.arrived(CLIENT, [ORDERS])
+    clients.people.change(statement)
+    with pytest.raises(ClientRefused, match=words):
+        await _place(clients, arrived)
+    assert (clients.nothing_is_kept(), clients.audited("service.created")) == (True, [])
 
-    def suspend() -> None:
-        clients.people.change("update all_organizations set status = 'suspended' where id = %s", clients.acme.id)
 
-    with pytest.raises(ClientRefused, match="not active"):
-        await _with(clients, suspend).arrived(CLIENT, [ORDERS])
-    assert clients.services() == []
+async def _place(clients: PublishingClients, arrived: ArrivedClient) -> None:
+    assert arrived.unplaced is not None
+    unplaced = clients.postern.federation.authorizations.unplaced
+    async with clients.postern.federation.authorizations.unit_of_work() as uow:
+        await unplaced.hold(uow, arrived.unplaced)
+        await unplaced.place(uow, arrived.unplaced, Actor(UserId(clients.ada.user)))
+        await uow.commit()
 
 
 async def test_a_client_that_is_deleted_meanwhile_stays_so(clients: PublishingClients) -> None:
     clients.both_let_in()
     clients.publish()
-    await clients.consents()
+    await clients.code_of()
     clients.publish(client_name="Notes")
     clients.stale()
 
@@ -58,25 +78,21 @@ async def test_a_client_that_is_deleted_meanwhile_stays_so(clients: PublishingCl
     assert clients.services() == []
 
 
-class _Blind(_Stale):
-    async def service(self, client: ClientId) -> Any:
-        del client
-
-
-async def test_of_two_first_requests_one_makes_the_client(clients: PublishingClients) -> None:
+async def test_of_two_first_consents_one_makes_the_client(clients: PublishingClients) -> None:
     clients.both_let_in()
     clients.publish()
-    await clients.consents()
     documents = clients.postern.federation.client_documents
-    blind = replace(documents, lookup=_Blind(documents.lookup, None))
-    assert (await blind.arrived(CLIENT, [ORDERS])).startswith(f"{CLIENT}#")
+    first, second = [await documents.arrived(CLIENT, [ORDERS]) for _ in range(2)]
+    await _place(clients, first)
+    await _place(clients, second)
     assert (len(clients.services()), len(clients.audited("service.created"))) == (1, 1)
+    assert (await documents.arrived(CLIENT, [ORDERS])).unplaced is None
 
 
 async def test_of_two_looks_at_a_change_one_tells_of_it(clients: PublishingClients) -> None:
     clients.both_let_in()
     clients.publish()
-    await clients.consents()
+    await clients.code_of()
     clients.publish(client_name="Notes")
     clients.stale()
 
@@ -108,7 +124,7 @@ class _Overtaken:
 async def test_of_two_fetches_the_later_one_counts(clients: PublishingClients) -> None:
     clients.both_let_in()
     clients.publish()
-    await clients.consents()
+    await clients.code_of()
     clients.publish(client_name="Earlier")
     clients.stale()
     documents = clients.postern.federation.client_documents

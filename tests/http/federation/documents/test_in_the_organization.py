@@ -103,7 +103,7 @@ async def test_it_ends_with_all_that_it_may(listed: PublishingClients) -> None:
     assert await listed.introspect(listed.desk, tokens["access_token"]) == {"active": False}
     assert oauth(await listed.refresh(listed.client_of(), tokens["refresh_token"])) == (400, "invalid_grant")
     # It may ask anew, and the person is asked anew.
-    await listed.consents()
+    await listed.code_of()
     assert (await _only(listed))["id"] != service["id"]
 
 
