@@ -5,6 +5,8 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 # The locks are whole, and pip checks that. It looks for nothing beside them: what came out since must not matter.
 PIP    := $(BIN)/python -m pip install --disable-pip-version-check --quiet --require-hashes --no-deps --only-binary :all:
+# Otherwise each start compiles our modules, where whoever runs it may not write beside them. Compiles what has changed.
+BYTECODE := $(BIN)/python -m compileall -q -j 0 core ports adapters actors entrypoints
 COMPILE := $(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --python-version 3.11
 # A worker often waits for PostgreSQL, a browser or time, so six workers keep two processors busy. All tests are handed out by files
 # (tests/shares.py), and a few tests each alone.
@@ -17,10 +19,13 @@ SINCE    ?=
 PYTEST   := $(if $(DATABASE),POSTERN_TEST_DATABASE='$(DATABASE)' )$(BIN)/python -m pytest -n $(WORKERS) --dist
 
 .DEFAULT_GOAL := help
-.PHONY: help run test test-near middleware check lint format types contracts bench lock wheels dist image site clients release release-files clean
+.PHONY: help ready run test test-near middleware check lint format types contracts bench lock wheels dist image site clients release release-files clean
 
 help:  ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+ready: $(VENV)/ready  ## Install and compile what Postern needs, as before a start by a user who may not write here
+	@$(BYTECODE)
 
 run: $(VENV)/ready  ## Run Postern with its own PostgreSQL, at http://127.0.0.1:8000
 	@exec $(BIN)/postern serve
@@ -101,6 +106,7 @@ $(VENV)/ready: requirements.lock requirements-build.lock pyproject.toml ops/buil
 	@$(BIN)/python ops/build_argon2.py
 	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-deps --no-build-isolation --editable .
 	@$(BIN)/python -m pip check
+	@$(BYTECODE)
 	@touch $@
 
 $(VENV)/ready-dev: requirements-dev.lock ops/requirements-axe.lock ops/requirements-frameworks.lock $(VENV)/ready
@@ -109,8 +115,6 @@ $(VENV)/ready-dev: requirements-dev.lock ops/requirements-axe.lock ops/requireme
 	@$(BIN)/python -m pip check
 	@$(PIP) --upgrade --target $(VENV)/axe -r ops/requirements-axe.lock
 	@$(PIP) --upgrade --target $(VENV)/frameworks -r ops/requirements-frameworks.lock
-	@# Otherwise, each worker of the tests compiles all modules.
-	@$(BIN)/python -m compileall -q -j 0 core ports adapters actors entrypoints
 	@touch $@
 
 $(VENV)/ready-site: ops/requirements-site.lock | $(BIN)/python

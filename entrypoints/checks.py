@@ -1,6 +1,7 @@
 """The checks of an installation for a person on call. `postern doctor` prints them, and a page of platform owners shows them."""
 
 import os
+import resource
 import stat
 import tempfile
 from collections.abc import Awaitable, Callable, Sequence
@@ -50,6 +51,10 @@ _MOST_NAMED: Final = 4
 _MOST_ENDING: Final = 1000
 # The rows of each table that are looked at for what they lack.
 _LOOKED_AT: Final = 1000
+# Connections of people, of the pool and to others, and the files of the process itself. Linux gives 1024 where nobody set a limit.
+_FEW_DESCRIPTORS: Final = 1024
+# A good mail server says hello in milliseconds, and those that make senders wait on purpose do so for some seconds.
+MAIL_ANSWERS_WITHIN: Final = 15.0
 _PROVED_LATELY: Final = timedelta(days=7)
 
 
@@ -77,6 +82,7 @@ def before_database(settings: Settings, backups: Path | None, report: Report) ->
     report("certificate", certificate(settings))
     report("trusted proxies", trusted_proxies(settings))
     report("rate limits", rate_limits(settings))
+    report("descriptors", descriptors())
     report("data directory", data_directory(settings))
     report("mail folder", mail_folder(settings))
     report("backup folder", backup_folder(settings, backups))
@@ -205,6 +211,16 @@ def trusted_proxies(settings: Settings) -> Finding:
     return Finding(Verdict.OK, ", ".join(map(str, settings.trusted_proxies)))
 
 
+def descriptors() -> Finding:
+    """Of a process that starts as this one did: Postern raises its soft limit to the hard one by itself."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if hard == resource.RLIM_INFINITY:
+        return Finding(Verdict.OK, "no limit")
+    if hard < _FEW_DESCRIPTORS:
+        return Finding(Verdict.WARN, f"at most {hard}, one for each connection: raise the hard limit (ulimit -Hn, LimitNOFILE of the unit)")
+    return Finding(Verdict.OK, f"at most {hard}")
+
+
 def data_directory(settings: Settings) -> Finding:
     if not settings.embedded and not settings.mail.startswith("file:"):
         return Finding(Verdict.OK, "not used", is_used=False)
@@ -255,13 +271,18 @@ def encryption_keys(settings: Settings) -> Finding:
     return Finding(Verdict.OK, known)
 
 
-async def mail(settings: Settings) -> Finding:
+async def mail(settings: Settings, within: float = MAIL_ANSWERS_WITHIN) -> Finding:
+    where = None
     try:
-        where = await mail_transport(settings).check()
+        with trio.move_on_after(within):
+            where = await mail_transport(settings).check()
     except SettingsError as error:
         return Finding(Verdict.FAIL, str(error))
     except MailDelayed as error:
         return Finding(Verdict.FAIL, f"{masked_url(settings.mail)}: {error}")
+    if where is None:
+        slow = f"the server answers, but is not through within {within:g} s, or does not answer: mails wait"
+        return Finding(Verdict.FAIL, f"{masked_url(settings.mail)}: {slow}")
     if settings.mail.startswith("smtp"):
         return Finding(Verdict.OK, where)
     return Finding(Verdict.WARN, f"{where}: mail reaches nobody; set POSTERN_MAIL to a mail server")

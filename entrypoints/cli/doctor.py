@@ -2,6 +2,7 @@
 
 import argparse
 from pathlib import Path
+from typing import Final
 
 import psycopg
 import trio
@@ -13,6 +14,9 @@ from entrypoints.cli.output.printing import print_json
 from entrypoints.failures import FAILURE, OK, StartFailed, sole
 from entrypoints.installation import reachable_database, require_answer, require_installation
 from entrypoints.settings import Settings, SettingsError
+
+LONGEST: Final = 120.0
+"""Whoever is on call waits no longer, whatever hangs. A database that recovers is given most of it."""
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
@@ -33,7 +37,10 @@ async def _examine(settings: Settings, processes: int | None, backups: Path | No
         if finding.verdict in {Verdict.FAIL, Verdict.SOON}:
             worst = FAILURE
 
-    await _report_all(settings, processes, backups, report)
+    with trio.move_on_after(LONGEST) as looking:
+        await _report_all(settings, processes, backups, report)
+    if looking.cancelled_caught:
+        report("doctor", Finding(Verdict.FAIL, f"stopped after {LONGEST:g} s: what is not named above was not looked at"))
     if as_json:
         print_json(findings)
     return worst

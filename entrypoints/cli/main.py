@@ -10,7 +10,7 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -103,7 +103,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = _parser(words).parse_args(words)
     try:
         status = _run(given)
-        _flush()  # here, so that a full disk under our output is told like any other failure
+        # A server's output is its log. Whoever stops a server asks whether it stopped well, and not whether the last lines found room.
+        with suppress(OSError) if given.module == "serve" else nullcontext():
+            _flush()  # here, so that a full disk under our output is told like any other failure
         return status  # noqa: TRY300 - the flush may fail
     except KeyboardInterrupt:
         return _INTERRUPTED
@@ -604,8 +606,17 @@ def _add_config_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
         one.add_argument(
             "--owner", action="append", default=[], metavar="SLUG=EMAIL", help="the owner of a new organization; may be given several times"
         )
+        one.add_argument(
+            "--secrets-from",
+            action="append",
+            default=[],
+            metavar="PREFIX|DIR/",
+            help="allow references to environment variables whose names begin so, or to files in this folder; may be given several times"
+            " (default: none)",
+        )
         _add_json(one)
     applied.add_argument("--yes", action="store_true", help="do not ask where something would end")
+    applied.add_argument("--digest", metavar="DIGEST", help="apply only the plan with this digest, as `plan` has shown it")
     schema = _command(documents, "schema", "configuration.schema", "print the JSON schema of documents, for editors")
     schema.set_defaults(without_settings=True)
 

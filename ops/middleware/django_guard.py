@@ -18,6 +18,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
+from asgiref.sync import iscoroutinefunction
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from postern_tokens import Refused, require
@@ -51,8 +52,19 @@ def refusal(refused: Refused) -> HttpResponse:
 
 
 def open_to_anyone(view: Any) -> Any:
-    view.is_open_to_anyone = True
-    return view
+    """The mark is on a function of its own: at its other addresses, the view stays closed."""
+
+    @wraps(view)
+    async def awaited(request: HttpRequest, *arguments: Any, **named: Any) -> Any:
+        return await view(request, *arguments, **named)
+
+    @wraps(view)
+    def called(request: HttpRequest, *arguments: Any, **named: Any) -> Any:
+        return view(request, *arguments, **named)
+
+    opened: Any = awaited if iscoroutinefunction(view) else called
+    opened.is_open_to_anyone = True
+    return opened
 
 
 def needs(*scopes: str, max_age: int | None = None, two_factors: bool = False) -> Callable[[Any], Any]:

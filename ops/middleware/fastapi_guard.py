@@ -44,7 +44,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         try:
-            if getattr(_endpoint(scope["app"].routes, scope), "is_open_to_anyone", False):
+            if _is_open(_endpoint(scope["app"].routes, scope)):
                 _claims.set(None)
             else:
                 given = [value.decode("latin-1") for name, value in scope["headers"] if name == b"authorization"]
@@ -67,9 +67,27 @@ def _endpoint(routes: Iterable[Any], scope: Mapping[str, Any]) -> Any:
     return None
 
 
+def _is_open(endpoint: Any) -> bool:
+    # A class that derives from an open one has no mark of its own.
+    return "is_open_to_anyone" in getattr(endpoint, "__dict__", {})
+
+
 def open_to_anyone(endpoint: Any) -> Any:
-    endpoint.is_open_to_anyone = True
-    return endpoint
+    """The mark is on a function or class of its own: at its other addresses, the endpoint stays closed."""
+    if isinstance(endpoint, type):
+        return type(endpoint)(endpoint.__name__, (endpoint,), {"is_open_to_anyone": True})
+
+    @wraps(endpoint)
+    async def awaited(*arguments: Any, **named: Any) -> Any:
+        return await endpoint(*arguments, **named)
+
+    @wraps(endpoint)
+    def called(*arguments: Any, **named: Any) -> Any:
+        return endpoint(*arguments, **named)
+
+    opened: Any = awaited if iscoroutinefunction(endpoint) else called
+    opened.is_open_to_anyone = True
+    return opened
 
 
 def needs(*scopes: str, max_age: int | None = None, two_factors: bool = False) -> Callable[[Any], Any]:

@@ -15,6 +15,7 @@ There is no list of paths: Flask's router finds the view first, and then the vie
 
 from collections.abc import Callable
 from functools import wraps
+from inspect import iscoroutinefunction
 from typing import Any
 
 from flask import Flask, g, jsonify, request
@@ -37,8 +38,19 @@ def guard(app: Flask, tokens: Tokens) -> None:
 
 
 def open_to_anyone(view: Any) -> Any:
-    view.is_open_to_anyone = True
-    return view
+    """The mark is on a function of its own: at its other addresses, the view stays closed."""
+
+    @wraps(view)
+    async def awaited(*arguments: Any, **named: Any) -> Any:
+        return await view(*arguments, **named)
+
+    @wraps(view)
+    def called(*arguments: Any, **named: Any) -> Any:
+        return view(*arguments, **named)
+
+    opened: Any = awaited if iscoroutinefunction(view) else called
+    opened.is_open_to_anyone = True
+    return opened
 
 
 def needs(*scopes: str, max_age: int | None = None, two_factors: bool = False) -> Callable[[Any], Any]:

@@ -9,7 +9,7 @@
 //   })
 //
 // `scopes` are what every request needs, and what clients ask for at first; `tools` are all scopes of the tools that need more. The handler
-// hands `request.body` on, because that is what the guard has looked at. A tool finds the claims in `extra.authInfo.extra`.
+// hands `request.body` on, because that is what the guard has looked at: a request with another body is refused. A tool finds the claims in `extra.authInfo.extra`.
 import { Refused, require } from "./postern-tokens.mjs"
 
 const WELL_KNOWN = "/.well-known/oauth-protected-resource"
@@ -30,6 +30,19 @@ export function metadata(tokens, { resource, scopes = [] }) {
   }
 }
 
+// The names of the tools that a request calls. What was not parsed before the guard, nobody looked at: the SDK would read it afterwards, and it
+// knows types that `express.json()` does not.
+function called({ body, headers, method }) {
+  const isSent = method === "POST" || headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0
+  if (body === undefined && !isSent) return []
+  const isObject = (one) => one !== null && typeof one === "object" && !Array.isArray(one) && !Buffer.isBuffer(one)
+  const messages = Array.isArray(body) ? body : [body]
+  if (!messages.every(isObject)) throw new Refused(body === undefined ? 415 : 400, "invalid_request", "a message in application/json is needed")
+  const calls = messages.filter((one) => one.method === "tools/call")
+  if (!calls.every(({ params }) => typeof params?.name === "string")) throw new Refused(400, "invalid_request", "a call names its tool")
+  return calls.map(({ params }) => params.name)
+}
+
 export function guard(tokens, { resource, scopes = [], tools = {} }) {
   return async (request, response, next) => {
     const needed = new Set(scopes)
@@ -37,10 +50,7 @@ export function guard(tokens, { resource, scopes = [], tools = {} }) {
       // Node takes the first of several headers `Authorization` without a word; `rawHeaders` has them all.
       const several = request.rawHeaders.filter((one, at) => at % 2 === 0 && one.toLowerCase() === "authorization").length > 1
       const claims = await tokens.claims(several ? "several headers" : request.headers.authorization)
-      for (const message of [request.body].flat()) {
-        if (message?.method !== "tools/call") continue
-        for (const scope of Object.hasOwn(tools, message.params?.name) ? tools[message.params.name] : []) needed.add(scope)
-      }
+      for (const name of called(request)) for (const scope of Object.hasOwn(tools, name) ? tools[name] : []) needed.add(scope)
       require(claims, { scopes: [...needed] })
       request.auth = {
         token: request.headers.authorization.split(" ")[1],

@@ -86,11 +86,13 @@ class _ScopesOfTools:
             return
         try:
             asked = json.loads(await _body(receive))
+            called = _called(asked)
         except (ValueError, RecursionError):
             await JSONResponse({"error": "invalid_request"}, 400)(scope, receive, send)
             return
         try:
-            require(token.claims, *sorted({one for name in _called(asked) for one in self._tools.get(name, ())}))
+            _require_one_token(scope)
+            require(token.claims, *sorted({one for name in called for one in self._tools.get(name, ())}))
         except Refused as refused:
             challenge = f'{refused.challenge}, resource_metadata="{self._metadata}"'
             await JSONResponse(refused.body, refused.status, {"WWW-Authenticate": challenge})(scope, receive, send)
@@ -106,6 +108,12 @@ class _ScopesOfTools:
         await self._app({**scope, "headers": [*headers, (b"content-length", b"%d" % len(body))]}, replay, send)
 
 
+def _require_one_token(scope: Any) -> None:
+    """The SDK takes the first of several headers without a word."""
+    if sum(name == b"authorization" for name, _ in scope["headers"]) > 1:
+        raise Refused(401, "invalid_token", "one header Authorization with Bearer and a token is needed")
+
+
 async def _body(receive: Any) -> bytes:
     body, more = bytearray(), True
     while more:
@@ -118,7 +126,11 @@ async def _body(receive: Any) -> bytes:
 
 
 def _called(asked: Any) -> set[str]:
-    """The tools that a message calls, or the messages of a batch."""
-    messages = [one for one in (asked if isinstance(asked, list) else [asked]) if isinstance(one, dict)]
+    """The tools that a message calls, or the messages of a batch. Raises `ValueError` for what is no message, and for a call of no tool."""
+    messages = asked if isinstance(asked, list) else [asked]
+    if not all(isinstance(one, dict) for one in messages):
+        raise ValueError
     calls = [one.get("params") for one in messages if one.get("method") == "tools/call"]
-    return {str(one.get("name")) for one in calls if isinstance(one, dict)}
+    if not all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in calls):
+        raise ValueError
+    return {one["name"] for one in calls}

@@ -74,7 +74,8 @@ export class Tokens {
   async #isActive(token) {
     const headers = { Authorization: `Basic ${Buffer.from(this.introspectAs).toString("base64")}` }
     try {
-      const asked = { method: "POST", headers, body: new URLSearchParams({ token }), signal: AbortSignal.timeout(5_000) }
+      // A redirect would take the token elsewhere, and whoever answers there would say whether it is active.
+      const asked = { method: "POST", headers, body: new URLSearchParams({ token }), redirect: "error", signal: AbortSignal.timeout(5_000) }
       const answer = await fetch(`${this.issuer}/oauth/introspect`, asked)
       if (!answer.ok) throw new Error(answer.statusText)
       return (await answer.json()).active === true

@@ -17,6 +17,16 @@ _ASK_AGAIN_AFTER = 10
 _LOGOUT = "http://schemas.openid.net/event/backchannel-logout"
 
 
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect would take token and secret elsewhere, and whoever answers there would say whether the token is active."""
+
+    def redirect_request(self, *_: object) -> None:
+        return None
+
+
+_OPENER = urllib.request.build_opener(_NoRedirects)
+
+
 class Refused(Exception):
     """The answer to a request that may not pass: a status, and the header `WWW-Authenticate` (RFC 6750, RFC 9470)."""
 
@@ -111,7 +121,7 @@ class Tokens:
             f"{self.issuer}/oauth/introspect", urlencode({"token": token}).encode(), {"Authorization": f"Basic {basic}"}
         )
         try:
-            with urllib.request.urlopen(asked, timeout=5) as answer:  # noqa: S310
+            with _OPENER.open(asked, timeout=5) as answer:
                 return json.load(answer).get("active") is True
         except (OSError, ValueError):
             raise Refused(503, "temporarily_unavailable", "Postern cannot be asked whether the session lives") from None

@@ -16,7 +16,7 @@ from entrypoints.http.application import build_application
 from entrypoints.http.server.protocol import Message
 from entrypoints.http.server.request_heads import Scope
 from entrypoints.http.server.settings import ServerSettings
-from tests.browser.chromium import PROGRAMS, Chromium, installed, started
+from tests.browser.chromium import PROGRAM, Chromium, started
 from tests.browser.page import Page, new_page
 from tests.http.conftest import SETTINGS, client, database_url, people, postern
 from tests.http.people import BASE_URL
@@ -37,7 +37,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
 @pytest.fixture(scope="session")
 def browser_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
     directory: Path = tmp_path_factory.mktemp("chromium")
-    with started(installed() or place_of(PROGRAMS[0]), directory, examples_at=f"{ADDRESS[0]}:{ADDRESS[1]}") as chromium:
+    with started(place_of(PROGRAM), directory, examples_at=f"{ADDRESS[0]}:{ADDRESS[1]}") as chromium:
         yield chromium
 
 

@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from threading import Thread
+from urllib.request import urlopen
 
 import psycopg
 import pytest
@@ -187,6 +188,29 @@ def test_an_address_in_use_ends_the_start_with_a_sentence(running: Postern, serv
     second = serve(wait=False, POSTERN_BIND=f"127.0.0.1:{running.port}")
     assert second.ended() == 1
     assert f"127.0.0.1:{running.port} is in use by another program" in second.err.read_text()
+
+
+def test_a_full_disk_under_the_log_does_not_make_a_good_stop_a_bad_one(e2e_directory: Path) -> None:
+    settings = {"POSTERN_BIND": f"127.0.0.1:{(port := free_port())}", "POSTERN_LOG_FORMAT": "json"}
+    with open("/dev/full", "wb") as full:  # noqa: PTH123 - a device
+        server = subprocess.Popen(
+            [*COMMAND, "serve"], env=environment(e2e_directory / "full", settings), cwd=ROOT, stdout=full, stderr=full, process_group=0
+        )
+    try:
+        until(lambda: server.poll() is not None or answers_well(port))
+        server.send_signal(signal.SIGTERM)
+        assert server.wait(PATIENCE) == 0
+    finally:
+        server.kill()
+        server.wait()
+
+
+def answers_well(port: int) -> bool:
+    try:
+        with urlopen(f"http://127.0.0.1:{port}/health/ready", timeout=PATIENCE) as answer:
+            return bool(answer.status == 200)
+    except OSError:
+        return False
 
 
 def test_a_wrong_setting_ends_the_start_with_a_sentence(serve: Serve) -> None:

@@ -1,10 +1,17 @@
 """The doctor's findings without a database, or without enough of a resource."""
 
+import argparse
+import json
+import os
 import socket
+import subprocess
+import sys
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
+import trio
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from adapters.postgres.database import PostgresDatabase
@@ -20,6 +27,7 @@ from entrypoints.settings import Settings, read
 from tests.adapters.postgres.wire import Wire
 from tests.adapters.shifted_clock import ShiftedClock
 from tests.e2e.postern import command
+from tests.places import ROOT
 
 KEY = "2026-01-31.abc:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 
@@ -137,3 +145,42 @@ async def test_it_says_who_applies_a_migration(empty_database_url: str, migrate:
     found, usable = await checks.schema(settings)
     assert (found.verdict, usable) == (verdict, False)
     assert found.text.endswith(said)
+
+
+def test_few_descriptors_are_told(tmp_path: Path) -> None:
+    limited = ["sh", "-c", 'ulimit -n 64; exec "$@"', "sh", sys.executable, "-m", "entrypoints.cli.main", "doctor", "--json"]
+    variables = {"PATH": os.environ["PATH"], "POSTERN_DATA_DIR": str(tmp_path), "POSTERN_DATABASE_URL": "postgresql://me@127.0.0.1:1/x"}
+    variables["POSTERN_ENCRYPTION_KEYS"] = KEY
+    examined = subprocess.run(limited, cwd=ROOT, env=variables, capture_output=True, text=True, check=False)
+    (found,) = (one for one in json.loads(examined.stdout)["items"] if one["code"] == "descriptors")
+    assert (found["verdict"], found["text"].startswith("at most 64,")) == ("warn", True)
+
+
+async def test_a_mail_server_that_dribbles_is_not_well(nursery: trio.Nursery) -> None:
+    """Each of its bytes comes in time, and no mail goes."""
+
+    async def dribble(stream: trio.SocketStream) -> None:
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            while True:
+                await stream.send_all(b"2")
+                await trio.sleep(0.01)
+
+    listener = (await trio.open_tcp_listeners(0, host="127.0.0.1"))[0]
+    nursery.start_soon(trio.serve_listeners, dribble, [listener])
+    port = listener.socket.getsockname()[1]
+    settings = read({"POSTERN_MAIL": f"smtp://127.0.0.1:{port}?starttls=never"})
+    found = await checks.mail(settings, within=0.2)
+    assert (found.verdict, "is not through within 0.2 s" in found.text) == (Verdict.FAIL, True)
+    nursery.cancel_scope.cancel()
+
+
+def test_the_whole_look_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(doctor, "LONGEST", 0.2)
+
+    async def hang(*_: object) -> None:
+        await trio.sleep_forever()
+
+    monkeypatch.setattr(doctor, "_report_all", hang)
+    given = argparse.Namespace(processes=None, backups=None, json=False)
+    assert doctor.run(given, read({"POSTERN_DATA_DIR": str(tmp_path)})) == 1
+    assert "FAIL  doctor             stopped after 0.2 s: what is not named above was not looked at" in capsys.readouterr().out

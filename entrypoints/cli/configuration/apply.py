@@ -3,27 +3,30 @@
 import argparse
 import sys
 
-import msgspec
 import trio
 
 from core.domain.errors import Refusal
 from core.domain.platform.configuration.planning import Change
-from entrypoints.cli.configuration.showing import counts_line, has_colours, loss_line, plan_lines
+from entrypoints.cli.configuration.showing import applied_as_json, applied_line, has_colours, loss_line, plan_digest, plan_lines
 from entrypoints.cli.configuration.work import planned_files
 from entrypoints.cli.opening import opened_postern
+from entrypoints.cli.output.printing import print_json
 from entrypoints.cli.output.progress import progress
-from entrypoints.failures import FAILURE, OK, NotAgreed
+from entrypoints.failures import FAILURE, OK, NotAgreed, StartFailed
 from entrypoints.http.routes.configuration.applying import Applied, Planned
-from entrypoints.http.routes.configuration.documents import applied_record
 from entrypoints.settings import Settings
+
+
+class OtherPlan(StartFailed):
+    """What there is to do is not what was read: the document, the references or the installation changed."""
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
     planned, applied = trio.run(_apply, arguments, settings)
     if arguments.json:
-        print(msgspec.json.encode(applied_record(planned, applied)).decode())
+        print_json(applied_as_json(planned, applied))
     else:
-        print(counts_line(applied.done).replace(" to make", " made").replace(" to change", " changed").replace(" to end", " ended"))
+        print(applied_line(applied))
     for one in applied.refused:
         print(f"{'/'.join(one.change.place.steps)}: {one.refusal.message}", file=sys.stderr)
     return FAILURE if applied.refused else OK
@@ -35,6 +38,8 @@ async def _apply(arguments: argparse.Namespace, settings: Settings) -> tuple[Pla
         if not arguments.json:
             for line in plan_lines(planned, colours=has_colours()):
                 print(line)
+        if arguments.digest is not None and arguments.digest != plan_digest(planned):
+            raise OtherPlan("Nothing was done: this is not the plan with that digest; read the plan anew")
         if planned.losses and not arguments.yes:
             await _require_agreement(planned)
         with progress("Applying", len(planned.plan.changes), "objects") as advance:

@@ -2,16 +2,11 @@
 fresh proof. Operators alone make organizations, for owners whom they name.
 """
 
-import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
-
-import msgspec
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Refusal
-from core.domain.secrets import Secret
 from core.domain.tenancy.members import Member
 from entrypoints.bootstrap import Postern
 from entrypoints.cli.operating import for_owner
@@ -20,8 +15,6 @@ from entrypoints.failures import USAGE, StartFailed
 from entrypoints.http.machinery.callers import MemberRule
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.routes.configuration.acting import DocumentCaller
-
-_LARGEST_SECRET = 64 << 10
 
 
 class WrongOwner(StartFailed):
@@ -72,31 +65,3 @@ def owners_of(postern: Postern, given: list[str]) -> Mapping[str, Email]:
             raise WrongOwner(f"--owner {one}: write SLUG=EMAIL")
         owners[slug] = postern.foundation.email_syntax.parse(address)
     return owners
-
-
-def resolve(steps: tuple[str, ...], value: Any) -> Secret | None:  # noqa: ARG001 - as `Resolve`
-    """A secret in a file is a reference, which is resolved here, where the command runs. Raises `ValueError`, which never shows a value."""
-    if value is msgspec.UNSET:
-        raise LookupError
-    if value is None:
-        return None
-    if isinstance(value, str) and value.startswith("env:"):
-        found = os.environ.get(value.removeprefix("env:"))
-        if not found:
-            raise ValueError(f"{value}: this environment variable is not set")
-        return Secret(found)
-    if isinstance(value, str) and value.startswith("file:"):
-        return Secret(_in_file(value.removeprefix("file:"), value))
-    raise ValueError("a file holds no secrets: write env:NAME or file:/path")
-
-
-def _in_file(path: str, value: str) -> str:
-    try:
-        with Path(path).open("rb") as file:
-            text = file.read(_LARGEST_SECRET + 1).decode()
-    except (OSError, UnicodeDecodeError) as error:
-        raise ValueError(f"{value}: {getattr(error, 'strerror', None) or 'the file is not UTF-8'}") from None
-    if len(text) > _LARGEST_SECRET:
-        raise ValueError(f"{value}: a secret has at most {_LARGEST_SECRET >> 10} KiB")
-    # Editors and `echo` end a file with a line break.
-    return text.removesuffix("\n").removesuffix("\r")

@@ -2,15 +2,14 @@
 
 import argparse
 
-import msgspec
 import trio
 
-from entrypoints.cli.configuration.showing import has_colours, plan_lines
+from entrypoints.cli.configuration.showing import has_colours, plan_as_json, plan_lines
 from entrypoints.cli.configuration.work import planned_files
 from entrypoints.cli.opening import opened_postern
+from entrypoints.cli.output.printing import print_json
 from entrypoints.failures import OK
 from entrypoints.http.routes.configuration.applying import Planned
-from entrypoints.http.routes.configuration.documents import plan_record
 from entrypoints.settings import Settings
 
 SOMETHING_TO_DO = 2
@@ -19,7 +18,7 @@ SOMETHING_TO_DO = 2
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
     planned = trio.run(_plan, arguments, settings)
     if arguments.json:
-        print(msgspec.json.encode(plan_record(planned)).decode())
+        print_json(plan_as_json(planned))
     else:
         for line in plan_lines(planned, colours=has_colours()):
             print(line)

@@ -4,13 +4,19 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from hashlib import sha256
 from itertools import groupby
 from typing import Any, Final
 
+import msgspec
+
 from core.domain.platform.configuration.planning import Change, FieldChange, PlannedAction
+from core.domain.secrets import Secret
 from core.usecases.platform.configurations import Loss
+from entrypoints.cli.configuration.references import ReferredSecret
 from entrypoints.cli.output.printing import printable
-from entrypoints.http.routes.configuration.applying import Planned
+from entrypoints.http.routes.configuration.applying import Applied, Planned
+from entrypoints.http.routes.configuration.documents import applied_record, plan_record
 
 _SIGNS: Final[Mapping[PlannedAction, str]] = {PlannedAction.MAKE: "+", PlannedAction.CHANGE: "~", PlannedAction.END: "-"}
 _COLOURS: Final[Mapping[PlannedAction, str]] = {PlannedAction.MAKE: "32", PlannedAction.CHANGE: "33", PlannedAction.END: "31"}
@@ -28,20 +34,67 @@ def plan_lines(planned: Planned, *, colours: bool) -> Iterator[str]:
         for change in group:
             yield _coloured(f"  {_SIGNS[change.act]} {place(change)}", change.act, colours=colours)
             for field in change.fields:
-                yield _coloured(f"      {_field(change, field)}", change.act, colours=colours)
+                yield _coloured(f"      {_field(planned, change, field)}", change.act, colours=colours)
     if planned.losses:
         yield "This would end:"
         yield from (f"  {loss_line(one)}" for one in planned.losses)
+    if changes:
+        yield f"To apply this plan and no other: --digest {plan_digest(planned)}"
     yield counts_line(changes)
 
 
+def plan_as_json(planned: Planned) -> Any:
+    plan = _named(planned, msgspec.to_builtins(plan_record(planned)), "changes")
+    return plan if planned.problems else {**plan, "plan_digest": plan_digest(planned)}
+
+
+def applied_as_json(planned: Planned, applied: Applied) -> Any:
+    return _named(planned, msgspec.to_builtins(applied_record(planned, applied)), "done")
+
+
+def plan_digest(planned: Planned) -> str:
+    """The digest of all that the plan shows: the document, each change with the values before and after, and by which references secrets
+    come. How many people a loss touches is left out, since it changes by the hour.
+    """
+    told = {**_named(planned, msgspec.to_builtins(plan_record(planned)), "changes"), "losses": [loss.what for loss in planned.losses]}
+    return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+
+
+def _named(planned: Planned, told: dict[str, Any], part: str) -> dict[str, Any]:
+    """With the reference of each secret, which an answer of the API cannot have."""
+    references = {(str(place), name): _reference(secret) for (place, name), secret in planned.document.secrets.items()}
+    for change in told[part]:
+        for field in change["fields"]:
+            if field["is_secret"]:
+                field["reference"] = references.get((change["place"], field["name"]))
+    return told
+
+
+def _reference(secret: Secret | None) -> str | None:
+    return secret.reference if isinstance(secret, ReferredSecret) else None
+
+
+def applied_line(applied: Applied) -> str:
+    if applied.refused and not applied.done:
+        return f"Nothing was done: {len(applied.refused)} refused."
+    if applied.refused:
+        return f"{_counts(applied.done, ' made', ' changed', ' ended')}, {len(applied.refused)} refused."
+    if not applied.done or all(one.only_sets_secrets for one in applied.done):
+        return counts_line(applied.done)
+    return f"{_counts(applied.done, ' made', ' changed', ' ended')}."
+
+
 def counts_line(changes: Sequence[Change]) -> str:
-    counts = {act: sum(one.act is act for one in changes) for act in PlannedAction}
     if not changes:
         return "Nothing to do."
     if all(one.only_sets_secrets for one in changes):
         return "Nothing to do, except that secrets are set anew."
-    return f"{counts[PlannedAction.MAKE]} to make, {counts[PlannedAction.CHANGE]} to change, {counts[PlannedAction.END]} to end."
+    return f"{_counts(changes, ' to make', ' to change', ' to end')}."
+
+
+def _counts(changes: Sequence[Change], *words: str) -> str:
+    counts = (sum(one.act is act for one in changes) for act in (PlannedAction.MAKE, PlannedAction.CHANGE, PlannedAction.END))
+    return ", ".join(f"{count}{word}" for count, word in zip(counts, words, strict=True))
 
 
 def loss_line(loss: Loss) -> str:
@@ -60,9 +113,11 @@ def _people(count: int) -> str:
     return "nobody" if count == 0 else "1 person" if count == 1 else f"{count} people"
 
 
-def _field(change: Change, field: FieldChange) -> str:
+def _field(planned: Planned, change: Change, field: FieldChange) -> str:
     if field.is_secret:
-        return f"{field.name}: a secret, set anew" if change.act is PlannedAction.CHANGE else f"{field.name}: a new secret"
+        reference = _reference(planned.document.secrets.get((change.place, field.name)))
+        said = "a secret, set anew" if change.act is PlannedAction.CHANGE else "a new secret"
+        return f"{field.name}: {said}" + (f", from {printable(reference, _LONGEST)}" if reference else "")
     if change.act is PlannedAction.MAKE:
         return f"{field.name}: {_value(field.after)}"
     return f"{field.name}: {_value(field.before)} -> {_value(field.after)}"

@@ -4,17 +4,17 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-import msgspec
 import trio
 
 from core.domain.platform.configuration.planning import Problem
 from entrypoints.bootstrap import Postern
 from entrypoints.cli.configuration.files import Files, read_files
-from entrypoints.cli.configuration.operators import DocumentOperator, owners_of, resolve
-from entrypoints.cli.output.printing import printable
+from entrypoints.cli.configuration.operators import DocumentOperator, owners_of
+from entrypoints.cli.configuration.references import References
+from entrypoints.cli.configuration.showing import plan_as_json
+from entrypoints.cli.output.printing import print_json, printable
 from entrypoints.failures import StartFailed
 from entrypoints.http.routes.configuration.applying import Configuring, Planned
-from entrypoints.http.routes.configuration.documents import plan_record
 
 _LONGEST = 400
 
@@ -27,10 +27,11 @@ async def planned_files(postern: Postern, given: argparse.Namespace) -> tuple[Co
     """Raises `WrongFile`, and `NotPlanned` when a problem keeps the document from being applied."""
     files = await trio.to_thread.run_sync(read_files, given.files)
     configuring = Configuring(DocumentOperator(postern, owners_of(postern, given.owner)))
-    planned = await configuring.plan(files.tree, resolve)
+    references = References(given.secrets_from, postern.settings.data_dir)
+    planned = await configuring.plan(files.tree, references.resolve)
     if planned.problems:
         if given.json:
-            print(msgspec.json.encode(plan_record(planned)).decode())
+            print_json(plan_as_json(planned))
         for line in problem_lines(files, planned.problems):
             print(line, file=sys.stderr)
         raise NotPlanned(

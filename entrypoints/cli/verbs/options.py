@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +15,7 @@ from entrypoints.cli.verbs.naming import singular
 from entrypoints.http.description.field_texts import texts_of
 from entrypoints.http.machinery.accepts import RawXml
 from entrypoints.http.machinery.endpoints import Endpoint, InvalidDeclaration
+from entrypoints.http.machinery.fields import SECRET
 
 _ORGANIZATION: Final = "org_slug"
 _LISTS: Final = (inspect.CollectionType, inspect.VarTupleType)
@@ -77,7 +79,7 @@ def option_of(kind: inspect.Type) -> Option:
     if isinstance(only, inspect.EnumType | inspect.LiteralType):
         return Option(str, None, _choices(only), False, nullable)
     if isinstance(only, _PLAIN):
-        return Option(_text_or_file, _word_for(only), None, False, nullable)
+        return Option(_secret if _is_secret(kind) else str, _word_for(only), None, False, nullable)
     return Option(_json, "JSON", None, False, nullable)
 
 
@@ -109,11 +111,18 @@ def _add_field(parser: argparse.ArgumentParser, names: list[str], dest: str, fie
         choices=option.choices,
         metavar=option.metavar,
         default=default,
-        help=f"{text} May be given several times, or once as a JSON list." if option.repeats else text,
+        help=" ".join(filter(None, (text, _way(option)))),
     )
     if clears:
         cleared = f"--no-{names[-1].removeprefix('--')}"
         parser.add_argument(cleared, dest=dest, action="store_const", const=None, default=default, help="Null in its place.")
+
+
+def _way(option: Option) -> str:
+    """What the help says of how a value is given."""
+    if option.repeats:
+        return "May be given several times, or once as a JSON list."
+    return "@FILE reads it from a file, - from standard input." if option.read in {_secret, _json} else ""
 
 
 class _Repeated(argparse.Action):
@@ -165,6 +174,12 @@ def _bare(kind: inspect.Type) -> inspect.Type:
     return _bare(kind.type) if isinstance(kind, inspect.Metadata) else kind
 
 
+def _is_secret(kind: inspect.Type) -> bool:
+    if isinstance(kind, inspect.UnionType):
+        return any(map(_is_secret, kind.types))
+    return isinstance(kind, inspect.Metadata) and ((kind.extra or {}).items() >= (SECRET.extra or {}).items() or _is_secret(kind.type))
+
+
 def _choices(kind: inspect.Type) -> tuple[str, ...]:
     values = [one.value for one in kind.cls] if isinstance(kind, inspect.EnumType) else getattr(kind, "values", ())
     return tuple(map(str, values))
@@ -208,14 +223,18 @@ def _number(text: str) -> int:
 
 
 def _one_or_several(text: str) -> list[Any]:
-    value = _json(text) if text.startswith("[") else [_text_or_file(text)]
+    value = _json(text) if text.startswith("[") else [text]
     if not isinstance(value, list):
         raise argparse.ArgumentTypeError("must be a JSON list")
     return value
 
 
-def _text_or_file(text: str) -> str:
-    """`@FILE` is what the file holds, so that no secret stands among the processes of the machine; `@@` begins a text with an `@`."""
+def _secret(text: str) -> str:
+    """`@FILE` is what the file holds, and `-` what standard input brings, so that no secret stands among the processes of the machine. `@@`
+    begins a secret with an `@`. No other text is read so: a name that somebody else chose must not give away a file of the operator's.
+    """
+    if text == "-":
+        return _from_standard_input()
     if not text.startswith("@"):
         return text
     return text[1:] if text.startswith("@@") else _in_file(text[1:])
@@ -223,14 +242,29 @@ def _text_or_file(text: str) -> str:
 
 def _json(text: str) -> Any:
     try:
-        return json.loads(_text_or_file(text))
+        return json.loads(_from_standard_input() if text == "-" else _in_file(text[1:]) if text.startswith("@") else text)
     except ValueError as error:
-        raise argparse.ArgumentTypeError(f"must be JSON, or @FILE with JSON: {error}") from None
+        raise argparse.ArgumentTypeError(f"must be JSON, @FILE with JSON, or - for standard input: {error}") from None
 
 
 def _in_file(path: str) -> str:
     try:
-        # Editors and `echo` end a file with a line break.
-        return Path(path).read_text(encoding="utf-8").removesuffix("\n").removesuffix("\r")
+        text = Path(path).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise argparse.ArgumentTypeError(f"{path}: {getattr(error, 'strerror', None) or 'is not UTF-8'}") from None
+    return _without_line_break(text)
+
+
+def _from_standard_input() -> str:
+    try:
+        text = _without_line_break(sys.stdin.read())
+    except UnicodeDecodeError:
+        raise argparse.ArgumentTypeError("standard input is not UTF-8") from None
+    if not text:
+        raise argparse.ArgumentTypeError("standard input is empty; only one option can read it")
+    return text
+
+
+def _without_line_break(text: str) -> str:
+    """Editors and `echo` end a file with a line break."""
+    return text.removesuffix("\n").removesuffix("\r")

@@ -32,6 +32,10 @@ SHOWN_ONCE = msgspec.Meta(extra={"shown_once": True})
 """Marks a field that no other answer shows, such as a new key. The command line prints it alone."""
 
 
+SECRET = msgspec.Meta(extra={"secret": True})
+"""Marks a field of a body that holds a secret. The command line takes it from a file or from standard input, too."""
+
+
 def _described(text: str) -> msgspec.Meta:
     return msgspec.Meta(description=text)
 

@@ -23,6 +23,7 @@ from tests.http.configuration.documents import SECRETS, WHOLE
 from tests.places import ROOT
 
 OWNER: Final = "ada@example.org"
+SOURCES: Final = [f"--secrets-from={name}" for name in SECRETS]
 RUNS: Final = int(os.environ.get("DOCUMENT_KILLS", "3"))
 Command = Callable[..., Awaitable[tuple[int, str, str]]]
 
@@ -59,6 +60,9 @@ def postern(database: object, environment: object, capsys: pytest.CaptureFixture
     del database, environment
 
     async def run(*words: str) -> tuple[int, str, str]:
+        # Most tests are about something else than where secrets may come from.
+        if words[:1] in {("plan",), ("apply",)} and not any(one.startswith("--secrets-from") for one in words):
+            words = (*words, *SOURCES)
         status = await trio.to_thread.run_sync(main.main, ["config", *words])
         out, err = capsys.readouterr()
         return status, out, err
@@ -82,14 +86,14 @@ async def test_a_document_is_planned_applied_and_exported(postern: Command, tmp_
     assert status == 2
     assert out.startswith("the installation\n  + profile_fields/employee_number\n")
     assert "\n  + services/billing\n" in out
-    assert "      password: a new secret\n" in out
+    assert "      password: a new secret, from env:MAIL_PASSWORD\n" in out
     assert out.endswith(" to make, 2 to change, 0 to end.\n") or " to make, " in out
     assert not any(value in out for value in SECRETS.values())
     status, out, _ = await postern("apply", file, owner, "--json")
     assert (status, json.loads(out)["refused"]) == (0, [])
     status, out, _ = await postern("plan", file)
     assert (status, out.splitlines()[-1]) == (0, "Nothing to do, except that secrets are set anew.")
-    assert "      password: a secret, set anew\n" in out
+    assert "      password: a secret, set anew, from env:MAIL_PASSWORD\n" in out
     status, exported, _ = await postern("export")
     assert status == 0
     assert exported.startswith("# Made by `postern config export`.")
@@ -135,24 +139,130 @@ async def test_faults_are_lines_with_places_and_references_never_show_values(
     (tmp_path / "secret").write_text("from a file\n")
     server = {"host": "127.0.0.1", "port": 587, "username": "a", "from_email": "it@acme.example", "password": f"file:{tmp_path}/secret"}
     good = written(tmp_path, {"postern": 1, "organizations": {"acme": {"name": "Acme", "mail_server": server}}})
-    assert (await postern("apply", good, f"--owner=acme={OWNER}"))[0] == 0
-    assert (await postern("plan", good))[0] == 0
+    within = f"--secrets-from={tmp_path}/"
+    assert (await postern("apply", good, f"--owner=acme={OWNER}", within))[0] == 0
+    assert (await postern("plan", good, within))[0] == 0
     (tmp_path / "secret").write_text("from a file")
-    assert (await postern("plan", good))[0] == 0
+    assert (await postern("plan", good, within))[0] == 0
     file = tmp_path / "bad.yaml"
     file.write_text(
         "postern: 1\norganizations:\n  acme:\n    rolls: {}\n    oauth_credentials:\n      codehost:\n        client_id: a\n"
-        "        client_secret: env:CODEHOST\n    mail_server:\n      password: plain\n    siem: {api_key: 'file:/nowhere'}\n"
+        "        client_secret: env:CODEHOST\n    mail_server:\n      password: plain\n"
+        f"    siem: {{api_key: 'file:{tmp_path}/nowhere'}}\n"
     )
-    status, _, err = await postern("plan", str(file))
+    status, _, err = await postern("plan", str(file), *SOURCES, within)
     assert status == 1
     assert f"{file}:4:5: organizations / acme / rolls: nothing is called so here" in err
     assert f"{file}:8:9: organizations / acme / oauth_credentials / codehost / client_secret: env:CODEHOST: this environment" in err
     assert f"{file}:10:7: organizations / acme / mail_server / password: a file holds no secrets" in err
-    assert "file:/nowhere: No such file or directory" in err
+    assert f"file:{tmp_path}/nowhere: No such file or directory" in err
     assert "4 problems: nothing was done" in err
     assert "plain" not in err.replace("plain text", "")
     assert (await postern("plan", good, "--owner", "acme"))[0] == 2
+
+
+MAIL: Final = {"host": "127.0.0.1", "port": 587, "username": "a", "from_email": "it@acme.example"}
+
+
+def naming(reference: str) -> Any:
+    """A document whose mail server gets the secret of that reference."""
+    return {"postern": 1, "organizations": {"acme": {"name": "Acme", "mail_server": {**MAIL, "password": reference}}}}
+
+
+async def test_a_document_gets_no_secret_that_the_operator_does_not_allow(
+    postern: Command, environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = Path(environment["POSTERN_DATA_DIR"])
+    data.mkdir(exist_ok=True)
+    allowed = tmp_path / "allowed"
+    allowed.mkdir()
+    ring = tmp_path / "ring"
+    for file in (data / "encryption.keys", ring, allowed / "good", tmp_path / "beside"):
+        file.write_text("a secret of the operator's")
+    (allowed / "link").symlink_to(data / "encryption.keys")
+    (allowed / "out").symlink_to(tmp_path / "beside")
+    (allowed / "folder").symlink_to(data)
+    (allowed / "loop").symlink_to(allowed / "loop")
+    monkeypatch.setenv("OTHER_PASSWORD", "of somebody else")
+    monkeypatch.setenv("POSTERN_ENCRYPTION_KEYS_FILE", str(ring))
+    monkeypatch.delenv("POSTERN_ENCRYPTION_KEYS")
+    ring.write_text(environment["POSTERN_ENCRYPTION_KEYS"])
+    # Even an operator who allows everything.
+    sources = [f"--secrets-from={allowed}/", f"--secrets-from={tmp_path}", "--secrets-from=P", "--secrets-from=MAIL_"]
+    own, never = "own settings are no secrets", "own files are no secrets"
+    refused = {
+        "env:POSTERN_DATABASE_URL": own,
+        "env:POSTERN_ENCRYPTION_KEYS": own,
+        f"file:{data}/encryption.keys": never,
+        f"file:{allowed}/../data/encryption.keys": never,
+        f"file:{allowed}/link": never,
+        f"file:{allowed}/folder/encryption.keys": never,
+        f"file:{ring}": never,
+        f"file:{allowed}/loop": "",
+        "env:OTHER_PASSWORD": "not allowed; if it should be, say --secrets-from OTHER_PASSWORD",
+        "file:/proc/self/environ": "not allowed",
+    }
+    for reference, why in refused.items():
+        for command in ("plan", "apply"):
+            status, out, err = await postern(command, written(tmp_path, naming(reference)), f"--owner=acme={OWNER}", *sources)
+            assert (status, out) == (1, ""), reference
+            assert f"{reference}: " in err
+            assert why in err
+            assert "nothing was done" in err
+            assert "Nothing to do" not in err
+    for reference, one in ((f"file:{allowed}/out", f"{allowed}/"), (f"file:{allowed}/good", f"{data}/"), ("env:MAIL_PASSWORD", "MAILS_")):
+        status, _, err = await postern("plan", written(tmp_path, naming(reference)), f"--owner=acme={OWNER}", f"--secrets-from={one}")
+        assert (status, "not allowed" in err) == (1, True), reference
+    # Nothing is allowed by itself.
+    for reference in (f"file:{allowed}/good", "env:MAIL_PASSWORD"):
+        file = written(tmp_path, naming(reference))
+        status, _, err = await postern("plan", file, f"--owner=acme={OWNER}", "--secrets-from=NOTHING_OF_THIS")
+        assert (status, "not allowed" in err) == (1, True)
+        assert (await postern("plan", file, f"--owner=acme={OWNER}", *sources))[0] == 2
+    assert (await postern("plan", file, "--secrets-from="))[0] == 2
+
+
+async def test_a_plan_names_the_reference_of_each_secret_and_is_applied_as_it_was_read(postern: Command, tmp_path: Path) -> None:
+    file, owner = written(tmp_path, naming("env:MAIL_PASSWORD")), f"--owner=acme={OWNER}"
+    _, out, _ = await postern("plan", file, owner)
+    assert "password: a new secret, from env:MAIL_PASSWORD\n" in out
+    _, told, _ = await postern("plan", file, owner, "--json")
+    digest = json.loads(told)["plan_digest"]
+    assert f"To apply this plan and no other: --digest {digest}\n" in out
+    (field,) = (field for change in json.loads(told)["changes"] for field in change["fields"] if field["is_secret"])
+    assert (field["name"], field["reference"], field["after"]) == ("password", "env:MAIL_PASSWORD", None)
+    # The author asks for another secret after the plan was read.
+    written(tmp_path, naming("env:SIEM_KEY"))
+    status, _, err = await postern("apply", file, owner, "--yes", f"--digest={digest}")
+    assert (status, "this is not the plan with that digest" in err) == (1, True)
+    assert (await postern("export", "--organization", "acme"))[0] == 1
+    written(tmp_path, naming("env:MAIL_PASSWORD"))
+    status, out, _ = await postern("apply", file, owner, "--yes", f"--digest={digest}", "--json")
+    assert (status, [one["place"] for one in json.loads(out)["done"]][-1:]) == (0, ["/organizations/acme/mail_server"])
+    # It is done, so it is another plan by now.
+    assert (await postern("apply", file, owner, "--yes", f"--digest={digest}"))[0] == 1
+
+
+async def test_a_plan_is_stale_when_somebody_changed_something_since(postern: Command, tmp_path: Path) -> None:
+    named = {"postern": 1, "organizations": {"acme": {"name": "Acme"}}}
+    assert (await postern("apply", written(tmp_path, named), f"--owner=acme={OWNER}"))[0] == 0
+    wanted = {"postern": 1, "organizations": {"acme": {"name": "Acme Ltd"}}}
+    file = written(tmp_path, wanted)
+    digest = json.loads((await postern("plan", file, "--json"))[1])["plan_digest"]
+    other = written(tmp_path, {"postern": 1, "organizations": {"acme": {"name": "Beta"}}}, "other.yaml")
+    assert (await postern("apply", other))[0] == 0
+    assert (await postern("apply", file, f"--digest={digest}"))[0] == 1
+    digest = json.loads((await postern("plan", file, "--json"))[1])["plan_digest"]
+    assert (await postern("apply", file, f"--digest={digest}"))[0] == 0
+
+
+async def test_what_was_refused_is_not_nothing_to_do(postern: Command, tmp_path: Path) -> None:
+    file = written(tmp_path, {"postern": 1, "organizations": {"acme": {"name": "Acme"}}})
+    status, out, _ = await postern("apply", file, "--owner=acme=nobody@example.org")
+    assert (status, out.splitlines()[-1]) == (1, "Nothing was done: 1 refused.")
+    both = written(tmp_path, {"postern": 1, "organizations": {"acme": {"name": "Acme"}, "beta": {"name": "Beta"}}})
+    status, out, _ = await postern("apply", both, "--owner=acme=nobody@example.org", f"--owner=beta={OWNER}")
+    assert (status, out.splitlines()[-1]) == (1, "1 made, 0 changed, 0 ended, 1 refused.")
 
 
 def _killed(words: Sequence[str], environment: dict[str, str], after: float) -> bool:
@@ -174,7 +284,7 @@ async def test_an_application_that_is_killed_leaves_whole_objects_and_is_finishe
     """`DOCUMENT_KILLS=100` kills a hundred applications, each at another moment."""
     file, owner = written(tmp_path, WHOLE), f"--owner=acme={OWNER}"
     began = time.monotonic()
-    assert not await trio.to_thread.run_sync(_killed, ["apply", file, owner], environment, 60.0)
+    assert not await trio.to_thread.run_sync(_killed, ["apply", file, owner, *SOURCES], environment, 60.0)
     took = time.monotonic() - began
     expected = json.loads((await postern("export", "--json"))[1])
     killed = 0
@@ -182,7 +292,7 @@ async def test_an_application_that_is_killed_leaves_whole_objects_and_is_finishe
         database.execute("delete from all_organizations")
         database.execute("delete from all_profile_fields")
         moment = took * random.uniform(0.3, 1.0)  # noqa: S311 - any moment will do
-        killed += await trio.to_thread.run_sync(_killed, ["apply", file, owner], environment, moment)
+        killed += await trio.to_thread.run_sync(_killed, ["apply", file, owner, *SOURCES], environment, moment)
         # A service is never without the plan that it begins with, nor a role without what it permits.
         halves = database.execute(
             "select count(*) as count from services where not exists (select from plans where plans.service_id = services.id)"

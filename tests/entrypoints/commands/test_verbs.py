@@ -1,13 +1,14 @@
 """The verbs of the command line: which they are, their options, what they do, and who did it."""
 
 import argparse
+import io
 import json
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import psycopg
@@ -33,10 +34,13 @@ from entrypoints.http.description.field_texts import texts_of
 from entrypoints.http.machinery.callers import MEMBER
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint, InvalidDeclaration, endpoint
+from entrypoints.http.machinery.fields import SECRET
 from entrypoints.http.routes import ROUTES
+from entrypoints.http.routes.configuration.registry import KINDS
 from entrypoints.settings import Settings, read
 from tests.e2e.postern import command
 
+_Secret = Annotated[str, SECRET]
 KEY = "2026-01-31.abc:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
 # Commands written by hand that have the words of an endpoint: they show an operator more, or ask for more.
 BY_HAND = {"organization show", "organization delete", "service list", "service show"}
@@ -155,17 +159,56 @@ class TestTheOptionsOfAVerb:
             return option_of(inspect.type_info(kind)).read(text)
 
         assert reads(str, "Shop") == "Shop"
-        assert reads(str, f"@{tmp_path}/secret") == "hunter2"
-        assert reads(str, "@@acme") == "@acme"
+        assert reads(_Secret, "hunter2") == "hunter2"
+        assert reads(_Secret, f"@{tmp_path}/secret") == "hunter2"
+        assert reads(_Secret | msgspec.UnsetType | None, f"@{tmp_path}/secret") == "hunter2"
+        assert reads(_Secret, "@@acme") == "@acme"
         assert (reads(bool, "yes"), reads(bool, "false")) == (True, False)
         assert reads(int, "7") == 7
         assert reads(Sequence[str], "one") == ["one"]
         assert reads(Sequence[str], '["a", "b"]') == ["a", "b"]
         assert reads(dict[str, Any] | None, f"@{tmp_path}/keys") == {"keys": []}
         assert option_of(inspect.type_info(str | None)).nullable
-        for kind, text in ((bool, "perhaps"), (int, "x"), (dict[str, Any], "{"), (str, f"@{tmp_path}/none"), (Sequence[str], "[")):
+        for kind, text in ((bool, "perhaps"), (int, "x"), (dict[str, Any], "{"), (_Secret, f"@{tmp_path}/none"), (Sequence[str], "[")):
             with pytest.raises(argparse.ArgumentTypeError):
                 reads(kind, text)
+
+    def test_only_secrets_and_json_are_read_from_files_and_from_standard_input(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (tmp_path / "keys").write_text("of the operator\n")
+
+        def reads(kind: Any, text: str, standard_input: str = "") -> Any:
+            monkeypatch.setattr("sys.stdin", io.StringIO(standard_input))
+            return option_of(inspect.type_info(kind)).read(text)
+
+        for text in (f"@{tmp_path}/keys", "@@acme", "-"):
+            assert reads(str, text, "unread") == text
+            assert reads(str | None, text, "unread") == text
+            assert reads(Sequence[str], text, "unread") == [text]
+        assert reads(_Secret, "-", "hunter2\n") == "hunter2"
+        assert reads(dict[str, Any], "-", '{"keys": []}') == {"keys": []}
+        for kind in (_Secret, dict[str, Any]):
+            with pytest.raises(argparse.ArgumentTypeError, match="standard input is empty"):
+                reads(kind, "-")
+
+    def test_every_secret_of_a_document_is_a_secret_option_and_the_help_says_how_it_is_given(
+        self, parsers: Mapping[str, argparse.ArgumentParser]
+    ) -> None:
+        secrets = {name for kind in KINDS for name in kind.secrets}
+        assert secrets
+        seen = set()
+        for words, one in _every_verb():
+            if words in BY_HAND or one.body_type is None or one.body_type is bytes:
+                continue
+            described = inspect.type_info(one.body_type)
+            fields = described.fields if isinstance(described, inspect.StructType) else ()
+            helps = {action.dest: action.help or "" for action in reversed(parsers[words]._actions)}
+            for field in fields:
+                is_read = "@FILE reads it from a file, - from standard input." in helps[f"body_{field.name}"]
+                assert is_read == (field.name in secrets or option_of(field.type).metavar == "JSON"), f"{words} {field.name}"
+                seen |= {field.name} & secrets
+        assert seen == secrets
 
     def test_a_field_is_left_out_cleared_or_given(self) -> None:
         words = ("service", "set", "--organization", "acme", "--service", "shop")

@@ -6,11 +6,11 @@ from typing import Any, Final
 import pytest
 
 from core.domain.platform.configuration.planning import LACKS, NEEDED, NEVER_CHANGES
-from entrypoints.cli.configuration.operators import DocumentOperator, resolve
+from entrypoints.cli.configuration.operators import DocumentOperator
 from entrypoints.http.routes.configuration.applying import Applied, Configuring, Planned
 from entrypoints.http.routes.configuration.exporting import exported
 from tests.http.client import refused
-from tests.http.configuration.documents import CERTIFICATE
+from tests.http.configuration.documents import CERTIFICATE, resolve
 from tests.http.connections import conftest as connections
 from tests.http.connections.refreshing import ADDRESS, NEW, NEXT, OLD, fingerprint, metadata, refreshing_of
 from tests.http.connections.scene import PATH, ConnectionScene

@@ -10,12 +10,12 @@ from core.domain.email import Email
 from core.domain.platform.configuration.planning import PlannedAction
 from entrypoints.bootstrap import Postern
 from entrypoints.cli.configuration.files import read_files
-from entrypoints.cli.configuration.operators import DocumentOperator, resolve
+from entrypoints.cli.configuration.operators import DocumentOperator
 from entrypoints.http.routes.configuration.applying import Applied, Configuring, Planned
 from entrypoints.http.routes.configuration.exporting import exported, wholly
 from entrypoints.http.routes.configuration.registry import KINDS
 from tests.conftest import CapturedLog
-from tests.http.configuration.documents import SECRETS, WHOLE
+from tests.http.configuration.documents import SECRETS, WHOLE, resolve
 from tests.http.people import People
 from tests.places import ROOT
 

@@ -7,9 +7,10 @@ import pytest
 
 from core.domain.email import Email
 from entrypoints.bootstrap import Postern
-from entrypoints.cli.configuration.operators import DocumentOperator, resolve
+from entrypoints.cli.configuration.operators import DocumentOperator
 from entrypoints.http.routes.configuration.applying import Configuring
 from entrypoints.http.routes.configuration.exporting import exported, wholly
+from tests.http.configuration.documents import resolve
 from tests.http.people import People
 from tests.security.organizations.world import ASKED, World
 

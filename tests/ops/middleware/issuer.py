@@ -26,6 +26,11 @@ class TokenIssuer:
     key: EllipticCurvePrivateKey = field(default_factory=lambda: generate_private_key(SECP256R1()))
     revoked: set[str] = field(default_factory=set)
     is_down: bool = False
+    status_of_redirects: int = 302
+    sends_elsewhere: bool = False
+    """Whether introspection answers with a redirect to an address that calls every token active."""
+    elsewhere: list[str | None] = field(default_factory=list)
+    """The headers `Authorization` that came to that address."""
     key_requests: int = 0
 
     def keys(self) -> dict[str, Any]:
@@ -65,6 +70,11 @@ class TokenIssuer:
             case "GET", "/.well-known/jwks.json":
                 self.key_requests += 1
                 return 200, self.keys()
+            case _, "/elsewhere":
+                self.elsewhere.append(authorization)
+                return 200, {"active": True}
+            case "POST", "/oauth/introspect" if self.sends_elsewhere:
+                return self.status_of_redirects, {}
             case "POST", "/oauth/introspect":
                 assert authorization == f"Basic {b64encode(b'shop:secret').decode()}"
                 (token,) = parse_qs(body.decode())["token"]
@@ -81,6 +91,8 @@ def token_issuer() -> Iterator[TokenIssuer]:
             length = int(self.headers.get("Content-Length", "0"))
             status, said = made.answer(self.command, self.path, self.headers.get("Authorization"), self.rfile.read(length))
             self.send_response(status)
+            if 300 <= status < 400:
+                self.send_header("Location", "/elsewhere")
             self.end_headers()
             self.wfile.write(json.dumps(said).encode())
 

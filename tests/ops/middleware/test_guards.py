@@ -2,7 +2,7 @@
 does not recognize (CVE-2025-29927 of Next.js among them), one of several conditions in place of all, algorithms that the token chooses
 (CVE-2020-15084), tokens of another type or for another service.
 
-`make middleware` runs these tests with Express and Next.js's route handlers, too.
+`make middleware` runs these tests with Express and Next.js, too.
 """
 
 import http.client
@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterator, Mapping
@@ -30,6 +31,7 @@ pytestmark = pytest.mark.slow
 APPS = Path(__file__).parent / "apps"
 GUARDS = ROOT / "ops" / "middleware"
 FRAMEWORKS = ROOT / ".venv" / "frameworks"
+NEXT = INSTALLED / "node_modules" / "next" / "dist" / "bin" / "next"
 
 
 @dataclass(frozen=True)
@@ -76,16 +78,26 @@ class Api:
             return False
 
 
-def command(framework: str, folder: Path) -> list[str]:
+def command(framework: str, folder: Path, environment: Mapping[str, str]) -> list[str]:
     """The command that serves the application, with copies of the files as a developer has them."""
     if framework in {"express", "nextjs"}:
         for file in [*GUARDS.glob("*.mjs"), *APPS.glob("*.mjs")]:
             shutil.copy(file, folder)
-        (folder / "node_modules").symlink_to(INSTALLED / "node_modules")
-        return ["node", str(folder / f"{framework}_app.mjs")]
+    if framework == "express":
+        return ["node", str(folder / "express_app.mjs")]
+    if framework == "nextjs":
+        shutil.copytree(APPS / "nextjs", folder, dirs_exist_ok=True)
+        building = subprocess.run(["node", str(NEXT), "build"], cwd=folder, env=environment, capture_output=True, check=False)
+        assert building.returncode == 0, (building.stdout + building.stderr).decode()
+        return ["node", str(NEXT), "start", "--hostname", "127.0.0.1", "--port", environment["PORT"]]
     if framework != "flask" and not FRAMEWORKS.exists():
         pytest.skip("make .venv/ready-dev installs the frameworks")
     return [sys.executable, str(APPS / f"{framework}_app.py")]
+
+
+def node_folder() -> Path:
+    """Below what npm installed: programs find it in the folders above, and Next.js takes no link in its place."""
+    return Path(tempfile.mkdtemp(prefix="guarded-", dir=INSTALLED))
 
 
 @pytest.fixture(scope="module")
@@ -108,10 +120,12 @@ def api(request: pytest.FixtureRequest, issuer: TokenIssuer, tmp_path_factory: p
         "AUDIENCE": f"{AUDIENCE} services:acme {API}",
         "IDS": f"{SERVICE} {ORGANIZATION} {API_ID}",
         "PORT": str(made.port),
+        "NEXT_TELEMETRY_DISABLED": "1",
     }
-    folder = tmp_path_factory.mktemp("guarded")
+    folder = node_folder() if request.param in {"express", "nextjs"} else tmp_path_factory.mktemp("guarded")
+    serving = command(request.param, folder, environment)
     with (folder / "log").open("wb") as log:
-        server = subprocess.Popen(command(request.param, folder), env=environment, cwd=folder, stdout=log, stderr=log)
+        server = subprocess.Popen(serving, env=environment, cwd=folder, stdout=log, stderr=log)
     try:
         until(lambda: made.is_up() or server.poll() is not None)
         assert server.poll() is None, (folder / "log").read_text()
@@ -119,6 +133,8 @@ def api(request: pytest.FixtureRequest, issuer: TokenIssuer, tmp_path_factory: p
     finally:
         server.kill()
         server.wait()
+        if folder.parent == INSTALLED:
+            shutil.rmtree(folder)
 
 
 def test_an_open_endpoint_is_open_and_every_other_one_is_not(api: Api) -> None:
@@ -195,7 +211,11 @@ def test_a_token_elsewhere_than_in_one_header_does_not_count(api: Api) -> None:
     token = api.issuer.token()
     assert api.ask(f"/orders?access_token={token}", Cookie=f"access_token={token}").status == 401
     for several in ((token, token), (token, "x"), ("x", token)):
-        assert not api.ask("/orders", *several).has_run
+        for headers in ({}, {"X_Authorization_Looked_At": "x"}):
+            answer = api.ask("/orders", *several, **headers)
+            assert (answer.status, answer.has_run) == (401, False)
+    answer = api.ask("/orders", token, Authorization="Basic eDp4")
+    assert (answer.status, answer.has_run) == (401, False)
     assert not api.ask("/orders", f"{token},{token}").has_run
     assert not api.ask("/orders", Authorization=f"Basic {token}").has_run
     assert not api.ask("/orders", "").has_run
@@ -273,6 +293,52 @@ def test_a_revoked_token_is_refused_and_so_is_each_while_nobody_can_say(api: Api
         assert (answer.status, answer.has_run) == (503, False)
     finally:
         api.issuer.is_down = False
+
+
+@pytest.mark.skipif(not INSTALLED.exists(), reason="`make middleware` installs Next.js")
+def test_a_handler_of_nextjs_before_which_nobody_counts_headers_refuses(issuer: TokenIssuer) -> None:
+    folder = node_folder()
+    try:
+        command("express", folder, {})
+        (folder / "asking.mjs").write_text(
+            """
+            import { tokens } from "./common.mjs"
+            import { guarded, register } from "./nextjs-guard.mjs"
+            const ask = () => guarded(tokens, {}, () => Response.json("ran"))(new Request("http://127.0.0.1/orders"), {})
+            console.log(await ask().catch((error) => error.message))
+            process.env.NEXT_RUNTIME = "nodejs"
+            await register()
+            console.log((await ask()).status)
+            """
+        )
+        environment = {**os.environ, "ISSUER": issuer.url, "AUDIENCE": AUDIENCE, "IDS": SERVICE, "PORT": "0"}
+        asked = subprocess.run(["node", "asking.mjs"], cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    finally:
+        shutil.rmtree(folder)
+    # A request that did not come through Node's server is none that was looked at.
+    assert asked.stdout.splitlines() == [
+        "nextjs-guard.mjs: export register from instrumentation.js, and use the runtime nodejs",
+        "503",
+    ]
+
+
+@pytest.mark.parametrize("status", [302, 303, 307, 308])
+def test_introspection_follows_no_redirect(api: Api, status: int) -> None:
+    api.issuer.sends_elsewhere, api.issuer.status_of_redirects = True, status
+    try:
+        answer = api.ask("/orders", api.issuer.token(jti=f"sent-elsewhere-{status}"))
+        assert (answer.status, answer.has_run) == (503, False)
+    finally:
+        api.issuer.sends_elsewhere = False
+    # Neither the token nor the client's secret went there.
+    assert api.issuer.elsewhere == []
+
+
+def test_an_endpoint_that_is_open_at_one_address_is_closed_at_its_others(api: Api) -> None:
+    assert api.ask("/twice/open").status == 200
+    answer = api.ask("/twice/closed")
+    assert (answer.status, answer.has_run) == (401, False)
+    assert api.ask("/twice/closed", api.issuer.token()).status == 200
 
 
 def test_unknown_keys_do_not_have_the_keys_fetched_each_time(api: Api) -> None:

@@ -15,7 +15,7 @@ from ops.release.archives import archive
 from ops.release.version import current_version
 from ops.site.__main__ import INSTALLED, build_site
 from ops.site.versions import LATEST, NOINDEX, lay_out, minor, unpack
-from tests.browser.chromium import PROGRAMS, started
+from tests.browser.chromium import PROGRAM, started
 from tests.browser.page import WIDE, Page, new_page
 from tests.patience import PATIENCE
 from tests.places import ROOT
@@ -110,13 +110,13 @@ def test_a_page_loads_nothing_from_others(pages: Mapping[str, SitePage], site: P
 
 @pytest.fixture
 async def page(tmp_path: Path) -> AsyncIterator[Page]:
-    with started(place_of(PROGRAMS[0]), tmp_path / "chromium", examples_at="127.0.0.1:9") as process:
+    with started(place_of(PROGRAM), tmp_path / "chromium", examples_at="127.0.0.1:9") as process:
         async with process.attached() as chromium, new_page(chromium, "file:///", scripts=True) as opened:
             await opened.show(width=WIDE)
             yield opened
 
 
-@needs(PROGRAMS[0])
+@needs(PROGRAM)
 async def test_the_search_finds_what_newcomers_ask_for(site: Path, page: Page) -> None:
     assert len(QUESTIONS) == 20
     missed = {}
@@ -168,7 +168,7 @@ CHOOSE = (
 )
 
 
-@needs(PROGRAMS[0])
+@needs(PROGRAM)
 async def test_the_chooser_goes_to_the_same_page_of_another_version(versions: Path, page: Page) -> None:
     await page.open((versions / OLD / "docs/guides/passkeys.html").as_uri())
     assert await page.evaluate(OPTIONS) == [[f"Version {NEWEST}, the newest", False], [f"Version {OLD}", True]]

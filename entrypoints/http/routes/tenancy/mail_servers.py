@@ -15,7 +15,7 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import EmailText, MessageText, SlugOfOrganization, example
+from entrypoints.http.machinery.fields import SECRET, EmailText, MessageText, SlugOfOrganization, example
 from entrypoints.http.machinery.limits import CREDENTIALS
 
 _TAGS = ("settings",)
@@ -25,7 +25,9 @@ _MANAGE = able(Capability.SETTINGS_MANAGE, impersonated=True)
 _IN_PERSON = able(Capability.SETTINGS_MANAGE, impersonated=False)
 
 _Username = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_USERNAME}, examples=["acme"])]
-_Password = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_PASSWORD}, examples=["correct horse"])]
+_Password = Annotated[
+    str, SECRET, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_PASSWORD}, examples=["correct horse"])
+]
 _FromName = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_FROM_NAME}, examples=["Acme"])]
 _Port = Annotated[int, example(587)]
 _Host = Annotated[str, example("smtp.acme.example")]

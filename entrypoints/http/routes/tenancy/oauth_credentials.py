@@ -14,7 +14,7 @@ from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SlugOfOrganization, example
+from entrypoints.http.machinery.fields import SECRET, SlugOfOrganization, example
 from entrypoints.http.machinery.limits import CREDENTIALS
 
 _TAGS = ("settings",)
@@ -25,7 +25,7 @@ _IN_PERSON = able(Capability.SETTINGS_MANAGE, impersonated=False)
 
 _Length = msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST})
 _ClientId = Annotated[str, _Length, example("Iv1.4f2d9a1b")]
-_ClientSecret = Annotated[str, _Length, example("3c6e0b8a9c15224a8228b9a98ca1531d")]
+_ClientSecret = Annotated[str, _Length, SECRET, example("3c6e0b8a9c15224a8228b9a98ca1531d")]
 
 
 class OAuthCredentialsPath(msgspec.Struct, frozen=True):

@@ -18,7 +18,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.cors import Origins
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, Name, SlugOfOrganization, UpdatedAt, changed, example
+from entrypoints.http.machinery.fields import SECRET, CreatedAt, Id, Name, SlugOfOrganization, UpdatedAt, changed, example
 from entrypoints.http.machinery.limits import CREDENTIALS, UNLIMITED
 from ports.tenancy.siem import ShownSiem
 
@@ -29,7 +29,7 @@ _MANAGE = able(Capability.INTEGRATIONS_MANAGE, impersonated=True)
 _REDIRECT = able(Capability.INTEGRATIONS_MANAGE, impersonated=False)
 
 _Credential = Annotated[
-    str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_CREDENTIAL}), example("b2b1c5a0-4f1d-4c5e-9d55-0c1f4f9a7e21")
+    str, SECRET, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_CREDENTIAL}), example("b2b1c5a0-4f1d-4c5e-9d55-0c1f4f9a7e21")
 ]
 _KEY: Final = {"kty": "EC", "crv": "P-256", "kid": "9f2c1a7e", "use": "sig", "alg": "ES256", "x": "f83OJ3D2xF1B…", "y": "x_FEzRu9m36H…"}
 

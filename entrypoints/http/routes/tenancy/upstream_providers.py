@@ -34,7 +34,7 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken, turned
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, Name, SlugOfOrganization, UpdatedAt, example, given
+from entrypoints.http.machinery.fields import SECRET, CreatedAt, Id, Name, SlugOfOrganization, UpdatedAt, example, given
 from entrypoints.http.machinery.limits import CREDENTIALS
 
 _TAGS = ("connections",)
@@ -50,7 +50,7 @@ _Issuer = Annotated[
 ]
 _ProviderName = Annotated[Name, example("Acme login")]
 _ClientId = Annotated[str, _Length, example("postern")]
-_ClientSecret = Annotated[str, _Length, example("3c6e0b8a9c15224a8228b9a98ca1531d")]
+_ClientSecret = Annotated[str, _Length, SECRET, example("3c6e0b8a9c15224a8228b9a98ca1531d")]
 _Scopes = Annotated[Sequence[str], example(["groups"])]
 _Enabled = Annotated[bool, example(True)]
 _Kind = Annotated[ProviderKind, example("oidc")]

@@ -1,7 +1,8 @@
 """What the console says of objects that a configuration document manages."""
 
-from entrypoints.cli.configuration.operators import DocumentOperator, resolve
+from entrypoints.cli.configuration.operators import DocumentOperator
 from entrypoints.http.routes.configuration.applying import Configuring
+from tests.http.configuration.documents import resolve
 from tests.http.pages.console.conftest import ConsoleScene
 
 MANAGES = "A configuration document manages this"

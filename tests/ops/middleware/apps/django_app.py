@@ -47,6 +47,10 @@ def secrets(request):
     return answer(request)
 
 
+def twice(request):
+    return answer(request)
+
+
 @open_to_anyone
 @needs("orders:read")
 def both(request):
@@ -60,5 +64,7 @@ urlpatterns = [
     path("payments", pay),
     path("secrets", secrets),
     path("both", both),
+    path("twice/open", open_to_anyone(twice)),
+    path("twice/closed", twice),
 ]
 make_server("127.0.0.1", PORT, get_wsgi_application()).serve_forever()

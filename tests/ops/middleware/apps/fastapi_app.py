@@ -52,6 +52,12 @@ async def secrets(_request):
     return answer(claims()["sub"])
 
 
+async def twice():
+    return answer(None)
+
+
+app.add_api_route("/twice/open", open_to_anyone(twice))
+app.add_api_route("/twice/closed", twice)
 app.include_router(router)
 # Starlette's own routes, below a mount.
 app.router.routes.append(Mount("/", routes=[Route("/secrets", secrets)]))

@@ -47,4 +47,10 @@ def both():
     return answer()
 
 
+def twice():
+    return answer()
+
+
+app.add_url_rule("/twice/open", "open", open_to_anyone(twice))
+app.add_url_rule("/twice/closed", "closed", twice)
 make_server("127.0.0.1", PORT, app, threaded=True).serve_forever()

@@ -1,0 +1,4 @@
+import { answer } from "../../../answering.mjs"
+
+export const dynamic = "force-dynamic"
+export const GET = answer
