@@ -20,6 +20,8 @@ from adapters.crypto.passwords import rate, usable_cores
 from adapters.mail.transports import MailSettingsError, mail_directory
 from adapters.postgres.backups.completeness import missing_parts, missing_rows
 from adapters.postgres.backups.held_work import held_kinds
+from adapters.postgres.backups.snapshots import Unreadable, attempt_reading
+from adapters.postgres.backups.tools import PostgresTools, ToolsUnusable
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.driver.lookout import HostState, seen_hosts
 from adapters.postgres.grants import Rights, rights
@@ -106,6 +108,7 @@ async def of_database(settings: Settings, processes: int | None, report: Report)
         usable = not lacking
     if usable:
         report("rows", await rows(settings))
+        report("next backup", await next_backup(settings))
     return usable
 
 
@@ -446,6 +449,19 @@ async def rows(settings: Settings) -> Finding:
         return Finding(Verdict.OK, "none lacks another that it needs, among the newest")
     told = "; ".join(f"{table}: {sentence}" for table, sentence in lacking.items())
     return Finding(Verdict.FAIL, f"missing, as after a partial restore: {told}")
+
+
+async def next_backup(settings: Settings) -> Finding:
+    """Tries what `postern backup create` would do with these settings, so that the operator need not wait for the night."""
+    try:
+        version = await attempt_reading(conninfo(settings))
+    except (Unreadable, psycopg.Error) as error:
+        return Finding(Verdict.FAIL, f"`postern backup create` would fail: {' '.join(str(error).split())}")
+    try:
+        tools = await PostgresTools.find(embedded=settings.embedded, server_version=version)
+    except ToolsUnusable as error:
+        return Finding(Verdict.WARN, f"`postern backup create` would fail here: {error}")
+    return Finding(Verdict.OK, f"can read every table; pg_dump {tools.major}")
 
 
 async def jobs(settings: Settings, postern: Postern) -> Finding:

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -14,8 +15,8 @@ tests are skipped in CI, too.
 """
 
 
-_MORE_PLACES: Final = ("/usr/share/simplesamlphp/bin",)
-"""Directories with programs that are in no usual path."""
+_MORE_PLACES: Final = ("/usr/share/simplesamlphp/bin", *map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin"))))
+"""Directories with programs that are in no usual path. Of several versions of PostgreSQL, the oldest comes first."""
 
 
 def needs(*programs: str) -> pytest.MarkDecorator:

@@ -117,6 +117,8 @@ class MigrationPlan(Frozen):
     pending: Sequence[Migration]
     ahead: Sequence[AppliedMigration] = ()
     """Applied migrations of a newer Postern that this program can run beside."""
+    taken_on: Migration | None = None
+    """The first migration, if `migrate` writes it down in place of those that have made a former schema."""
 
 
 def shipped(folder: Path | None = None) -> Sequence[Migration]:
@@ -166,9 +168,18 @@ def _needs(file: str, number: int, sql: str) -> int | None:
 
 
 async def plan(conninfo: str, migrations: Sequence[Migration] | None = None) -> MigrationPlan:
-    """What `migrate` would do. Changes nothing."""
+    """What is there, and what this program lacks. Changes nothing. Raises `FormerSchema` for a schema that `migrate` would take on."""
     async with _connected(conninfo) as connection:
         return await _plan(connection, shipped() if migrations is None else migrations)
+
+
+async def plan_of_all(conninfo: str, migrations: Sequence[Migration] | None = None) -> MigrationPlan:
+    """All that `migrate` would do, the taking on of a former schema included. Changes nothing."""
+    known = shipped() if migrations is None else migrations
+    try:
+        return await plan(conninfo, known)
+    except FormerSchema:
+        return MigrationPlan((), known[1:], taken_on=known[0])
 
 
 class Outlook(Frozen):

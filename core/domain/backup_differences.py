@@ -3,19 +3,24 @@
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
-from core.domain.backups import ColumnGroup, Damage, DamageKind, DatabaseState, Ownership, TableState
+from core.domain.backups import COLUMN, ColumnGroup, Damage, DamageKind, DatabaseState, Ownership, TableState, column_of
 
 # The number of parts of one table that a sentence lists.
 _MOST_NAMED: Final = 4
-# An operator may add indexes and constraints. A trigger acts on what people do.
+# An operator may add indexes and constraints, which show and change nothing.
 _ACTING: Final = "trigger "
 _DISABLED: Final = " (disabled)"
+# They have definitions, and are no parts.
+_ALSO_ACTING: Final = ("policy ", "rule ")
+_QUERY: Final = "query"
 # These are parts, too, so a lacking one is named there, and one too many harms nobody.
 _ALSO_PARTS: Final = ("constraint ", "index ", "trigger ")
 
 
-def differences(expected: DatabaseState, found: DatabaseState, *, held: Collection[str] = ()) -> Iterator[Damage]:
-    """The audit chains are compared link by link elsewhere. A hold has changed columns of the group `HOLDABLE` in the tables `held`."""
+def differences(expected: DatabaseState, found: DatabaseState, *, held: Collection[str] = (), additions: bool = True) -> Iterator[Damage]:
+    """The audit chains are compared link by link elsewhere. A hold has changed columns of the group `HOLDABLE` in the tables `held`.
+    Without `additions`, the database may have things of its own beside ours.
+    """
     yield from _of_migrations(expected.migrations, found.migrations)
     gone = sorted(set(expected.functions) - set(found.functions))
     if gone:
@@ -31,6 +36,8 @@ def differences(expected: DatabaseState, found: DatabaseState, *, held: Collecti
     for name in sorted(expected.routines.keys() & found.routines.keys()):
         if expected.routines[name].body != found.routines[name].body:
             yield Damage(DamageKind.SCHEMA, f"the function {name} has another body, or other properties")
+    if additions:
+        yield from _of_additions(expected, found)
     yield from _of_ownership(expected, found)
     lost = sorted(set(expected.signing_keys) - set(found.signing_keys))
     if lost:
@@ -52,21 +59,45 @@ def _of_parts(name: str, expected: TableState, found: TableState) -> Iterator[Da
     lacking = sorted(set(expected.parts) - set(found.parts))
     if lacking:
         yield Damage(DamageKind.SCHEMA, f"the table {name} lacks {_some(lacking)}")
-    added = set(found.parts) - set(expected.parts)
-    acting = sorted(part for part in added if part.startswith(_ACTING) and not part.endswith(_DISABLED))
-    if acting:
-        yield Damage(DamageKind.SCHEMA, f"the table {name} has {_some(acting)}, of which the manifest says nothing")
+    changed = {column_of(part) for part in lacking if part.startswith(COLUMN)}
+    parts = set(found.parts) - set(expected.parts)
+    added = [part for part in parts if part.startswith(COLUMN) and column_of(part) not in changed]
+    added += [part for part in parts if part.startswith(_ACTING) and not part.endswith(_DISABLED)]
+    if expected.definitions:
+        added += [part for part in found.definitions if part.startswith(_ALSO_ACTING) and part not in expected.definitions]
+    if added:
+        yield Damage(DamageKind.SCHEMA, f"the table {name} has {_some(sorted(added))}, of which the manifest says nothing")
+
+
+def _of_additions(expected: DatabaseState, found: DatabaseState) -> Iterator[Damage]:
+    """A view shows, a function acts, a table may hide another. So whatever the manifest does not know is damage."""
+    tables = [f"{'view' if _QUERY in found.tables[name].definitions else 'table'} {name}" for name in found.tables.keys() - expected.tables]
+    if expected.routines:
+        functions = [f"function {name}" for name in found.routines.keys() - expected.routines]
+    else:
+        functions = list(set(found.functions) - set(expected.functions))
+    others = [] if expected.objects is None or found.objects is None else list(set(found.objects) - set(expected.objects))
+    for one in sorted([*tables, *functions, *others]):
+        yield Damage(DamageKind.SCHEMA, f"the database has {one}, of which the manifest says nothing")
 
 
 def _of_definitions(name: str, expected: TableState, found: TableState) -> Iterator[Damage]:
-    before, now = expected.definitions, found.definitions
+    before = expected.definitions
+    # The default of an added column goes with the column.
+    now = {part: text for part, text in found.definitions.items() if part not in _defaults_of(found) - _defaults_of(expected)}
     others = sorted(
         part
         for part in before.keys() | now.keys()
-        if before.get(part) != now.get(part) and not (part.startswith(_ALSO_PARTS) and (part not in before or part not in now))
+        if before.get(part) != now.get(part)
+        and not (part.startswith(_ALSO_PARTS) and (part not in before or part not in now))
+        and not (part.startswith(_ALSO_ACTING) and part not in before)
     )
     if others:
         yield Damage(DamageKind.SCHEMA, f"the table {name} has another {_some(others)} than the manifest says")
+
+
+def _defaults_of(table: TableState) -> set[str]:
+    return {f"default of {column}" for column in table.columns}
 
 
 def _of_rows(name: str, expected: TableState, found: TableState, *, is_held: bool) -> Iterator[Damage]:

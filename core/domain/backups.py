@@ -12,6 +12,9 @@ BACKUP_CHECKED: Final = "platform.backup.checked"
 BACKUP_RESTORED: Final = "platform.backup.restored"
 
 
+COLUMN: Final = "column "
+
+
 class DamageKind(StrEnum):
     """In the order in which a check looks. Each kind has an exit status of its own."""
 
@@ -52,14 +55,24 @@ class Ownership(Frozen):
 class TableState(Frozen):
     """`parts` are the columns, constraints, indexes and triggers, as text. `rows` is None for a view, and for a table that a dump leaves
     out. `digests` has a keyed digest of the rows for each `ColumnGroup`, and `definitions` a digest of the text that defines each part.
-    Manifests of earlier versions have neither, nor `ownership`.
+    Manifests of earlier versions have neither, nor `ownership`. In the manifest the digests have a name of their own: those under the name
+    `digests` were made by a function of PostgreSQL 18 alone. So no version compares digests that it makes in another way.
     """
 
     parts: Sequence[str]
     rows: int | None = None
-    digests: Mapping[str, str] = field(default_factory=dict)
+    digests: Mapping[str, str] = field(default_factory=dict, name="row_digests")
     definitions: Mapping[str, str] = field(default_factory=dict)
     ownership: Ownership | None = None
+
+    @property
+    def columns(self) -> Sequence[str]:
+        return [column_of(part) for part in self.parts if part.startswith(COLUMN)]
+
+
+def column_of(part: str) -> str:
+    """The name in a part such as `column email text not null`."""
+    return part.removeprefix(COLUMN).partition(" ")[0]
 
 
 class RoutineState(Frozen):
@@ -71,8 +84,9 @@ class RoutineState(Frozen):
 
 class DatabaseState(Frozen):
     """What one snapshot of a database contains. `heads` has the end of each audit chain, by the chain's id. `routines` are the functions by
-    their names with the types of their arguments. `owner` owns the table of migrations, and so all tables. Manifests of earlier versions
-    have no `schema`.
+    their names with the types of their arguments. `owner` owns the table of migrations, and so all tables. `objects` are all other things
+    of the database, such as `sequence x` and `the right of eve to usage on schema y`. Manifests of earlier versions have neither `schema`
+    nor `objects`.
     """
 
     server: str
@@ -85,6 +99,7 @@ class DatabaseState(Frozen):
     routines: Mapping[str, RoutineState] = field(default_factory=dict)
     owner: str = ""
     schema: Ownership | None = None
+    objects: Sequence[str] | None = None
 
     @property
     def has_digests(self) -> bool:

@@ -24,7 +24,7 @@ async def _run(settings: Settings, only_plan: bool, as_json: bool, role: str | N
     async with reachable_database(settings, may_be_new=True):
         try:
             done = [] if only_plan else await migrate.migrate(conninfo(settings), say_beside if as_json else say, progress=progress)
-            plan = await migrate.plan(conninfo(settings))
+            plan = await migrate.plan_of_all(conninfo(settings))
             if as_json:
                 print_json(_as_json(plan))
             elif only_plan:
@@ -33,7 +33,7 @@ async def _run(settings: Settings, only_plan: bool, as_json: bool, role: str | N
             raise StartFailed(str(error)) from error
         if not as_json and plan.ahead:
             print(f"A newer Postern has migrated this database up to {plan.ahead[-1]}; this one can run on it.")
-        elif not as_json and not done and not plan.pending:
+        elif not as_json and not done and not plan.pending and plan.taken_on is None:
             print("The database is current.")
         if role is not None:
             told_role = await granted(settings, role)
@@ -46,12 +46,17 @@ def _as_json(plan: migrate.MigrationPlan) -> Json:
         "applied": [{"migration": str(one), "applied_at": timestamp(one.applied_at)} for one in plan.applied],
         "pending": [str(one) for one in plan.pending],
         "ahead": [str(one) for one in plan.ahead],
+        "taken_on": None if plan.taken_on is None else str(plan.taken_on),
     }
 
 
 async def _print(settings: Settings, plan: migrate.MigrationPlan) -> None:
     for applied in plan.applied:
         print(f"applied  {applied}  {applied.applied_at:%Y-%m-%d %H:%M} UTC")
+    if plan.taken_on is not None:
+        print(f"taken on {plan.taken_on}  in place of the migrations of before it; changes no table")
+        print(f"         This step has no way back: programs of before refuse a database with {plan.taken_on}.")
+        print("         Make a backup with the program that serves now: going back is restoring it.")
     if not plan.pending:
         return
     outlook = await migrate.outlook(conninfo(settings), plan.pending)

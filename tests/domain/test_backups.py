@@ -23,7 +23,7 @@ def sentences(found: DatabaseState) -> list[str]:
 def test_what_is_equal_is_undamaged() -> None:
     assert sentences(STATE) == []
     # What a table has beyond the manifest harms nobody: an index that an operator has made.
-    more = replace(STATE, tables={**STATE.tables, "mine": USERS, "users": replace(USERS, parts=(*USERS.parts, "index mine"))})
+    more = replace(STATE, tables={**STATE.tables, "users": replace(USERS, parts=(*USERS.parts, "index mine"))})
     assert sentences(more) == []
     # Rows of views, and of tables that a dump leaves out, are not counted.
     assert sentences(replace(STATE, tables={**STATE.tables, "users": replace(USERS, rows=None), "log": TableState((), 7)})) == []
@@ -143,3 +143,33 @@ def test_owners_and_grants_are_compared_where_the_copy_has_any() -> None:
     # An earlier manifest says nothing of owners.
     assert sentences(state("bob", other, granted, mine)) == []
     assert list(differences(expected, replace(expected, routines={}, tables=STATE.tables))) == []
+
+
+def test_what_was_added_is_named() -> None:
+    routine = RoutineState("1", Ownership("", {}))
+    expected = replace(STATE, routines={"f()": routine}, objects=("schema partitions",))
+    query = TableState((), definitions={"query": "1"})
+    found = replace(
+        expected,
+        tables={**STATE.tables, "mine": USERS, "shown": query},
+        routines={"f()": routine, "f(text)": routine},
+        objects=("schema partitions", "sequence mine"),
+    )
+    named = [f"the database has {thing}, of which the manifest says nothing" for thing in ("function f(text)", "sequence mine")]
+    named += [f"the database has {thing}, of which the manifest says nothing" for thing in ("table mine", "view shown")]
+    assert [damage.sentence for damage in differences(expected, found)] == named
+    # A new database that a backup was restored into has things of its provider.
+    assert list(differences(expected, found, additions=False)) == []
+    # A manifest of an earlier version knows functions by their names alone, and nothing of other things.
+    earlier = replace(expected, routines={}, objects=None)
+    of_earlier = [damage.sentence for damage in differences(earlier, replace(found, functions=("function f", "function g")))]
+    assert of_earlier == ["the database has function g, of which the manifest says nothing", *named[2:]]
+
+
+def test_a_column_of_another_type_was_not_added() -> None:
+    users = replace(USERS, parts=("column a bigint", *USERS.parts[1:], "column mine text"))
+    expected = replace(STATE, tables={"users": replace(USERS, parts=("column a integer", *USERS.parts[1:]))})
+    assert [damage.sentence for damage in differences(expected, replace(STATE, tables={"users": users}))] == [
+        "the table users lacks column a integer",
+        "the table users has column mine text, of which the manifest says nothing",
+    ]

@@ -6,8 +6,11 @@ added for them later waits, too. Mail that is queued later goes out, because peo
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from typing import Final, LiteralString
+
+from psycopg import errors
 
 from adapters.postgres.driver.connection import Connection
 from core.domain.identity.account_mails import ACCOUNT_MAIL_JOB
@@ -60,11 +63,13 @@ async def outgoing(conninfo: str) -> Mapping[OutgoingWork, OutgoingCount]:
 
 
 async def held_kinds(conninfo: str) -> Sequence[OutgoingWork]:
+    """Of a damaged schema, those that can be asked for."""
     async with await Connection.connect(conninfo) as connection:
         kinds = []
         for kind, statements in _OF.items():
-            if await (await connection.execute(f"select exists ({statements.held})", _PARAMETERS)).fetchone() == (True,):
-                kinds.append(kind)
+            with suppress(errors.UndefinedTable, errors.UndefinedColumn):
+                if await (await connection.execute(f"select exists ({statements.held})", _PARAMETERS)).fetchone() == (True,):
+                    kinds.append(kind)
         return kinds
 
 

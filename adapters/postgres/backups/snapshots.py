@@ -1,8 +1,8 @@
 """What a database contains, read from one snapshot: the same that a dump of this snapshot contains."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
@@ -11,11 +11,15 @@ from psycopg.rows import class_row
 
 from adapters.postgres.backups.contents import contents, groups_of, use_key
 from adapters.postgres.backups.definitions import DEFINITIONS, OWNERSHIP, ROUTINES, digest_of
+from adapters.postgres.backups.objects import OBJECTS
 from adapters.postgres.driver.connection import Connection
 from adapters.postgres.driver.listener import APPLICATION_NAME
 from core.domain.backups import DatabaseState, Ownership, RoutineState, TableState
 from core.domain.record.audit_chains import ChainHead
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
+
+_PATIENCE_OF_ATTEMPTS: Final = "10s"
+_KEY_OF_ATTEMPTS: Final = b"an attempt keeps no digest, so its key is no secret"
 
 
 class Unreadable(Exception):
@@ -74,9 +78,12 @@ class DatabaseSnapshot:
     def server_version(self) -> int:
         return self._connection.info.server_version
 
-    async def state(self, digest_key: bytes | None = None, since: datetime | None = None) -> DatabaseState:
+    async def state(
+        self, digest_key: bytes | None = None, since: datetime | None = None, known: Mapping[str, Collection[str]] | None = None
+    ) -> DatabaseState:
         """Reads the rows of every table, so this takes long on a large database. With a key, tables have digests. Rows that a restore and
-        checks of the copy have written later than `since` do not count. Raises `Unreadable`.
+        checks of the copy have written later than `since` do not count. Of tables and columns that are not `known`, nothing is
+        read: they may be somebody else's. Raises `Unreadable`.
         """
         (of,) = await self._all(_Of, _OF)
         if digest_key is not None:
@@ -88,7 +95,9 @@ class DatabaseSnapshot:
         if not {one.name for one in found} >= {"audit_entries", "users"}:
             since = None
         for one in found:
-            rows, digests = await self._contents(one, since, with_digests=digest_key is not None) if one.counted else (None, {})
+            is_read = one.counted and (known is None or one.name in known)
+            read = one if known is None else replace(one, columns=[name for name in one.columns if name in known.get(one.name, ())])
+            rows, digests = await self._contents(read, since, with_digests=digest_key is not None) if is_read else (None, {})
             tables[one.name] = TableState(one.parts, rows, digests, definitions.get(one.object, {}), ownerships.get(one.object))
         migrations = await self._texts(_MIGRATIONS) if "schema_migrations" in tables else []
         ends = await self._all(_ChainEnd, _HEADS) if "audit_links" in tables else []
@@ -105,16 +114,34 @@ class DatabaseSnapshot:
             routines={one.name: RoutineState(digest_of(one.text), ownerships[one.object]) for one in await self._all(_Routine, ROUTINES)},
             owner=of_migrations.owner if of_migrations is not None else "",
             schema=ownerships.get("schema"),
+            objects=await self._texts(OBJECTS),
         )
+
+    async def attempt(self) -> None:
+        """Asks all that `state` asks, of one row of each table, so that it takes no longer on a large database. Raises `Unreadable` and the
+        driver's errors.
+        """
+        await self._connection.execute("select set_config('statement_timeout', %(patience)s, true)", {"patience": _PATIENCE_OF_ATTEMPTS})
+        await use_key(self._connection, _KEY_OF_ATTEMPTS)
+        for statement in (_OF, _FUNCTIONS, OBJECTS, DEFINITIONS, ROUTINES, OWNERSHIP):
+            await self._connection.execute(statement)
+        # A large installation has many chains.
+        for statement in (_MIGRATIONS, _HEADS, _SIGNING_KEYS):
+            await self._connection.execute(f"explain {statement}")
+        for one in await self._all(_Table, _TABLES):
+            if one.counted:
+                await self._contents(one, datetime.now(UTC), with_digests=True, one_row=True)
 
     async def has_entry(self, action: str, target: str) -> bool:
         """Whether the audit log has an entry of this action about this target."""
         row = await (await self._connection.execute(_HAS_ENTRY, {"action": action, "target": target})).fetchone()
         return row == (True,)
 
-    async def _contents(self, table: _Table, since: datetime | None, *, with_digests: bool) -> tuple[int, Mapping[str, str]]:
+    async def _contents(
+        self, table: _Table, since: datetime | None, *, with_digests: bool, one_row: bool = False
+    ) -> tuple[int, Mapping[str, str]]:
         groups = groups_of(table.name, table.columns, table.keys) if with_digests else {}
-        statement, parameters = contents(table.name, groups, table.converted, since)
+        statement, parameters = contents(table.name, groups, table.converted, since, one_row=one_row)
         try:
             row = await (await self._connection.execute(statement, parameters)).fetchone()
         except psycopg.Error as error:
@@ -153,6 +180,15 @@ async def exported_snapshot(conninfo: str) -> AsyncIterator[DatabaseSnapshot]:
             await connection.execute("set transaction isolation level repeatable read, read only")
             row = await (await connection.execute("select pg_export_snapshot()")).fetchone()
             yield DatabaseSnapshot(connection, str(row[0]) if row is not None else "")
+
+
+async def attempt_reading(conninfo: str) -> int:
+    """Whether a backup could read this database as it is: asks what it asks, of one row of each table. Returns the server's version.
+    Raises `Unreadable` and the driver's errors.
+    """
+    async with exported_snapshot(conninfo) as snapshot:
+        await snapshot.attempt()
+        return snapshot.server_version
 
 
 async def is_empty(conninfo: str) -> bool:

@@ -48,10 +48,12 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> int:
         elif folder is not None:
             work = Path(tempfile.gettempdir() if arguments.work is None else arguments.work)
             await check_backup(settings, folder, report, scratch=arguments.scratch, work=work)
-    except (psycopg.Error, BaseExceptionGroup) as error:
+    except (psycopg.Error, OSError, BaseExceptionGroup) as error:
         cause = sole(error)
         if isinstance(cause, psycopg.Error):
             raise StartFailed(f"The check could not be finished: {' '.join(str(cause).split())}") from None
+        if isinstance(cause, OSError):
+            raise StartFailed(f"The check could not be finished: {cause.strerror}: {cause.filename or tempfile.gettempdir()}") from None
         raise cause from None
     report.end()
     if report.status == OK:
@@ -72,10 +74,13 @@ async def check_backup(settings: Settings, folder: BackupFolder, report: CheckRe
         try:
             await made.tools.restore(made.url, folder.dump)
         except ToolFailed as error:
+            made.require_room(str(error))
             report.damaged(DamageKind.DUMP, f"the dump cannot be restored: {error}")
             return
         report.passed(DamageKind.DUMP, f"{manifest.dump.size / (1 << 20):.1f} MiB, restored into a scratch database")
         await prove(on_database(settings, made.url), manifest, report, may_migrate=True)
+        if report.damages:
+            made.require_room()
 
 
 async def check_database(settings: Settings, url: str, folder: BackupFolder | None, report: CheckReport, *, signs_in: bool) -> None:
@@ -87,12 +92,15 @@ async def check_database(settings: Settings, url: str, folder: BackupFolder | No
         if manifest is None:
             return
     tools = await require_tools(embedded=False, server_version=await server_version(url))
-    try:
-        # Counting may read indexes alone. This reads every page of every table, so checksums of pages are compared, too.
-        await tools.read_all(url)
-    except ToolFailed as error:
-        report.damaged(DamageKind.ROWS, f"the database cannot be read: {error}")
-    await prove(on_database(settings, url), manifest, report, may_migrate=False, signs_in=signs_in, stays=True)
+
+    async def read_all() -> None:
+        try:
+            # Counting may read indexes alone. This reads every page of every table, so checksums of pages are compared, too.
+            await tools.read_all(url)
+        except ToolFailed as error:
+            report.damaged(DamageKind.ROWS, f"the database cannot be read: {error}")
+
+    await prove(on_database(settings, url), manifest, report, may_migrate=False, signs_in=signs_in, stays=True, read_all=read_all)
 
 
 async def verified(folder: BackupFolder, keyring: AesGcmKeyRing, report: CheckReport, *, reads_files: bool = True) -> BackupManifest | None:

@@ -106,7 +106,8 @@ async def restore(
         if isinstance(cause, (psycopg.Error, ToolFailed)):
             raise StartFailed(f"The backup could not be restored: {' '.join(str(cause).split())}") from None
         raise cause from None
-    for damage in differences(manifest.database, state, held=HOLDABLE):
+    # A new database may have extensions and functions of its provider.
+    for damage in differences(manifest.database, state, held=HOLDABLE, additions=False):
         raise StartFailed(f"The backup was restored, but {damage.sentence}")
     return manifest, kinds
 

@@ -1,5 +1,6 @@
 """A scratch database for a check: on a PostgreSQL that is started for it and removed afterwards, or on a server of the operator's."""
 
+import errno
 import os
 import secrets
 import shutil
@@ -24,13 +25,27 @@ from entrypoints.failures import StartFailed
 
 # What is lost with the machine is not missed.
 _FAST: Final = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "wal_level": "minimal", "max_wal_senders": "0"}
+_FULL: Final = "There is no room left in {}, so nothing is known of the backup"
 # Indexes and PostgreSQL's own files.
 _ROOM: Final = 1.2
 
 
 class ScratchDatabase(Frozen):
+    """`place` is the directory or the server that it is in, and `own` the PostgreSQL that was started for it."""
+
     url: str
     tools: PostgresTools
+    place: str
+    own: EmbeddedPostgres | None = None
+
+    def require_room(self, reason: str = "") -> None:
+        """Raises `StartFailed` if the place was full: that says nothing of the backup. A server without room for its log ends, so what its
+        clients are told (`reason`) may be that they lost their connection.
+        """
+        if self.own is None and _is_full(reason):
+            raise StartFailed(f"{_FULL.format(self.place)}: name another one")
+        if self.own is not None and (_is_full(reason) or _is_full(self.own.log_file.read_text(errors="replace"))):
+            raise _full(self.place)
 
 
 @asynccontextmanager
@@ -39,13 +54,14 @@ async def scratch_database(server: str | None, work: Path, size: int) -> AsyncIt
     started in a directory below `work`. `size` is how much the database will hold. Raises `StartFailed`.
     """
     if server is not None:
-        async with _database_on(server) as url:
-            yield ScratchDatabase(url, await require_tools(embedded=False, server_version=await server_version(url), restores=True))
+        async with _database_on(server, stays=True) as url:
+            tools = await require_tools(embedded=False, server_version=await server_version(url), restores=True)
+            yield ScratchDatabase(url, tools, "the server of --scratch")
         return
     if not (BINARIES / "postgres").exists():
         raise StartFailed("This installation carries no PostgreSQL to try the backup on: name a server with --scratch")
-    async with _own_server(work, size) as started, _database_on(started.url("postgres")) as url:
-        yield ScratchDatabase(url, await require_tools(embedded=True, server_version=await server_version(url)))
+    async with _own_server(work, size) as started, _database_on(started.url("postgres"), stays=False) as url:
+        yield ScratchDatabase(url, await require_tools(embedded=True, server_version=await server_version(url)), str(work), started)
 
 
 @asynccontextmanager
@@ -67,16 +83,28 @@ async def _own_server(work: Path, size: int) -> AsyncIterator[EmbeddedPostgres]:
         try:
             await trio.to_thread.run_sync(own.start)
         except EmbeddedPostgresError as error:
-            raise StartFailed(str(error)) from None
-        yield own
+            raise (_full(str(work)) if _is_full(str(error)) else StartFailed(str(error))) from None
+        try:
+            yield own
+        except psycopg.Error as error:
+            raise (_full(str(work)) if _is_full(str(error)) else error) from None
     finally:
         with trio.CancelScope(shield=True):
             await trio.to_thread.run_sync(own.stop)
             await trio.to_thread.run_sync(lambda: shutil.rmtree(directory, ignore_errors=True))
 
 
+def _is_full(reason: str) -> bool:
+    return os.strerror(errno.ENOSPC) in reason
+
+
+def _full(work: str) -> StartFailed:
+    return StartFailed(f"{_FULL.format(work)}: name a larger place with --work")
+
+
 @asynccontextmanager
-async def _database_on(server: str) -> AsyncIterator[str]:
+async def _database_on(server: str, *, stays: bool) -> AsyncIterator[str]:
+    """`stays` says that the server outlives the check."""
     plain = f"postern_check_{secrets.token_hex(6)}"
     name = sql.Identifier(plain)
     try:
@@ -85,10 +113,13 @@ async def _database_on(server: str) -> AsyncIterator[str]:
     except psycopg.errors.InsufficientPrivilege:
         raise StartFailed("The role of --scratch may not create databases there") from None
     except psycopg.Error as error:
+        if not stays and _is_full(str(error)):
+            raise
         raise StartFailed(f"No scratch database could be made: {' '.join(str(error).split())}") from None
     try:
         yield make_conninfo(server, dbname=plain)
     finally:
-        with trio.CancelScope(shield=True):
-            async with await Connection.connect(server) as connection:
-                await connection.execute(sql.SQL("drop database if exists {} with (force)").format(name))
+        if stays:
+            with trio.CancelScope(shield=True):
+                async with await Connection.connect(server) as connection:
+                    await connection.execute(sql.SQL("drop database if exists {} with (force)").format(name))

@@ -1,21 +1,19 @@
 """Single statements whose rows are many; and what the texts of all statements must not say."""
 
-import importlib
-import pkgutil
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Final
 
 import pytest
 import trio
 
-import adapters.postgres
 from adapters.postgres.driver.connection import TripCounter, round_trips
 from adapters.postgres.identity.factors.devices import DeviceRows
 from adapters.postgres.statements import PART, NeedsUnitOfWork, Statements, ask_for_many
 from core.domain.identifiers import DeviceId
 from tests.adapters.postgres.conftest import Store
+from tests.adapters.postgres.house_texts import house_texts
 from tests.adapters.postgres.test_transaction import transaction
 
 
@@ -84,7 +82,7 @@ async def test_others_have_their_turns_while_many_rows_are_read(store: Store, ro
 
 def test_no_condition_compares_a_column_with_itself() -> None:
     """As one does that was written for the statement around it, and came to stand where a table of the same name hides what it means."""
-    found = [f"{where}: {one[0]}" for where, text in _texts() for one in _ITSELF.finditer(text)]
+    found = [f"{where}: {one[0]}" for where, text in house_texts() for one in _ITSELF.finditer(text)]
     assert found == []
     assert _ITSELF.search("where organizations.id = organizations.id")
     assert not _ITSELF.search("where organizations.id = organizations.identity or users.organizations.id = organizations.id")
@@ -92,20 +90,3 @@ def test_no_condition_compares_a_column_with_itself() -> None:
 
 # Both sides whole.
 _ITSELF: Final = re.compile(r"(?<![\w.])(\w+\.\w+)\s*(?:=|<>|<|>|<=|>=|is (?:not )?distinct from)\s*\1(?![\w.])")
-
-
-def _texts() -> Iterator[tuple[str, str]]:
-    """Every text that a module of ours is left with, put together from its parts."""
-    for module in pkgutil.walk_packages(adapters.postgres.__path__, "adapters.postgres."):
-        for name, value in vars(importlib.import_module(module.name)).items():
-            yield from ((f"{module.name}.{name}", text) for text in _texts_of(value))
-
-
-def _texts_of(value: object) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        yield from _texts_of([*value.values()])
-    elif isinstance(value, list | tuple):
-        for one in value:
-            yield from _texts_of(one)

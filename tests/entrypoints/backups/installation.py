@@ -1,5 +1,6 @@
 """A small installation with something in every place that a backup is judged by, its backup, and copies of the restored database."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
@@ -10,6 +11,7 @@ from typing import Final
 from uuid import UUID
 
 import psycopg
+import pytest
 import trio
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -17,6 +19,7 @@ from adapters.backup_folders import BackupFolder
 from adapters.crypto.key_ring import EncryptionKey
 from adapters.postgres.backups.snapshots import server_version
 from adapters.postgres.backups.tools import PostgresTools
+from adapters.postgres.embedded import BINARIES, MAJOR_VERSION
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId
 from core.domain.identity.devices import Client
@@ -91,6 +94,12 @@ def database_beside(url: str, *, template: str = "template0") -> Iterator[str]:
     yield make_conninfo(url, dbname=name)
     with psycopg.connect(make_conninfo(url, dbname="postgres"), autocommit=True) as connection:
         connection.execute(f"drop database {name} with (force)".encode())
+
+
+def with_programs_of(server: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine's own programs may be older than the embedded server."""
+    if server // 10_000 == int(MAJOR_VERSION):
+        monkeypatch.setenv("PATH", f"{BINARIES}:{os.environ['PATH']}")
 
 
 def name_of(url: str) -> str:

@@ -8,9 +8,11 @@ from typing import Final
 import psycopg
 import pytest
 import trio
+from psycopg.conninfo import make_conninfo
 
 from adapters.backup_folders import DUMP, MANIFEST, BackupFolder, opened_digest_key
 from adapters.crypto.key_ring import AesGcmKeyRing
+from adapters.postgres.backups.held_work import OutgoingWork, hold
 from adapters.postgres.backups.snapshots import exported_snapshot
 from core.domain.backups import DamageKind, DatabaseState
 from core.frozen import replace
@@ -129,7 +131,7 @@ SCHEMA: Final = {
     "rows are hidden": ("alter table users enable row level security", OTHER.format("users", "row security")),
     "a rule swallows rows": (
         "create rule mine as on insert to sessions do instead nothing",
-        OTHER.format("sessions", "rule mine"),
+        "the table sessions has rule mine, of which the manifest says nothing",
     ),
     "a role may read": (
         "grant select on users to pg_monitor",
@@ -170,6 +172,55 @@ SCHEMA: Final = {
     "a function belongs to somebody else": (
         "alter function count_members() owner to pg_monitor",
         "the function count_members() belongs to pg_monitor",
+    ),
+}
+
+# What was added to a copy acts, shows or hides something. Each has one sentence, which ends with `NOT_KNOWN`.
+NOT_KNOWN: Final = ", of which the manifest says nothing"
+ADDED: Final = {
+    "a view for everybody": (
+        "create view mine as select email, password_hash from users; grant select on mine to public",
+        "the database has view mine",
+    ),
+    "a materialized view": ("create materialized view mine as select email from users", "the database has materialized view mine"),
+    "a function that acts for its owner": (
+        "create function mine(text) returns text language sql security definer as 'select $1'",
+        "the database has function mine(text)",
+    ),
+    "a function of the same name": (
+        "create function count_members(text) returns text language sql as 'select $1'",
+        "the database has function count_members(text)",
+    ),
+    "a table": ("create table mine (id bigserial)", "the database has table mine"),
+    "a sequence": ("create sequence mine", "the database has sequence mine"),
+    "a type": ("create type mine as enum ('a')", "the database has type mine"),
+    "a domain": ("create domain mine as text", "the database has type mine"),
+    "a policy": ("create policy mine on users using (true)", "the table users has policy mine"),
+    "a trigger": (
+        "create trigger mine after insert on sessions for each statement execute function count_members()",
+        "the table sessions has trigger mine",
+    ),
+    "a rule": ("create rule mine as on insert to sessions do also notify mine", "the table sessions has rule mine"),
+    "a column": ("alter table users add mine text default 'x'", "the table users has column mine text"),
+    "a schema": ("create schema mine", "the database has schema mine"),
+    "a publication": ("create publication mine for table users", "the database has publication mine"),
+    "an operator": ("create operator ^^ (leftarg = text, rightarg = text, function = textcat)", "the database has operator ^^"),
+    "a right of a role": ("grant select on users to pg_monitor", "the table users lets pg_monitor select"),
+    "a right to a month of events": (
+        "grant select on partitions.events_rest to pg_monitor",
+        "the database has the right of pg_monitor to select on table partitions.events_rest",
+    ),
+    "a right to the schema of months": (
+        "grant usage on schema partitions to public",
+        "the database has the right of public to usage on schema partitions",
+    ),
+    "a right to what is made later": (
+        "alter default privileges in schema public grant select on tables to pg_monitor",
+        "the schema public lets pg_monitor select of later tables",
+    ),
+    "a right to later months": (
+        "alter default privileges in schema partitions grant select on tables to pg_monitor",
+        "the database has the right of pg_monitor to select on what is made later in partitions",
     ),
 }
 
@@ -228,6 +279,75 @@ async def test_a_changed_schema_is_named_with_its_table(
     (one,) = (await found(backup, damaged(statement), tmp_path)).damages
     assert one.kind is DamageKind.SCHEMA
     assert sentence in one.sentence
+
+
+@pytest.mark.parametrize("held", [False, True], ids=["as it is", "restored by others, and held"])
+@pytest.mark.parametrize("addition", ADDED)
+async def test_what_was_added_to_a_copy_is_named_and_nothing_else(
+    backup: BackedUp, damaged: Callable[[str], str], tmp_path: Path, addition: str, held: bool
+) -> None:
+    statement, sentence = ADDED[addition]
+    url = damaged(statement)
+    if held:
+        await hold(url, list(OutgoingWork))
+    (one,) = (await found(backup, url, tmp_path)).damages
+    assert (one.kind, one.sentence) == (DamageKind.SCHEMA, sentence + NOT_KNOWN)
+
+
+async def test_things_in_a_schema_of_their_own_are_named(backup: BackedUp, damaged: Callable[[str], str], tmp_path: Path) -> None:
+    url = damaged(
+        """
+        create schema mine;
+        create table mine.people as select email from users;
+        create function mine.spy() returns event_trigger language plpgsql as 'begin end';
+        create event trigger mine on ddl_command_end execute function mine.spy()
+        """
+    )
+    expected = ["event trigger mine", "function mine.spy()", "schema mine", "table mine.people"]
+    assert [one.sentence for one in (await found(backup, url, tmp_path)).damages] == [
+        f"the database has {thing}{NOT_KNOWN}" for thing in expected
+    ]
+
+
+async def test_an_extension_that_the_backup_does_not_know_is_named(backup: BackedUp, damaged: Callable[[str], str], tmp_path: Path) -> None:
+    """The embedded PostgreSQL has only this one, which every database has. So the backup is one that does not know it."""
+    state = backup.folder.read_manifest().database
+    assert state.objects is not None
+    folder = rewritten(backup, tmp_path, replace(state, objects=[one for one in state.objects if one != "extension plpgsql"]))
+    report = CheckReport("a copy", as_json=True)
+    await prove(settings_for(damaged("select 1"), tmp_path), folder.verified_manifest(KEY_RING), report, may_migrate=False, signs_in=False)
+    assert [one.sentence for one in report.damages] == [f"the database has extension plpgsql{NOT_KNOWN}"]
+
+
+async def test_held_work_is_no_damage_beside_a_schema_that_lacks_tables(
+    backup: BackedUp, damaged: Callable[[str], str], tmp_path: Path
+) -> None:
+    url = damaged("drop index sessions_of_user")
+    await hold(url, list(OutgoingWork))
+    damaged("drop table siem_configurations")
+    assert [one.sentence for one in (await found(backup, url, tmp_path)).damages] == [
+        "the table siem_configurations is missing",
+        "the table sessions lacks index sessions_of_user",
+    ]
+
+
+def test_an_added_table_that_the_role_may_not_read_is_named_as_added(
+    backup: BackedUp, damaged: Callable[[str], str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy = damaged("select 1")
+    role = f"reader_of_{name_of(copy)}"
+    with psycopg.connect(copy, autocommit=True) as connection:
+        connection.execute(f"drop role if exists {role}".encode())
+        connection.execute(f"create role {role} login in role pg_read_all_data".encode())
+        connection.execute(b"create table mine (id int); alter table mine enable row level security; create policy mine on mine")
+        try:
+            places = str(backup.folder.path.parent)
+            url = make_conninfo(copy, user=role)
+            status, lines = checked(["--database", url, "--in", places, "--no-sign-in"], backup, capsys)
+        finally:
+            connection.execute(f"drop owned by {role}; drop role {role}".encode())
+    assert status == STATUS[DamageKind.SCHEMA]
+    assert [line for line in lines if line.startswith("FAIL")] == [f"FAIL  schema    the database has table mine{NOT_KNOWN}"]
 
 
 @pytest.mark.parametrize("damage", SEVERAL)
@@ -293,8 +413,8 @@ def test_a_backup_without_digests_says_that_contents_were_not_compared(
     status, lines = checked([str(folder.path), "--database", copy, "--no-sign-in"], backup, capsys)
     assert status == OK
     assert lines[-1] == (
-        f"{folder.path.name}: no fault found. Not proved: its contents, of which the backup has no digests: only rows were counted; "
-        "that people sign in (--no-sign-in)."
+        f"{folder.path.name}: no fault found. Not proved: its contents, of which the backup has no digests that this version "
+        "makes: only rows were counted; that people sign in (--no-sign-in)."
     )
     # What such a manifest does say is still compared.
     damaged(SCHEMA["a trigger was added"][0])

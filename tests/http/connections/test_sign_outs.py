@@ -1,18 +1,30 @@
 """Sign-outs that a directory asks for."""
 
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pytest
 import trio
 
+from adapters.backup_folders import BackupFolder
+from adapters.crypto.key_ring import EncryptionKey
+from adapters.postgres.backups.snapshots import server_version
 from adapters.postgres.identity.upstream.connections import DirectorySessionRows
 from adapters.saml.writing import write_logout
+from core.domain.backups import DamageKind
 from core.domain.saml.entities import KeyPair
 from core.domain.saml.messages import NameId, NameIdFormat, OurLogoutRequest
 from core.domain.secrets import Secret
+from entrypoints.cli import keys
+from entrypoints.cli.backups.check import check_backup
+from entrypoints.cli.backups.create import create
+from entrypoints.cli.backups.report import CheckReport
+from entrypoints.failures import OK
+from tests.entrypoints.backups.installation import with_programs_of
 from tests.http.connections.fake_directory import SLO
 from tests.http.connections.scene import PATH, ConnectionScene
 from tests.http.federation.providing import Pair, pair
@@ -72,6 +84,30 @@ async def test_a_signed_request_ends_the_sessions_that_the_directory_has_opened_
     logouts = [(one["succeeded"], one["times"]) for one in listed if one["kind"] == "logout"]
     # What anybody may send is counted: a signature of somebody else, and an old request.
     assert sorted(logouts) == [(False, 1), (False, 2), (True, 1), (True, 1)]
+
+
+async def test_a_sign_out_leaves_backups_and_the_rotation_of_keys_whole(
+    scene: ConnectionScene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider, tabs = await scene.active(), scene.browser()
+    scene.verified()
+    await scene.arrive(tabs, provider)
+    assert (await scene.browser().request("GET", request(scene, provider))).status == 302
+    assert await scene.who(tabs) is None
+    assert scene.people.rows("select from connection_answers where assertion_digest is not null and waits_until <= now()")
+    settings = scene.postern.settings
+    assert settings.database_url is not None
+    url = settings.database_url.reveal()
+    with_programs_of(await server_version(url), monkeypatch)
+    folder = BackupFolder(tmp_path / "backups" / (await create(settings, tmp_path / "backups")).id)
+    report = CheckReport(folder.path.name, as_json=True)
+    await check_backup(settings, folder, report, scratch=url, work=tmp_path)
+    # The callers of the scene have sessions without a refresh token, which people never have.
+    assert [one for one in report.damages if one.kind is not DamageKind.TIES] == []
+    # Under a new first key, everything is sealed again.
+    assert settings.encryption_keys is not None
+    ring = f"{EncryptionKey('next', b'n' * 32).line()},{settings.encryption_keys.reveal()}"
+    assert await keys._reencrypt_now(replace(settings, encryption_keys=Secret(ring)), False) == OK
 
 
 async def test_a_request_is_taken_once(scene: ConnectionScene) -> None:

@@ -82,7 +82,8 @@ class NewAnswer(Frozen, kw_only=True):
     code_digest: bytes
     assertion_digest: bytes | None
     """None for an answer that was refused: it may come again."""
-    sealed: bytes
+    sealed: bytes | None
+    """None for a request to sign out, which leaves nothing to come back for."""
     waits_until: datetime
     expires_at: datetime
 

@@ -115,7 +115,7 @@ class DirectoryLogouts(Frozen):
             provider=directory.id,
             code_digest=self.system.secrets.token().digest(),
             assertion_digest=sha256(f"logout {request.head.id}".encode("utf-8", "surrogatepass")).digest(),
-            sealed=b"",
+            sealed=None,
             waits_until=now,
             expires_at=now + REMEMBERED,
         )

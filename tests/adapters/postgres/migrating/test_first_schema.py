@@ -1,5 +1,6 @@
 """A database with the schema of before the first one: `migrate` takes it on when it is whole, and leads to the stepping stone otherwise."""
 
+import json
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -75,7 +76,14 @@ async def test_the_command_takes_it_on_and_says_so(empty_database_url: str, tmp_
     await remember_former(empty_database_url, FORMER)
     settings = {"POSTERN_DATABASE_URL": empty_database_url, "POSTERN_ENCRYPTION_KEYS": f"k:{'A' * 43}="}
     planned = await trio.to_thread.run_sync(partial(command, tmp_path, "migrate", "--plan", **settings))
-    assert (planned.returncode, "run `postern migrate`, which takes it on" in planned.stderr) == (1, True), planned
+    lines = planned.stdout.splitlines()
+    assert (planned.returncode, lines[0]) == (0, "taken on 0001_schema  in place of the migrations of before it; changes no table"), planned
+    assert "This step has no way back: programs of before refuse a database with 0001_schema." in lines[1]
+    # The plan of everything.
+    assert [line.split()[1] for line in lines if line.startswith("pending")] == [str(one) for one in migrate.shipped()[1:]]
+    told = await trio.to_thread.run_sync(partial(command, tmp_path, "migrate", "--plan", "--json", **settings))
+    assert json.loads(told.stdout)["taken_on"] == "0001_schema"
+    assert len(await query(empty_database_url, "select number from schema_migrations")) == len(FORMER), "a plan has changed something"
     done = await trio.to_thread.run_sync(partial(command, tmp_path, "migrate", **settings))
     said = done.stdout.splitlines()
     assert (done.returncode, said[0]) == (0, "Taking the schema of before on as 0001_schema …"), done

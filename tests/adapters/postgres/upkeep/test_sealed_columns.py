@@ -80,3 +80,14 @@ async def test_every_sealed_column_of_the_schema_is_listed(store: Store) -> None
          where table_schema = 'public' and table_type = 'BASE TABLE' and column_name like '%sealed_%'
     """)
     assert {row["name"] for row in rows} == set(PostgresSealedColumns(store.pool, store.keyring).columns)
+
+
+async def test_an_empty_value_is_no_secret(store: Store) -> None:
+    """As a version of before left one for each sign-out of a directory."""
+    await fill(store)
+    await store.query("update jobs set sealed_payload = '' where sealed_payload is not null")
+    columns = PostgresSealedColumns(store.pool, AesGcmKeyRing([NEW, OLD]))
+    assert await columns.all(JOBS, None, 10) == await columns.outdated(JOBS, 10) == []
+    assert await columns.count_outdated(JOBS) == 0
+    # Values of other columns are there.
+    assert (len(await columns.all(KEYS, None, 10)), await columns.count_outdated(KEYS)) == (1, 1)
