@@ -229,10 +229,10 @@ async def test_another_application_of_the_same_name_puts_nothing_back(console: C
     undo = console.fields(f"{settings}/basics/undo")
     ended = await console.client.request("DELETE", f"{services}/shop", token=await console.tenants.token(console.ada))
     assert ended.status == 204, ended.body
-    assert (await console.client.request("POST", services, body=shop, token=token)).status == 200
+    assert (await console.client.request("POST", services, body={**shop, "name": "Store"}, token=token)).status == 200
     assert offers(await console.at(settings)) == 0
-    # Nor does the form that somebody still has open. Without the thing's id, this would only be "overtaken", or put back.
+    # Nor does the form that somebody still has open. By the address alone, it would be put back.
     tab = await console.tab._go("POST", undo.action, undo.fields)
     assert tab.status == 409
     assert "ten minutes" in tab.page.text
-    assert console.people.rows("select name from services") == [{"name": "Shop"}]
+    assert console.people.rows("select name from services") == [{"name": "Store"}]
