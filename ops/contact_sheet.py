@@ -17,6 +17,7 @@ writes one window of the console and one of a sign-in to docs/pictures, for READ
 
 import argparse
 import html
+import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +30,7 @@ import trio
 
 from core.domain.languages import Language
 from entrypoints.http.server.settings import ServerSettings
-from tests.browser.chromium import PROGRAMS, installed, started
+from tests.browser.chromium import PROGRAM, started
 from tests.browser.console_gallery import CONSOLE, ConsolePage, console_pages
 from tests.browser.gallery import gallery, place
 from tests.browser.page import NARROW, WIDE, Page, Scheme, new_page
@@ -164,9 +165,9 @@ def main() -> int:
     given = parser.parse_args()
     # The folders of the documents are fixed, because the documents name them.
     folder: Path = given.folder if given.folder and given.purpose is Purpose.LOOKING else ROOT / given.purpose.value
-    program = installed()
+    program = shutil.which(PROGRAM)
     if program is None:
-        print(f"{PROGRAMS[0]} is not installed; ops/install-test-tools installs it")
+        print(f"{PROGRAM} is not installed; ops/install-test-tools installs it")
         return 1
     folder.mkdir(parents=True, exist_ok=True)
     if given.purpose is Purpose.DOCUMENTS:

@@ -47,8 +47,15 @@ class PostgresChangedSettings:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def list(self, organization: OrganizationId | None, place: str, since: datetime) -> Sequence[ChangedSetting]:
-        parameters = {"organization": organization, "place": place, "since": since, "most": MOST_LISTED, "request": causing_request()}
+    async def list(self, organization: OrganizationId | None, place: str, thing: str | None, since: datetime) -> Sequence[ChangedSetting]:
+        parameters = {
+            "organization": organization,
+            "place": place,
+            "thing": thing,
+            "since": since,
+            "most": MOST_LISTED,
+            "request": causing_request(),
+        }
         return [row.changed() for row in await ask(self._pool, _ChangedSetting, _LIST, parameters)]
 
 
@@ -104,12 +111,19 @@ _KEEP: Final[LiteralString] = f"""
         on conflict (id) do nothing
 """
 
+# The name of a thing that is gone may be given again. Whatever is made has an entry, so entries know the thing that is there now by this
+# id. If they do not, entries of this type name something else, and the place alone says which thing it is.
 _LIST: Final[LiteralString] = f"""
     select kept.id, kept.entry_id, kept.section, kept.before, kept.after, kept.changed_at, kept.earlier, {_OTHERS} as others
       from changed_settings as kept
       join audit_entries as changed on changed.id = kept.entry_id
      where kept.place = %(place)s and kept.changed_at > %(since)s
        and (%(organization)s::uuid is null or kept.organization_id = %(organization)s)
+       and (%(thing)s::text is null or changed.target_id = %(thing)s or not exists (
+               select from audit_entries as about
+                where (about.organization_id = changed.organization_id
+                       or about.organization_id is null and changed.organization_id is null)
+                  and about.target_type = changed.target_type and about.target_id = %(thing)s))
      order by kept.changed_at desc, kept.id desc
      limit %(most)s
 """

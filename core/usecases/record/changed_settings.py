@@ -13,6 +13,8 @@ class RecentChanges(Frozen):
     changed_settings: ChangedSettings
     clock: Clock
 
-    async def list(self, organization: OrganizationId | None, place: str) -> Sequence[ChangedSetting]:
-        """The changes of the last ten minutes on the page at this address, the newest first. The caller may change the settings."""
-        return await self.changed_settings.list(organization, place, self.clock.now() - KEPT_FOR)
+    async def list(self, organization: OrganizationId | None, place: str, thing: str | None) -> Sequence[ChangedSetting]:
+        """The changes of the last ten minutes on the page at this address, the newest first, of the thing that is there now. The caller may
+        change the settings.
+        """
+        return await self.changed_settings.list(organization, place, thing, self.clock.now() - KEPT_FOR)

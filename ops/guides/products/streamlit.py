@@ -7,7 +7,7 @@ import trio
 from ops.guides.products import Product
 from ops.guides.tenants import PASSWORD, Person
 from ops.guides.trying import Trial, require
-from tests.browser.chromium import PROGRAMS, Chromium, installed, started
+from tests.browser.chromium import PROGRAM, Chromium, started
 from tests.browser.page import Page, new_page
 
 _PATIENCE = 60.0
@@ -18,7 +18,7 @@ def _attempt(trial: Trial) -> None:
     print(f"Streamlit {trial.version('streamlit')}")
     address = ("--server.address", "127.0.0.1", "--server.port", str(trial.port), "--server.headless", "true")
     trial.start(trial.program("streamlit"), "run", "app.py", *address, ready="/_stcore/health")
-    with started(installed() or PROGRAMS[0], trial.place / "chromium", examples_at="127.0.0.1:9") as chromium:
+    with started(PROGRAM, trial.place / "chromium", examples_at="127.0.0.1:9") as chromium:
         trio.run(_look, trial, chromium)
 
 

@@ -215,11 +215,11 @@ async def test_a_document_gets_no_secret_that_the_operator_does_not_allow(
         assert (status, "not allowed" in err) == (1, True), reference
     # Nothing is allowed by itself.
     for reference in (f"file:{allowed}/good", "env:MAIL_PASSWORD"):
-        file = written(tmp_path, naming(reference))
-        status, _, err = await postern("plan", file, f"--owner=acme={OWNER}", "--secrets-from=NOTHING_OF_THIS")
+        wanted = written(tmp_path, naming(reference))
+        status, _, err = await postern("plan", wanted, f"--owner=acme={OWNER}", "--secrets-from=NOTHING_OF_THIS")
         assert (status, "not allowed" in err) == (1, True)
-        assert (await postern("plan", file, f"--owner=acme={OWNER}", *sources))[0] == 2
-    assert (await postern("plan", file, "--secrets-from="))[0] == 2
+        assert (await postern("plan", wanted, f"--owner=acme={OWNER}", *sources))[0] == 2
+    assert (await postern("plan", written(tmp_path, naming("env:MAIL_PASSWORD")), "--secrets-from="))[0] == 2
 
 
 async def test_a_plan_names_the_reference_of_each_secret_and_is_applied_as_it_was_read(postern: Command, tmp_path: Path) -> None:

@@ -216,3 +216,23 @@ async def test_looks_and_names_go_back(console: ConsoleScene) -> None:
     await console.submit("/settings/change/undo")
     (row,) = console.people.rows("select name, metadata, primary_color from organizations where slug = 'acme'")
     assert row == {"name": "Acme", "metadata": {}, "primary_color": None}
+
+
+async def test_another_application_of_the_same_name_puts_nothing_back(console: ConsoleScene) -> None:
+    shop = {"slug": "shop", "name": "Shop", "service_type": "web"}
+    token, services = await console.tenants.token(console.ada), "/api/organizations/acme/services"
+    assert (await console.client.request("POST", services, body=shop, token=token)).status == 200
+    settings = "/applications/shop/settings"
+    await console.at(settings)
+    await console.submit(f"{settings}/basics", name="Store")
+    assert offers(await console.at(settings)) == 1
+    undo = console.fields(f"{settings}/basics/undo")
+    ended = await console.client.request("DELETE", f"{services}/shop", token=await console.tenants.token(console.ada))
+    assert ended.status == 204, ended.body
+    assert (await console.client.request("POST", services, body={**shop, "name": "Store"}, token=token)).status == 200
+    assert offers(await console.at(settings)) == 0
+    # Nor does the form that somebody still has open. By the address alone, it would be put back.
+    tab = await console.tab._go("POST", undo.action, undo.fields)
+    assert tab.status == 409
+    assert "ten minutes" in tab.page.text
+    assert console.people.rows("select name from services") == [{"name": "Store"}]

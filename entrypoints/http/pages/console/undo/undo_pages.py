@@ -118,7 +118,7 @@ async def offered(visit: PageVisit, record: Any, undoables: Sequence[Undoable]) 
     if record is None or not own:
         return ()
     (page,) = {one.page for one in own.values()}
-    found = [(own[one.section], one) for one in await _recent(visit, page) if one.section in own]
+    found = [(own[one.section], one) for one in await _recent(visit, page, record) if one.section in own]
     return [
         OfferedUndo(one, visit.here(undoable.address), was)
         for undoable, one in found
@@ -138,8 +138,8 @@ def undo_pages(undoable: Undoable) -> Sequence[Endpoint]:
         visit = PageVisit(call, postern)
         onward = visit.here(undoable.page)
         for _ in range(_TRIES):
-            one = next((one for one in await _recent(visit, undoable.page) if str(one.id) == call.body.change), None)
             record = await undoable.find(visit)
+            one = next((one for one in await _recent(visit, undoable.page, record) if str(one.id) == call.body.change), None)
             if one is None or one.section != undoable.name or record is None:
                 return Answer(_page(undoable, visit, "too_late"), 409)
             fields = _differing(undoable, one, record)
@@ -205,10 +205,11 @@ def _page(
     )
 
 
-async def _recent(visit: PageVisit, page: str) -> Sequence[ChangedSetting]:
+async def _recent(visit: PageVisit, page: str, record: Any) -> Sequence[ChangedSetting]:
     caller = visit.call.caller
     organization = caller.organization if isinstance(caller, Member) else None
-    return await visit.postern.record.changes.list(organization, visit.here(page))
+    thing = getattr(record, "id", None)
+    return await visit.postern.record.changes.list(organization, visit.here(page), None if thing is None else str(thing))
 
 
 def texts_of(inputs: Sequence[Input], record: Any) -> Mapping[str, Any]:
