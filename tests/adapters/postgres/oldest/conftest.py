@@ -49,7 +49,7 @@ def oldest() -> Iterator[OldServer]:
     user = pwd.getpwnam("postgres") if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
 
     def run(program: str, *arguments: str) -> None:
-        as_user, of_group, more = (user.pw_uid, user.pw_gid, []) if os.geteuid() == 0 else (None, None, None)
+        is_root = os.geteuid() == 0
         subprocess.run(
             [str(programs / program), *arguments],
             check=True,
@@ -58,9 +58,9 @@ def oldest() -> Iterator[OldServer]:
             stderr=subprocess.DEVNULL,
             cwd="/",
             timeout=120,
-            user=as_user,
-            group=of_group,
-            extra_groups=more,
+            user=user.pw_uid if is_root else None,
+            group=user.pw_gid if is_root else None,
+            extra_groups=() if is_root else None,
         )
 
     with tempfile.TemporaryDirectory(prefix="oldest-", ignore_cleanup_errors=True) as name:
