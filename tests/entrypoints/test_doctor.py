@@ -14,6 +14,7 @@ import pytest
 import trio
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
+from adapters.postgres.backups.snapshots import server_version
 from adapters.postgres.database import PostgresDatabase
 from adapters.postgres.driver.connection import Connection
 from core.frozen import replace
@@ -27,6 +28,7 @@ from entrypoints.settings import Settings, read
 from tests.adapters.postgres.wire import Wire
 from tests.adapters.shifted_clock import ShiftedClock
 from tests.e2e.postern import command
+from tests.entrypoints.backups.installation import with_programs_of
 from tests.places import ROOT
 
 KEY = "2026-01-31.abc:AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="
@@ -184,3 +186,26 @@ def test_the_whole_look_has_an_end(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     given = argparse.Namespace(processes=None, backups=None, json=False)
     assert doctor.run(given, read({"POSTERN_DATA_DIR": str(tmp_path)})) == 1
     assert "FAIL  doctor             stopped after 0.2 s: what is not named above was not looked at" in capsys.readouterr().out
+
+
+async def test_it_tries_what_the_night_will_do(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_programs_of(await server_version(database_url), monkeypatch)
+    tried = await checks.next_backup(on(database_url))
+    assert (tried.verdict, tried.text.startswith("can read every table; pg_dump ")) == (Verdict.OK, True)
+    # The machine's programs may be too old for the server, or not there. Backups may be made elsewhere.
+    (tmp_path / "pg_restore").touch()
+    (tmp_path / "pg_dump").write_text("#!/bin/sh\necho 'pg_dump (PostgreSQL) 13.4'\n")
+    (tmp_path / "pg_dump").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    tried = await checks.next_backup(on(database_url))
+    assert tried.verdict is Verdict.WARN
+    assert "is of version 13, and the server of version" in tried.text
+
+
+async def test_it_says_what_a_backup_could_not_read(database_url: str) -> None:
+    async with await Connection.connect(database_url) as connection:
+        # A type without a binary form, as an extension may have one: only a try with a row shows it.
+        await connection.execute("alter table tiers add column acl aclitem default '=r/postgres'")
+    tried = await checks.next_backup(on(database_url))
+    assert tried.verdict is Verdict.FAIL
+    assert tried.text.startswith("`postern backup create` would fail: the table tiers cannot be read: ")

@@ -26,7 +26,11 @@ from entrypoints.failures import StartFailed
 # What is lost with the machine is not missed.
 _FAST: Final = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off", "wal_level": "minimal", "max_wal_senders": "0"}
 _FULL: Final = "There is no room left in {}, so nothing is known of the backup"
-# Indexes and PostgreSQL's own files.
+# What PostgreSQL says of a full disk.
+_SIGNS: Final = (os.strerror(errno.ENOSPC), "Check free disk space")
+# PostgreSQL's own files, in bytes, and what it writes while it makes them.
+_OWN: Final = 96 << 20
+# Indexes.
 _ROOM: Final = 1.2
 
 
@@ -67,12 +71,9 @@ async def scratch_database(server: str | None, work: Path, size: int) -> AsyncIt
 @asynccontextmanager
 async def _own_server(work: Path, size: int) -> AsyncIterator[EmbeddedPostgres]:
     try:
-        free = shutil.disk_usage(work).free
-        if free < size * _ROOM:
-            raise StartFailed(
-                f"{work} has {free / (1 << 30):.1f} GiB free, and the check needs {size * _ROOM / (1 << 30):.1f}: "
-                "name a larger place with --work"
-            )
+        free, needed = shutil.disk_usage(work).free, int(_OWN + size * _ROOM)
+        if free < needed:
+            raise StartFailed(f"{work} has {free >> 20} MiB free, and the check needs {needed >> 20}: name a larger place with --work")
         directory = Path(tempfile.mkdtemp(prefix="postern-check-", dir=work))
     except OSError as error:
         raise StartFailed(f"{work} cannot be used for the check: {error.strerror}") from None
@@ -95,7 +96,7 @@ async def _own_server(work: Path, size: int) -> AsyncIterator[EmbeddedPostgres]:
 
 
 def _is_full(reason: str) -> bool:
-    return os.strerror(errno.ENOSPC) in reason
+    return any(sign in reason for sign in _SIGNS)
 
 
 def _full(work: str) -> StartFailed:

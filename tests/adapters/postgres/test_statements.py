@@ -13,7 +13,7 @@ from adapters.postgres.identity.factors.devices import DeviceRows
 from adapters.postgres.statements import PART, NeedsUnitOfWork, Statements, ask_for_many
 from core.domain.identifiers import DeviceId
 from tests.adapters.postgres.conftest import Store
-from tests.adapters.postgres.house_texts import house_texts
+from tests.adapters.postgres.oldest.house_texts import house_texts
 from tests.adapters.postgres.test_transaction import transaction
 
 

@@ -4,6 +4,7 @@ import json
 import os
 import secrets
 import shutil
+import subprocess
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Final
@@ -27,11 +28,14 @@ from entrypoints.cli.backups import check
 from entrypoints.cli.backups.create import create
 from entrypoints.cli.backups.proof import prove
 from entrypoints.cli.backups.report import STATUS, CheckReport
-from entrypoints.failures import OK, StartFailed
+from entrypoints.failures import FAILURE, OK, StartFailed
 from entrypoints.settings import Settings
 from tests.conftest import CapturedLog
+from tests.e2e.postern import COMMAND, environment
 from tests.entrypoints.backups.installation import KEY, OTHER_KEY, SAME_NAME, SECRET, BackedUp, database_beside, name_of, settings_for
-from tests.places import MIGRATIONS
+from tests.patience import PATIENCE
+from tests.places import MIGRATIONS, ROOT
+from tests.tools import needs, place_of
 
 KEY_RING: Final = AesGcmKeyRing([KEY])
 Checked = Callable[..., tuple[int, list[str]]]
@@ -52,9 +56,13 @@ def copied(backup: BackedUp, tmp_path: Path) -> Path:
     return Path(shutil.copytree(backup.folder.path, tmp_path / backup.folder.path.name))
 
 
-def scratch(backup: BackedUp) -> list[str]:
+def url_of(backup: BackedUp) -> str:
     assert backup.settings.database_url is not None
-    return ["--scratch", backup.settings.database_url.reveal()]
+    return backup.settings.database_url.reveal()
+
+
+def scratch(backup: BackedUp) -> list[str]:
+    return ["--scratch", url_of(backup)]
 
 
 def test_an_undamaged_backup_is_proved_and_the_audit_log_hears_of_it(
@@ -335,6 +343,48 @@ def test_a_dump_that_does_not_restore_is_named_though_its_bytes_are_right(backup
     status, lines = checked(str(copied), *scratch(backup))
     assert status == STATUS[DamageKind.DUMP]
     assert "the dump cannot be restored: pg_restore: " in lines[-2]
+
+
+@needs("bwrap")
+@pytest.mark.parametrize(
+    ("mebibytes", "said"),
+    [(40, "MiB free, and the check needs"), (160, "so nothing is known of the backup")],
+    ids=["before", "in the middle"],
+)
+def test_a_full_place_says_nothing_of_the_backup(backup: BackedUp, tmp_path: Path, mebibytes: int, said: str) -> None:
+    (work := tmp_path / "work").mkdir()
+    room = ["--dev-bind", "/", "/", "--size", str(mebibytes << 20), "--tmpfs", str(work)]
+    rights = ["--cap-add", "ALL"] if os.geteuid() == 0 else []
+    # Somebody else fills the place as soon as the first database stands there.
+    fill = 'until [ -d "$0"/*/postgres/data/base/16384 ]; do kill -0 $$ || exit; sleep 0.01; done; cat /dev/zero >"$0/filler"'
+    checks_it = [*COMMAND, "backup", "check", str(backup.folder.path), "--work", str(work)]
+    done = subprocess.run(
+        [place_of("bwrap"), *room, *rights, "sh", "-c", f'({fill}) >/dev/null 2>&1 & exec "$@"', str(work), *checks_it],
+        env=environment(tmp_path, {"POSTERN_DATABASE_URL": url_of(backup), "POSTERN_ENCRYPTION_KEYS": KEY.line()}),
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=ROOT,
+        timeout=PATIENCE * 4,
+    )
+    sentence = done.stderr.splitlines()[-1]
+    assert (done.returncode, str(work) in sentence, sentence.endswith(": name a larger place with --work")) == (FAILURE, True, True), done
+    assert said in sentence
+    assert "FAIL" not in done.stdout
+
+
+def test_a_scratch_server_without_room_says_nothing_of_the_backup(
+    backup: BackedUp, checked: Checked, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A server of the operator's. The test has none that is full, so the program fails as it does there."""
+    said = 'pg_restore: error: COPY failed for table "users": ERROR:  could not extend file "base/5/1": No space left on device'
+    fails = f"""case "$*" in *--list*) exec {shutil.which("pg_restore")} "$@";; esac; echo '{said}' >&2; exit 1"""
+    for name, script in (("pg_dump", f'exec {shutil.which("pg_dump")} "$@"'), ("pg_restore", fails)):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{script}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    with pytest.raises(StartFailed, match=r"^There is no room left in the server of --scratch, so nothing is known of the backup: name"):
+        checked(str(backup.folder.path), *scratch(backup))
 
 
 def test_a_backup_of_an_older_schema_is_brought_up_to_date_in_the_scratch_database(

@@ -774,7 +774,7 @@ async def test_a_newcomer_who_confirms_their_address_gets_on_to_the_application(
 async def test_what_was_pushed_and_never_fetched_is_swept(scene: Arriving) -> None:
     scene.people.change(
         "insert into pushed_requests (id, digest, service_id, request, expires_at) select gen_random_uuid(), sha256(n::text::bytea), %s,"
-        " '{}', now() + n * interval '1 minute' from generate_series(-2, 1) as n",
+        " '{}', now() - interval '1 hour' + n * interval '1 minute' from generate_series(-2, 1) as n",
         scene.app.id,
     )
     (sweep,) = [

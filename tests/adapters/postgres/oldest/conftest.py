@@ -4,7 +4,7 @@ import os
 import pwd
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
@@ -49,10 +49,19 @@ def oldest() -> Iterator[OldServer]:
     user = pwd.getpwnam("postgres") if os.geteuid() == 0 else pwd.getpwuid(os.geteuid())
 
     def run(program: str, *arguments: str) -> None:
-        # The server would keep a pipe open.
-        command: Sequence[str] = [str(programs / program), *arguments]
-        identity = {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []} if os.geteuid() == 0 else {}
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/", timeout=120, **identity)
+        is_root = os.geteuid() == 0
+        subprocess.run(
+            [str(programs / program), *arguments],
+            check=True,
+            # The server would keep a pipe open.
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            timeout=120,
+            user=user.pw_uid if is_root else None,
+            group=user.pw_gid if is_root else None,
+            extra_groups=() if is_root else None,
+        )
 
     with tempfile.TemporaryDirectory(prefix="oldest-", ignore_cleanup_errors=True) as name:
         os.chown(name, user.pw_uid, user.pw_gid)

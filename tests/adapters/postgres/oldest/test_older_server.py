@@ -18,8 +18,8 @@ from adapters.postgres.migrate import OLDEST_SERVER, migrate, plan, shipped
 from entrypoints.cli import doctor, main
 from entrypoints.cli.backups import check, restore
 from entrypoints.failures import OK
-from tests.adapters.postgres.house_texts import house_texts
 from tests.adapters.postgres.oldest.conftest import OldServer
+from tests.adapters.postgres.oldest.house_texts import house_texts
 from tests.entrypoints.backups.installation import BackedUp, backed_up, settings_for
 
 # More statements than these can be prepared as they are. The rest are fragments, or have parameters whose types only the driver knows.
