@@ -63,7 +63,7 @@ _ADDED_KEYS: Final = (
         application="Timesheets",
         last_used_at=NOW - timedelta(hours=2),
     ),
-    AddedWay(AddedKind.USER_KEY, UUID(int=4), LONG, NOW - timedelta(days=30), application=ENDLESS.name, made_by_service=True),
+    AddedWay(AddedKind.USER_KEY, UUID(int=4), LONG_ROLE, NOW - timedelta(days=30), application=ENDLESS.name, made_by_service=True),
 )
 _HELD: Final = (
     HeldUserKey(
@@ -82,7 +82,7 @@ _HELD: Final = (
     ),
     HeldUserKey(
         id=UserKeyId(UUID(int=2)),
-        name=LONG,
+        name=LONG_ROLE,
         prefix="acme_d4e5f6",
         service_slug="endless",
         service_name=ENDLESS.name,
