@@ -27,7 +27,7 @@ def done(answer: Received) -> None:
 
 async def _first_proof_inside(world: World, *, ticks: bool = False) -> None:
     """In another browser than the one in which everything was made."""
-    tab = await world.opens_proof(world.phone)
+    tab = await world.opens_proof(world.remembered)
     tab = await tab.send(len(tab.page.forms) - 1, **ticked(tab, "stays", ticks=ticks))
     assert tab.status == 200, tab.page.text
 

@@ -190,9 +190,9 @@ class World(Agents, Exchanging):
         fake = self.fakes["codehost"]
         fields = {"org": "acme", "service": "shop", "redirect_uri": CALLBACK, "state": "s", "code_challenge_method": "S256"}
         query = "&".join(f"{name}={value}" for name, value in {**fields, "code_challenge": CHALLENGE}.items())
-        answer = await self.phone.request("GET", f"/auth/codehost?{query}")
+        answer = await self.remembered.request("GET", f"/auth/codehost?{query}")
         assert answer.status == 302, answer.body
-        answer = await self.phone.request("GET", fake.consent(answer.header("location") or ""))
+        answer = await self.remembered.request("GET", fake.consent(answer.header("location") or ""))
         assert "code=" in (answer.header("location") or ""), (answer.status, answer.header("location"), answer.body)
 
     async def _lets_the_helper_in(self) -> None:
@@ -286,10 +286,10 @@ class World(Agents, Exchanging):
         codes = (await self.as_grace("POST", "/api/user/mfa/verify", {"code": self.totp.now()})).ok()["backup_codes"]
         self.log.remember(secret, *codes)
         self.given["backup_codes"] = codes
-        self.phone = Tabs(self.client)
-        tab = await self.goes(self.phone, self.provider, "?org=acme")
+        self.remembered = Tabs(self.client)
+        tab = await self.goes(self.remembered, self.provider, "?org=acme")
         tab = await tab.send(code=codes[0], trust_device="yes")
-        assert await self.who(self.phone) == self.user, tab.page.text
+        assert await self.who(self.remembered) == self.user, tab.page.text
         self.elsewhere = Tabs(self.client)
         tab = await self.goes(self.elsewhere, self.provider, "?org=acme")
         await tab.send(code=codes[1])
@@ -298,7 +298,7 @@ class World(Agents, Exchanging):
     async def _leaves_things_under_way(self) -> None:
         """A mailed link, a code that nobody has redeemed, and a sign-in in a platform owner's hands."""
         self.given["link"] = token_in(await self.mailed("/api/auth/forgot-password"))
-        self.given["code"] = (await self.answers(self.phone, self.shop, "openid email"))["code"]
+        self.given["code"] = (await self.answers(self.remembered, self.shop, "openid email"))["code"]
         body = {"reason": "Ticket 4711: sees an empty list"}
         # A television set that Grace has let in, and that has not come for its tokens.
         asked = {"client_id": self.shop.client_id, "org": "acme", "service": "shop"}

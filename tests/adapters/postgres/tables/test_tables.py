@@ -9,6 +9,7 @@ from adapters.postgres.tables.declaring import (
     A_PERSONS,
     BY_STATEMENT,
     INSTALLATION,
+    NO_CREDENTIAL,
     ORGANIZATION,
     OWN_ORGANIZATION,
     PERSON,
@@ -24,6 +25,7 @@ from adapters.postgres.tables.declaring import (
 from adapters.postgres.tables.every import TABLES
 from adapters.postgres.tables.moving import Moved
 from adapters.postgres.upkeep import deleted_organizations, deleted_services
+from core.domain.identity.endings import Kind
 from tests.adapters.postgres.conftest import Store
 
 _TABLES = "select relname as name from pg_class where relkind in ('r', 'p') and relnamespace = 'public'::regnamespace"
@@ -39,6 +41,13 @@ _REFERENCES = """
 _FIRST = frozenset({"sessions", "preauthentications", "memberships"})
 
 
+# What is kept by a digest and lets nobody in: ids and names that must not be used twice; requests of clients and tests of administrators,
+# which need a credential beside them; and contents.
+_RECOGNISED = {
+    *("client_assertions", "saml_requests", "identity_assertions", "used_usernames", "imported_people", "billing_checkouts"),
+    *("pushed_requests", "connection_tests"),
+    *("logos", "audit_links"),
+}
 # Rows of services have a part of their own, which comes before the services.
 _IN_TWO_PARTS = "former_slugs"
 
@@ -131,15 +140,28 @@ def answers() -> Iterator[tuple[str, dict[str, object], str]]:
     yield "personal data that nobody forgets", {"holds": (of_account("name", "A name."),), "exported": ExportPart("account")}, "forgotten"
     yield "an export of nothing personal", {"holds": (plain(WORD, "name"),), "exported": ExportPart("account")}, "exported"
     yield "an age without words", {"holds": (), "ages": (Age("Past"),)}, "how long"
+    yield "no word about what its rows open", {"holds": (), "opens": None}, "diaries: say by `opens` .* owes a line for each cause"
+    yield "a word that is no kind", {"holds": (), "opens": "key of a diary"}, "which kind of credential or grant"
     yield "a column twice", {"holds": (plain(WORD, "name"), plain(WORD, "name"))}, "twice"
 
 
 @pytest.mark.parametrize(("more", "told"), [pytest.param(more, told, id=name) for name, more, told in answers()])
 def test_a_declaration_that_leaves_a_question_open_stops_the_import(more: dict[str, object], told: str) -> None:
     with pytest.raises(TypeError, match=told):
-        Table("diaries", whose=ORGANIZATION, moves=Moved(), ends=Ends.ROWS, **more)  # type: ignore[arg-type]
+        Table("diaries", whose=ORGANIZATION, moves=Moved(), ends=Ends.ROWS, **{"opens": NO_CREDENTIAL, **more})  # type: ignore[arg-type]
     with pytest.raises(TypeError):
         Table("diaries", whose=ORGANIZATION, holds=())  # type: ignore[call-arg]
+
+
+def test_every_kind_has_a_table() -> None:
+    """A kind without rows would be walked nowhere."""
+    assert {kind for table in TABLES.values() for kind in table.kinds} == set(Kind)
+
+
+def test_a_table_with_a_digest_says_what_its_digest_opens() -> None:
+    """A digest of something that was given out is a credential, unless the table is here: what is kept there lets nobody in by itself."""
+    found = {name for name, table in TABLES.items() if table.opens == NO_CREDENTIAL and "digest" in table.plain}
+    assert found == _RECOGNISED
 
 
 def test_a_sentence_says_why_rows_stay() -> None:
