@@ -311,13 +311,14 @@ _FIND_ENTERED: Final[LiteralString] = f"""
 
 _FIND: Final[LiteralString] = f"{_ENTERED} where device_codes.id = %(id)s"
 
-# The approval copies the proofs of the session, so the session need not live until the device polls again. It is the person's newest answer:
-# what they refused the application before, and approve now, is refused no more.
+# The approval copies the proofs of the session, so the session need not live until the device polls again. It is the person's newest
+# answer: what they refused the application before, and approve now, is refused no more.
 _APPROVE: Final = """
     with approved as (
              update device_codes
                 set state = 'approved', user_id = sessions.user_id, decided_at = %(at)s, proved_at = sessions.proved_at,
-                    second_factor_at = sessions.second_factor_at, stated_at = sessions.stated_at, authenticated_by = sessions.authenticated_by
+                    second_factor_at = sessions.second_factor_at, stated_at = sessions.stated_at,
+                    authenticated_by = sessions.authenticated_by
                from sessions
               where device_codes.id = %(id)s and device_codes.state = 'pending' and device_codes.expires_at > %(at)s
                 and sessions.id = %(session)s and sessions.user_id = %(user)s

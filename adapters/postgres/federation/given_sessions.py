@@ -187,7 +187,8 @@ FIND_AT_RESOURCE: Final[LiteralString] = f"""
       left join lateral (
                 select users.email, sessions.service_id, resource_servers.service_id as stands, open.scopes
                   from (select * from sessions where id = asked.session and user_id = asked.person limit 1) as sessions
-                 cross join lateral jsonb_to_recordset({open_audiences("sessions", spared=IS_BY_ASSERTION)}) as open (id uuid, scopes text[])
+                 cross join lateral jsonb_to_recordset({open_audiences("sessions", spared=IS_BY_ASSERTION)})
+                    as open (id uuid, scopes text[])
                   join resource_servers on resource_servers.id = open.id and resource_servers.id = asked.resource
                        {ITS_PERSON_AND_AGENT}
                  where {IS_OPEN_HERE}

@@ -1,5 +1,5 @@
-"""Attacks on what a person has answered about an API: an application goes around a refusal by an exchange of its own token, a session of before
-goes on with what the newest answer takes away, and an assertion for one API becomes a token for another.
+"""Attacks on what a person has answered about an API: an application goes around a refusal by an exchange of its own token, a session of
+before goes on with what the newest answer takes away, and an assertion for one API becomes a token for another.
 """
 
 from collections.abc import Awaitable, Callable, Iterator

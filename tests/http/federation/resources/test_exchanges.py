@@ -86,7 +86,7 @@ async def test_the_second_hop_names_both(between: Exchanging) -> None:
 
 
 async def test_an_application_exchanges_its_own_tokens(between: Exchanging) -> None:
-    """One for itself, and one for an API. The person has allowed the application the other API: see `tests/security/apis/test_answers.py`."""
+    """One for itself, and one for an API. The person has allowed it the other API: see `tests/security/apis/test_answers.py`."""
     between.exchangers(between.bills, between.shop)
     between.people.change("update resource_servers set admits = 'all' where id = %s", between.bills)
     await between.allowed(BILLS, scope="openid bills:pay")
