@@ -32,7 +32,7 @@ PAY: Final = "bills:pay"
 _DEVICE: Final = "urn:ietf:params:oauth:grant-type:device_code"
 
 
-class Answering(Exchanging):
+class AnsweringScene(Exchanging):
     """The bills name `shop` in `exchanges` beside `desk`, and the organization's applications may ask for them."""
 
     def __post_init__(self) -> None:
@@ -87,11 +87,11 @@ def _code(answer: Received) -> str:
 
 
 @pytest.fixture
-def scene(postern: Postern, people: People, log: CapturedLog) -> Answering:
-    return Answering(postern, people, unlimited(postern), log)
+def scene(postern: Postern, people: People, log: CapturedLog) -> AnsweringScene:
+    return AnsweringScene(postern, people, unlimited(postern), log)
 
 
-async def test_an_application_exchanges_towards_no_api_that_the_person_was_never_asked_about(scene: Answering) -> None:
+async def test_an_application_exchanges_towards_no_api_that_the_person_was_never_asked_about(scene: AnsweringScene) -> None:
     """Neither with its token for itself nor with one for another API."""
     for subject in (await scene.own_token(), await scene.subject()):
         for scope in (None, READ):
@@ -104,7 +104,7 @@ async def test_an_application_exchanges_towards_no_api_that_the_person_was_never
     assert "the person" in refusal.json()["error_description"]
 
 
-async def test_an_application_exchanges_for_what_the_person_left_ticked(scene: Answering) -> None:
+async def test_an_application_exchanges_for_what_the_person_left_ticked(scene: AnsweringScene) -> None:
     own, at_orders = await scene.own_token(), await scene.subject()
     await scene.answers(READ)
     for subject in (own, at_orders, await scene.own_token()):
@@ -113,7 +113,7 @@ async def test_an_application_exchanges_for_what_the_person_left_ticked(scene: A
         assert claims_of(await scene.exchanged(scene.shop, subject, scope=READ))["scope"] == READ
 
 
-async def test_what_the_person_takes_back_ends_with_what_came_of_it(scene: Answering) -> None:
+async def test_what_the_person_takes_back_ends_with_what_came_of_it(scene: AnsweringScene) -> None:
     await scene.answers(READ, PAY)
     subject = await scene.own_token()
     token = await scene.exchanged(scene.shop, subject, scope=PAY)
@@ -126,7 +126,7 @@ async def test_what_the_person_takes_back_ends_with_what_came_of_it(scene: Answe
         assert oauth(await scene.exchange(scene.shop, shown, scope=READ)) == TARGET
 
 
-async def test_what_the_person_unticks_leaves_the_exchanged_token(scene: Answering) -> None:
+async def test_what_the_person_unticks_leaves_the_exchanged_token(scene: AnsweringScene) -> None:
     await scene.answers(READ, PAY)
     subject = await scene.own_token()
     token = await scene.exchanged(scene.shop, subject, scope=f"{READ} {PAY}")
@@ -136,7 +136,7 @@ async def test_what_the_person_unticks_leaves_the_exchanged_token(scene: Answeri
     assert oauth(await scene.exchange(scene.shop, token, scope=PAY)) == SCOPE
 
 
-async def test_an_application_that_the_api_does_not_admit_exchanges_nothing_towards_it(scene: Answering) -> None:
+async def test_an_application_that_the_api_does_not_admit_exchanges_nothing_towards_it(scene: AnsweringScene) -> None:
     await scene.answers(READ, PAY)
     subject = await scene.own_token()
     token = await scene.exchanged(scene.shop, subject, scope=READ)
@@ -147,7 +147,7 @@ async def test_an_application_that_the_api_does_not_admit_exchanges_nothing_towa
     await scene.exchanged(scene.shop, subject, scope=READ)
 
 
-async def test_trust_answers_for_own_members_alone(scene: Answering) -> None:
+async def test_trust_answers_for_own_members_alone(scene: AnsweringScene) -> None:
     await scene.trust()
     subject = await scene.own_token()
     assert oauth(await scene.exchange(scene.shop, subject, scope=READ)) == TARGET
@@ -164,7 +164,7 @@ async def test_trust_answers_for_own_members_alone(scene: Answering) -> None:
     assert oauth(await scene.exchange(scene.shop, subject, scope=READ)) == TARGET
 
 
-async def test_another_service_gets_nothing_that_the_person_refused_the_application(scene: Answering) -> None:
+async def test_another_service_gets_nothing_that_the_person_refused_the_application(scene: AnsweringScene) -> None:
     """The shop's token goes to the orders, and their service exchanges it: nobody asks the person about that, but a no counts."""
     await scene.answers(READ, PAY)
     subject = await scene.subject()
@@ -181,7 +181,7 @@ async def test_another_service_gets_nothing_that_the_person_refused_the_applicat
     assert claims_of(await scene.exchanged(scene.store, second, scope=READ))["scope"] == READ
 
 
-async def test_the_application_behind_another_service_is_bound_as_at_first(scene: Answering) -> None:
+async def test_the_application_behind_another_service_is_bound_as_at_first(scene: AnsweringScene) -> None:
     """The token comes back to the application by an API of its own, and the application exchanges it as its holder."""
     scene.exchangers(scene.stock, scene.desk)
     scene.people.change("update resource_servers set service_id = %s where id = %s", scene.shop.service.id, scene.stock)
@@ -192,7 +192,7 @@ async def test_the_application_behind_another_service_is_bound_as_at_first(scene
     await scene.exchanged(scene.shop, back, scope=READ)
 
 
-async def test_an_exchange_of_an_agent_of_meanwhile_does_not_live_again(scene: Answering) -> None:
+async def test_an_exchange_of_an_agent_of_meanwhile_does_not_live_again(scene: AnsweringScene) -> None:
     """The service that acts becomes an agent, and stops being one, within the life of its token."""
     token = await scene.exchanged(scene.desk, await scene.subject(), scope=READ)
     path = "/api/organizations/acme/services/desk"
@@ -201,7 +201,7 @@ async def test_an_exchange_of_an_agent_of_meanwhile_does_not_live_again(scene: A
         assert not await scene.is_active(scene.other, token)
 
 
-async def test_the_newest_answer_counts_for_sessions_of_before(scene: Answering) -> None:
+async def test_the_newest_answer_counts_for_sessions_of_before(scene: AnsweringScene) -> None:
     code = await scene.answers(READ, PAY)
     tokens = scene.kept((await scene.redeem(scene.shop, code)).ok())
     assert await scene.introspected(tokens["access_token"]) == f"{READ} {PAY}"
@@ -217,7 +217,7 @@ async def test_the_newest_answer_counts_for_sessions_of_before(scene: Answering)
     assert (await scene.refresh(scene.shop, refreshed["refresh_token"])).ok()["scope"] == f"openid {READ} {PAY}"
 
 
-async def test_the_newest_answer_counts_for_devices(scene: Answering) -> None:
+async def test_the_newest_answer_counts_for_devices(scene: AnsweringScene) -> None:
     tokens = await scene.device_tokens()
     waiting = await scene.approved_device()
     await scene.answers(READ)
@@ -226,7 +226,7 @@ async def test_the_newest_answer_counts_for_devices(scene: Answering) -> None:
     assert (await scene.polls(waiting)).ok()["scope"] == f"openid {READ}"
 
 
-async def test_an_approved_device_is_the_newest_answer(scene: Answering) -> None:
+async def test_an_approved_device_is_the_newest_answer(scene: AnsweringScene) -> None:
     """The person has refused a scope before, and then reads it on the page about the device."""
     await scene.answers(READ)
     assert (await scene.device_tokens(READ))["scope"] == f"openid {READ}"
@@ -238,7 +238,7 @@ async def test_an_approved_device_is_the_newest_answer(scene: Answering) -> None
     assert (sorted(kept["scopes"]), kept["withheld"]) == ([PAY, READ], [])
 
 
-async def test_the_answer_does_not_reach_sessions_that_trust_opened(scene: Answering) -> None:
+async def test_the_answer_does_not_reach_sessions_that_trust_opened(scene: AnsweringScene) -> None:
     scene.tenants.join(scene.ada, scene.acme, "member")
     await scene.trust()
     tokens = await scene.tokens(BILLS, scope=f"openid {READ} {PAY}")
@@ -247,9 +247,9 @@ async def test_the_answer_does_not_reach_sessions_that_trust_opened(scene: Answe
     assert (await scene.refresh(scene.shop, tokens["refresh_token"])).ok()["scope"] == f"openid {READ} {PAY}"
 
 
-_Act = Callable[[Answering], Awaitable[Any]]
+_Act = Callable[[AnsweringScene], Awaitable[Any]]
 _ANSWERS: Final[dict[str, tuple[_Act, str]]] = {
-    "takes it back": (Answering.take_back, ""),
+    "takes it back": (AnsweringScene.take_back, ""),
     "unticks a scope": (lambda scene: scene.answers(READ), READ),
     "is a member no more": (
         lambda scene: scene.request("POST", f"/api/organizations/acme/members/{scene.ada.user}", None, by=scene.owner),
@@ -259,7 +259,7 @@ _ANSWERS: Final[dict[str, tuple[_Act, str]]] = {
 
 
 @pytest.mark.parametrize("what", _ANSWERS)
-async def test_two_hundred_exchanges_race_with_the_answer(scene: Answering, what: str) -> None:
+async def test_two_hundred_exchanges_race_with_the_answer(scene: AnsweringScene, what: str) -> None:
     """Whoever is quicker: at the next look, no token has more than the newest answer."""
     act, remains = _ANSWERS[what]
     if what == "is a member no more":
@@ -282,7 +282,7 @@ async def test_two_hundred_exchanges_race_with_the_answer(scene: Answering, what
     assert (await scene.exchange(scene.shop, subject, scope=PAY)).status in {400, 401}
 
 
-async def test_two_hundred_refreshes_race_with_the_answer(scene: Answering) -> None:
+async def test_two_hundred_refreshes_race_with_the_answer(scene: AnsweringScene) -> None:
     codes = [await scene.answers(READ, PAY)]
     codes += [_code(await scene.browser().request("GET", scene.address(None, BILLS, scope=f"openid {READ} {PAY}"))) for _ in range(20)]
     sessions = [scene.kept((await scene.redeem(scene.shop, code)).ok()) for code in codes]
