@@ -151,6 +151,7 @@ class JwtVerifier:
         return self._decoded(token, _require_key(await self._keys.id_key(_named_key(token))))
 
     def _decoded(self, token: str, key: VerificationKey) -> Mapping[str, Any]:
+        _require_one_text(token)
         try:
             # Only the key's own algorithm is allowed. PyJWT refuses a token whose header names another algorithm.
             claims: Mapping[str, Any] = jwt.decode(token, key.public_key, algorithms=[key.algorithm], issuer=self._issuer, options=_OPTIONS)
@@ -168,6 +169,19 @@ class JwtVerifier:
         if now >= expires_at:
             raise TokenExpired
         return _Verified(MappingProxyType({name: _frozen(value) for name, value in claims.items()}), key.id, expires_at)
+
+
+def _require_one_text(token: str) -> None:
+    """A token has one text. The signature is of the header and the claims as they are written, but its own text could be written in several
+    ways: with padding, with spaces, or with other bits in the last letter (RFC 7515 section 2, RFC 4648 section 3.5).
+    """
+    signature = token.rpartition(".")[2].encode()
+    try:
+        written = base64url(urlsafe_b64decode(signature + b"=" * (-len(signature) % 4)))
+    except ValueError as error:
+        raise TokenInvalid(detail="its signature cannot be read") from error
+    if written != signature:
+        raise TokenInvalid(detail="its signature is written in another way than ours")
 
 
 class _TwoGenerations:

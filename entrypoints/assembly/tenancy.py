@@ -168,6 +168,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         connection_keys,
         foundation.keyring,
         system=system,
+        own_issuer=settings.public_url,
     )
     connections = Connections(
         new_unit_of_work,

@@ -32,7 +32,8 @@ class DeviceCodeStore(Protocol):
 
     async def approve(self, code: DeviceCodeId, user: UserId, session: SessionId, at: datetime) -> bool:
         """Approves the code with what the session has proved. Of two callers at once, one gets True. False when the code is no longer
-        pending, or the session has ended.
+        pending, or the session has ended. It is the person's newest answer to the application: what they refused before and approve now is
+        no longer refused.
         """
 
     async def deny(self, code: DeviceCodeId, user: UserId, at: datetime) -> bool:

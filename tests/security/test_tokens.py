@@ -278,6 +278,20 @@ async def test_a_token_from_the_future_is_refused_beyond_a_small_leeway(scene: T
     await scene.refuses(await scene.signer.sign_access(access_claims(**{name: SECONDS + 31})))
 
 
+async def test_a_token_has_one_text(scene: TokenScene) -> None:
+    """With padding, with a space, or with another last letter that stands for the same bytes, a signature is no less good; the text of ours
+    has none of them. Whoever counts or ends tokens by their text must not meet a second one.
+    """
+    letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    access, identity = await scene.signer.sign_access(access_claims()), await scene.signer.sign_id(access_claims())
+    for good, verify in ((access, scene.verifier.verify_access), (identity, scene.verifier.verify_id)):
+        await verify(good)
+        twin = good[:-1] + letters[letters.index(good[-1]) ^ 1]
+        for text in (f"{good}=", f"{good}==", f"{good}===", f"{good[:-5]}={good[-5:]}", f"{good[:-5]} {good[-5:]}", twin, f"{good}\n"):
+            with pytest.raises(TokenInvalid):
+                await verify(text)
+
+
 async def test_an_oversized_token_is_refused_before_it_is_read(scene: TokenScene) -> None:
     token = await scene.signer.sign_access(access_claims(pad="x" * LARGEST_TOKEN))
     await scene.refuses(token)

@@ -6,6 +6,7 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.identity.sessions.agents import CONSENT_LIVES, may_act
+from adapters.postgres.identity.sessions.audiences import IS_BY_ASSERTION
 from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements, first
@@ -186,10 +187,21 @@ _RESOURCES: Final[LiteralString] = f"""
                                        from resource_consents as consents
                                       where consents.user_id = %(user)s and consents.service_id = services.id and {CONSENT_LIVES}
                                       union all
-                                     select given.resource_id, given.identifier, given.scopes, null, sessions.last_seen_at
+                                     select given.resource_id, given.identifier,
+                                            case
+                                                when answer.withheld is null or {IS_BY_ASSERTION}
+                                                  or trust_spares_consent(sessions.user_id, services.id)
+                                                then given.scopes
+                                                else array(
+                                                    select scope from unnest(given.scopes) as scope where scope <> all (answer.withheld)
+                                                )
+                                            end,
+                                            null, sessions.last_seen_at
                                        from sessions
                                       cross join lateral jsonb_to_recordset(sessions.audiences)
                                          as given (resource_id uuid, identifier text, scopes text[])
+                                       left join resource_consents as answer on answer.user_id = sessions.user_id
+                                            and answer.service_id = sessions.service_id and answer.resource_id = given.resource_id
                                       where sessions.user_id = %(user)s and sessions.service_id = services.id
                                         and sessions.revoked_at is null and sessions.expires_at > now() and sessions.ends_at > now()
                                         and {may_act("sessions")}

@@ -311,16 +311,32 @@ _FIND_ENTERED: Final[LiteralString] = f"""
 
 _FIND: Final[LiteralString] = f"{_ENTERED} where device_codes.id = %(id)s"
 
-# The approval copies the proofs of the session, so the session need not live until the device polls again.
+# The approval copies the proofs of the session, so the session need not live until the device polls again. It is the person's newest
+# answer: what they refused the application before, and approve now, is refused no more.
 _APPROVE: Final = """
-    update device_codes
-       set state = 'approved', user_id = sessions.user_id, decided_at = %(at)s, proved_at = sessions.proved_at,
-           second_factor_at = sessions.second_factor_at, stated_at = sessions.stated_at, authenticated_by = sessions.authenticated_by
-      from sessions
-     where device_codes.id = %(id)s and device_codes.state = 'pending' and device_codes.expires_at > %(at)s
-       and sessions.id = %(session)s and sessions.user_id = %(user)s
-       and sessions.revoked_at is null and sessions.expires_at > now() and sessions.ends_at > now()
- returning device_codes.id
+    with approved as (
+             update device_codes
+                set state = 'approved', user_id = sessions.user_id, decided_at = %(at)s, proved_at = sessions.proved_at,
+                    second_factor_at = sessions.second_factor_at, stated_at = sessions.stated_at,
+                    authenticated_by = sessions.authenticated_by
+               from sessions
+              where device_codes.id = %(id)s and device_codes.state = 'pending' and device_codes.expires_at > %(at)s
+                and sessions.id = %(session)s and sessions.user_id = %(user)s
+                and sessions.revoked_at is null and sessions.expires_at > now() and sessions.ends_at > now()
+          returning device_codes.id, device_codes.user_id, device_codes.service_id, device_codes.audiences
+         ),
+         answered as (
+             update resource_consents as answer
+                set scopes = answer.scopes || array(
+                        select scope from unnest(answer.withheld) as scope where scope = any (given.scopes)
+                    ),
+                    withheld = array(select scope from unnest(answer.withheld) as scope where scope <> all (given.scopes))
+               from approved
+              cross join lateral jsonb_to_recordset(approved.audiences) as given (resource_id uuid, scopes text[])
+              where answer.user_id = approved.user_id and answer.service_id = approved.service_id
+                and answer.resource_id = given.resource_id and answer.withheld && given.scopes
+         )
+  select id from approved
 """
 
 _DENY: Final = """

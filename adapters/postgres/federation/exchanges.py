@@ -36,6 +36,7 @@ class _Found(Frozen):
     lifetime: int | None
     algorithm: str
     bounds: Sequence[str] | None
+    leaves: Sequence[str] | None
     is_first: bool
 
     def exchangeable(self) -> Exchangeable:
@@ -45,11 +46,12 @@ class _Found(Frozen):
             is_listed=self.is_listed,
             target=self._target(),
             bounds=self.bounds,
+            left=self.leaves or (),
             is_first=self.is_first,
         )
 
     def _target(self) -> OfferedResource | None:
-        if self.target is None:
+        if self.target is None or self.leaves is None:
             return None
         return OfferedResource(
             id=ResourceServerId(self.target),
@@ -114,6 +116,7 @@ FIND: Final[LiteralString] = f"""
            case when resource_servers.id is null then '[]' else {scopes_for("%(user)s::uuid")} end as scopes,
            resource_servers.token_lifetime as lifetime, resource_servers.access_token_alg as algorithm,
            exchange_bounds(subject.id, resource_servers.id) as bounds,
+           case when resource_servers.id is not null then exchange_leaves(sessions, resource_servers, %(service)s) end as leaves,
            not exists (
                select from sessions as earlier
                 where earlier.parent_id = subject.id and earlier.service_id = %(service)s and earlier.exchanged_from is not null

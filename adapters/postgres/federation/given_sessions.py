@@ -12,7 +12,7 @@ from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow,
 from adapters.postgres.identity.factors.mfa import OWES_SECOND_FACTOR
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.agents import may_act
-from adapters.postgres.identity.sessions.audiences import IS_OPEN, admits_service, is_held, is_reached, open_audiences
+from adapters.postgres.identity.sessions.audiences import IS_BY_ASSERTION, IS_OPEN, admits_service, is_held, is_reached, open_audiences
 from adapters.postgres.identity.sessions.liveness import AUTHENTICATES, IS_LIVE, lost_nothing_since
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask, ask_in_order
@@ -187,7 +187,8 @@ FIND_AT_RESOURCE: Final[LiteralString] = f"""
       left join lateral (
                 select users.email, sessions.service_id, resource_servers.service_id as stands, open.scopes
                   from (select * from sessions where id = asked.session and user_id = asked.person limit 1) as sessions
-                 cross join lateral jsonb_to_recordset({open_audiences("sessions")}) as open (id uuid, scopes text[])
+                 cross join lateral jsonb_to_recordset({open_audiences("sessions", spared=IS_BY_ASSERTION)})
+                    as open (id uuid, scopes text[])
                   join resource_servers on resource_servers.id = open.id and resource_servers.id = asked.resource
                        {ITS_PERSON_AND_AGENT}
                  where {IS_OPEN_HERE}
@@ -204,7 +205,7 @@ FIND_EXCHANGED: Final[LiteralString] = f"""
                            select scope.own ->> 'name'
                              from jsonb_array_elements(resource_servers.scopes) with ordinality as scope (own, place)
                             where scope.own ->> 'name' = any (given.scopes) and {is_held("scope.own", "exchanged.user_id")}
-                              and {is_reached("scope.own", "sessions.authenticated_by")}
+                              and {is_reached("scope.own", "sessions.authenticated_by")} and scope.own ->> 'name' = any (exchange.leaves)
                             order by scope.place
                        ) as scopes
                   from (
@@ -216,6 +217,9 @@ FIND_EXCHANGED: Final[LiteralString] = f"""
                  cross join lateral jsonb_to_recordset(exchanged.audiences) as given (resource_id uuid, scopes text[])
                   join resource_servers on resource_servers.id = given.resource_id and resource_servers.id = asked.resource
                  cross join lateral (select * from sessions where sessions.id = exchanged.root limit 1) as sessions
+                 cross join lateral (
+                           select exchange_leaves(sessions, resource_servers, exchanged.service_id) as leaves offset 0
+                       ) as exchange
                        {ITS_PERSON_AND_AGENT}
                  where {IS_OPEN_HERE}
                  limit 1

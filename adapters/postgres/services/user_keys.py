@@ -12,7 +12,7 @@ from adapters.postgres.columns import Columns
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due
 from adapters.postgres.identity.proofs.sign_in_policy import admits
-from adapters.postgres.identity.sessions.audiences import is_held, is_reached
+from adapters.postgres.identity.sessions.audiences import IS_OPEN, asks_nothing, is_held
 from adapters.postgres.rows import IdRow
 from adapters.postgres.services.api_keys import API_KEYS, ITS_SERVICE, KNOWN, KnownApiKeyRow
 from adapters.postgres.shared_lookups import SharedLookups
@@ -234,13 +234,13 @@ _MAY_ENTER: Final[LiteralString] = f"""
 
 def _held_scopes(person: LiteralString, shown: LiteralString, among: LiteralString) -> LiteralString:
     """A subquery: the scopes of the API in `resource_servers` that the service stands for, and for which the person holds the permissions.
-    `shown` is made of a scope, `scope.own`, and `among` is a further condition on it. A key shows no second factor, so it has no scope that
-    asks for one.
+    `shown` is made of a scope, `scope.own`, and `among` is a further condition on it. Nobody signs in with a key, so it has no scope that
+    asks for a proof.
     """
     return f"""
                select {shown}
                  from jsonb_array_elements(resource_servers.scopes) with ordinality as scope (own, place)
-                where {among} and {is_held("scope.own", person)} and {is_reached("scope.own", "array[]::text[]")}
+                where {among} and {is_held("scope.own", person)} and {asks_nothing("scope.own")}
                 order by scope.place
     """
 
@@ -269,6 +269,7 @@ FIND: Final[LiteralString] = f"""
                                           {_ITS_SCOPES}
                                       ) as held
                                 where resource_servers.id = user_keys.resource_id and resource_servers.service_id = services.id
+                                  and {IS_OPEN}
                            )
                        end as scopes,
                        user_keys.expires_at,
@@ -325,7 +326,7 @@ _PLACES: Final[LiteralString] = f"""
            {_SETTING},
            coalesce(
                (
-                   select jsonb_agg(held.own) from ({_held_scopes("users.id", "scope.own", "true")}) as held
+                   select jsonb_agg(held.own) from ({_held_scopes("users.id", "scope.own", IS_OPEN)}) as held
                ),
                '[]'
            ) as offered,

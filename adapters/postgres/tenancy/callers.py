@@ -11,6 +11,7 @@ from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.factors.mfa import ACTING, OWES_SECOND_FACTOR, second_factor_due
 from adapters.postgres.identity.profiles import TOLD, profile_of
 from adapters.postgres.identity.proofs.sign_in_policy import admits
+from adapters.postgres.identity.sessions.audiences import open_audiences
 from adapters.postgres.identity.sessions.liveness import IS_LIVE
 from adapters.postgres.identity.sessions.profile_columns import tells_more
 from adapters.postgres.shared_lookups import SharedLookups
@@ -257,8 +258,15 @@ def _presented(asked: Sequence[_Presented]) -> Mapping[str, Any]:
 # with a limit separately, as a look-up of one given value. A plain join it may turn into reading a whole table, when that seems cheaper.
 # Arrays come out of a subquery, because the planner then assumes the same length for every array: PostgreSQL keeps one plan for all
 # lengths instead of planning each length again.
-def _its_person(of_membership: LiteralString = "", which_services: LiteralString = "and not services.is_agent") -> LiteralString:
-    """To callers, an agent's service is as one that is gone: what an agent has opens nothing of ours."""
+# What an agent has opens nothing of ours. What its service had before it became an agent, or stopped being one, has ended.
+_IS_NO_AGENT: Final = "and not services.is_agent and coalesce(sessions.created_at >= services.agent_since, true)"
+# A client that describes itself in a document comes in by the APIs that let it in, and is told nothing when none does any more.
+_IS_LET_IN: Final[LiteralString] = f"""{_IS_NO_AGENT}
+                   and case when services.service_type = 'metadata' then {open_audiences("sessions")} is not null else true end"""
+
+
+def _its_person(of_membership: LiteralString = "", which_services: LiteralString = _IS_NO_AGENT) -> LiteralString:
+    """To callers, a service that these do not describe is as one that is gone."""
     return f"""
      cross join lateral (select * from users where id = sessions.user_id limit 1) as users
       left join lateral (
@@ -283,6 +291,7 @@ ITS_PERSON: Final[LiteralString] = _its_person()
 # `owes_second_factor` decides about admission only in a service. `ITS_PERSON` leaves the column out, because PostgreSQL sets up every part
 # of a statement, even a part that then reads no row.
 ITS_PERSON_IN_SERVICE: Final[LiteralString] = _its_person(f", {OWES_SECOND_FACTOR} as owes_second_factor")
+_ITS_PERSON_FOR_USERINFO: Final[LiteralString] = _its_person(f", {OWES_SECOND_FACTOR} as owes_second_factor", _IS_LET_IN)
 # For those who ask about the sessions of applications.
 ITS_PERSON_AND_AGENT: Final[LiteralString] = _its_person(f", {OWES_SECOND_FACTOR} as owes_second_factor", "")
 
@@ -318,7 +327,7 @@ FIND_FOR_USERINFO: Final[LiteralString] = f"""
            case when {tells_more("sessions.service_id", "sessions.organization_id", "sessions.user_id")} then sessions.service_id end,
            sessions.scopes
       from unnest((select %(sessions)s::uuid[]), (select %(users)s::uuid[])) with ordinality as asked (session, person, place)
-           {_SESSION}{ITS_PERSON_IN_SERVICE}
+           {_SESSION}{_ITS_PERSON_FOR_USERINFO}
      where {IS_LIVE}
 """
 

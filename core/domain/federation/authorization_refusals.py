@@ -551,8 +551,8 @@ _WORDS: Final[Mapping[RefusalReason, tuple[str, str]]] = {
         "Send the access token that the API received as it came, while it lives. The service must stand for the API that the token is for",
     ),
     RefusalReason.EXCHANGE_TARGET: (
-        "The request names no API that lets this service exchange tokens towards it, or several",
-        "Send resource once, byte for byte, and name the service on the page of the API, among those that may exchange tokens",
+        "The request names no API that lets this service exchange tokens towards it, or several, or the person has not allowed it there",
+        "Send resource once, name the service on the API's page, and for a token of its own also name the API at the authorization",
     ),
     RefusalReason.EXCHANGE_SCOPE: (
         "The scope goes beyond the API's scopes, the person's rights, or what was allowed at the API",

@@ -157,7 +157,7 @@ class UserKeyPlace(Frozen, kw_only=True):
     organization_name: str
     settings: UserKeySettings
     offered: Sequence[ResourceScope]
-    """The scopes that the person may give to a key: those of the API whose permissions the person holds."""
+    """The scopes that the person may give to a key: those of an open API whose permissions the person holds, and that ask for no proof."""
     standing: UserStanding
 
     def require_maker(self) -> None:

@@ -255,11 +255,14 @@ def require_seen(seen: str, digest: bytes) -> None:
         raise Conflict(CHANGED_SINCE, words="settings_changed")
 
 
-def with_assertions(provider: UpstreamProvider, given: AssertionSettings, now: datetime) -> UpstreamProvider:
-    """The provider with an owner's decision about its assertions. Only one that is active and was tested may issue them. Raises
-    `BadRequest`.
+def with_assertions(provider: UpstreamProvider, given: AssertionSettings, now: datetime, *, own_issuer: str) -> UpstreamProvider:
+    """The provider with an owner's decision about its assertions. Only one that is active and was tested may issue them, and none in this
+    installation's own name. Raises `BadRequest`.
     """
     settings = usable_assertion_settings(given, of_saml=provider.kind is ProviderKind.SAML)
+    named = settings.issuer or (provider.issuer if settings.issues else "")
+    if named.rstrip("/") == own_issuer.rstrip("/"):
+        raise BadRequest("issuer: this installation's own tokens are no assertions", words="issuer_is_own")
     if settings.issues and not (provider.state is ConnectionState.ACTIVE and provider.was_tested):
         raise BadRequest("issues: test the provider as it is now, and let an owner activate it first", words="connection_untested")
     return provider if settings == provider.assertions else replace(provider, assertions=settings, updated_at=now)

@@ -58,6 +58,7 @@ class OrganizationUpstreamProviders(Frozen):
     keys: ConnectionKeys
     keyring: KeyRing
     system: System
+    own_issuer: str
 
     async def list(self, member: Member) -> Sequence[UpstreamProvider]:
         return await self.lookup.list(member.organization)
@@ -225,7 +226,7 @@ class OrganizationUpstreamProviders(Frozen):
         async with self.unit_of_work() as uow:
             acting, before = await held(uow, member, provider)
             await require_owner(uow, acting, now)
-            after = with_assertions(before, settings, now)
+            after = with_assertions(before, settings, now, own_issuer=self.own_issuer)
             if after == before:
                 return before
             if after.assertions.issues and await uow.upstream_providers.is_issuing(after):

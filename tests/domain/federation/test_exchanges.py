@@ -20,6 +20,7 @@ from core.frozen import replace
 NOW: Final = datetime(2026, 11, 20, 12, 0, 0, 300_000, tzinfo=UTC)
 LIFETIME: Final = timedelta(minutes=15)
 DESK: Final = ClientId("desk")
+NAMED: Final = ("read", "write", "cancel")
 TARGET: Final = OfferedResource(
     id=ResourceServerId(UUID(int=7)),
     identifier="https://api.example.org/stock",
@@ -52,7 +53,7 @@ def _exchanged(
         expires_at=NOW.replace(microsecond=0) + timedelta(seconds=subject_lasts),
         claims={"acr": acr},
     )
-    standing = {"acting": None, "is_listed": False, "target": TARGET, "bounds": None, "is_first": False, **found}
+    standing = {"acting": None, "is_listed": False, "target": TARGET, "bounds": None, "left": NAMED, "is_first": False, **found}
     return exchanged(
         ExchangeRequest(Token("t"), TARGET.identifier, asked),
         subject,
@@ -78,6 +79,12 @@ def test_a_session_that_ends_within_the_second_is_over() -> None:
 @pytest.mark.parametrize(("bounds", "granted"), [(None, ("read",)), (("read", "write"), ("read",))])
 def test_a_scope_that_the_person_holds_is_granted(bounds: tuple[str, ...] | None, granted: tuple[str, ...]) -> None:
     assert _exchanged(("read",), bounds=bounds).audience.scopes == granted
+
+
+@pytest.mark.parametrize(("bounds", "left"), [(None, ()), (("read",), ()), ((), ("read",)), ((), NAMED)])
+def test_a_scope_that_somebody_has_not_left_to_the_service_is_refused(bounds: tuple[str, ...] | None, left: tuple[str, ...]) -> None:
+    with pytest.raises(InvalidScope):
+        _exchanged(("read",), bounds=bounds, left=left)
 
 
 def test_an_exchange_shows_no_second_factor_that_the_sign_in_lacks() -> None:

@@ -136,6 +136,9 @@ async def test_a_directory_by_saml_needs_issuer_and_keys(scene: Asserting, direc
         {"issuer": directory.issuer, "jwks": private},
         {"issuer": "a\nb", "jwks": keys},
         {"issuer": "x" * 501, "jwks": keys},
+        {"issuer": BASE_URL, "jwks_uri": f"{BASE_URL}/.well-known/jwks.json"},
+        {"issuer": f"{BASE_URL}/", "jwks": keys},
+        {"issuer": BASE_URL, "jwks": keys, "issues": False},
         {"issuer": directory.issuer, "jwks": keys, "subject": ""},
         {"issuer": directory.issuer, "jwks": keys, "subject": "x" * 201},
     )
@@ -154,6 +157,16 @@ async def test_a_directory_by_saml_needs_issuer_and_keys(scene: Asserting, direc
 async def test_a_provider_of_openid_connect_has_its_own_issuer_and_keys(scene: Asserting, settings: dict[str, Any]) -> None:
     await tested(scene)
     assert refused(await decide(scene, **settings)) == (400, "BAD_REQUEST")
+
+
+async def test_a_provider_with_our_own_issuer_issues_none(scene: Asserting) -> None:
+    """What this installation signs is no word of a directory. Turning off what was on before works all the same."""
+    scene.people.change("update upstream_providers set issuer = %s", BASE_URL)
+    await tested(scene)
+    refusal = await decide(scene)
+    assert refused(refusal) == (400, "BAD_REQUEST")
+    assert "this installation's own tokens" in refusal.json()["error"]
+    (await decide(scene, issues=False)).ok()
 
 
 async def test_an_assertion_is_checked_and_nothing_is_issued(scene: Asserting) -> None:

@@ -35,9 +35,22 @@ def is_reached(scope: LiteralString, methods: LiteralString) -> LiteralString:
     return f"resource_scope_is_reached({scope}, {methods})"
 
 
-def open_audiences(row: LiteralString) -> LiteralString:
-    """The open APIs of a code or session, a row with `audiences`, `user_id`, `service_id` and `authenticated_by`. Null without APIs."""
-    columns: LiteralString = f"{row}.audiences, {row}.user_id, {row}.service_id, {row}.authenticated_by"
+# A condition on `sessions`: an identity assertion opened the session. Such a session hangs on its directory's word alone.
+IS_BY_ASSERTION: Final = "(sessions.opened_through is not null and sessions.audiences is not null)"
+
+
+def asks_nothing(scope: LiteralString) -> LiteralString:
+    """A condition: the scope, an expression of one of its objects, asks nothing of the sign-in. The rule of the domain is
+    `SignInDemand.asks`.
+    """
+    return f"coalesce({scope} -> 'acr_values', '[]') = '[]' and {scope} ->> 'max_age' is null"
+
+
+def open_audiences(row: LiteralString, *, spared: LiteralString = "false") -> LiteralString:
+    """The open APIs of a code or session, a row with `audiences`, `user_id`, `service_id` and `authenticated_by`. Null without APIs. Scopes
+    that the person has refused since are missing, unless the condition `spared` holds.
+    """
+    columns: LiteralString = f"{row}.audiences, {row}.user_id, {row}.service_id, {row}.authenticated_by, {spared}"
     return f"case when {row}.audiences is not null then open_audiences({columns}) end"
 
 

@@ -22,7 +22,10 @@ from core.domain.secrets import Token
 from core.frozen import Frozen
 
 ACCESS_TOKEN_TYPE: Final = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 - a type
-UNKNOWN_TARGET: Final = "resource: no API that lets this client's service exchange tokens towards it has this identifier"
+UNKNOWN_TARGET: Final = (
+    "resource: no API that lets this client's service exchange tokens towards it has this identifier, or the person has not allowed their"
+    " application there: at the authorization, name the API as resource"
+)
 _NOT_OURS: Final = "subject_token: is no valid access token of this issuer"
 _ENDED: Final = "subject_token: has ended, or is neither this client's own nor one for an API that the client's service stands for"
 # What a new token repeats of the one that it came of: the person, their sign-in and their organization.
@@ -62,9 +65,15 @@ class Exchangeable(Frozen, kw_only=True):
     is_listed: bool
     """The organization lists the person as its member, and the person has not confirmed that."""
     target: OfferedResource | None
-    """The API, with the scopes that the person holds there. None when it lets the service exchange nothing towards it."""
+    """The API, with the scopes that the person holds there. None when it lets the service exchange nothing towards it, or the person has
+    not let the service act there, whose own application it is.
+    """
     bounds: Collection[str] | None
     """The scopes that were allowed at the API on the way to the subject. None when nobody has spoken of the API."""
+    left: Collection[str]
+    """The scopes that the person leaves to the service at the API: of their own application those that they have allowed, of another
+    service all that they have not refused to their application.
+    """
     is_first: bool
     """No session stands that the same service has opened from the subject's session for the API."""
 
@@ -189,7 +198,7 @@ def exchanged(
     target = found.target
     if target is None:
         raise InvalidTarget(UNKNOWN_TARGET)
-    scopes = _narrowed(request.scopes, subject, target, found.bounds)
+    scopes = _narrowed(request.scopes, subject, target, found)
     # Whole seconds, as tokens say them: the session must not end before its token does.
     ends_at = min(now + (target.lifetime or lifetime), subject.expires_at, found.ends_at).replace(microsecond=0)
     if ends_at <= now:
@@ -205,20 +214,20 @@ def exchanged(
     )
 
 
-def _narrowed(
-    asked: Sequence[str] | None, subject: SubjectToken, target: OfferedResource, bounds: Collection[str] | None
-) -> tuple[str, ...]:
+def _narrowed(asked: Sequence[str] | None, subject: SubjectToken, target: OfferedResource, found: Exchangeable) -> tuple[str, ...]:
     """At the same API the new token has no scope that the first one lacks, and at another API none beyond what was allowed there on the
-    way. Where nobody has spoken of the API, its owner has, by naming the service: the scopes are those that the request asks for. In each
-    case the person must hold them, and must have shown the second factor that a scope asks for.
+    way, nor any that the person does not leave to the service. Where nobody has spoken of the API, its owner has, by naming the service:
+    the scopes are those that the request asks for. In each case the person must hold them, and must have shown the second factor that a
+    scope asks for.
     """
     is_same = target.id == subject.audience
     has_shown_both = subject.claims.get("acr") == TWO_FACTORS
     allowed = {scope.name for scope in target.scopes if scope.is_held and (has_shown_both or not scope.demand.second_factor)}
     if is_same:
         allowed &= set(subject.scopes)
-    if bounds is not None:
-        allowed &= set(bounds)
+    allowed &= set(found.left)
+    if found.bounds is not None:
+        allowed &= set(found.bounds)
     if asked is None:
         asked = subject.scopes if is_same else ()
         return tuple(scope for scope in asked if scope in allowed)

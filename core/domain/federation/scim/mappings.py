@@ -3,7 +3,7 @@ the value back as the attribute. Nothing keeps an attribute that no owner maps: 
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -56,9 +56,7 @@ _NUMBER: Final = re.compile(r"-?[0-9]{1,15}(?:\.[0-9]{1,15})?")
 
 
 def scim_mapping(given: Mapping[str, str]) -> Mapping[str, str]:
-    """The keys of fields by attributes. Raises `BadRequest`. A field that does not exist, or that the directory may not write, is ignored
-    as long as this is so: it may come later.
-    """
+    """The keys of fields by attributes. Raises `BadRequest`. A field that the directory may not write is ignored as long as this is so."""
     unknown = sorted(set(given) - set(MAPPABLE))
     if unknown:
         raise BadRequest(f"profile_mapping: {unknown[0][:80]}: no such attribute; one of {', '.join(MAPPABLE)}", words="field_choice")
@@ -67,6 +65,15 @@ def scim_mapping(given: Mapping[str, str]) -> Mapping[str, str]:
     if len(set(given.values())) < len(given):
         raise BadRequest("profile_mapping: each field only once", words="field_once")
     return dict(given)
+
+
+def require_fields(mapping: Mapping[str, str], before: Mapping[str, str], keys: Collection[str]) -> None:
+    """Raises `BadRequest` for a new entry whose field does not exist. An entry of before may outlive its field, and is ignored."""
+    unknown = sorted(key for attribute, key in mapping.items() if key not in keys and before.get(attribute) != key)
+    if unknown:
+        raise BadRequest(
+            f"profile_mapping: {unknown[0]}: the organization has no field with this key: declare it first", words="field_unknown"
+        )
 
 
 def stated_at(path: str, verb: Verb, value: Any) -> Mapping[str, Any]:

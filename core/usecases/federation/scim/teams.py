@@ -21,7 +21,7 @@ from core.domain.federation.scim.groups import (
     refuse_creation,
     settings_changed,
 )
-from core.domain.federation.scim.mappings import scim_mapping
+from core.domain.federation.scim.mappings import require_fields, scim_mapping
 from core.domain.federation.scim.patches import text_of
 from core.domain.federation.scim.resources import group_version, require_version
 from core.domain.federation.scim.tokens import ScimHolder
@@ -201,8 +201,8 @@ class ScimSettings(Frozen):
         groups: ScimGrouping | Unchanged = UNCHANGED,
         mapping: Mapping[str, str] | Unchanged = UNCHANGED,
     ) -> DirectorySettings:
-        """Raises `Forbidden` when the caller is no longer the owner, and `BadRequest` for a wrong mapping, and for switching back while the
-        directory fills teams: nobody could then take away what these teams carry.
+        """Raises `Forbidden` when the caller is no longer the owner, and `BadRequest` for a wrong mapping, for one to a field that does
+        not exist, and for switching back while the directory fills teams: nobody could then take away what these teams carry.
         """
         if isinstance(groups, Unchanged) and isinstance(mapping, Unchanged):
             raise BadRequest("Send at least one of groups and profile_mapping", words="nothing_to_change")
@@ -211,6 +211,9 @@ class ScimSettings(Frozen):
             acting, _ = await hold_members(uow, caller)
             await require_owner(uow, acting, self.clock.now())
             before = await uow.directory_teams.settings(caller.organization)
+            if not isinstance(checked, Unchanged):
+                fields = await uow.profile_fields.hold_all(caller.organization)
+                require_fields(checked, before.profile_mapping, {field.key for field in fields})
             after = DirectorySettings(
                 before.groups if isinstance(groups, Unchanged) else groups,
                 before.profile_mapping if isinstance(checked, Unchanged) else checked,

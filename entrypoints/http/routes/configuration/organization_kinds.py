@@ -173,15 +173,6 @@ ORGANIZATION_KINDS: Final = (
         sends_all=True,
     ),
     ObjectKind(
-        name="scim_settings",
-        within=Within.ORGANIZATION,
-        entry=entry("ScimSettingsEntry", scim_settings.ChangedScimSettings),
-        shown_by=scim_settings.get_scim_settings,
-        change=scim_settings.change_scim_settings,
-        is_single=True,
-        standing={"groups": "organization", "profile_mapping": {}},
-    ),
-    ObjectKind(
         name="profile_fields",
         within=Within.ORGANIZATION,
         entry=entry("ProfileFieldEntry", profile_fields.NewField, without=("key",)),
@@ -196,6 +187,15 @@ ORGANIZATION_KINDS: Final = (
         unordered=frozenset({"written_by"}),
         stored={"rule": bounds},
         shown={"rule": stated_bounds},
+    ),
+    ObjectKind(
+        name="scim_settings",
+        within=Within.ORGANIZATION,
+        entry=entry("ScimSettingsEntry", scim_settings.ChangedScimSettings),
+        shown_by=scim_settings.get_scim_settings,
+        change=scim_settings.change_scim_settings,
+        is_single=True,
+        standing={"groups": "organization", "profile_mapping": {}},
     ),
     ObjectKind(
         name="roles",

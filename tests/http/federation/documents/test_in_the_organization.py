@@ -132,6 +132,21 @@ async def test_an_owner_says_that_it_is_no_agent(listed: PublishingClients) -> N
     assert await listed.introspect(listed.desk, tokens["access_token"]) == {"active": False}
 
 
+@pytest.mark.parametrize("by", ["organization", "api"])
+async def test_userinfo_tells_it_nothing_after_the_rules_are_off(listed: PublishingClients, by: str) -> None:
+    service = await _only(listed)
+    path = f"{SERVICES}/{service['slug']}"
+    (await listed.request("PATCH", path, {"is_agent": False}, by=listed.owner)).ok()
+    tokens = await listed.has_tokens(prompt="consent")
+    (await listed.userinfo(tokens["access_token"])).ok()
+    place = "/api/organizations/acme/sign-in-rules" if by == "organization" else await listed.only_api(listed.owner)
+    rule = (await listed.request("GET", place, by=listed.owner)).ok()["metadata_clients"]
+    (await listed.request("PATCH", place, {"metadata_clients": "off"}, by=listed.owner)).ok()
+    assert (await listed.userinfo(tokens["access_token"])).status == 401
+    (await listed.request("PATCH", place, {"metadata_clients": rule}, by=listed.owner)).ok()
+    (await listed.userinfo(tokens["access_token"])).ok()
+
+
 async def test_pages_of_the_console_name_it(listed: PublishingClients) -> None:
     service = await _only(listed)
     browser = listed.browser(listed.owner)

@@ -203,6 +203,11 @@ async def test_an_application_becomes_an_agent(agents: Agents) -> None:
     (await agents.request("PATCH", service, {"is_agent": False}, by=owner)).ok()
     assert oauth(await agents.refresh(agents.helper, tokens["refresh_token"])) == (400, "invalid_grant")
     assert await agents.introspect(agents.desk, tokens["access_token"]) == INACTIVE
+    # Nor does an access token of before it was an agent live again: not at userinfo, nor anywhere of ours.
+    for one in (at_api, plain):
+        assert (await agents.userinfo(one["access_token"])).status == 401
+        assert await agents.introspect(agents.helper, one["access_token"]) == INACTIVE
+    assert (await agents.client.get("/api/user", token=plain["access_token"])).status == 401
     assert refused_in(await agents.asks(prompt="none"))["error"] == "consent_required"
     assert "Allow Helper to use your account?" in (await agents.asks()).page.text
     assert agents.kept(await agents.tokens(application=agents.helper))["scope"]

@@ -86,8 +86,10 @@ async def test_the_second_hop_names_both(between: Exchanging) -> None:
 
 
 async def test_an_application_exchanges_its_own_tokens(between: Exchanging) -> None:
-    """One for itself, and one for an API."""
+    """One for itself, and one for an API. The person has allowed it the other API: see `tests/security/apis/test_answers.py`."""
     between.exchangers(between.bills, between.shop)
+    between.people.change("update resource_servers set admits = 'all' where id = %s", between.bills)
+    await between.allowed(BILLS, scope="openid bills:pay")
     own = (await between.signed_in(between.shop))["access_token"]
     for subject in (own, await between.subject()):
         token = await between.exchanged(between.shop, subject, scope="bills:pay")

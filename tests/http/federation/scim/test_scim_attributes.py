@@ -39,7 +39,8 @@ async def test_an_owner_maps_attributes_and_the_audit_log_has_it(directory: Dire
         assert (await directory.map(BOTH)).ok() == {"groups": "organization", "profile_mapping": BOTH}
     assert (await directory.switch()).ok() == {"groups": "teams", "profile_mapping": BOTH}
     owner = await people.token(directory.owner)
-    for wrong in ({}, {"profile_mapping": {"shoeSize": "job"}}, {"profile_mapping": {"title": "job", "userType": "job"}}):
+    no_field = {"profile_mapping": {**BOTH, "userType": "later"}}
+    for wrong in ({}, {"profile_mapping": {"shoeSize": "job"}}, {"profile_mapping": {"title": "job", "userType": "job"}}, no_field):
         assert refused(await client.request("PATCH", SETTINGS, body=wrong, token=owner)) == (400, "BAD_REQUEST"), wrong
     assert (await client.get(SETTINGS, token=await directory.tenants.token(admin))).ok()["profile_mapping"] == BOTH
     assert (await directory.map({})).ok()["profile_mapping"] == {}
@@ -49,6 +50,18 @@ async def test_an_owner_maps_attributes_and_the_audit_log_has_it(directory: Dire
         {"old_groups": "organization", "new_groups": "teams"},
         {"old_profile_mapping": BOTH, "new_profile_mapping": {}},
     ]
+
+
+async def test_a_field_that_does_not_exist_is_refused_in_words(directory: Directory, client: Client, people: People) -> None:
+    """What was mapped before its field went may stay, and counts for nothing."""
+    refusal = await directory.map({"title": "jobs"})
+    assert refused(refusal) == (400, "BAD_REQUEST")
+    assert refusal.json()["error"] == "profile_mapping: jobs: the organization has no field with this key: declare it first"
+    await directory.map(BOTH)
+    owner = await people.token(directory.owner)
+    assert (await client.request("DELETE", "/api/organizations/acme/profile-fields/job", token=owner)).status in {202, 204}
+    assert (await directory.map({"title": "job"})).ok()["profile_mapping"] == {"title": "job"}
+    assert refused(await directory.map({"userType": "job"})) == (400, "BAD_REQUEST")
 
 
 async def test_an_attribute_fills_its_field_from_the_mapping_on(directory: Directory) -> None:
@@ -99,7 +112,9 @@ async def test_a_mapping_reaches_no_other_organization(directory: Directory, pos
     other = await Directory(postern, client, people, "globex").connect()
     await other.declare("job", "number")
     await other.declare("theirs")
-    await directory.map({"title": "job", "userType": "theirs"})
+    # Another organization's field is none of this one's.
+    assert refused(await directory.map({"title": "job", "userType": "theirs"})) == (400, "BAD_REQUEST")
+    await directory.map({"title": "job"})
     both = {"title": "Analyst", "userType": "Employee"}
     ada = await directory.create(ADA, **both)
     assert (ada["title"], "userType" in ada) == ("Analyst", False)
@@ -118,7 +133,9 @@ async def test_a_field_counts_while_it_is_there_and_the_directory_may_write_it(
     directory: Directory, client: Client, people: People
 ) -> None:
     path, owner = "/api/organizations/acme/profile-fields", await people.token(directory.owner)
+    await directory.declare("later")
     await directory.map({"title": "later", "userType": "job"})
+    assert (await client.request("DELETE", f"{path}/later", token=owner)).status == 204
     user = (await directory.create(ADA, title="Analyst", userType="Employee"))["id"]
     assert await directory.kept(user) == {"job": "Employee"}
     await directory.declare("later")

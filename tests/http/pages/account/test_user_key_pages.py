@@ -22,8 +22,9 @@ def shop(home: AccountPagesScene) -> UsedService:
     now = home.postern.foundation.clock.now()
     home.tenants.uses(home.ada, shop, first=now, last=now)
     home.people.change(
-        "insert into resource_servers (id, org_id, identifier, domain, name, service_id, admits, token, scopes, created_at, updated_at)"
-        " values (gen_random_uuid(), %s, 'https://api.example', 'api.example', 'Orders', %s, 'named', 't', %s, now(), now())",
+        "insert into resource_servers (id, org_id, identifier, domain, name, service_id, admits, token, scopes, approved_at, created_at,"
+        " updated_at)"
+        " values (gen_random_uuid(), %s, 'https://api.example', 'api.example', 'Orders', %s, 'named', 't', %s, now(), now(), now())",
         shop.tenant.id,
         shop.id,
         SCOPES,
