@@ -13,8 +13,8 @@ log = structlog.get_logger()
 
 # SQLSTATE codes from PostgreSQL's appendix A. Other errors of a write concern only one request, or are bugs.
 READ_ONLY: Final = "read only"
-# `statement_timeout` or somebody's own hand cuts statements off. The trial tells whether that is the rule: a trivial query may still be quick
-# enough, while hardly any request is.
+# `statement_timeout` or somebody's own hand cuts a statement off. The trial tells whether that is the rule: a trivial query may still be
+# quick enough, while hardly any request is.
 CUT_OFF: Final = "statement timeout"
 REASONS: Final = {"53100": "disk full", "25006": READ_ONLY, "58030": "input or output error", "57014": CUT_OFF}
 # A commit waits until a synchronous standby has it. Without one it waits for ever, and nothing refuses it.

@@ -552,6 +552,11 @@ def test_every_endpoint_says_what_it_is_and_where_it_belongs(one: Endpoint) -> N
 
 OPEN = {
     "GET /.well-known/authzen-configuration",
+    "GET /.well-known/change-password",
+    "GET /.well-known/passkey-endpoints",
+    "GET /.well-known/security.txt",
+    "GET /favicon.ico",
+    "GET /robots.txt",
     "GET /.well-known/oauth-authorization-server",
     "GET /.well-known/openid-configuration",
     "GET /.well-known/audit-export-keys.json",

@@ -230,8 +230,8 @@ class Mfa(Frozen):
         return True
 
     async def renew_backup_codes(self, caller: Caller, actor: Actor, form: UUID | None = None) -> Sequence[Secret]:
-        """Replaces all earlier codes, used or not. Returns the new codes, which are shown only once; with a `form`, on the page that follows
-        it. Raises `BadRequest` when MFA is not enabled, and `Unauthorized` when the session has ended.
+        """Replaces all earlier codes, used or not. Returns the new codes, which are shown only once: with a `form`, on the page after it.
+        Raises `BadRequest` when MFA is not enabled, and `Unauthorized` when the session has ended.
         """
         codes, digests = await self._new_backup_codes(caller, form)
         async with self.unit_of_work() as uow:

@@ -35,8 +35,8 @@ class Readiness(msgspec.Struct, frozen=True):
     database: Literal["connected", "disconnected"]
     """Whether a trivial query succeeds now or, of several hosts, one answers."""
     reason: str | msgspec.UnsetType = msgspec.UNSET
-    """Why the process cannot serve although the database answers: writes fail, statements are cut off, or the clocks of both differ. If the address of the database
-    names several hosts and none takes writes, each host and its state.
+    """Why the process cannot serve although the database answers: writes fail, the server cuts statements off, or the clocks differ. If the
+    address of the database names several hosts and none takes writes, each host and its state.
     """
 
 

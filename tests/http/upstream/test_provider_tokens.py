@@ -406,9 +406,7 @@ async def test_a_session_by_authorization_needs_the_scope_for_it(scene: Upstream
 
 
 @pytest.mark.parametrize("word", ["codehost", "websuite", "officesuite"])
-async def test_who_came_by_an_applications_own_button_opens_the_providers_token(
-    scene: UpstreamScene, ada: TokenHolder, word: str
-) -> None:
+async def test_who_came_by_an_applications_own_button_opens_the_providers_token(scene: UpstreamScene, ada: TokenHolder, word: str) -> None:
     """From the button to the token, by the addresses that an application has."""
     scene.set(scene.app, websuite_scopes=["calendar"], codehost_scopes=["repo"], officesuite_scopes=["Mail.Read"])
     scene.sits(word=word)

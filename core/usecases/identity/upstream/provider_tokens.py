@@ -44,9 +44,7 @@ class ProviderTokens(Frozen):
     clock: Clock
     pause: Callable[[float], Awaitable[None]]
 
-    async def get(
-        self, caller: Caller, provider: str, require_scope: Callable[[], None], must_finish: Callable[[], None]
-    ) -> ProviderToken:
+    async def get(self, caller: Caller, provider: str, require_scope: Callable[[], None], must_finish: Callable[[], None]) -> ProviderToken:
         """Returns the provider's token. `require_scope` refuses a session without the scope, once it is known that there is a token to
         refuse. The call that renews an expired token calls `must_finish` first, because many providers accept a refresh token only once.
         Raises `BadRequest` outside a service, `UnknownProvider`, `ProviderOff`, `Forbidden` when the service asks

@@ -83,8 +83,8 @@ async def link_identity(call: Call[None, None, IdentityPath], postern: Postern) 
 
     Open `authorization_url` in the browser that has the cookie of this answer; no other browser can finish the connection. The URL leads to
     the provider. With a token for a service, or from a page of another origin, it leads to a page of ours instead. There you sign in, see
-    the account and the application that asks, give a fresh proof, and press a button. So a token for a service needs no fresh proof here, and
-    any other token does.
+    the account and the application that asks, give a fresh proof, and press a button. So a token for a service needs no fresh proof here,
+    and any other token does.
 
     After the provider, the browser goes to the first redirect URI of the token's service; with a token for no service, to
     `/settings/connections` of the frontend. The query has `status=success` or `status=error`, `provider`, `action=link`, and for an error
