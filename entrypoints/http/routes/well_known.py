@@ -21,7 +21,10 @@ from entrypoints.http.pages.account import ADD_PASSKEY, PASSKEYS, PASSWORD
 _COUNTS_FOR: Final = timedelta(days=90)
 _SECURITY: Final = "/.well-known/security.txt"
 _PUBLIC: Final[Statement] = {"caller": ANYONE, "limit": UNLIMITED, "tags": ("operations",), "cache": "public, max-age=3600"}
-_TEXT: Final = "text/plain; charset=utf-8"
+_TEXT: Final[Statement] = {**_PUBLIC, "produces": "text/plain; charset=utf-8"}
+_CONTACT: Final[Statement] = {**_TEXT, "refuses": (NotFound,)}
+_LEADING: Final[Statement] = {**_PUBLIC, "status": 303}
+_ICON: Final[Statement] = {**_PUBLIC, "produces": "image/x-icon"}
 
 
 class PasskeyEndpoints(msgspec.Struct, frozen=True):
@@ -33,7 +36,7 @@ class PasskeyEndpoints(msgspec.Struct, frozen=True):
     """The page that lists the person's passkeys."""
 
 
-@endpoint.get(_SECURITY, **_PUBLIC, produces=_TEXT, refuses=(NotFound,))
+@endpoint.get(_SECURITY, **_CONTACT)
 def get_security_contact(_call: Call, postern: Postern) -> bytes:
     """Get the contact for reports of weaknesses (RFC 9116)
 
@@ -52,7 +55,7 @@ def get_security_contact(_call: Call, postern: Postern) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode()
 
 
-@endpoint.get("/.well-known/change-password", **_PUBLIC, status=303)
+@endpoint.get("/.well-known/change-password", **_LEADING)
 def open_password_page(_call: Call, postern: Postern) -> Answer[NoBody]:
     """Open the page on which people change their password
 
@@ -68,7 +71,7 @@ def get_passkey_endpoints(_call: Call, postern: Postern) -> PasskeyEndpoints:
     return PasskeyEndpoints(enroll=at + ADD_PASSKEY, manage=at + PASSKEYS)
 
 
-@endpoint.get("/robots.txt", **_PUBLIC, produces=_TEXT)
+@endpoint.get("/robots.txt", **_TEXT)
 def get_robots(_call: Call, _postern: Postern) -> bytes:
     """Ask crawlers to stay away
 
@@ -77,7 +80,7 @@ def get_robots(_call: Call, _postern: Postern) -> bytes:
     return b"User-agent: *\nDisallow: /\n"
 
 
-@endpoint.get("/favicon.ico", **_PUBLIC, produces="image/x-icon")
+@endpoint.get("/favicon.ico", **_ICON)
 def get_sign(_call: Call, _postern: Postern) -> bytes:
     """Get the sign that browsers show beside an address
 

@@ -98,7 +98,8 @@ async def test_a_question_that_lacks_something_is_refused_by_its_name(government
     for empty in ("", None):
         assert is_named(await ask(government, "evaluation", {**whole, "action": {"name": empty}}), "action.name")
     assert is_named(await ask(government, "evaluations", {**whole, "subject": None}), "subject")
-    for nothing in ({}, {"evaluations": []}, {"evaluations": [{}]}):
+    nothings: list[dict[str, Any]] = [{}, {"evaluations": []}, {"evaluations": [{}]}]
+    for nothing in nothings:
         assert is_named(await ask(government, "evaluations", nothing), "subject")
     # What a search looks for, it needs not say.
     asked = {"subject": {"type": "user"}, "action": {"name": "read"}, "resource": SHOP}

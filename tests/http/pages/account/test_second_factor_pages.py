@@ -194,10 +194,11 @@ async def test_backup_codes_are_shown_once(home: AccountPagesScene) -> None:
     place, codes = home.tab.place, codes_on(home.tab.shown.body)
     home.log.remember(*codes)
     assert len(codes) == 10
+    tab = home.tabs.tab()
     for between in (None, PAGE, "/ui"):
         if between is not None:
             await home.open(between)
-        tab = await home.tabs.tab().open(place)
+        await tab.open(place)
         assert (tab.status, codes_on(tab.shown.body)) == (200, [])
         assert "They are shown only once" in tab.page.text
         assert not any(code in tab.shown.body.decode() for code in codes)
