@@ -185,6 +185,8 @@ class AccessActionSearch(msgspec.Struct, frozen=True, kw_only=True):
     """Who."""
     resource: AccessResource
     """With what."""
+    page: AccessPage = AccessPage()
+    """All are on one page, so nothing goes on."""
 
     def question(self) -> AccessQuestion:
         return AccessQuestion(
