@@ -97,6 +97,13 @@ class Settings:
     frontend_url: str | None = _optional(
         forms.url, "`{POSTERN_BASE_URL}/ui`", _ADDRESSES, "The address of the frontend to which pages and mails send people."
     )
+    security_contact: tuple[str, ...] | None = _optional(
+        forms.contacts,
+        "`/.well-known/security.txt` is 404",
+        _ADDRESSES,
+        "Where people report a weakness of this installation: `mailto:…`, `https://…` or `tel:…`, several separated by commas. "
+        "`/.well-known/security.txt` (RFC 9116) names them.",
+    )
     trusted_proxies: tuple[IPv4Network | IPv6Network, ...] = _setting(
         forms.networks,
         "",

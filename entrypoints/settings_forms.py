@@ -34,6 +34,9 @@ _HEADER_NAME: Final = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _HEADER_VALUE: Final = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 
 
+_CONTACT: Final = re.compile(r"(?:mailto:[!-~]+@[!-~]+|https://[!-~]+|tel:\+?[0-9-]+)")
+
+
 class Malformed(Exception):
     """The message completes the sentence "POSTERN_X must be …"."""
 
@@ -192,6 +195,14 @@ def _sender(text: str) -> str:
     return text
 
 
+def _contacts(text: str) -> tuple[str, ...]:
+    """RFC 9116 section 2.5.3: web addresses are https."""
+    contacts = tuple(_list(text))
+    if not contacts or not all(_CONTACT.fullmatch(one) for one in contacts):
+        raise Malformed("one or more of mailto:…, https://… or tel:…, separated by commas")
+    return contacts
+
+
 def _path(text: str) -> Path:
     try:
         return Path(text).expanduser()
@@ -283,6 +294,7 @@ sender: Final = SettingForm(_sender)
 switch: Final = SettingForm(_switch, lambda value: "on" if value else "off")
 
 
+contacts: Final = SettingForm(_contacts, ",".join)
 hosts: Final = SettingForm(_hosts, ",".join)
 share: Final = SettingForm(_share, lambda value: f"{value:.9g}")
 headers: Final = SettingForm(_headers)

@@ -55,7 +55,7 @@ _LARGE_TABLES = frozenset(
     }
 )
 _CLOCK_DOUBTS = ("apart", "unseen")
-_KNOWN_WRITE_FAILURES = ("disk_full", "read_only", "input_or_output_error", "no_standby_confirms_commits")
+_KNOWN_WRITE_FAILURES = ("disk_full", "read_only", "input_or_output_error", "no_standby_confirms_commits", "statement_timeout")
 _KNOWN_HOST_STATES = ("takes_writes", "takes_no_writes", "refuses_the_connection", "no_answer")
 _KNOWN_SAML = ("authn_request", "response", "logout_request", "logout_response", "our_logout_request", "our_logout_response")
 _KNOWN_DELIVERIES = ("delivered", "failed", "given_up")

@@ -13,7 +13,10 @@ log = structlog.get_logger()
 
 # SQLSTATE codes from PostgreSQL's appendix A. Other errors of a write concern only one request, or are bugs.
 READ_ONLY: Final = "read only"
-REASONS: Final = {"53100": "disk full", "25006": READ_ONLY, "58030": "input or output error"}
+# `statement_timeout` or somebody's own hand cuts a statement off. The trial tells whether that is the rule: a trivial query may still be
+# quick enough, while hardly any request is.
+CUT_OFF: Final = "statement timeout"
+REASONS: Final = {"53100": "disk full", "25006": READ_ONLY, "58030": "input or output error", "57014": CUT_OFF}
 # A commit waits until a synchronous standby has it. Without one it waits for ever, and nothing refuses it.
 UNCONFIRMED: Final = "no standby confirms commits"
 DEADLINE: Final = 1.0
@@ -82,6 +85,8 @@ def _reason(error: BaseException) -> str | None:
     return REASONS.get(error.sqlstate or "") if isinstance(error, psycopg.Error) else None
 
 
+# The trial lasts a twentieth of a second, as an ordinary statement on a busy server does: a server that cuts it off serves nobody.
+#
 # Writing one row would prove little, because the row may fit into a page that exists already. Instead, the statement makes a megabyte of
 # rows with hardly any working memory, so PostgreSQL writes them to a temporary file. The file needs new blocks of the disk, but no
 # privilege and no cleaning up. A standby refuses the statement because of its `delete`, although it deletes no row.
@@ -90,7 +95,7 @@ _LITTLE_MEMORY: Final = "select set_config('work_mem', '64kB', true)"
 _TRY: Final = """
     with nothing as (delete from rate_limit_buckets where false returning 1),
          filling as materialized (select repeat('x', 8000) as filling from generate_series(1, 128))
-  select (select count(*) from nothing), count(*) from filling
+  select (select count(*) from nothing), count(*), pg_sleep(0.05) from filling
 """
 
 # A transaction of its own that leaves nothing but a word in the write-ahead log, and waits for standbys as every commit does.

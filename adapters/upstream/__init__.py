@@ -22,7 +22,7 @@ LOOK_PATIENCE: Final = 4.0
 
 class _Protocol(Protocol):
     async def authorization_url(self, upstream: Upstream, asked: ProviderRequest) -> str: ...
-    async def look(self, site: ProviderSite, *, at_attempt: bool) -> None: ...
+    async def look(self, site: ProviderSite, *, at_attempt: bool, is_away: bool) -> None: ...
     async def redeem(self, upstream: Upstream, code: Token, asked: ProviderRequest) -> tuple[Asserted, ReceivedTokens]: ...
     async def refresh(self, upstream: Upstream, refresh_token: Secret) -> ReceivedTokens: ...
 
@@ -44,10 +44,10 @@ class Upstreams:
     async def authorization_url(self, upstream: Upstream, asked: ProviderRequest) -> str:
         return await self._of(upstream).authorization_url(upstream, asked)
 
-    async def look(self, site: ProviderSite, *, at_attempt: bool = False) -> None:
+    async def look(self, site: ProviderSite, *, at_attempt: bool = False, is_away: bool = False) -> None:
         try:
             with trio.fail_after(LOOK_PATIENCE):
-                await self._of(site).look(site, at_attempt=at_attempt)
+                await self._of(site).look(site, at_attempt=at_attempt, is_away=is_away)
         except trio.TooSlowError:
             raise ProviderAway(detail=f"{site.label} did not answer a look in time") from None
         except ProviderAway:

@@ -23,11 +23,11 @@ class CodeHost:
         scopes = (*SCOPES, *asked.scopes)
         return authorization_url(upstream.endpoints.authorization_url, upstream.client.client_id, asked, scopes, more)
 
-    async def look(self, site: ProviderSite, *, at_attempt: bool) -> None:
+    async def look(self, site: ProviderSite, *, at_attempt: bool, is_away: bool) -> None:
         """Call the API without a token. A refusal is answer enough. The code host publishes neither metadata nor keys that we could ask
         for.
         """
-        await self._reached.look(site.endpoints.userinfo_url, at_attempt=at_attempt)
+        await self._reached.look(site.endpoints.userinfo_url, at_attempt=at_attempt, is_away=is_away)
 
     async def redeem(self, upstream: Upstream, code: Token, asked: ProviderRequest) -> tuple[Asserted, ReceivedTokens]:
         tokens, _ = await redeemed(self._calls, upstream.endpoints.token_url, upstream.client, code, asked)

@@ -42,9 +42,9 @@ class ProviderKeys:
         self._limiter = limiter
         self._sets = PublishedAnswers(self._fetched)
 
-    async def look(self, jwks_url: str, *, at_attempt: bool = False) -> None:
+    async def look(self, jwks_url: str, *, at_attempt: bool = False, is_away: bool = True) -> None:
         """Fetch the keys, as `PublishedAnswers.look` does. Raises the error of that call."""
-        await self._sets.look(jwks_url, at_attempt=at_attempt)
+        await self._sets.look(jwks_url, at_attempt=at_attempt, is_away=is_away)
 
     async def published(self, jwks_url: str) -> Keys:
         """The keys at the address that we can use, as they are now. Raises `NotVouched` and `OAuthError`."""

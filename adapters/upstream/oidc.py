@@ -46,13 +46,13 @@ class OpenId:
         scopes = (*self.scopes, *upstream.scopes, *asked.scopes, *self.scopes_offline(asked))
         return authorization_url(found.endpoints.authorization_url, upstream.client.client_id, asked, scopes, more)
 
-    async def look(self, site: ProviderSite, *, at_attempt: bool) -> None:
+    async def look(self, site: ProviderSite, *, at_attempt: bool, is_away: bool) -> None:
         """Fetch the provider's metadata. If the settings name its endpoints, fetch its keys instead."""
         endpoints = site.endpoints
         if endpoints.token_url:
-            await self._keys.look(endpoints.jwks_url, at_attempt=at_attempt)
+            await self._keys.look(endpoints.jwks_url, at_attempt=at_attempt, is_away=is_away)
         else:
-            await self._discovered.look(endpoints.issuer, at_attempt=at_attempt)
+            await self._discovered.look(endpoints.issuer, at_attempt=at_attempt, is_away=is_away)
 
     async def redeem(self, upstream: Upstream, code: Token, asked: ProviderRequest) -> tuple[Asserted, ReceivedTokens]:
         found = await self._found(upstream)

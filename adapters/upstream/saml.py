@@ -49,7 +49,7 @@ class SamlDirectories:
         )
         return await self._documents.write_authn_request(request, saml.key, relay_state=asked.state.reveal())
 
-    async def look(self, site: ProviderSite, *, at_attempt: bool) -> None:
+    async def look(self, site: ProviderSite, *, at_attempt: bool, is_away: bool) -> None:
         """Nothing calls a directory, so nothing notices its outage: the person sees it at the directory."""
 
     async def redeem(self, upstream: Upstream, code: Token, asked: ProviderRequest) -> tuple[Asserted, ReceivedTokens]:

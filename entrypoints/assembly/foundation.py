@@ -1,6 +1,6 @@
 """The foundation, which every family uses: database, keys, mail, clock and random numbers."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
 from importlib.metadata import version
@@ -83,6 +83,7 @@ log = structlog.get_logger()
 class Foundation(Frozen, kw_only=True):
     version: str
     public_url: str
+    security_contacts: Sequence[str]
     system: System
     metrics: PrometheusMetrics
     scrapes: Scrapes
@@ -166,6 +167,7 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
         yield Foundation(
             version=_version(),
             public_url=settings.public_url,
+            security_contacts=settings.security_contact or (),
             system=System(clock, ids, SystemSecrets()),
             metrics=metrics,
             scrapes=Scrapes(metrics, settings.metrics_token),

@@ -18,6 +18,7 @@ _CREDENTIALS: Final = {
     "preauth": "token",
     "metrics": "token",
     "api_key": "api_key",
+    "api_key_as_bearer": "api_key",
     "client": "client",
 }
 _REFERENCE: Final = "#/components/schemas/"

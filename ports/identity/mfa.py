@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
+from uuid import UUID
 
 from core.domain.identifiers import PreauthenticationId, SessionId, UserId
 from core.domain.identity.devices import Client
@@ -20,6 +21,9 @@ class MfaStore(Protocol):
 
     async def status(self, user: UserId) -> SecondFactorStatus:
         """A pending set-up is not enabled. Used backup codes do not count."""
+
+    async def were_shown(self, user: UserId, form: UUID) -> bool:
+        """Whether the person has seen the backup codes that this form made."""
 
     async def has_codes(self, user: UserId, digests: Sequence[bytes]) -> bool:
         """Whether these are the person's backup codes, and none has been used."""

@@ -43,6 +43,7 @@ from entrypoints.http.machinery.callers import (
     CallerRule,
     able,
     key,
+    key_by_either_header,
     key_with_body,
 )
 from entrypoints.http.machinery.calls import Call
@@ -66,6 +67,8 @@ MEMBER_RULES = (
 # Rules for the servers of a service. No bearer token here is a key; `test_key_authorization.py` walks with keys.
 KEY_RULES = tuple(map(key, Permission))
 KEY_RULES_WITH_BODY = tuple(map(key_with_body, Permission))
+KEY_RULES_BY_EITHER_HEADER = tuple(map(key_by_either_header, Permission))
+EVERY_KEY_RULE = frozenset((*KEY_RULES, *KEY_RULES_WITH_BODY, *KEY_RULES_BY_EITHER_HEADER))
 
 
 class OrganizationPath(msgspec.Struct, frozen=True):
@@ -101,7 +104,14 @@ Refusal = tuple[int, str]
 UNAUTHORIZED, EXPIRED, INVALID = (401, "UNAUTHORIZED"), (401, "TOKEN_EXPIRED"), (401, "JWT_ERROR")
 FORBIDDEN, NOT_ACTIVE = (403, "FORBIDDEN"), (403, "ORGANIZATION_NOT_ACTIVE")
 OF_SESSIONS = (USER, USER_IN_PERSON, USER_OF_INACTIVE, OWN_USER, PERSON, OWN_PERSON, PLATFORM_OWNER, BUYER, *MEMBER_RULES)
-RULES = (*OF_SESSIONS, LEAVING, PREAUTHENTICATED, *KEY_RULES, key_with_body(Permission.VERIFY_USER_KEYS))
+RULES = (
+    *OF_SESSIONS,
+    LEAVING,
+    PREAUTHENTICATED,
+    *KEY_RULES,
+    key_by_either_header(Permission.READ_USERS),
+    key_with_body(Permission.VERIFY_USER_KEYS),
+)
 
 
 class Kinds:
@@ -479,11 +489,7 @@ async def test_every_kind_of_caller_gets_in_exactly_where_declared(walker: Clien
                     f"{kind} at {one}"
                 )
                 continue
-            refusal = (
-                UNAUTHORIZED
-                if one.caller in {*KEY_RULES, *KEY_RULES_WITH_BODY}
-                else expected.get(one.caller) or REFUSED_LATER.get(str(one))
-            )
+            refusal = UNAUTHORIZED if one.caller in EVERY_KEY_RULE else expected.get(one.caller) or REFUSED_LATER.get(str(one))
             if one.caller is OPENID_SESSION:
                 # None of these sessions was given to an application.
                 refusal = expected.get(USER) or FORBIDDEN
@@ -494,9 +500,7 @@ async def test_every_kind_of_caller_gets_in_exactly_where_declared(walker: Clien
                 assert (answer.status, answer.error_code) == refusal, f"{kind} at {one}"
                 challenge = answer.header("www-authenticate") or ""
                 assert (answer.status == 401) == (bool(challenge) and "insufficient_scope" not in challenge), f"{kind} at {one}"
-                assert not challenge or challenge.startswith("ApiKey" if one.caller in {*KEY_RULES, *KEY_RULES_WITH_BODY} else "Bearer"), (
-                    f"{kind} at {one}"
-                )
+                assert not challenge or challenge.startswith("ApiKey" if one.caller in EVERY_KEY_RULE else "Bearer"), f"{kind} at {one}"
 
 
 def test_the_walk_knows_every_kind_and_every_rule() -> None:
@@ -548,6 +552,11 @@ def test_every_endpoint_says_what_it_is_and_where_it_belongs(one: Endpoint) -> N
 
 OPEN = {
     "GET /.well-known/authzen-configuration",
+    "GET /.well-known/change-password",
+    "GET /.well-known/passkey-endpoints",
+    "GET /.well-known/security.txt",
+    "GET /favicon.ico",
+    "GET /robots.txt",
     "GET /.well-known/oauth-authorization-server",
     "GET /.well-known/openid-configuration",
     "GET /.well-known/audit-export-keys.json",
@@ -1001,7 +1010,7 @@ def test_every_route_of_an_organization_a_service_or_the_platform_asks_for_its_o
             assert one.caller in (BUYER, *MEMBER_RULES), one
         if one.path.startswith("/api/platform/"):
             assert one.caller is PLATFORM_OWNER, one
-        assert one.path.startswith(("/api/service/", "/access/v1/")) == (one.caller in {*KEY_RULES, *KEY_RULES_WITH_BODY}), one
+        assert one.path.startswith(("/api/service/", "/access/v1/")) == (one.caller in EVERY_KEY_RULE), one
 
 
 async def test_no_two_endpoints_share_an_operation_id(lonely_postern: Postern) -> None:

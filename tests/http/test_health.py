@@ -1,9 +1,11 @@
 """Health and readiness keep exactly the promises made to probes."""
 
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
+import psycopg
 import pytest
 import trio
 
@@ -94,6 +96,39 @@ async def test_not_ready_while_the_clocks_differ_and_ready_again_by_itself(poste
     clock.ahead = timedelta(seconds=25)
     answer = await probed.get("/health/ready")
     assert (answer.status, answer.json()) == (200, {"status": "ready", "version": version, "database": "connected"})
+
+
+@pytest.mark.parametrize("when", ["from the start", "later"])
+async def test_not_ready_while_statements_are_cut_off_and_ready_again_by_itself(postern: Postern, database_url: str, when: str) -> None:
+    """A trivial query is quick enough for any time-out, and hardly anything else is."""
+    database = PostgresDatabase(postern.foundation.pool, postern.foundation.clock)
+    probed = Client(build_application(replace(postern, foundation=replace(postern.foundation, database=database)), SETTINGS))
+
+    async def turn(change: str) -> None:
+        async with await Connection.connect(database_url, options="-c statement_timeout=0") as connection:
+            await connection.execute(f"alter database {connection.info.dbname} {change}".encode())
+            await connection.execute(_END_THE_OTHERS)
+
+    async def until(status: int) -> Received:
+        with trio.fail_after(PATIENCE):
+            while (answer := await probed.get("/health/ready")).status != status or answer.json()["database"] != "connected":
+                # Some request whose statements last longer than the trivial query's.
+                with suppress(psycopg.Error):
+                    async with postern.foundation.pool.connection() as connection:
+                        await connection.execute("select pg_sleep(0.02)")
+                await trio.sleep(0.05)
+        return answer
+
+    if when == "later":
+        await until(200)
+    await turn("set statement_timeout = '5ms'")
+    try:
+        failing = await until(503)
+    finally:
+        await turn("reset statement_timeout")
+    assert failing.json()["reason"] == "writes fail: statement timeout"
+    ready = await until(200)
+    assert ready.json() == {"status": "ready", "version": postern.foundation.version, "database": "connected"}
 
 
 _END_THE_OTHERS: Final = (

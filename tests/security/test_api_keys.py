@@ -24,12 +24,12 @@ from tests.http.cast import Shops
 from tests.http.client import Received
 from tests.http.people import People, Person
 from tests.http.signing_in import unlimited
-from tests.http.test_authorization import KEY_RULES, KEY_RULES_WITH_BODY
+from tests.http.test_authorization import EVERY_KEY_RULE
 from tests.patience import PATIENCE
 
 database_url, postern, people = http.database_url, http.postern, http.people
 
-INTERFACE: Final = [one for one in ROUTES if one.caller in {*KEY_RULES, *KEY_RULES_WITH_BODY}]
+INTERFACE: Final = [one for one in ROUTES if one.caller in EVERY_KEY_RULE]
 KEYS: Final = "/api/organizations/acme/services/shop/api-keys"
 # For each permission, a request, and the rows that the request would change if it were let in.
 BODIES: Final[Mapping[str, Callable[["KeyMisuseScene"], Mapping[str, Any]]]] = {

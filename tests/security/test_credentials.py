@@ -68,12 +68,17 @@ PEOPLE  IN   AS OTHERS  BESIDES   ROUTE
 # Operations, and what verifies our tokens
 everybody                         GET    /.well-known/audit-export-keys.json
 everybody                         GET    /.well-known/authzen-configuration
+everybody                         GET    /.well-known/change-password
 everybody                         GET    /.well-known/jwks.json
 everybody                         GET    /.well-known/oauth-authorization-server
 everybody                         GET    /.well-known/openid-configuration
+everybody                         GET    /.well-known/passkey-endpoints
+everybody                         GET    /.well-known/security.txt
+everybody                         GET    /favicon.ico
 everybody                         GET    /health
 everybody                         GET    /health/live
 everybody                         GET    /health/ready
+everybody                         GET    /robots.txt
 everybody                         GET    /metrics
 everybody                         GET    /openapi.json
 

@@ -122,7 +122,7 @@ def _differs(snapshot: Snapshot, known: _Known | None) -> bool:
     if known is None:
         return snapshot.claims
     facets = Facets.of_json(known.facets)
-    is_as_known = facets.seen is not None and facets.seen.snapshot == snapshot and not facets.is_doubtful
+    is_as_known = facets.seen is not None and facets.seen.snapshot == snapshot and not facets.is_open
     return not known.is_released and not (is_as_known and known.agrees)
 
 

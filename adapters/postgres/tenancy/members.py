@@ -107,7 +107,7 @@ def _detail(
 ) -> MemberDetail:
     return MemberDetail(
         listed=ListedMember(MEMBERSHIP.row(**membership), Email(email), is_platform_owner, name),
-        came_by=MembershipOrigin(came_by),
+        origin=MembershipOrigin(came_by),
         has_second_factor=has_second_factor,
         has_devices=has_devices,
         sessions=sessions,

@@ -63,10 +63,15 @@ class MfaEvent(StrEnum):
     VERIFY_SUCCESS = "mfa_verify_success"
     VERIFY_FAILED = "mfa_verify_failed"
     BACKUP_CODES_GENERATED = "backup_codes_generated"
+    BACKUP_CODES_SHOWN = "backup_codes_shown"
     BACKUP_CODE_USED = "backup_code_used"
     PASSKEY_ADDED = "passkey_added"
     PASSKEY_REMOVED = "passkey_removed"
     PASSKEY_COPIED = "passkey_copied"
+
+
+class CodesShown(Exception):
+    """The backup codes were shown before, and are not shown again."""
 
 
 class Refused(StrEnum):

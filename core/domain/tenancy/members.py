@@ -240,13 +240,20 @@ class MemberDetail(Frozen, kw_only=True):
     """
 
     listed: ListedMember
-    came_by: MembershipOrigin
+    origin: MembershipOrigin
     has_second_factor: bool | None
     has_devices: bool | None
     sessions: int
     """The living sessions in the organization and in its services; those elsewhere are not the organization's business."""
     teams: Sequence[str]
     """The slugs of the teams."""
+
+    @property
+    def came_by(self) -> MembershipOrigin:
+        """The way, as the organization may know it. Of a person whom others have listed it would tell whether the address had an account
+        before. So it is told once the person has come themselves.
+        """
+        return self.origin if self.listed.membership.is_own else MembershipOrigin.ADDED
 
 
 LONGEST_SEARCH: Final = 320

@@ -15,6 +15,7 @@ from core.domain.identity.devices import Client
 from core.domain.identity.mfa import (
     CODES_AT_SET_UP,
     CODES_AT_SIGN_IN,
+    CodesShown,
     Guess,
     MfaEvent,
     MfaMethod,
@@ -94,18 +95,37 @@ class Mfa(Frozen):
         opened = self.keyring.open(found.sealed_secret, sealing_context(caller.user))
         return await self._shown(Secret(opened.decode()), caller)
 
-    async def shown_codes(self, caller: Caller, form: UUID) -> Sequence[Secret] | None:
-        """Returns the backup codes that this form has just made in this session once more, because the first answer may never have arrived.
-        None when the codes have been used or replaced, or were made too long ago.
+    async def has_made_codes(self, caller: Caller, form: UUID) -> bool:
+        """Whether the person's backup codes are those that this form has just made in this session. False when a code has been used, the
+        codes were replaced, or they were made too long ago.
+        """
+        if not is_recent(form, self.clock.now()):
+            return False
+        _, digests = await self._new_backup_codes(caller, form)
+        return await self.lookup.has_codes(caller.user, digests)
+
+    async def show_codes(self, caller: Caller, actor: Actor, form: UUID) -> Sequence[Secret] | None:
+        """Returns the backup codes that this form has just made in this session: the first time, and never again. None when there are none,
+        as `has_made_codes` says. Raises `CodesShown` afterwards, and `Unauthorized` when the session has ended.
         """
         if not is_recent(form, self.clock.now()):
             return None
         codes, digests = await self._new_backup_codes(caller, form)
-        return codes if await self.lookup.has_codes(caller.user, digests) else None
+        async with self.unit_of_work() as uow:
+            # Of several requests at once, the account's lock lets one be the first.
+            await uow.accounts.hold(caller.user)
+            await require_living(uow, caller.session)
+            if not await uow.mfa.has_codes(caller.user, digests):
+                return None
+            if await uow.mfa.were_shown(caller.user, form):
+                raise CodesShown
+            await uow.mfa.log(MfaEvent.BACKUP_CODES_SHOWN, caller.user, actor, success=True, details={"form": str(form)})
+            await uow.commit()
+        return codes
 
     async def enable(self, caller: Caller, actor: Actor, code: str, form: UUID | None = None, *, proved: bool = False) -> Sequence[Secret]:
         """A first code proves that the authenticator has the secret. Returns the backup codes, which are shown only once. With a `form`,
-        the sender of the form can see the codes again for a while: see `shown_codes`.
+        the page that follows the form shows them in place of the answer: see `show_codes`.
 
         Raises `BadRequest` when MFA is not set up in this session, is already enabled, or the code is wrong; `RateLimited` after too many
         codes; `BesidePasskeys` as `set_up` does; and `Unauthorized` when the session has ended.
@@ -210,9 +230,8 @@ class Mfa(Frozen):
         return True
 
     async def renew_backup_codes(self, caller: Caller, actor: Actor, form: UUID | None = None) -> Sequence[Secret]:
-        """Replaces all earlier codes, used or not, and tells the person by mail. Returns the new codes, which are shown only once; with a
-        `form`, again for a while, as `enable` says. Raises `BadRequest` when MFA is not enabled, and `Unauthorized` when the session has
-        ended.
+        """Replaces all earlier codes, used or not, and tells the person by mail. Returns the new codes, which are shown only once: with a
+        `form`, on the page after it. Raises `BadRequest` when MFA is not enabled, and `Unauthorized` when the session has ended.
         """
         codes, digests = await self._new_backup_codes(caller, form)
         async with self.unit_of_work() as uow:

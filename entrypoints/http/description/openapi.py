@@ -234,7 +234,7 @@ def _for_keys(needed: Sequence[str]) -> str:
 
 
 def _schemes(one: Endpoint) -> tuple[SecurityScheme | None, ...]:
-    return (one.caller.scheme, one.may_present, None if one.keys is None else one.keys.scheme)
+    return (one.caller.scheme, getattr(one.caller, "also_by", None), one.may_present, None if one.keys is None else one.keys.scheme)
 
 
 def _media_types(one: Endpoint) -> Sequence[str]:
@@ -248,6 +248,9 @@ def _security(one: Endpoint) -> list[Json]:
     if one.caller.scheme is None:
         return [] if one.may_present is None else [{}, {one.may_present.name: []}]
     presented: list[Json] = [{one.caller.scheme.name: []}]
+    also_by = getattr(one.caller, "also_by", None)
+    if also_by is not None:
+        presented.append({also_by.name: []})
     if one.keys is not None:
         presented.append({one.keys.scheme.name: []})
     return [*presented, {}] if one.body_type is not None and getattr(one.caller, "also_in_body", False) else presented

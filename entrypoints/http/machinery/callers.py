@@ -7,6 +7,7 @@ person's name. A new kind of caller is a new class with the methods of a rule.
 from typing import Any, ClassVar, Final, Protocol, runtime_checkable
 
 from core.domain.errors import (
+    BadRequest,
     Forbidden,
     NotFound,
     OrganizationNotActive,
@@ -24,6 +25,7 @@ from core.domain.identifiers import OrganizationId, SessionId
 from core.domain.identity.callers import Caller, CallerContext, Participation
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
+from core.domain.services.api_keys import KIND as OF_SERVICE
 from core.domain.services.api_keys import KeyHolder, Permission
 from core.domain.services.user_keys import has_key_shape
 from core.domain.tenancy.keys.key_tokens import OF_WORKLOAD
@@ -84,6 +86,7 @@ BEARER: Final = SecurityScheme("bearer", {"type": "http", "scheme": "bearer", "b
 _LONGEST_TOKEN = 8192
 # Postern's API keys and SCIM tokens are far shorter. A longer one is refused before the code hashes it.
 _LONGEST_KEY = 200
+_API_KEYS: Final = f"{OF_SERVICE}_".encode()
 _SCIM_TOKENS: Final = f"{KIND}_".encode()
 WHILE_IMPERSONATING: Final = "This cannot be done while impersonating"
 _KEY_TOKEN: Final = f"{OF_WORKLOAD}_"
@@ -255,6 +258,32 @@ class _Key:
 
     async def admit(self, request: Request, postern: Postern) -> Any:
         holder = await postern.services.api_keys.resolve(_shown_key(request))
+        admit_key(holder, self.permission, request)
+        return holder
+
+
+class _KeyByEitherHeader(_Key):
+    """As `_Key`, for a protocol of others: its clients and gateways send a key as a bearer token."""
+
+    scheme = SecurityScheme(_Key.scheme.name, _Key.scheme.definition, _Key.scheme.challenge + b', Bearer realm="service interface"')
+    also_by = SecurityScheme(
+        "api_key_as_bearer",
+        {"type": "http", "scheme": "bearer", "description": "An API key of a service (`sk_…`), for clients that send no other header."},
+    )
+    refuses = (BadRequest, *_Key.refuses)
+
+    async def admit(self, request: Request, postern: Postern) -> Any:
+        header = request.header(b"authorization")
+        if header is None:
+            return await super().admit(request, postern)
+        if request.header(b"x-api-key") is not None:
+            raise BadRequest("Send the API key in X-Api-Key or in Authorization, and not in both")
+        scheme, _, token = header.partition(b" ")
+        token = token.strip()
+        # Whatever else is a bearer token elsewhere opens nothing here, and is not looked for among the keys.
+        if scheme.lower() != b"bearer" or not token.startswith(_API_KEYS) or not token.isascii() or len(token) > _LONGEST_KEY:
+            raise Unauthorized
+        holder = await postern.services.api_keys.resolve(Token(token.decode("ascii")))
         admit_key(holder, self.permission, request)
         return holder
 
@@ -558,12 +587,18 @@ _ABLE: Final[dict[tuple[Capability, bool], CallerRule]] = {
     **{(one, False): MemberRule(f"{one.value}_in_person", _IN_PERSON, capability=one, owner=False) for one in Capability},
 }
 _KEYS: Final[dict[Permission, CallerRule]] = {permission: _Key(permission) for permission in Permission}
+_KEYS_BY_EITHER_HEADER: Final[dict[Permission, CallerRule]] = {permission: _KeyByEitherHeader(permission) for permission in Permission}
 _KEYS_WITH_BODY: Final[dict[Permission, CallerRule]] = {permission: _KeyWithBody(permission) for permission in Permission}
 
 
 def key(permission: Permission) -> CallerRule:
     """The rule for servers of a service whose API key has this permission, in an active organization."""
     return _KEYS[permission]
+
+
+def key_by_either_header(permission: Permission) -> CallerRule:
+    """As `key`, where the key may also come as a bearer token."""
+    return _KEYS_BY_EITHER_HEADER[permission]
 
 
 def key_with_body(permission: Permission) -> CallerRule:

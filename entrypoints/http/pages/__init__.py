@@ -56,6 +56,7 @@ class Pages:
         self._assets["console.css"] = self._assets["pages.css"] + _without_comments(self._assets["console.css"])
         self._assets["pages.js"] = _without_indents(self._assets["pages.js"])
         self._urls = {name: _url(name, content) for name, content in self._assets.items()}
+        self.sign: Final = (_FILES / "postern.ico").read_bytes()
         self._coloured = lru_cache(_MOST_COLOURS)(self._in_colour)
         self._around_fields = lru_cache(_MOST_LEAVING)(self._made_around_fields)
 

@@ -17,11 +17,12 @@ from entrypoints.http.routes import (
     services,
     signing_keys,
     tenancy,
+    well_known,
 )
 
 ROUTES: Final = Endpoints(
     [
-        *Endpoints.of(health, metrics, signing_keys),
+        *Endpoints.of(health, metrics, signing_keys, well_known),
         *identity.ROUTES,
         *services.ROUTES,
         *federation.ROUTES,

@@ -35,8 +35,8 @@ class Readiness(msgspec.Struct, frozen=True):
     database: Literal["connected", "disconnected"]
     """Whether a trivial query succeeds now or, of several hosts, one answers."""
     reason: str | msgspec.UnsetType = msgspec.UNSET
-    """Why the process cannot serve although the database answers: writes fail, or the clocks of both differ. If the address of the database
-    names several hosts and none takes writes, each host and its state.
+    """Why the process cannot serve although the database answers: writes fail, the server cuts statements off, or the clocks differ. If the
+    address of the database names several hosts and none takes writes, each host and its state.
     """
 
 
@@ -62,8 +62,9 @@ def check_liveness(_call: Call, _postern: Postern) -> NoBody:
 async def check_readiness(_call: Call, postern: Postern) -> Answer[Readiness]:
     """Check that the process can serve requests
 
-    Meant for a readiness probe. The answer is 503 while a trivial database query fails, while writes fail, or while the clocks of the
-    process and of the database are more than 30 seconds apart. The answer is 200 again once all is well.
+    Meant for a readiness probe. The answer is 503 while a trivial database query fails, while writes fail, while
+    the server cuts statements off after a few milliseconds, or while the clocks of the process and of the database are more than 30 seconds
+    apart. The answer is 200 again once all is well.
     """
     database = postern.foundation.database
     answers = await database.ping()

@@ -18,9 +18,10 @@ class UpstreamProtocols(Protocol):
     async def authorization_url(self, upstream: Upstream, asked: ProviderRequest) -> str:
         """The provider's page that the person goes to. Raises `OAuthError`."""
 
-    async def look(self, site: ProviderSite, *, at_attempt: bool = False) -> None:
+    async def look(self, site: ProviderSite, *, at_attempt: bool = False, is_away: bool = False) -> None:
         """Looks whether the provider answers; an answer counts for a minute, and for a second where somebody attempts to come in otherwise.
-        Raises `ProviderAway`, also when nothing comes within a few seconds.
+        Raises `ProviderAway`, also when nothing comes within a few seconds. A failure of the last seconds counts, too, but only if the
+        provider `is_away` by what is noted: otherwise somebody has got through since.
         """
 
     async def redeem(self, upstream: Upstream, code: Token, asked: ProviderRequest) -> tuple[Asserted, ReceivedTokens]:

@@ -7,7 +7,7 @@ import trio
 import trio.testing
 
 from adapters.upstream.remembered import PublishedAnswers
-from core.domain.identity.upstream.sign_in import OAuthError
+from core.domain.identity.upstream.sign_in import OAuthError, ProviderAway
 
 
 class PublishingProvider:
@@ -113,10 +113,39 @@ async def test_a_look_counts_for_a_minute_and_a_failure_for_a_moment(autojump_cl
             await remembered.look("a")
         assert provider.calls == calls
         assert await remembered.get("a") == "a 2"
+    # Of a provider that is not known to be away, what failed a moment ago is over.
+    with pytest.raises(OAuthError):
+        await remembered.look("a", is_away=False)
+    assert provider.calls == 5
     provider.fails = False
-    await trio.sleep(11)
-    await remembered.look("a")
-    assert await remembered.get("a") == "a 5"
+    await remembered.look("a", is_away=False)
+    assert await remembered.get("a") == "a 6"
+
+
+async def test_who_hears_of_anothers_call_has_no_news() -> None:
+    """Whoever made the call notes the outage, and nobody who came beside it or after it."""
+    answers = trio.Event()
+
+    async def fetch(url: str) -> str:
+        await answers.wait()
+        raise ProviderAway(detail=url)
+
+    remembered = PublishedAnswers(fetch)
+    news: list[bool] = []
+
+    async def ask() -> None:
+        with pytest.raises(ProviderAway) as failed:
+            await remembered.look("a")
+        news.append(failed.value.is_news)
+        assert failed.value.detail == "a"
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(5):
+            nursery.start_soon(ask)
+        await trio.testing.wait_all_tasks_blocked()
+        answers.set()
+    await ask()
+    assert sorted(news) == [False] * 5 + [True]
 
 
 async def test_an_attempt_asks_anew_after_a_second_and_shares_its_call(autojump_clock: trio.testing.MockClock) -> None:  # noqa: ARG001 - it runs

@@ -546,6 +546,13 @@ STATES: Final = (
         codes=[f"{number}a3f-9c{number}e" for number in range(10)],
         onward="/ui/second-factor",
     ),
+    _account(
+        "account, backup codes, shown before",
+        "factors/backup_codes_shown.html",
+        "/ui/second-factor",
+        renew="/ui/second-factor/backup-codes/renew",
+        onward="/ui/second-factor",
+    ),
     _account("account, devices, none", "devices/devices.html", "/ui/devices", devices=[], tag=None, current=None, **_ONE_PAGE),
     _account(
         "account, devices",

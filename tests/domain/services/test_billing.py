@@ -151,6 +151,48 @@ def test_two_descriptions_of_one_second_are_doubtful() -> None:
     assert not after(told(NewsType.SUBSCRIPTION_UPDATED, 2), facets=facets).is_doubtful
 
 
+@pytest.mark.parametrize(
+    ("status", "kind", "is_open"),
+    [
+        ("active", NewsType.PAYMENT_FAILED, True),
+        ("trialing", NewsType.PAYMENT_FAILED, True),
+        ("past_due", NewsType.PAID, True),
+        # Both say the same, or the description is final.
+        ("past_due", NewsType.PAYMENT_FAILED, False),
+        ("active", NewsType.PAID, False),
+        ("canceled", NewsType.PAYMENT_FAILED, False),
+        ("incomplete", NewsType.PAYMENT_FAILED, False),
+    ],
+)
+def test_an_invoice_of_the_second_of_the_description_is_asked_about(status: str, kind: NewsType, is_open: bool) -> None:
+    """The provider dates by the second, so nobody but the provider knows which of the two came first."""
+    one, other = told(NewsType.SUBSCRIPTION_UPDATED, 1, described(status)), told(kind, 1, invoice(5000))
+    facets = after(one, other)
+    assert after(other, one) == facets
+    assert facets.is_open == is_open
+    assert (next_check(facets, NOW, told=True) == NOW) == is_open
+    if not is_open:
+        return
+    assert next_check(facets, NOW, told=False) == NOW + AGAIN
+    # The provider's word settles it, and so do later news.
+    answer = subscription_of(described("past_due" if status != "past_due" else "active"))[1]
+    looked = facets.looked(answer, SECOND + 2)
+    assert (looked.is_open, state(looked).status) == (
+        False,
+        SubscriptionStatus.PAST_DUE if status != "past_due" else SubscriptionStatus.ACTIVE,
+    )
+    assert not after(told(NewsType.SUBSCRIPTION_UPDATED, 2, described(status)), facets=facets).is_open
+    assert not after(told(NewsType.PAID, 2, invoice(5000)), facets=facets).is_open or status == "past_due"
+
+
+def test_a_payment_of_the_second_of_a_failure_settles_it() -> None:
+    facets = after(
+        told(NewsType.SUBSCRIPTION_UPDATED, 1), told(NewsType.PAYMENT_FAILED, 1, invoice(5000)), told(NewsType.PAID, 1, invoice(5000))
+    )
+    assert not facets.is_open
+    assert state(facets).status is SubscriptionStatus.ACTIVE
+
+
 def test_when_the_provider_is_asked() -> None:
     assert next_check(Facets(), NOW, told=True) == NOW
     assert next_check(Facets(), NOW, told=False) == NOW + AGAIN

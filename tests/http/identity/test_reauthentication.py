@@ -123,7 +123,8 @@ def test_these_routes_ask_for_a_fresh_proof() -> None:
         *(("POST", f"/api/platform/users/{{user_id}}/{act}") for act in ("deactivate", "activate")),
         ("POST", "/api/platform/signing-keys/rotate"),
     }
-    identities = {("POST", "/api/user/identities/{provider}/link"), ("DELETE", "/api/user/identities/{provider}")}
+    # To connect one, tokens of people need it, and a page asks for it where an application asks: see `upstream/linking`.
+    identities = {("DELETE", "/api/user/identities/{provider}")}
     routes, providers = "/api/organizations/acme/domain-routes", "/api/organizations/acme/upstream-providers"
     assert declared == {
         *(DISABLE, RENEW, TRANSFER, ("PATCH", "/api/organizations/acme/sign-in-rules")),

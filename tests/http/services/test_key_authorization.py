@@ -16,7 +16,16 @@ from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import PosternApplication, build_application
 from entrypoints.http.machinery.answers import EMPTY_OBJECT, EmptyObject
-from entrypoints.http.machinery.callers import ANYONE, CLIENT, DIRECTORY, OPENID_SESSION, PREAUTHENTICATED, CallerRule, key
+from entrypoints.http.machinery.callers import (
+    ANYONE,
+    CLIENT,
+    DIRECTORY,
+    OPENID_SESSION,
+    PREAUTHENTICATED,
+    CallerRule,
+    key,
+    key_by_either_header,
+)
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint, Endpoints, parameters
 from entrypoints.http.routes import ROUTES
@@ -26,7 +35,7 @@ from tests.http.client import Client, Pairs, Received
 from tests.http.conftest import SETTINGS
 from tests.http.people import People
 from tests.http.tenants import UsedService
-from tests.http.test_authorization import KEY_RULES, KEY_RULES_WITH_BODY, STAND_INS
+from tests.http.test_authorization import KEY_RULES, KEY_RULES_BY_EITHER_HEADER, KEY_RULES_WITH_BODY, STAND_INS
 
 Answer = tuple[int, str]
 ADMITTED: Final[Answer] = (200, "")
@@ -51,6 +60,9 @@ async def arrive_with_key(call: Call[None, None, None, KeyHolder], _postern: Pos
     return Arrived(holder.key, holder.service, holder.service_slug, holder.organization, holder.organization_slug, permissions)
 
 
+BY_HEADER: Final = frozenset((*KEY_RULES, *KEY_RULES_BY_EITHER_HEADER))
+
+
 async def arrive(_call: Call, _postern: Postern) -> EmptyObject:
     return EMPTY_OBJECT
 
@@ -58,14 +70,14 @@ async def arrive(_call: Call, _postern: Postern) -> EmptyObject:
 def door(one: Endpoint) -> Endpoint:
     """The endpoint without the work behind its caller rule, so that a caller who is let in changes nothing for later callers."""
     behind: dict[str, Any] = {"handler": arrive, "answer_type": EmptyObject}
-    if one.caller in KEY_RULES:
+    if one.caller in BY_HEADER:
         behind = {"handler": arrive_with_key, "answer_type": Arrived}
     return replace(one, **behind, body_type=None, query_type=None, status=200, limits=(), sends={})
 
 
 # An endpoint that looks the key up itself has tests of its own, in `test_user_keys.py`.
 DOORS: Final = [door(one) for one in (*ROUTES, *STAND_INS) if one.caller not in KEY_RULES_WITH_BODY]
-KEY_DOORS: Final = [one for one in DOORS if one.caller in KEY_RULES]
+KEY_DOORS: Final = [one for one in DOORS if one.caller in BY_HEADER]
 
 
 @dataclass(frozen=True)
@@ -117,13 +129,14 @@ class KeyAuthorizationScene(Shops):
             # SCIM has errors of its own.
             came = (answer.status, "" if answer.status == 200 or one.caller is DIRECTORY else answer.error_code)
             assert came == (expected if isinstance(expected, tuple) else expected[one.caller]), f"{what} at {one}"
-            if came == ADMITTED and one.caller in KEY_RULES:
+            if came == ADMITTED and one.caller in BY_HEADER:
                 arrived.append(msgspec.json.decode(answer.body, type=Arrived))
         return arrived
 
 
 def with_permissions(*held: Permission) -> Mapping[CallerRule, Answer]:
-    return {key(permission): ADMITTED if permission in held else FORBIDDEN for permission in Permission}
+    said = {permission: ADMITTED if permission in held else FORBIDDEN for permission in Permission}
+    return {rule(permission): answer for permission, answer in said.items() for rule in (key, key_by_either_header)}
 
 
 @pytest.fixture
@@ -147,15 +160,16 @@ async def test_a_key_opens_the_service_interface_alone(street: KeyAuthorizationS
     mightiest = street.make().text
     expected: dict[CallerRule, Answer] = {one.caller: UNAUTHORIZED for one in DOORS}
     # These routes have no caller rule, or read the caller later, from a client's form.
-    expected |= dict.fromkeys((ANYONE, PREAUTHENTICATED, CLIENT), ADMITTED) | dict.fromkeys(KEY_RULES, ADMITTED)
+    expected |= dict.fromkeys((ANYONE, PREAUTHENTICATED, CLIENT), ADMITTED) | dict.fromkeys(BY_HEADER, ADMITTED)
     expected |= {DIRECTORY: (401, "")}
     # A form may carry the token of the person.
     later = [one for one in DOORS if one.caller is OPENID_SESSION and one.method == "POST"]
     await street.walk(mightiest, expected, "a key", doors=[one for one in DOORS if one not in later])
     await street.walk(mightiest, ADMITTED, "a key", doors=later)
-    # Nor is it a bearer token.
+    # Nor is it a bearer token, but where AuthZEN's clients send it as one.
     in_place_of_a_token: dict[CallerRule, Answer] = {one.caller: (401, "JWT_ERROR") for one in DOORS}
     in_place_of_a_token |= {ANYONE: ADMITTED, CLIENT: ADMITTED, DIRECTORY: (401, "")} | dict.fromkeys(KEY_RULES, UNAUTHORIZED)
+    in_place_of_a_token |= dict.fromkeys(KEY_RULES_BY_EITHER_HEADER, ADMITTED)
     await street.walk([("authorization", f"Bearer {mightiest}")], in_place_of_a_token, "a key as a token", doors=DOORS)
 
 
@@ -292,7 +306,12 @@ async def test_a_caller_without_a_key_is_asked_for_one_and_not_for_a_token(stree
     for headers in ([], [("x-api-key", "sk_abcdef_nobodys")], [("authorization", f"Bearer {street.make().text}")]):
         for one in KEY_DOORS:
             answer = await street.call(one, headers)
-            assert (answer.status, answer.header("www-authenticate")) == (401, 'ApiKey realm="service interface", header="X-Api-Key"')
+            by_both = one.caller in KEY_RULES_BY_EITHER_HEADER
+            if by_both and headers and headers[0][0] == "authorization":
+                assert answer.status == 200
+                continue
+            challenge = 'ApiKey realm="service interface", header="X-Api-Key"' + (', Bearer realm="service interface"' if by_both else "")
+            assert (answer.status, answer.header("www-authenticate")) == (401, challenge)
 
 
 async def test_while_the_database_is_away_no_key_is_let_in(lonely_postern: Postern) -> None:
@@ -302,5 +321,5 @@ async def test_while_the_database_is_away_no_key_is_let_in(lonely_postern: Poste
 
 
 def test_the_walk_knows_every_permission() -> None:
-    assert {one.caller for one in KEY_DOORS} == set(KEY_RULES)
+    assert {one.caller for one in KEY_DOORS} == {*KEY_RULES, key_by_either_header(Permission.READ_USERS)}
     assert len(KEY_RULES) == len(Permission) == 12

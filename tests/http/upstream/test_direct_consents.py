@@ -24,7 +24,7 @@ async def test_whoever_chooses_an_account_there_consents(scene: UpstreamScene, w
     scene.sits(word=word)
     answer = await scene.go(scene.browser(), scene.direct(), word=word)
     assert told_in(answer.header("location"))[0] == CALLBACK
-    assert consents(scene) == [["openid", "profile", "email"]]
+    assert consents(scene) == [["openid", "profile", "email", "provider_token"]]
 
 
 async def test_so_does_whoever_goes_to_the_organizations_own_by_the_button(scene: UpstreamScene) -> None:

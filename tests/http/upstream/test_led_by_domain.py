@@ -243,6 +243,54 @@ async def test_the_first_person_who_tries_a_password_is_let_in(scene: UpstreamSc
     assert (await scene.unlimited.post("/api/auth/lookup-email", {"email": ADA})).ok()["auth_method"] == "password"
 
 
+@pytest.mark.parametrize("by", ["own", "codehost", "websuite", "officesuite"])
+async def test_a_password_is_no_way_in_once_somebody_has_come_back(scene: UpstreamScene, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The failed look is a moment old, and still remembered. It is older than the success, and nobody's try makes news of it."""
+    await scene.people.with_password(PASSWORD, ADA)
+    provider, query = await lead(scene, FALLBACK, by)
+    fake = scene.fakes[by]
+    tabs = scene.browser()
+    leaving = await scene.leave(tabs, query, word=provider)
+    monkeypatch.setattr(remembered, "ATTEMPT_COUNTS_FOR", -1.0)
+    fake.fails = True
+    login = {"email": ADA, "password": PASSWORD}
+    assert (await scene.unlimited.post(LOGIN, login)).status == 200
+    assert outages(scene) == [provider]
+    fake.fails = False
+    await tabs.request("GET", fake.consent(leaving))
+    assert outages(scene) == []
+    for password in (PASSWORD, "not her password"):
+        tried = await scene.unlimited.post(LOGIN, {"email": ADA, "password": password})
+        assert refused(tried) == (403, "FORBIDDEN")
+        assert outages(scene) == []
+    # Nor is anybody kept from the provider.
+    monkeypatch.setattr(remembered, "LOOK_COUNTS_FOR", -1.0)
+    await scene.leave(scene.browser(), query, word=provider)
+    assert outages(scene) == []
+
+
+@pytest.mark.parametrize("by", ["own", "websuite"])
+async def test_what_is_remembered_of_an_outage_does_not_lengthen_it(scene: UpstreamScene, by: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    provider, query = await lead(scene, FALLBACK, by)
+    await scene.leave(scene.browser(), query, word=provider)
+    monkeypatch.setattr(remembered, "LOOK_COUNTS_FOR", -1.0)
+    scene.fakes[by].fails = True
+
+    async def leave() -> None:
+        tabs = scene.browser()
+        answer = await tabs.request("GET", f"/auth/{provider}{query}")
+        if by == "own":
+            answer = await tabs.request("GET", next(link for link in PageReader(answer.body).links if link.startswith("/auth/")))
+        is_page(answer, 400, "did not work")
+
+    await leave()
+    (noted,) = scene.people.rows("select failed_at from provider_outages")
+    asked = len(scene.fakes[by].calls)
+    await leave()
+    assert scene.people.rows("select failed_at from provider_outages") == [noted]
+    assert len(scene.fakes[by].calls) == asked
+
+
 async def test_a_provider_that_never_answers_is_waited_for_a_moment(scene: UpstreamScene, monkeypatch: pytest.MonkeyPatch) -> None:
     await scene.people.with_password(PASSWORD, ADA)
     provider, _ = await lead(scene, FALLBACK, "own")

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import parse_qsl, urlencode
 
 import pytest
 import trio
@@ -18,9 +18,9 @@ from tests.http.client import Client, Received, refused
 from tests.http.conftest import postern_on
 from tests.http.federation.arriving import CALLBACK, VERIFIER, answer_in
 from tests.http.federation.relying import FORM
-from tests.http.people import Person
-from tests.http.signing_in import unlimited
-from tests.http.upstream.scene import ADA, Fakes, UpstreamScene
+from tests.http.signing_in import PASSWORD, unlimited
+from tests.http.tenants import UsedService
+from tests.http.upstream.scene import Fakes, UpstreamScene
 
 
 @pytest.fixture
@@ -32,8 +32,17 @@ async def other_process(database_url: str, tmp_path: Path, fakes: Fakes, postern
         yield unlimited(opened)
 
 
+async def redeemed(scene: UpstreamScene, service: UsedService, location: str | None) -> dict[str, Any]:
+    """What the application gets for the code in its answer."""
+    fields = {"grant_type": "authorization_code", "code": answer_in(location)["code"], "redirect_uri": CALLBACK, "code_verifier": VERIFIER}
+    body = urlencode({**fields, "client_id": scene.client_id(service)}).encode()
+    tokens = (await scene.unlimited.request("POST", "/auth/token", body=body, headers=[FORM])).ok()
+    scene.log.remember(tokens["access_token"])
+    return tokens
+
+
 class TokenHolder:
-    """Ada's session in the app, which asks for scopes."""
+    """Ada's session in the app, which asks for scopes. Each way into it is the application's own: by `/auth/{provider}` and a code."""
 
     def __init__(self, scene: UpstreamScene) -> None:
         self.scene = scene
@@ -49,9 +58,8 @@ class TokenHolder:
             onward = await tabs.request("GET", answer.header("location") or "")
             answer = await tabs.request("GET", scene.fakes[word].consent(onward.header("location") or "", **person))
         assert answer.status == 302, answer.body
-        (user,) = scene.people.rows("select id from users where email = %s", ADA)
-        self.person = Person(user["id"], scene.postern.foundation.ids.new(), ADA)
-        self.token = await scene.tenants.token_in(self.person, scene.app)
+        self.tabs = tabs
+        self.token = (await redeemed(scene, scene.app, answer.header("location")))["access_token"]
 
     async def get(self, word: str = "websuite", client: Client | None = None) -> Received:
         return await (client or self.scene.unlimited).get(f"/api/provider-token/{word}", token=self.token)
@@ -223,8 +231,9 @@ async def test_who_gets_none(scene: UpstreamScene, ada: TokenHolder) -> None:
     scene.set(scene.app, websuite_scopes=None)
     assert refused(await ada.get()) == (403, "FORBIDDEN")
     scene.set(scene.app, websuite_scopes=["calendar"])
-    elsewhere = scene.people.session_of(ada.person)
-    answer = await scene.unlimited.get("/api/provider-token/websuite", token=await scene.people.token(elsewhere))
+    elsewhere = await scene.people.with_password(PASSWORD, "bob@elsewhere.example")
+    signed_in = (await scene.unlimited.post("/api/auth/login", {"email": elsewhere.email, "password": PASSWORD})).ok()
+    answer = await scene.unlimited.get("/api/provider-token/websuite", token=signed_in["access_token"])
     assert refused(answer) == (400, "BAD_REQUEST")
     # Without an end it counts on, without a refresh token it ends.
     scene.people.change("update identity_grants set expires_at = null, sealed_refresh_token = null")
@@ -309,7 +318,7 @@ async def test_a_second_service_gets_what_renews_its_token(scene: UpstreamScene,
     onward = await tabs.request("GET", again.header("location") or "")
     back = await tabs.request("GET", sparing.consent(onward.header("location") or ""))
     assert answer_in(back.header("location") or "", CALLBACK)["state"] == "a b&c"
-    ada.token = await scene.tenants.token_in(ada.person, other)
+    ada.token = (await redeemed(scene, other, back.header("location")))["access_token"]
     ada.expire()
     assert (await ada.get()).status == 200
 
@@ -382,17 +391,57 @@ async def test_a_session_by_authorization_needs_the_scope_for_it(scene: Upstream
     await ada.come()
     # The session of the provider's own way gets the token as ever.
     assert (await ada.get()).status == 200
-    person = scene.people.session_of(ada.person)
-    tab = await scene.signed_in(person).tab().open(scene.asking(scope=scopes))
+    scene.people.change("delete from consents")
+    tab = await ada.tabs.tab().open(scene.asking(scope=scopes))
     assert ("act in your account there" in tab.page.text) == ("provider_token" in scopes)
     await tab.send(answer="allow")
-    code = answer_in(tab.page.refresh)["code"]
-    fields = {"grant_type": "authorization_code", "code": code, "redirect_uri": CALLBACK, "code_verifier": VERIFIER}
-    body = urlencode({**fields, "client_id": scene.client_id(scene.app)}).encode()
-    redeemed = await scene.unlimited.request("POST", "/auth/token", body=body, headers=[FORM])
-    ada.token = redeemed.ok()["access_token"]
-    scene.log.remember(ada.token)
+    ada.token = (await redeemed(scene, scene.app, tab.page.refresh))["access_token"]
     answer = await ada.get()
     assert answer.status == status
     if status == 403:
         assert "provider_token" in answer.json()["error"]
+        # Whatever there is no token of is told first, as to every session.
+        assert refused(await ada.get("nothing")) == (400, "BAD_REQUEST")
+        assert refused(await ada.get("codehost")) == (404, "NOT_FOUND")
+
+
+@pytest.mark.parametrize("word", ["codehost", "websuite", "officesuite"])
+async def test_who_came_by_an_applications_own_button_opens_the_providers_token(scene: UpstreamScene, ada: TokenHolder, word: str) -> None:
+    """From the button to the token, by the addresses that an application has."""
+    scene.set(scene.app, websuite_scopes=["calendar"], codehost_scopes=["repo"], officesuite_scopes=["Mail.Read"])
+    scene.sits(word=word)
+    answer = await scene.go(scene.browser(), scene.direct(), word=word)
+    tokens = await redeemed(scene, scene.app, answer.header("location"))
+    assert tokens["scope"] == "openid profile email provider_token"
+    ada.token = tokens["access_token"]
+    assert (await ada.get(word)).ok()["access_token"] in scene.fakes[word].bearers
+    # The scope is no fact about the person, and a renewed session has it, too.
+    userinfo = (await scene.unlimited.get("/oauth/userinfo", token=ada.token)).ok()
+    assert userinfo.keys() - {"name"} == {"sub", "preferred_username", "email", "email_verified"}
+    fields = {"grant_type": "refresh_token", "refresh_token": tokens["refresh_token"], "client_id": scene.client_id(scene.app)}
+    renewed = (await scene.unlimited.request("POST", "/auth/token", body=urlencode(fields).encode(), headers=[FORM])).ok()
+    ada.token = renewed["access_token"]
+    scene.log.remember(ada.token)
+    assert renewed["scope"] == tokens["scope"]
+    assert (await ada.get(word)).status == 200
+
+
+async def test_so_does_who_came_by_it_and_got_the_tokens_in_the_fragment(scene: UpstreamScene, ada: TokenHolder) -> None:
+    scene.set(scene.app, websuite_scopes=["calendar"])
+    scene.sits()
+    answer = await scene.go(scene.browser(), scene.direct(code_challenge="", code_challenge_method=""))
+    told = dict(parse_qsl((answer.header("location") or "").partition("#")[2], strict_parsing=True))
+    ada.token = told["access_token"]
+    assert (await ada.get()).ok()["scopes"] == ["openid", "email", "profile", "calendar"]
+
+
+async def test_the_button_alone_opens_it_to_the_application_that_it_stands_in(scene: UpstreamScene, ada: TokenHolder) -> None:
+    """Another application of the organization has no token of the person, whatever the first one has."""
+    await ada.come()
+    other = scene.application(scene.acme, "other", CALLBACK)
+    scene.set(other, websuite_scopes=[])
+    answer = await scene.go(ada.tabs, scene.direct("other"))
+    ada.token = (await redeemed(scene, other, answer.header("location")))["access_token"]
+    assert refused(await ada.get()) == (403, "FORBIDDEN")
+    scene.set(other, websuite_scopes=["calendar"])
+    assert refused(await ada.get()) == (404, "NOT_FOUND")

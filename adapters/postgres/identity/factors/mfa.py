@@ -79,6 +79,10 @@ class MfaRows:
     async def has_codes(self, user: UserId, digests: Sequence[bytes]) -> bool:
         return bool(await self._statements.ask(_Person, _HAS_CODES, {"user": user, "digests": list(digests)}))
 
+    async def were_shown(self, user: UserId, form: UUID) -> bool:
+        parameters = {"user": user, "name": MfaEvent.BACKUP_CODES_SHOWN.value, "form": str(form)}
+        return await self._found(_WERE_SHOWN, parameters)
+
     async def put_pending(
         self, user: UserId, session: SessionId, sealed_secret: bytes, at: datetime, *, beside_passkeys: bool = False
     ) -> bool:
@@ -373,6 +377,10 @@ _HAS_CODES: Final = """
      where user_id = %(user)s and used_at is null
      group by user_id
     having count(*) = cardinality(%(digests)s::bytea[]) and bool_and(digest = any (%(digests)s::bytea[]))
+"""
+
+_WERE_SHOWN: Final = """
+    select user_id from mfa_events where user_id = %(user)s and name = %(name)s and details->>'form' = %(form)s limit 1
 """
 
 _LOG: Final = """

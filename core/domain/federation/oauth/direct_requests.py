@@ -9,7 +9,7 @@ from core.domain.errors import BadRequest
 from core.domain.federation.oauth.authorization_parameters import is_challenge, is_visible
 from core.domain.federation.oauth.authorizations import AuthorizationRequest, Registered, UnknownRecipient, stored, unregistered
 from core.domain.federation.oauth.redirects import Recipient, ResponseMode, is_registered
-from core.domain.federation.oauth.scopes import EMAIL, OPENID, PROFILE
+from core.domain.federation.oauth.scopes import EMAIL, OPENID, PROFILE, PROVIDER_TOKEN
 from core.domain.json import Json
 from core.frozen import Frozen
 
@@ -46,7 +46,9 @@ def checked(asked: DirectRequest, registered: Registered) -> AuthorizationReques
     return AuthorizationRequest(
         client_id=registered.client_id,
         recipient=Recipient(uri, ResponseMode.QUERY if in_code else ResponseMode.FRAGMENT, asked.state or None),
-        scopes=(OPENID, PROFILE, EMAIL),
+        # The request has no parameter for scopes. The person chooses an account at the provider for this very application, so its session
+        # opens the provider's token, too.
+        scopes=(OPENID, PROFILE, EMAIL, PROVIDER_TOKEN),
         code_challenge=challenge,
     )
 

@@ -346,7 +346,9 @@ _USER_ATTRIBUTES: Final = (
         subAttributes=[
             _attribute("value", "The address.", required=True),
             _attribute("type", "Always work.", canonicalValues=["work"]),
-            _attribute("primary", "Always true.", "boolean"),
+            # One address is kept, and it is the primary one whatever is sent: a value for what is read only is ignored (RFC 7644 sections
+            # 3.3 and 3.5.1).
+            _attribute("primary", "Always true.", "boolean", mutability="readOnly"),
         ],
     ),
     _attribute(

@@ -51,7 +51,13 @@ class OAuthError(Refusal):
 
 
 class ProviderAway(OAuthError):
-    """The provider could not be reached, or answered that it is down."""
+    """The provider could not be reached, or answered that it is down. It is no news when it repeats what became of an earlier call, or of
+    another caller's: whoever made that call has noted it.
+    """
+
+    def __init__(self, *, detail: str | None = None, is_news: bool = True) -> None:
+        super().__init__(detail=detail)
+        self.is_news = is_news
 
 
 class RenewalEnded(OAuthError):

@@ -152,6 +152,19 @@ class Facets(Frozen):
         invoices = [place for place in (self.failed, None if self.paid is None else self.paid.place) if place is not None]
         return any(place[0] > seen.place[0] for place in invoices)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether only the provider can tell how things stand: two different descriptions have the same time, or a payment of the second of
+        the description says otherwise, and may be older or newer than it.
+        """
+        if self.is_doubtful:
+            return True
+        if self.seen is None or self.deleted is not None:
+            return False
+        at = self.seen.place[0]
+        status = _STATUSES.get(self.seen.snapshot.status, SubscriptionStatus.PAST_DUE)
+        return status is not None and status.lives and self._by_invoices(status, at) is not self._by_invoices(status, at - 1)
+
     def state(self) -> State | None:
         """None while no news has described the subscription itself."""
         if self.seen is None:
@@ -330,7 +343,7 @@ def next_check(facets: Facets, now: datetime, *, told: bool) -> datetime | None:
     after we have just asked.
     """
     state = facets.state()
-    if state is None or facets.is_doubtful:
+    if state is None or facets.is_open:
         return now if told else now + AGAIN
     if state.is_over:
         return None

@@ -226,7 +226,7 @@ class Journeys(Frozen):
             asked = replace(asked, contexts=leaving.contexts)
         if way.falls_back:
             # Nobody comes back from a provider that is wholly away, so a look on the way there has to notice the outage.
-            await self.outages.watch(upstream, self.protocols.look(upstream))
+            await self.outages.watch(upstream, self.protocols.look(upstream, is_away=way.is_away))
         url = await self.outages.watch(upstream, self.protocols.authorization_url(upstream, asked))
         self.metrics.upstream_sign_in(upstream.label, "begun")
         return url

@@ -21,11 +21,15 @@ class ProviderOutages(Frozen):
     clock: Clock
 
     async def watch(self, upstream: ProviderSite, call: Awaitable[Answer]) -> Answer:
-        """Makes a call to the provider and notes whether the provider answered. Returns the call's answer and raises the call's errors."""
+        """Makes a call to the provider and notes whether the provider answered. Returns the call's answer and raises the call's errors. A
+        failure that repeats an earlier one is not noted, since it would lengthen the outage, or begin it again after its end.
+        """
         try:
             return await call
-        except ProviderAway:
+        except ProviderAway as failure:
             self.metrics.upstream_sign_in(upstream.label, "away")
+            if not failure.is_news:
+                raise
             async with self.unit_of_work() as uow:
                 await uow.provider_outages.failed(upstream.key, self.clock.now())
                 await uow.commit()
@@ -59,6 +63,7 @@ class ProviderLooks(Frozen):
         if site is None:
             return True
         try:
+            # The realm's provider counts as there, so a failure that is remembered is over.
             await self.outages.watch(site, self.protocols.look(site, at_attempt=True))
         except ProviderAway:
             return False

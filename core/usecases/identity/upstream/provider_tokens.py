@@ -44,9 +44,10 @@ class ProviderTokens(Frozen):
     clock: Clock
     pause: Callable[[float], Awaitable[None]]
 
-    async def get(self, caller: Caller, provider: str, must_finish: Callable[[], None]) -> ProviderToken:
-        """Returns the provider's token. The call that renews an expired token calls `must_finish` first, because many providers accept a
-        refresh token only once. Raises `BadRequest` outside a service, `UnknownProvider`, `ProviderOff`, `Forbidden` when the service asks
+    async def get(self, caller: Caller, provider: str, require_scope: Callable[[], None], must_finish: Callable[[], None]) -> ProviderToken:
+        """Returns the provider's token. `require_scope` refuses a session without the scope, once it is known that there is a token to
+        refuse. The call that renews an expired token calls `must_finish` first, because many providers accept a refresh token only once.
+        Raises `BadRequest` outside a service, `UnknownProvider`, `ProviderOff`, `Forbidden` when the service asks
         the provider for nothing, `NotFound` when the person has not connected the provider through the service, `RenewalEnded` when an
         expired token can no longer be renewed, and `OAuthError` when the provider fails to renew it now.
         """
@@ -60,6 +61,7 @@ class ProviderTokens(Frozen):
         for _ in range(_LOOKS):
             found = await self.lookup.find(caller.user, key, caller.organization, caller.service)
             upstream, grant = self._usable(found, key)
+            require_scope()
             now = self.clock.now()
             match readiness(grant, now):
                 case GrantReadiness.READY:

@@ -30,6 +30,7 @@ DETAILS: Final = "/ui/details"
 PASSWORD: Final = "/ui/password"  # noqa: S105 - the address of a page
 DEVICES: Final = "/ui/devices"
 PASSKEYS: Final = "/ui/passkeys"
+ADD_PASSKEY: Final = f"{PASSKEYS}/add"
 SESSIONS: Final = "/ui/sessions"
 SIGN_INS: Final = "/ui/sign-ins"
 ORGANIZATIONS: Final = "/ui/organizations"

@@ -85,7 +85,7 @@ class ScimEmail(msgspec.Struct, frozen=True, kw_only=True):
     type: Annotated[ScimText, example("work")] | None = None
     """The kind of address. We keep one address of the type `work`."""
     primary: Annotated[bool, example(True)] | None = None
-    """Whether this is the preferred address."""
+    """Whether this is the preferred address. The address that we keep is, whatever is sent: the schema says `readOnly`."""
 
 
 class ScimUserBody(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
-from core.domain.errors import BadRequest, NotFound
+from core.domain.errors import BadRequest, NotFound, ReauthenticationRequired
 from core.domain.identity.proofs import StepUp
 from core.domain.identity.upstream.identities import ConnectedIdentity
 from core.domain.identity.upstream.link_requests import may_leave_at_once
@@ -21,6 +21,7 @@ from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.headers import AnswerHeader
 from entrypoints.http.machinery.limits import CREDENTIALS
 from entrypoints.http.machinery.own_forms import is_of_another_origin
+from entrypoints.http.machinery.step_up import require_fresh_proof
 from entrypoints.http.pages.authorization.link_request_pages import address
 
 _TAGS: Final = ("account",)
@@ -73,8 +74,7 @@ async def list_identities(call: Call, postern: Postern) -> Sequence[IdentityReco
     f"{_IDENTITIES}/{{provider}}/link",
     caller=USER_IN_PERSON,
     limit=CREDENTIALS,
-    step_up=StepUp.ACCOUNT,
-    refuses=(BadRequest, NotFound, OAuthError),
+    refuses=(BadRequest, NotFound, OAuthError, ReauthenticationRequired),
     sends={200: (_COOKIE,)},
     tags=_TAGS,
 )
@@ -83,14 +83,19 @@ async def link_identity(call: Call[None, None, IdentityPath], postern: Postern) 
 
     Open `authorization_url` in the browser that has the cookie of this answer; no other browser can finish the connection. The URL leads to
     the provider. With a token for a service, or from a page of another origin, it leads to a page of ours instead. There you sign in, see
-    the account and the application that asks, and press a button.
+    the account and the application that asks, give a fresh proof, and press a button. So a token for a service needs no fresh proof here,
+    and any other token does.
 
     After the provider, the browser goes to the first redirect URI of the token's service; with a token for no service, to
     `/settings/connections` of the frontend. The query has `status=success` or `status=error`, `provider`, `action=link`, and for an error
     `error`. We tell you by mail.
     """
     provider = call.path.provider
-    if not may_leave_at_once(call.caller) or is_of_another_origin(call.request, postern.foundation.public_url):
+    by_person = may_leave_at_once(call.caller)
+    if by_person:
+        # An application's request goes nowhere by itself. Its page opens for the session's person alone, and asks them for the proof.
+        await require_fresh_proof(call.request, postern, StepUp.ACCOUNT)
+    if not by_person or is_of_another_origin(call.request, postern.foundation.public_url):
         request = await postern.identity.link_requests.make(call.caller, provider)
         return AuthorizationUrl(address(postern, provider, request))
     browser, headers = _browser(call, postern)
@@ -112,6 +117,10 @@ async def unlink_identity(call: Call[None, None, IdentityPath], postern: Postern
 
     Your other sessions end. You cannot disconnect your only way to sign in. With a token for a service, no session ends; and an account
     that you also use elsewhere is disconnected from this service alone.
+
+    This needs a fresh proof (`REAUTHENTICATION_REQUIRED`). A person who has come by a provider that does not say when they signed in there,
+    as the code host never does, and has nothing else, cannot give one by the API: lead them to the page `/ui/settings/connections` of this
+    installation, which mails them a code.
     """
     await postern.identity.identities.disconnect(call.caller, call.path.provider, call.actor)
     return NO_BODY

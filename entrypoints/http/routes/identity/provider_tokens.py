@@ -50,14 +50,18 @@ async def get_provider_token(call: Call[None, None, ProviderTokenPath], postern:
     """Get an access token of a provider
 
     For the service that your token is for, if this service asks the provider for scopes and the person has signed in through the provider.
-    A token that came from `/oauth/authorize` needs the scope `provider_token`, which the person allows.
+    A token that came from `/oauth/authorize` needs the scope `provider_token`, which the person allows; one that came from
+    `/auth/{provider}` has it.
     Postern refreshes an expired token first. If that fails, the answer is `OAUTH_ERROR`: its text says whether to try again later, or to
     ask the person to sign in through the provider again.
     """
     scopes = call.caller.scopes
-    if scopes is not None and PROVIDER_TOKEN not in scopes:
-        raise InsufficientScope(PROVIDER_TOKEN)
-    found = await postern.identity.provider_tokens.get(call.caller, call.path.provider, call.request.finish)
+
+    def require_scope() -> None:
+        if scopes is not None and PROVIDER_TOKEN not in scopes:
+            raise InsufficientScope(PROVIDER_TOKEN)
+
+    found = await postern.identity.provider_tokens.get(call.caller, call.path.provider, require_scope, call.request.finish)
     return ProviderTokenRecord(
         access_token=found.access_token.reveal(), expires_at=found.expires_at, scopes=found.scopes, provider=found.provider
     )

@@ -19,7 +19,7 @@ from core.domain.services.access_evaluations import (
 )
 from core.domain.services.api_keys import KeyHolder, Permission
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.callers import ANYONE, key
+from entrypoints.http.machinery.callers import ANYONE, key, key_by_either_header
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.cors import Origins
 from entrypoints.http.machinery.endpoints import Statement, endpoint
@@ -34,52 +34,51 @@ RESOURCES: Final = "/access/v1/search/resource"
 _LONGEST: Final = 200
 
 _Word = Annotated[str, msgspec.Meta(max_length=_LONGEST)]
+_Member = Annotated[str, msgspec.Meta(min_length=1, max_length=_LONGEST)]
 _USER: Final = "0199d3a0-0000-7000-8000-000000000002"
 
 
 class AccessSubject(msgspec.Struct, frozen=True, kw_only=True):
     """A user of the service."""
 
-    type: Annotated[_Word, example(SUBJECT_TYPE)] = ""
+    type: Annotated[_Member, example(SUBJECT_TYPE)]
     """`user`. No other subject has permissions."""
-    id: Annotated[_Word, example(_USER)] = ""
-    """The user's id. A search for subjects ignores it."""
+    id: Annotated[_Member, example(_USER)]
+    """The user's id."""
+
+
+class AccessSubjectKind(msgspec.Struct, frozen=True, kw_only=True):
+    """The users of the service."""
+
+    type: Annotated[_Member, example(SUBJECT_TYPE)]
+    """`user`. No other subject has permissions."""
 
 
 class AccessAction(msgspec.Struct, frozen=True, kw_only=True):
     """One of the service's permissions."""
 
-    name: Annotated[_Word, example("invoices:write")] = ""
+    name: Annotated[_Member, example("invoices:write")]
     """The permission's key."""
 
 
 class AccessResource(msgspec.Struct, frozen=True, kw_only=True):
     """The service whose key asks."""
 
-    type: Annotated[_Word, example(RESOURCE_TYPE)] = ""
+    type: Annotated[_Member, example(RESOURCE_TYPE)]
     """`service`. What the service's own objects are, the service knows alone."""
-    id: Annotated[_Word, example("billing")] = ""
+    id: Annotated[_Member, example("billing")]
     """The service's slug or id."""
 
 
 class AccessEvaluationRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A question: may the subject do this with the resource? Other members, such as `context` and `properties`, are ignored."""
 
-    subject: AccessSubject = AccessSubject()
+    subject: AccessSubject
     """Who."""
-    action: AccessAction = AccessAction()
+    action: AccessAction
     """May do what."""
-    resource: AccessResource = AccessResource()
+    resource: AccessResource
     """With what."""
-
-    def question(self) -> AccessQuestion:
-        return AccessQuestion(
-            subject_type=self.subject.type,
-            subject_id=self.subject.id,
-            action=self.action.name,
-            resource_type=self.resource.type,
-            resource_id=self.resource.id,
-        )
 
 
 class AccessEvaluationPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,9 +99,17 @@ class AccessEvaluationOptions(msgspec.Struct, frozen=True, kw_only=True):
     """`execute_all` answers all; the others stop at the first no, or at the first yes."""
 
 
-class AccessEvaluationsRequest(AccessEvaluationRequest, frozen=True, kw_only=True):
-    """Several questions. Without any, the request is one question, and the answer one decision."""
+class AccessEvaluationsRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Several questions. Without any, the request is one question, and the answer one decision. Each question must have a subject, an
+    action and a resource, of its own or by the request.
+    """
 
+    subject: AccessSubject | None = None
+    """Who, in every question that does not say."""
+    action: AccessAction | None = None
+    """May do what, in every question that does not say."""
+    resource: AccessResource | None = None
+    """With what, in every question that does not say."""
     evaluations: Annotated[
         Sequence[AccessEvaluationPart], msgspec.Meta(max_length=MOST_EVALUATIONS), example([{"action": {"name": "invoices:write"}}])
     ] = ()
@@ -110,12 +117,15 @@ class AccessEvaluationsRequest(AccessEvaluationRequest, frozen=True, kw_only=Tru
     options: AccessEvaluationOptions = AccessEvaluationOptions()
     """When the answers end."""
 
+    def question(self) -> AccessQuestion:
+        """Of a request without `evaluations`. Raises `BadRequest`."""
+        return _question(self.subject, self.action, self.resource)
+
     def questions(self) -> Sequence[AccessQuestion]:
+        """Raises `BadRequest`."""
         return [
-            AccessEvaluationRequest(
-                subject=one.subject or self.subject, action=one.action or self.action, resource=one.resource or self.resource
-            ).question()
-            for one in self.evaluations
+            _question(one.subject or self.subject, one.action or self.action, one.resource or self.resource, f"evaluations[{number}].")
+            for number, one in enumerate(self.evaluations)
         ]
 
 
@@ -146,9 +156,55 @@ class AccessPage(msgspec.Struct, frozen=True, kw_only=True):
     """The `next_token` of the answer before."""
 
 
-class AccessSearchRequest(AccessEvaluationRequest, frozen=True, kw_only=True):
-    """What is known of the answer."""
+class AccessSubjectSearch(msgspec.Struct, frozen=True, kw_only=True):
+    """Who may do this with the resource?"""
 
+    subject: AccessSubjectKind
+    """The kind of subject."""
+    action: AccessAction
+    """May do what."""
+    resource: AccessResource
+    """With what."""
+    page: AccessPage = AccessPage()
+    """Where the search goes on."""
+
+    def question(self) -> AccessQuestion:
+        return AccessQuestion(
+            subject_type=self.subject.type,
+            subject_id="",
+            action=self.action.name,
+            resource_type=self.resource.type,
+            resource_id=self.resource.id,
+        )
+
+
+class AccessActionSearch(msgspec.Struct, frozen=True, kw_only=True):
+    """What may the subject do with the resource?"""
+
+    subject: AccessSubject
+    """Who."""
+    resource: AccessResource
+    """With what."""
+    page: AccessPage = AccessPage()
+    """All are on one page, so nothing goes on."""
+
+    def question(self) -> AccessQuestion:
+        return AccessQuestion(
+            subject_type=self.subject.type,
+            subject_id=self.subject.id,
+            action="",
+            resource_type=self.resource.type,
+            resource_id=self.resource.id,
+        )
+
+
+class AccessResourceSearch(msgspec.Struct, frozen=True, kw_only=True):
+    """With what may the subject do this?"""
+
+    subject: AccessSubject | None = None
+    """Who."""
+    action: AccessAction | None = None
+    """May do what."""
     page: AccessPage = AccessPage()
     """Where the search goes on."""
 
@@ -209,9 +265,11 @@ class AuthZenConfiguration(msgspec.Struct, frozen=True):
     """For the permissions that a user has."""
 
 
-_DECLARED: Final[Statement] = {"caller": key(Permission.READ_USERS), "limit": UNLIMITED, "tags": ("service-interface",)}
-_REFUSING: Final[Statement] = {**_DECLARED, "refuses": (BadRequest,)}
-_REFUSED: Final[Statement] = {**_DECLARED, "refuses": (NotImplementedHere,)}
+_DECLARED: Final[Statement] = {
+    "caller": key_by_either_header(Permission.READ_USERS),
+    "limit": UNLIMITED,
+    "tags": ("service-interface",),
+}
 
 
 @endpoint.get(
@@ -225,7 +283,8 @@ _REFUSED: Final[Statement] = {**_DECLARED, "refuses": (NotImplementedHere,)}
 def get_authzen_configuration(_call: Call, postern: Postern) -> AuthZenConfiguration:
     """Get the addresses of the Authorization API (OpenID AuthZEN)
 
-    Each request needs an API key of a service, in the header `X-Api-Key`. There is no search for resources.
+    Each request needs an API key of a service, in the header `X-Api-Key`, or as a bearer token in `Authorization`; not in both. There is
+    no search for resources.
     """
     at = postern.foundation.public_url
     return AuthZenConfiguration(at, at + EVALUATION, at + EVALUATIONS, at + SUBJECTS, at + ACTIONS)
@@ -235,18 +294,18 @@ def get_authzen_configuration(_call: Call, postern: Postern) -> AuthZenConfigura
 async def check_access(call: Call[AccessEvaluationRequest, None, None, KeyHolder], postern: Postern) -> AccessEvaluation:
     """Ask whether a user may do something, in the form of AuthZEN
 
-    A user whom the service does not have, another resource and an unknown action are no errors: the decision is no. The answer is never
-    older than the request.
+    A user whom the service does not have, another resource and an unknown action are no errors: the decision is no. A question without a
+    subject, an action or a resource is refused, and so is one of these without its members. The answer is never older than the request.
     """
-    (decision,) = await postern.services.rights.evaluate(call.caller, [call.body.question()])
+    (decision,) = await postern.services.rights.evaluate(call.caller, [_question(call.body.subject, call.body.action, call.body.resource)])
     return _answer(decision)
 
 
-@endpoint.post(EVALUATIONS, **_REFUSING)
+@endpoint.post(EVALUATIONS, **_DECLARED)
 async def check_accesses(call: Call[AccessEvaluationsRequest, None, None, KeyHolder], postern: Postern) -> AccessEvaluations:
     """Ask several such questions at once, in the form of AuthZEN
 
-    Each user is looked up once.
+    Each user is looked up once. A question that lacks something is refused with all the others, and the answer names it.
     """
     body = call.body
     if not body.evaluations:
@@ -256,8 +315,8 @@ async def check_accesses(call: Call[AccessEvaluationsRequest, None, None, KeyHol
     return AccessEvaluations([_answer(decision) for decision in decisions])
 
 
-@endpoint.post(SUBJECTS, **_REFUSING)
-async def search_access_subjects(call: Call[AccessSearchRequest, None, None, KeyHolder], postern: Postern) -> FoundAccessSubjects:
+@endpoint.post(SUBJECTS, **_DECLARED)
+async def search_access_subjects(call: Call[AccessSubjectSearch, None, None, KeyHolder], postern: Postern) -> FoundAccessSubjects:
     """Find the users who have a permission, in the form of AuthZEN
 
     Each request looks at the next 500 users of the service. So a page may have fewer results than the next one.
@@ -268,7 +327,7 @@ async def search_access_subjects(call: Call[AccessSearchRequest, None, None, Key
 
 
 @endpoint.post(ACTIONS, **_DECLARED)
-async def search_access_actions(call: Call[AccessSearchRequest, None, None, KeyHolder], postern: Postern) -> FoundAccessActions:
+async def search_access_actions(call: Call[AccessActionSearch, None, None, KeyHolder], postern: Postern) -> FoundAccessActions:
     """Find the permissions that a user has, in the form of AuthZEN
 
     Of the service whose key asks.
@@ -277,8 +336,8 @@ async def search_access_actions(call: Call[AccessSearchRequest, None, None, KeyH
     return FoundAccessActions([FoundAccessAction(name) for name in found], NextAccessPage(""))
 
 
-@endpoint.post(RESOURCES, **_REFUSED)
-async def search_access_resources(_call: Call[AccessSearchRequest, None, None, KeyHolder], _postern: Postern) -> FoundAccessActions:
+@endpoint.post(RESOURCES, caller=key(Permission.READ_USERS), limit=UNLIMITED, refuses=(NotImplementedHere,), tags=("service-interface",))
+async def search_access_resources(_call: Call[AccessResourceSearch, None, None, KeyHolder], _postern: Postern) -> FoundAccessActions:
     """Refuse a search for resources, in the form of AuthZEN
 
     The service's own objects are not known here, so the answer is always 501.
@@ -288,3 +347,19 @@ async def search_access_resources(_call: Call[AccessSearchRequest, None, None, K
 
 def _answer(decision: AccessDecision) -> AccessEvaluation:
     return AccessEvaluation(decision.decision, decision.context)
+
+
+def _question(
+    subject: AccessSubject | None, action: AccessAction | None, resource: AccessResource | None, place: str = ""
+) -> AccessQuestion:
+    """Raises `BadRequest`, which names what is missing by its place."""
+    if subject is None or action is None or resource is None:
+        missing = "subject" if subject is None else "action" if action is None else "resource"
+        raise BadRequest(f"{place}{missing}: is missing")
+    return AccessQuestion(
+        subject_type=subject.type,
+        subject_id=subject.id,
+        action=action.name,
+        resource_type=resource.type,
+        resource_id=resource.id,
+    )

@@ -105,6 +105,22 @@ async def test_a_user_is_created_with_an_account_a_membership_and_a_mail(directo
     assert told == [("user.signup.success", "Directory"), ("user.joined", "Directory")]
 
 
+async def test_whatever_is_sent_for_what_is_read_only_is_ignored(directory: Directory) -> None:
+    """RFC 7644 sections 3.3 and 3.5.1. One address is kept, and it is the primary one: the schema says that nobody sets it."""
+    schema = (await directory.ask("GET", f"/scim/v2/Schemas/{USER}")).ok()
+    (emails,) = [one for one in schema["attributes"] if one["name"] == "emails"]
+    (primary,) = [one for one in emails["subAttributes"] if one["name"] == "primary"]
+    assert primary["mutability"] == "readOnly"
+    sent = {"schemas": [USER], "userName": ADA, "emails": [{"value": ADA, "type": "work", "primary": False}]}
+    kept = [{"value": ADA, "type": "work", "primary": True}]
+    created = (await directory.ask("POST", USERS, sent)).ok(201)
+    assert created["emails"] == kept
+    assert (await directory.ask("PUT", f"{USERS}/{created['id']}", sent)).ok()["emails"] == kept
+    # A PATCH that names it is refused (section 3.5.2).
+    change = {"op": "replace", "path": 'emails[type eq "work"].primary', "value": False}
+    assert refusal(await directory.patch(created["id"], change)) == (400, "mutability")
+
+
 async def test_an_account_elsewhere_becomes_a_member_and_is_not_changed(directory: Directory, globex: Directory) -> None:
     ada = directory.tenants.member(globex.tenant, "owner", "Ada@Example.org")
     directory.people.change(

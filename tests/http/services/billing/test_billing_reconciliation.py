@@ -367,3 +367,18 @@ async def _until(condition: Any) -> None:
     with trio.fail_after(PATIENCE):
         while not condition():
             await trio.sleep(0.01)
+
+
+@pytest.mark.parametrize("sweep", [True, False])
+async def test_a_payment_that_failed_in_the_second_of_the_description_is_asked_about(counter: Counter, *, sweep: bool) -> None:
+    ada, now = counter.user(), int(time())
+    bought = counter.bought(ada, created=now - 100)
+    await counter.tell(UPDATED, bought, now - 100)
+    await counter.tell("invoice.payment_failed", counter.provider.invoice(bought, now + MONTH), now - 100)
+    assert (await counter.own(ada))["status"] == "active", "nobody knows better yet"
+    bought["status"] = "past_due"
+    services = counter.postern.services
+    assert await (services.billing_reconciliation.sweep_page() if sweep else services.billing_reconciliation.check_one())
+    assert [row["status"] for row in counter.records(ada)] == ["past_due"]
+    # The answer is newer than both, so nothing is open.
+    assert not await services.billing_reconciliation.check_one()

@@ -7,8 +7,9 @@ import pytest
 
 from tests.http.browsing import Tab, Tabs
 from tests.http.client import refused
-from tests.http.federation.arriving import CALLBACK, VERIFIER, is_page, left
+from tests.http.federation.arriving import CALLBACK, VERIFIER, answer_in, is_page, left
 from tests.http.people import BASE_URL, Person
+from tests.http.postbox import Postbox, code_in
 from tests.http.routing import route
 from tests.http.signing_in import PASSWORD
 from tests.http.upstream.scene import ADA, CONNECTIONS, UpstreamScene, told_in
@@ -290,3 +291,85 @@ async def test_coming_back_twice_leads_to_the_same_place(scene: UpstreamScene, a
     assert [told_in(one.header("location"))[1]["status"] for one in answers] == ["success"] * 2
     assert len(fake.forms) == 1
     is_page(await scene.signed_in(scene.people.session_of(ada)).request("GET", back), 400, OUT_OF_DATE)
+
+
+def connecting(scene: UpstreamScene) -> list[Any]:
+    """The ways to a provider that somebody is on to connect an identity. Those who sign in there are on one, too."""
+    return [one for one in states(scene) if one["user_id"] is not None]
+
+
+async def by_codehost(scene: UpstreamScene) -> tuple[Tabs, dict[str, Any]]:
+    """Ada has come by the code host, which does not say when she signed in there. Her browser, and what the application got."""
+    scene.sits(word="codehost")
+    scene.fakes["codehost"].says_when = False
+    adas = scene.browser()
+    came = await scene.go(adas, scene.direct(), word="codehost")
+    form = {"grant_type": "authorization_code", "code": answer_in(came.header("location"))["code"], "redirect_uri": CALLBACK}
+    tokens = await scene.unlimited.post("/auth/token", {**form, "client_id": scene.client_id(scene.app), "code_verifier": VERIFIER})
+    scene.log.remember(tokens.ok()["access_token"])
+    return adas, tokens.json()
+
+
+async def test_who_came_by_a_silent_provider_connects_by_an_application(scene: UpstreamScene) -> None:
+    """The application's token proves nothing of now, and the page asks for the proof that Ada can give: a code by mail."""
+    adas, tokens = await by_codehost(scene)
+    fake = scene.sits("her-own@gmail.com", sub="hers")
+    place = await asked(scene, tokens["access_token"])
+    postbox = Postbox(scene.postern)
+    tab = await adas.tab().open(place)
+    assert tab.place.partition("?")[0] == "/ui/prove"
+    # Nothing is on its way to the provider, also for whoever sends the page's form without the page.
+    other = await adas.tab().open("/ui/applications")
+    token = next(form.fields["form_token"] for form in other.page.forms if "form_token" in form.fields)
+    sent = await adas.request("POST", place, {"form_token": token})
+    assert (sent.header("location") or "").startswith("/ui/prove?")
+    assert connecting(scene) == []
+    await tab.send([form.action for form in tab.page.forms].index("/ui/prove/mail"))
+    (mail,) = [one for one in await postbox.empty() if one.subject == "Your code"]
+    scene.log.remember(code_in(mail))
+    await tab.send([form.action for form in tab.page.forms].index("/ui/prove"), mailed_code=code_in(mail))
+    assert (tab.place, tab.status) == (place, 200)
+    for named in ("App", "Acme", ADA, "asks you to connect"):
+        assert named in tab.page.text
+    await tab.send()
+    answer = await adas.request("GET", fake.consent(tab.page.refresh))
+    assert told_in(answer.header("location")) == (CALLBACK, {"status": "success", "provider": "websuite", "action": "link"})
+    assert {one["provider"] for one in scene.identities()} == {"codehost", "websuite"}
+    # To disconnect stays the person's own act: 401 by API, however lately they have proved it on a page.
+    gone = await scene.unlimited.request("DELETE", "/api/user/identities/websuite", token=tokens["access_token"])
+    assert refused(gone) == (401, "REAUTHENTICATION_REQUIRED")
+
+
+async def test_a_stolen_token_of_an_application_connects_nobody(scene: UpstreamScene) -> None:
+    """Whoever has the token may ask as often as they like. They get an address that opens for Ada alone, and no state at the provider."""
+    adas, tokens = await by_codehost(scene)
+    fake = scene.sits("mallory@gmail.com", sub="mallory")
+    places = [await asked(scene, tokens["access_token"]) for _ in range(3)]
+    assert connecting(scene) == []
+    mallory = await scene.people.with_password(PASSWORD, "mallory@gmail.com")
+    mallorys = scene.browser()
+    tab = await mallorys.tab().open("/ui/sign-in")
+    tab = await tab.send(email=mallory.email)
+    tab = await tab.send(password=PASSWORD)
+    for place in places:
+        assert ((await scene.browser().request("GET", place)).header("location") or "").startswith("/ui/sign-in?to=")
+        is_page(await mallorys.request("GET", place), 403, "This is for another account")
+    # A form of another person's page presses no button in Ada's browser, and Mallory's way to the provider does not end there.
+    forged = await adas.request("POST", places[0], {"form_token": "x"})
+    assert (forged.status, (forged.header("location") or "").partition("?")[0]) in {(400, ""), (403, ""), (303, "/ui/prove")}
+    leaving = await scene.leave(mallorys)
+    is_page(await adas.request("GET", fake.consent(leaving)), 400, OUT_OF_DATE)
+    assert connecting(scene) == []
+    assert [one["provider"] for one in scene.identities()] == ["codehost"]
+    # It ends with the session that asked.
+    assert (await scene.unlimited.post("/api/auth/logout", token=tokens["access_token"])).status == 200
+    assert refused(await link(scene, tokens["access_token"]))[0] == 401
+
+
+async def test_a_token_of_the_persons_own_still_needs_a_proof(scene: UpstreamScene, ada: Person) -> None:
+    """It would leave for the provider at once, or let a frontend elsewhere ask."""
+    token = await scene.people.token(ada)
+    scene.people.change("update sessions set proved_at = now() - interval '11 minutes'")
+    assert refused(await link(scene, token)) == (401, "REAUTHENTICATION_REQUIRED")
+    assert refused(await link(scene, token, origin="https://console.example.com")) == (401, "REAUTHENTICATION_REQUIRED")
+    assert connecting(scene) == []

@@ -17,13 +17,12 @@ from entrypoints.http.machinery.browsers import BROWSER, BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS
 from entrypoints.http.pages import device_in, shipped_pages
-from entrypoints.http.pages.account import PASSKEYS, AnyCall, Done, Page, ask, back_to, isolated, show
+from entrypoints.http.pages.account import ADD_PASSKEY, PASSKEYS, AnyCall, Done, Page, ask, back_to, isolated, show
 from entrypoints.http.pages.declaring import WITH_FORM, WITH_PASSKEYS, page
 from entrypoints.http.pages.sign_in.passkey_pages import as_json, read
 from entrypoints.http.passkeys import RegistrationCredential, creation_options
 
-_ADD: Final = f"{PASSKEYS}/add"
-_OPTIONS: Final = f"{_ADD}/options"
+_OPTIONS: Final = f"{ADD_PASSKEY}/options"
 _ONE: Final = f"{PASSKEYS}/{{passkey_id}}"
 _REMOVE: Final = f"{_ONE}/remove"
 _DONE: Final = {"added": "passkeys.done_added", "removed": "passkeys.done_removed"}
@@ -55,12 +54,12 @@ async def show_passkeys(call: Call[None, Done], postern: Postern) -> bytes:
         PASSKEYS,
         passkeys=passkeys,
         obstacle=_obstacle(postern),
-        add=_ADD,
+        add=ADD_PASSKEY,
         done=_DONE.get(call.query.done, ""),
     )
 
 
-@page.get(_ADD, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_PASSKEYS, step_up=StepUp.ACCOUNT)
+@page.get(ADD_PASSKEY, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_PASSKEYS, step_up=StepUp.ACCOUNT)
 def show_new_passkey(call: Call, postern: Postern) -> bytes:
     """Ask for the name of a new passkey"""
     return _new(call, postern)
@@ -72,7 +71,7 @@ async def new_passkey_options(call: Call[NewPasskeyForm], postern: Postern) -> A
     return as_json(creation_options(await postern.identity.passkeys.begin(call.caller), POSTERN.name))
 
 
-@page.post(_ADD, caller=BROWSER, limit=CREDENTIALS, policy=WITH_PASSKEYS, step_up=StepUp.ACCOUNT, refuses=(RateLimited,))
+@page.post(ADD_PASSKEY, caller=BROWSER, limit=CREDENTIALS, policy=WITH_PASSKEYS, step_up=StepUp.ACCOUNT, refuses=(RateLimited,))
 async def add_own_passkey(call: Call[NewPasskeyForm], postern: Postern) -> Page:
     """Add a passkey"""
     form, passkeys = call.body, postern.identity.passkeys
@@ -144,7 +143,7 @@ def _new(call: AnyCall, postern: Postern, name: str = "", refusal: Refusal | Non
         "factors/new_passkey.html",
         PASSKEYS,
         obstacle=_obstacle(postern),
-        action=_ADD,
+        action=ADD_PASSKEY,
         options=_OPTIONS,
         back=PASSKEYS,
         name=name,

@@ -9,7 +9,7 @@ import msgspec
 from markupsafe import Markup
 
 from core.domain.errors import BadRequest, RateLimited, ReauthenticationRequired, Refusal, Unauthorized
-from core.domain.identity.mfa import LONGEST_CODE, SetUp
+from core.domain.identity.mfa import LONGEST_CODE, CodesShown, SetUp
 from core.domain.identity.proofs import StepUp
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
@@ -143,23 +143,27 @@ async def turn_on_by_passkeys(call: Call[PasskeysForm], postern: Postern) -> Pag
     try:
         await postern.identity.mfa.enable_by_passkeys(call.caller, call.actor, form.form)
     except BadRequest as refusal:
-        codes = await postern.identity.mfa.shown_codes(call.caller, form.form)
-        if codes is None:
+        if not await postern.identity.mfa.has_made_codes(call.caller, form.form):
             return Answer(_ask_for_passkeys(call, postern, form.to, refusal), 400)
     return redirect(_with(_CODES, form=str(form.form), to=form.to))
 
 
-@page.get(_CODES, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
+@page.get(_CODES, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(Unauthorized,))
 async def show_backup_codes(call: Call[None, CodesLink], postern: Postern) -> Page:
     """Show the backup codes that were just made
 
-    The codes are shown for ten minutes, in the session that made them, while no code has been used.
+    The codes are shown once, in the session that made them, within ten minutes, and while no code has been used. A second visit says so,
+    and offers new ones.
     """
-    codes = None if call.query.form is None else await postern.identity.mfa.shown_codes(call.caller, call.query.form)
+    onward = _onward(call.query.to)
+    try:
+        codes = None if call.query.form is None else await postern.identity.mfa.show_codes(call.caller, call.actor, call.query.form)
+    except CodesShown:
+        return Answer(show(call, postern, "factors/backup_codes_shown.html", SECOND_FACTOR, renew=_RENEW, onward=onward), 200)
     if codes is None:
-        return redirect(_onward(call.query.to))
+        return redirect(onward)
     shown = [code.reveal() for code in codes]
-    return Answer(show(call, postern, "factors/backup_codes.html", SECOND_FACTOR, codes=shown, onward=_onward(call.query.to)), 200)
+    return Answer(show(call, postern, "factors/backup_codes.html", SECOND_FACTOR, codes=shown, onward=onward), 200)
 
 
 @page.get(_RENEW, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, step_up=StepUp.SECOND_FACTOR)

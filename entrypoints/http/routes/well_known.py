@@ -1,0 +1,89 @@
+"""What browsers, password managers, crawlers and people with a finding look for at the same address of every site."""
+
+from datetime import timedelta
+from typing import Annotated, Final
+
+import msgspec
+
+from core.domain.errors import NotFound
+from core.domain.languages import Language
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import NO_BODY, Answer, NoBody
+from entrypoints.http.machinery.callers import ANYONE
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.endpoints import Statement, endpoint
+from entrypoints.http.machinery.fields import example
+from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.account import ADD_PASSKEY, PASSKEYS, PASSWORD
+
+# RFC 9116 section 2.5.5 recommends less than a year. The answer is made anew each day, so this is how long a copy of it counts.
+_COUNTS_FOR: Final = timedelta(days=90)
+_SECURITY: Final = "/.well-known/security.txt"
+_PUBLIC: Final[Statement] = {"caller": ANYONE, "limit": UNLIMITED, "tags": ("operations",), "cache": "public, max-age=3600"}
+_TEXT: Final[Statement] = {**_PUBLIC, "produces": "text/plain; charset=utf-8"}
+_CONTACT: Final[Statement] = {**_TEXT, "refuses": (NotFound,)}
+_LEADING: Final[Statement] = {**_PUBLIC, "status": 303}
+_ICON: Final[Statement] = {**_PUBLIC, "produces": "image/x-icon"}
+
+
+class PasskeyEndpoints(msgspec.Struct, frozen=True):
+    """Where a password manager leads a person whose passkey it would keep."""
+
+    enroll: Annotated[str, example("https://id.example.org/ui/passkeys/add")]
+    """The page on which the person adds a passkey."""
+    manage: Annotated[str, example("https://id.example.org/ui/passkeys")]
+    """The page that lists the person's passkeys."""
+
+
+@endpoint.get(_SECURITY, **_CONTACT)
+def get_security_contact(_call: Call, postern: Postern) -> bytes:
+    """Get the contact for reports of weaknesses (RFC 9116)
+
+    From the operator's `POSTERN_SECURITY_CONTACT`. Without it, the answer is 404.
+    """
+    foundation = postern.foundation
+    if not foundation.security_contacts:
+        raise NotFound
+    tomorrow = foundation.clock.now().replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=1)
+    lines = [
+        *(f"Contact: {contact}" for contact in foundation.security_contacts),
+        f"Expires: {tomorrow + _COUNTS_FOR:%Y-%m-%dT%H:%M:%SZ}",
+        f"Preferred-Languages: {', '.join(Language)}",
+        f"Canonical: {foundation.public_url}{_SECURITY}",
+    ]
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+@endpoint.get("/.well-known/change-password", **_LEADING)
+def open_password_page(_call: Call, postern: Postern) -> Answer[NoBody]:
+    """Open the page on which people change their password
+
+    Password managers send people to this address of a site.
+    """
+    return Answer(NO_BODY, 303, ((b"location", f"{postern.foundation.public_url}{PASSWORD}".encode()),))
+
+
+@endpoint.get("/.well-known/passkey-endpoints", **_PUBLIC)
+def get_passkey_endpoints(_call: Call, postern: Postern) -> PasskeyEndpoints:
+    """Get the pages for passkeys, as password managers look for them"""
+    at = postern.foundation.public_url
+    return PasskeyEndpoints(enroll=at + ADD_PASSKEY, manage=at + PASSKEYS)
+
+
+@endpoint.get("/robots.txt", **_TEXT)
+def get_robots(_call: Call, _postern: Postern) -> bytes:
+    """Ask crawlers to stay away
+
+    No page of an installation is of use in a search, and many have links that count once.
+    """
+    return b"User-agent: *\nDisallow: /\n"
+
+
+@endpoint.get("/favicon.ico", **_ICON)
+def get_sign(_call: Call, _postern: Postern) -> bytes:
+    """Get the sign that browsers show beside an address
+
+    Pages name a sharper one themselves. This one is for answers that are no pages.
+    """
+    return shipped_pages().sign
