@@ -1,4 +1,4 @@
-"""The values of a file's rows, read as the types of their columns. PostgreSQL would refuse them, too, but it names neither row nor column."""
+"""The values of a file's rows, read as the types of their columns. PostgreSQL would refuse them as well, without the row and the column."""
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final

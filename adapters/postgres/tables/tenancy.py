@@ -28,7 +28,17 @@ from adapters.postgres.tables.declaring import (
     plain,
     sealed,
 )
-from adapters.postgres.tables.moving import GIVEN_ROLE, LEADS_THERE, MEMBERS_ROLE, NEW_PROOF, OWN_TIE, OWNER_ALONE, RELATION, IdMeaning, Moved
+from adapters.postgres.tables.moving import (
+    GIVEN_ROLE,
+    LEADS_THERE,
+    MEMBERS_ROLE,
+    NEW_PROOF,
+    OWN_TIE,
+    OWNER_ALONE,
+    RELATION,
+    IdMeaning,
+    Moved,
+)
 
 _ONE_OF_FILE: Final[LiteralString] = "exists (select from {} as named where named.id = row.{})"
 # An invitation of a key is void once the key has ended. Without any key it would be the inviter's own.

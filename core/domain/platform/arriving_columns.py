@@ -97,7 +97,7 @@ def _each(rule: Rule, most: int) -> Rule:
 
 
 def _bytes(longest: int) -> Rule:
-    """In hexadecimal digits behind `\\x`."""
+    """As PostgreSQL writes bytes: two letters, and then hexadecimal digits."""
 
     def check(value: str) -> None:
         if len(value) > 2 + 2 * longest:

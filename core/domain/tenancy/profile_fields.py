@@ -111,7 +111,7 @@ ANYTHING: Final = FieldRule()
 
 
 class LostRule(FieldRule, kw_only=True):
-    """What stands in the place of a rule that cannot be read. Nobody is asked for the field or shown it, until its owners give it a rule."""
+    """What stands in the place of a rule that cannot be read. Nobody is asked for the field or sees it, until its owners say a rule."""
 
 
 def read_rule(stored: object) -> FieldRule:

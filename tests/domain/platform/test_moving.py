@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from core.domain.errors import BadRequest
 from core.domain.email import Email
+from core.domain.errors import BadRequest
 from core.domain.identity.upstream.connections import SamlSettings
 from core.domain.platform.arriving_columns import COLUMNS
 from core.domain.platform.arriving_rows import Receiver, require_fit
@@ -138,7 +138,11 @@ FIT: Final[tuple[tuple[str, dict[str, Any], dict[str, Any]], ...]] = (
     ("webhooks", WEBHOOK, {"events": ["thing.done"]}),
     ("siem_configurations", {"endpoint_url": "https://siem.example"}, {"endpoint_url": "siem"}),
     ("upstream_providers", {"kind": "oidc", "issuer": "https://login.example"}, {"issuer": "login"}),
-    ("upstream_providers", {"kind": "saml", "issuer": "login", "saml": SamlSettings()}, {"saml": SamlSettings(sso_url="javascript:alert(1)")}),
+    (
+        "upstream_providers",
+        {"kind": "saml", "issuer": "login", "saml": SamlSettings()},
+        {"saml": SamlSettings(sso_url="javascript:alert(1)")},
+    ),
     ("domains", {"domain": "login.example"}, {"domain": "LOGIN.example"}),
     ("domain_routes", {"domain": "login.example"}, {"domain": "x/../y"}),
     ("resource_servers", API, {"identifier": "https://login.example/#a"}),

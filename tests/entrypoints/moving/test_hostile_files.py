@@ -133,10 +133,16 @@ ROWS: Final[Mapping[str, tuple[Change, str]]] = {
     "no address": (on("users", email="nobody"), "Row 1 of users is not fit: "),
     "an address that is a number": (on("users", email=7), "Row 1 of users is not fit: email: is not of the form"),
     "a person without a column": (on("users", nick="x"), "the columns that people have"),
-    "a second factor that is a word": (on("users", has_passkey_as_second_factor="no"), "Row 1 of users is not fit: has_passkey_as_second_factor: is not"),
+    "a second factor that is a word": (
+        on("users", has_passkey_as_second_factor="no"),
+        "Row 1 of users is not fit: has_passkey_as_second_factor: is not",
+    ),
     "a platform owner": (on("users", is_platform_owner=True), "the columns that people have"),
     "a column that there is not": (on("roles", rank=1), "Row 1 of roles is not fit: it does not have the columns"),
-    "the mailed token of an invitation": (on("invitations", mailed_digest="\\x00"), "Row 1 of invitations is not fit: it does not have the columns"),
+    "the mailed token of an invitation": (
+        on("invitations", mailed_digest="\\x00"),
+        "Row 1 of invitations is not fit: it does not have the columns",
+    ),
     "a counter": (on("all_organizations", member_count=-7), "Row 1 of all_organizations is not fit: it does not have the columns"),
     "a number for an id": (on("roles", id=7), "Row 1 of roles is not fit: id: is not of the form"),
     "a word for a number": (on("plans", price_cents="dear"), "Row 1 of plans is not fit: price_cents: is not of the form"),
@@ -158,18 +164,27 @@ ROWS: Final[Mapping[str, tuple[Change, str]]] = {
         "Row 1 of logos is not fit: content: is no picture",
     ),
     "a reserved claim": (on("service_claims", name="is_platform_owner"), "Row 1 of service_claims is not fit: name: Postern's own"),
-    "a capability of the platform": (on("management_keys", capabilities=["organizations.manage"]), "management_keys is not fit: capabilities: a value"),
+    "a capability of the platform": (
+        on("management_keys", capabilities=["organizations.manage"]),
+        "management_keys is not fit: capabilities: a value",
+    ),
     "a file for a webhook": (on("webhooks", url="file:///etc/passwd"), "Row 1 of webhooks is not fit: url: must start"),
     "a script for a directory's page": (
         on("upstream_providers", **SAML, saml={"sso_url": "javascript:alert(1)"}),
         "Row 1 of upstream_providers is not fit: sso_url",
     ),
-    "certificates that are none": (on("upstream_providers", **SAML, saml={"certificates": "x"}), "upstream_providers is not fit: saml: is not of the form"),
+    "certificates that are none": (
+        on("upstream_providers", **SAML, saml={"certificates": "x"}),
+        "upstream_providers is not fit: saml: is not of the form",
+    ),
     "a domain that is a path": (on("domains", domain="a.example/../x"), "Row 1 of domains is not fit: domain"),
     "an invitation for another's address": (on("invitations", email_key="victim@example.org"), "invitations is not fit: email_key"),
     "an identity at another provider": (on("identities", provider="codehost"), "identities: .*another provider than it says|violates"),
     "another entry in the log": (on("audit_entries", action="thing.undone"), "The entries of the audit log are not those"),
-    "a deep value": (on("audit_entries", details=json.loads("[" * 900 + "]" * 900)), "Row 1 of audit_entries is not fit: details: (must be an object|is not of the form)"),
+    "a deep value": (
+        on("audit_entries", details=json.loads("[" * 900 + "]" * 900)),
+        "Row 1 of audit_entries is not fit: details: (must be an object|is not of the form)",
+    ),
 }
 
 

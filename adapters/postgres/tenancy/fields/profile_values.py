@@ -76,7 +76,12 @@ class ProfileValueRows:
         parameters = {"user": user, "slug": None if slug is None else storable_text(slug), "service": service}
         rows = await self._statements.ask(_Row, _ASKED, parameters)
         return [
-            AskedFields(keeper, of[0].keeper_slug, of[0].keeper_name, [row.field for row in of if row.field is not None and not row.field.rule_is_lost])
+            AskedFields(
+                keeper,
+                of[0].keeper_slug,
+                of[0].keeper_name,
+                [row.field for row in of if row.field is not None and not row.field.rule_is_lost],
+            )
             for keeper, of in _by_keeper(rows).items()
             if not all(row.field is None or row.field.rule_is_lost for row in of)
         ]

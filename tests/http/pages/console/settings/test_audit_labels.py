@@ -45,7 +45,7 @@ def changing() -> Iterator[Callable[..., Event]]:
                 yield function
 
 
-def made(hint: Any, turn: int, name: str = "") -> Any:
+def made(hint: Any, turn: int, name: str = "") -> Any:  # noqa: PLR0911 - one for each kind of type
     """A value of this type: another one in each turn."""
     if name in _NAMED:
         return _NAMED[name](turn)
