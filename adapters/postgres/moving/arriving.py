@@ -27,11 +27,11 @@ from adapters.postgres.rows import CountRow, IdRow
 from adapters.postgres.tables.every import MOVED
 from adapters.postgres.tables.moving import IdMeaning
 from adapters.postgres.transaction import Transaction
+from core.domain.arriving_columns import COLUMNS
+from core.domain.arriving_rows import Receiver, require_fit
 from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import AuditEntryId, OrganizationId, TierId, UserId
-from core.domain.platform.arriving_columns import COLUMNS
-from core.domain.platform.arriving_rows import Receiver, require_fit
 from core.domain.platform.moving import ARRIVED, AuditProof, FileHead, MovedPeople, NamedPerson, TableReport, UnfitFile, is_bearable
 from core.domain.record.audit_chains import ChainHead, Unlinked, linked
 from core.frozen import Frozen
@@ -50,7 +50,7 @@ _FIRST: Final = UUID(int=0)
 
 
 if unchecked := MOVED.keys() ^ COLUMNS.keys():
-    raise TypeError(f"Say in core/domain/platform/arriving_columns.py what the columns may be of {', '.join(sorted(unchecked))}")
+    raise TypeError(f"Say in core/domain/arriving_columns.py what the columns may be of {', '.join(sorted(unchecked))}")
 
 
 class ArrivalMeans(Frozen):

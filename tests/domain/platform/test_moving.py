@@ -6,11 +6,11 @@ from uuid import UUID
 
 import pytest
 
+from core.domain.arriving_columns import COLUMNS
+from core.domain.arriving_rows import Receiver, require_fit
 from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identity.upstream.connections import SamlSettings
-from core.domain.platform.arriving_columns import COLUMNS
-from core.domain.platform.arriving_rows import Receiver, require_fit
 from core.domain.platform.moving import (
     ArrivedOrganization,
     AuditProof,

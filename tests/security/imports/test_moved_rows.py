@@ -16,7 +16,7 @@ from adapters.postgres.moving.arriving import ArrivalMeans, ArrivalTerms, Arrivi
 from adapters.postgres.moving.catalogue import USERS, MovedTable, moved_tables
 from adapters.postgres.tables.every import MOVED
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
-from core.domain.platform.arriving_columns import COLUMNS, Elsewhere
+from core.domain.arriving_columns import COLUMNS, Elsewhere
 from core.domain.platform.moving import UnfitFile
 from core.frozen import Frozen
 from entrypoints.bootstrap import Postern, open_postern

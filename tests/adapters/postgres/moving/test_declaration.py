@@ -8,7 +8,7 @@ from adapters.postgres.moving.people import COLUMNS, OWN_COLUMNS
 from adapters.postgres.tables.every import MOVED, TABLES
 from adapters.postgres.tables.moving import ALWAYS_LEFT
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
-from core.domain.platform import arriving_columns
+from core.domain import arriving_columns
 from tests.adapters.postgres.conftest import Store
 
 IDS = """

@@ -26,7 +26,7 @@ NO_PAGES = (
     "core/domain/identity/makers/",
     "core/domain/identity/privacy.py",
     "core/domain/identity/sign_in.py",
-    "core/domain/platform/arriving_rows.py",
+    "core/domain/arriving_rows.py",
     "core/domain/platform/imports/",
     "core/domain/record/audit_chains.py",
     "core/domain/record/audit_progress.py",

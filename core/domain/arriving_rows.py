@@ -12,6 +12,7 @@ from types import NoneType
 from typing import Any, Final, Protocol
 from uuid import UUID
 
+from core.domain.arriving_columns import COLUMNS, Elsewhere, certificate
 from core.domain.branding import brand_color
 from core.domain.claims import ClaimPlace, ClaimSource, ServiceClaim
 from core.domain.email import Email
@@ -25,7 +26,6 @@ from core.domain.images import image_of
 from core.domain.outbound.destinations import NotADestination, destination
 from core.domain.outbound.key_sets import client_keys, keys_destination
 from core.domain.outbound.metadata_clients import LONGEST_HOST
-from core.domain.platform.arriving_columns import COLUMNS, Elsewhere, certificate
 from core.domain.saml.entities import entity_id
 from core.domain.services.client_ids import kept_client_id, placed, shown
 from core.domain.services.redirect_uris import web_page
