@@ -141,6 +141,11 @@ def _names(rule: Rule) -> Rule:
     return check
 
 
+def _values(value: Any) -> None:
+    _document(value)
+    require_keepable(value)
+
+
 def _metadata(value: Any) -> None:
     _document(value)
     checked_metadata(value)
@@ -218,7 +223,7 @@ _OF_TENANCY: Final[Mapping[str, Mapping[str, Rule | Elsewhere]]] = {
     "relations": {"relation": STATEMENT, "object_type": _one_of("organization", "role", "service_role"), "built_in_role": BuiltInRole},
     # Teams, roles of services and permissions: the last have the widest form.
     "former_slugs": {"noun": _one_of("team", "service_role", "permission"), "slug": permission_key},
-    "profile_values": {"values": require_keepable},
+    "profile_values": {"values": _values},
     "all_profile_fields": dict.fromkeys(("key", "label", "kind", "rule", "written_by", "scope", "asked_at", "position"), ROW),
     "management_keys": {"name": _NAME, "prefix": _PREFIX, "capabilities": _each(Capability, _MOST_WORDS)},
     "trusted_issuers": dict.fromkeys(("name", "issuer", "audience", "jwks_uri", "jwks", "subject_pattern", "claims"), ROW),

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from uuid import UUID
 
-from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.tenancy.profile_fields import FieldKind, FieldShape, KeptValues, ProfileField, checked_value
 from core.frozen import Frozen
@@ -46,12 +45,10 @@ class AskedFields(Frozen):
         return any(field.required for field in self.fields)
 
 
-def require_keepable(values: Any) -> None:
+def require_keepable(values: Mapping[str, Any]) -> None:
     """Whether some field could have taken each value: its own field may have other bounds since then, and what was kept before these stays.
     Raises `BadRequest`.
     """
-    if not isinstance(values, Mapping):
-        raise BadRequest("must be an object")
     for field, value in values.items():
         UUID(field)
         kind = FieldKind.BOOLEAN if isinstance(value, bool) else _KINDS.get(type(value), FieldKind.TEXT)
