@@ -16,17 +16,22 @@ from typing import Any, Final, TypeVar
 import outcome
 import trio
 
+from adapters.crypto.given_back import give_back
+
 T = TypeVar("T")
 
 # This niceness keeps other requests quick while all cores hash, and does not make sign-ins fewer. `python -m ops.bench` has the comparison.
 NICENESS: Final = 19
+# A thread that has had nothing to do for so long gives its memory back. The first hash after that takes some milliseconds more.
+REST: Final = 10.0
 
 
 class HashingThreads:
     """At most `count` threads, which start when they are first needed. `close` ends the threads after all queued jobs."""
 
-    def __init__(self, count: int, *, lines: int = 1) -> None:
+    def __init__(self, count: int, *, lines: int = 1, rest: float = REST) -> None:
         self._count = count
+        self._rest = rest
         self._jobs = _Lines(lines)
         self._started = 0
 
@@ -54,8 +59,15 @@ class HashingThreads:
 
     def _work(self) -> None:
         _lower_priority()
-        while (job := self._jobs.get()) is not None:
+        while (job := self._next()) is not None:
             job.do()
+
+    def _next(self) -> "_Job | None":
+        try:
+            return self._jobs.get(self._rest)
+        except TimeoutError:
+            give_back()
+        return self._jobs.get()
 
 
 class _Lines:
@@ -78,8 +90,10 @@ class _Lines:
         """One thread gets None, after all waiting jobs are taken."""
         self._waiting.release()
 
-    def get(self) -> "_Job | None":
-        self._waiting.acquire()
+    def get(self, patience: float | None = None) -> "_Job | None":
+        """Raises `TimeoutError` when no job has come for so many seconds."""
+        if not self._waiting.acquire(timeout=patience):
+            raise TimeoutError
         with self._lock:
             for step in range(len(self._lines)):
                 line = (self._next + step) % len(self._lines)

@@ -6,6 +6,7 @@ accounts.
 Then one statement for each table writes the rows. So memory stays small, and a process that is killed leaves nothing behind.
 """
 
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
@@ -19,16 +20,18 @@ from adapters.postgres.arrays import array
 from adapters.postgres.identity.addresses import BRINGS_PROOFS
 from adapters.postgres.moving import people
 from adapters.postgres.moving.catalogue import ORGANIZATIONS, USERS, MovedTable, moved_tables
+from adapters.postgres.moving.forms import decoders_of, read
 from adapters.postgres.moving.proof import LogDigest
 from adapters.postgres.record.audit_chains import ADD_LINKS, CONTENT
 from adapters.postgres.rows import CountRow, IdRow
+from adapters.postgres.tables.every import MOVED
 from adapters.postgres.tables.moving import IdMeaning
 from adapters.postgres.transaction import Transaction
+from core.domain.arriving_columns import COLUMNS
+from core.domain.arriving_rows import Receiver, require_fit
 from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import AuditEntryId, OrganizationId, TierId, UserId
-from core.domain.identity.upstream.connections import SamlSettings
-from core.domain.platform.arriving_rows import is_checked, require_fit
 from core.domain.platform.moving import ARRIVED, AuditProof, FileHead, MovedPeople, NamedPerson, TableReport, UnfitFile, is_bearable
 from core.domain.record.audit_chains import ChainHead, Unlinked, linked
 from core.frozen import Frozen
@@ -39,14 +42,22 @@ Row = dict[str, msgspec.Raw]
 _LINKED_AT_ONCE: Final = 500
 # Its rows are read again one after the other.
 _IN_ORDER: Final = "audit_entries"
+# Relations are compared with them.
+_OF_MEMBERS: Final = "memberships"
 _TOLD_AT_ONCE: Final = 1000
 _NIL: Final = "'00000000-0000-0000-0000-000000000000'::uuid"
 _FIRST: Final = UUID(int=0)
 
 
+if unchecked := MOVED.keys() ^ COLUMNS.keys():
+    raise TypeError(f"Say in core/domain/arriving_columns.py what the columns may be of {', '.join(sorted(unchecked))}")
+
+
 class ArrivalMeans(Frozen):
     keyring: KeyRing
     email_syntax: EmailSyntax
+    issuer: str
+    is_zone: Callable[[str], bool]
 
 
 class ArrivalTerms(Frozen):
@@ -72,6 +83,11 @@ class _Here(Frozen):
 
 class _Status(Frozen):
     status: str
+
+
+class _Faulty(Frozen):
+    count: int
+    first: int
 
 
 class _Numbers(Frozen):
@@ -102,6 +118,10 @@ class ArrivingOrganization:
         self._tables = {table.name: table for table in tables}
         self._keyring = means.keyring
         self._email_syntax = means.email_syntax
+        self._is_zone = means.is_zone
+        self._receiver = Receiver(means.issuer, means.email_syntax)
+        self._decoders = {table.name: decoders_of(table) for table in tables}
+        self._checked: Counter[str] = Counter()
         self._organization = head.organization
         self._schema = head.schema
         self._parameters: Mapping[str, Any] = {
@@ -146,12 +166,17 @@ class ArrivingOrganization:
 
     def ready(self, table: str, rows: Sequence[Row]) -> list[Row]:
         """Checks rows by themselves, and seals what was opened for the file. Needs no database, but some time. Raises `UnfitFile`."""
-        if table == USERS:
-            return [self._person(row) for row in rows]
         known = self._tables.get(table)
-        if known is None:
+        if known is None and table != USERS:
             raise UnfitFile(f"The file has a part {table[:60]!r}, and this Postern knows no such table of an organization")
-        return [self._fit(known, row) for row in rows]
+        return [self._ready(table, known, row) for row in rows]
+
+    def _ready(self, name: str, table: MovedTable | None, row: Row) -> Row:
+        self._checked[name] += 1
+        try:
+            return self._person(row) if table is None else self._fit(table, row)
+        except BadRequest as refusal:
+            raise UnfitFile(f"Row {self._checked[name]} of {name} is not fit: {refusal.message}") from None
 
     async def take(self, table: str, rows: list[Row]) -> None:
         """Raises `UnfitFile` for rows of the wrong types."""
@@ -199,6 +224,8 @@ class ArrivingOrganization:
         for table in self._tables.values():
             if "id" in table.columns:
                 await self._transaction.tell(f"create index on arriving_{table.name} (id)")
+            if table.name == _OF_MEMBERS:
+                await self._transaction.tell(f"create index on arriving_{table.name} (user_id)")
             if table.name == _IN_ORDER:
                 await self._transaction.tell(f"create index on arriving_{table.name} (place)")
             await self._transaction.tell(f"analyze arriving_{table.name}")
@@ -270,36 +297,36 @@ class ArrivingOrganization:
 
     async def _require_none(self, table: str, faults: Sequence[tuple[str, str]]) -> None:
         for fault, condition in faults:
-            statement = f"select count(*) as count from arriving_{table} as row where {condition}"
-            (found,) = await self._ask(table, statement, self._given(statement))
+            first = f"min(row.place) - (select min(place) from arriving_{table}) + 1"
+            statement = f"select count(*) as count, coalesce({first}, 0) as first from arriving_{table} as row where {condition}"
+            (found,) = await self._transaction.ask(_Faulty, statement, self._given(statement))
             if found.count:
-                raise UnfitFile(f"{table}: {found.count} of its rows: {fault}")
+                which = f"row {found.first}" if found.count == 1 else f"row {found.first} first"
+                raise UnfitFile(f"{table}: {found.count} of its rows: {fault} ({which})")
 
     def _person(self, row: Row) -> Row:
         if row.keys() != set(people.COLUMNS):
-            raise UnfitFile("A person of the file does not have the columns that people have")
-        address, encoded, factor = (_read(row[name]) for name in ("email", "password_hash", "has_passkey_as_second_factor"))
+            raise UnfitFile("it does not have the columns that people have")
+        person = people.read(row)
         try:
-            email: Email = self._email_syntax.parse(address if isinstance(address, str) else "")
+            email: Email = self._email_syntax.parse(person.email)
         except BadRequest as refusal:
-            raise UnfitFile(f"A person of the file has no usable address: {refusal.message}") from None
+            raise UnfitFile(f"email: {refusal.message}") from None
         row["email_key"] = msgspec.Raw(msgspec.json.encode(email.key))
-        if encoded is not None and not (isinstance(encoded, str) and is_bearable(encoded)):
+        if person.password_hash is not None and not is_bearable(person.password_hash):
             row["password_hash"] = _NULL
-        if _uuid(_read(row["id"])) == _FIRST:
-            raise UnfitFile("A person of the file has no id")
-        if factor is not True and factor is not False:
-            raise UnfitFile("A person of the file does not say whether a passkey is the second factor")
+        if person.id == _FIRST:
+            raise UnfitFile("id: is nobody's")
+        person.require_names()
+        # Each installation has its own list of time zones.
+        if person.zoneinfo is not None and not self._is_zone(person.zoneinfo):
+            row["zoneinfo"] = _NULL
         return row
 
     def _fit(self, table: MovedTable, row: Row) -> Row:
         if row.keys() != set(table.columns):
-            raise UnfitFile(f"A row of {table.name} does not have the columns of this table")
-        if is_checked(table.name):
-            try:
-                require_fit(table.name, {column: _read(value, _FORMS.get((table.name, column), Any)) for column, value in row.items()})
-            except BadRequest as refusal:
-                raise UnfitFile(f"A row of {table.name} is not fit: {refusal.message}") from None
+            raise UnfitFile("it does not have the columns of this table")
+        require_fit(table.name, read(self._decoders[table.name], row), self._receiver)
         return self._sealed(table, row, None) if table.sealed and not table.declared.of_people else row
 
     async def _sealed_for_newcomers(self, table: MovedTable, rows: list[Row]) -> list[Row]:
@@ -315,11 +342,7 @@ class ArrivingOrganization:
         for column, key in table.sealed.items():
             opened = _read(row[column])
             if opened is not None:
-                try:
-                    named = str(_uuid(_read(row[key])))
-                    plain = bytes.fromhex(opened.removeprefix("\\x"))
-                except (AttributeError, TypeError, ValueError):
-                    raise UnfitFile(f"A row of {table.name} has a {column} of the wrong type") from None
+                named, plain = str(_uuid(_read(row[key]))), bytes.fromhex(opened.removeprefix("\\x"))
                 sealed = self._keyring.seal(plain, f"{table.name}.{column}:{named if new is None else new.get(named, named)}")
                 row[column] = msgspec.Raw(msgspec.json.encode(f"\\x{sealed.hex()}"))
         return row
@@ -413,23 +436,15 @@ def _value(table: MovedTable, column: str) -> str:
     return f"row.{column}"
 
 
-def _read(value: msgspec.Raw, form: Any = Any) -> Any:
-    try:
-        return msgspec.json.decode(value, type=form)
-    except (msgspec.DecodeError, RecursionError):
-        raise UnfitFile("A value of the file is not of the form that it must have") from None
+def _read(value: msgspec.Raw) -> Any:
+    return msgspec.json.decode(value)
 
 
 def _uuid(value: object) -> UUID:
-    try:
-        return UUID(str(value))
-    except ValueError:
-        raise UnfitFile("An id of the file is none") from None
+    return UUID(str(value))
 
 
 _NULL: Final = msgspec.Raw(b"null")
-# Values that statements about all organizations look into: one of another form would end them for everybody.
-_FORMS: Final[Mapping[tuple[str, str], Any]] = {("upstream_providers", "saml"): SamlSettings | None}
 _OF_PEOPLE: Final = "Rows of people who are not trusted, or have an account here, are left out"
 _LEFT: Final[Mapping[str, str]] = {
     "audit_personal": "Left out is what is about people who have another id here, or are not in the file: nobody could have them forgotten"

@@ -20,6 +20,7 @@ class _Column(Frozen):
     table_name: str
     column_name: str
     type: str
+    is_nullable: str
 
 
 class _Reference(Frozen):
@@ -49,7 +50,14 @@ class MovedTable(Frozen):
     """The column that names one of its services, by a foreign key."""
     references: tuple[Reference, ...]
     sealed: Mapping[str, str]
-    times: tuple[str, ...]
+    types: Mapping[str, str]
+    """The name of each column's type in PostgreSQL."""
+    optional: frozenset[str]
+    """The columns that may be null."""
+
+    @property
+    def times(self) -> tuple[str, ...]:
+        return tuple(column for column, kind in self.types.items() if kind == _TIME)
 
     @property
     def people(self) -> tuple[Reference, ...]:
@@ -75,12 +83,14 @@ async def moved_tables(transaction: Transaction) -> Sequence[MovedTable]:
 
 def _table(name: str, all_columns: Sequence[_Column], references: Sequence[_Reference]) -> MovedTable:
     declared = MOVED[name]
-    names = tuple(one.column_name for one in all_columns if one.table_name == name)
+    own = [one for one in all_columns if one.table_name == name]
+    names = tuple(one.column_name for one in own)
     left = ALWAYS_LEFT.union(declared.leaves)
+    moved = [one for one in own if one.column_name not in left]
     return MovedTable(
         name,
         declared,
-        tuple(column for column in names if column not in left),
+        tuple(one.column_name for one in moved),
         "id" if name == ORGANIZATIONS else next((column for column in _OF_ORGANIZATION if column in names), None),
         next((one.by_column for one in references if one.parent == _SERVICES), None),
         tuple(
@@ -89,12 +99,13 @@ def _table(name: str, all_columns: Sequence[_Column], references: Sequence[_Refe
             if one.parent in MOVED.keys() | {USERS} and one.by_column not in left
         ),
         {column: sealing.key for column, sealing in TABLES[name].sealed.items()},
-        tuple(one.column_name for one in all_columns if one.table_name == name and one.type == _TIME and one.column_name not in left),
+        {one.column_name: one.type for one in moved},
+        frozenset(one.column_name for one in moved if one.is_nullable == "YES"),
     )
 
 
 _COLUMNS: Final = """
-    select table_name::text, column_name::text, udt_name::text as type
+    select table_name::text, column_name::text, udt_name::text as type, is_nullable::text
       from information_schema.columns
      where table_schema = 'public' and is_generated = 'NEVER'
      order by table_name, ordinal_position

@@ -5,9 +5,18 @@ person's own only of people with an own tie whose address is proved. Nothing of 
 being forgotten.
 """
 
-from typing import Final, LiteralString
+from typing import Final, Literal, LiteralString
+from uuid import UUID
+
+import msgspec
 
 from adapters.postgres.identity.addresses import is_proved, nobody_knows
+from adapters.postgres.moving.forms import TIME, Row
+from core.domain.errors import BadRequest
+from core.domain.identity.profile.profiles import OwnProfileChange
+from core.domain.languages import Language
+from core.domain.platform.moving import UnfitFile
+from core.frozen import Frozen
 
 # Columns of an account that arrive with people who are trusted.
 OWN_COLUMNS: Final = (
@@ -21,6 +30,45 @@ COLUMNS: Final = (
 )
 
 TIMES: Final = ("created_at", "email_verified_at", "password_changed_at", "profile_updated_at")
+
+
+class ArrivingPerson(Frozen, kw_only=True):
+    """A person as the file has them: the columns above, in their types."""
+
+    id: UUID
+    email: str
+    created_at: TIME
+    is_own: bool
+    made_by_directory: bool
+    origin_service_id: UUID | None
+    deactivated_by: Literal["organization", "platform"] | None
+    has_passkey_as_second_factor: bool
+    email_verified_at: TIME | None
+    password_hash: str | None
+    password_changed_at: TIME | None
+    name: str | None
+    given_name: str | None
+    family_name: str | None
+    language: Language | None
+    zoneinfo: str | None
+    profile_updated_at: TIME | None
+    picture_id: UUID | None
+
+    def require_names(self) -> None:
+        """Raises `BadRequest` unless the names are as the person's own page would keep them."""
+        change = OwnProfileChange(name=self.name, given_name=self.given_name, family_name=self.family_name)
+        if change.checked(lambda _zone: True) != change:
+            raise BadRequest("name, given_name, family_name: must be as they are kept")
+
+
+def read(row: Row) -> ArrivingPerson:
+    """Raises `UnfitFile`."""
+    try:
+        return msgspec.json.decode(msgspec.json.encode(row), type=ArrivingPerson)
+    except (msgspec.DecodeError, RecursionError) as fault:
+        column = str(fault).rpartition("`$.")[2].removesuffix("`") if "`$." in str(fault) else ""
+        raise UnfitFile(f"{column or 'it'}: is not of the form that it must have") from None
+
 
 LEAVING: Final[LiteralString] = f"""
     create temporary table leaving_people on commit drop as

@@ -5,10 +5,11 @@ Most of it follows from the catalogue, so that a new column travels by itself: t
 where the organization is, and sealed again where it goes. What is written here is what the catalogue cannot know.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import Final, LiteralString
 
+from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.frozen import Frozen, field
 
 
@@ -51,6 +52,36 @@ ALWAYS_LEFT: Final = frozenset({"lease", "leased_until", "rests_until", "failing
 NEW_PROOF: Final[Mapping[str, LiteralString]] = {"token": "replace(gen_random_uuid()::text || gen_random_uuid()::text, '-', '')"}
 
 OWN_TIE: Final[LiteralString] = "case when person.is_trusted then row.own_since end"
+
+
+def _words(words: Iterable[LiteralString]) -> LiteralString:
+    """A list for `in`. The words are those of enumerations of ours."""
+    return "('" + "', '".join(words) + "')"
+
+
+_BUILT_IN: Final = _words(role.value for role in BuiltInRole)
+_GIVEN: Final = _words(role.value for role in BuiltInRole if role is not BuiltInRole.OWNER)
+_CAPABILITIES: Final = _words(capability.value for capability in Capability)
+# The slug of a role is a name: what counts is the role's id, or for a role of ours that there is none.
+_OWN_ROLE: Final[LiteralString] = "exists (select from arriving_roles as named where named.id = row.role_id and named.slug = row.role)"
+MEMBERS_ROLE: Final[LiteralString] = f"case when row.role_id is null then row.role in {_BUILT_IN} else {_OWN_ROLE} end"
+GIVEN_ROLE: Final[LiteralString] = f"case when row.role_id is null then row.role in {_GIVEN} else {_OWN_ROLE} end"
+OWNER_ALONE: Final[LiteralString] = "row.user_id = (select owned.owner_user_id from arriving_all_organizations as owned)"
+# People and teams have at the organization what their own rows say, and roles what they permit.
+_AS_SAID: Final[LiteralString] = """
+    case row.object_type
+        when 'role' then row.relation = 'holder' and named.role_id = row.object_id
+        else named.role_id is null and named.role = row.relation
+    end
+"""
+RELATION: Final[LiteralString] = f"""
+    case
+        when row.object_type = 'service_role' then row.relation = 'holder'
+        when row.role_id is not null then row.object_type = 'organization' and row.relation in {_CAPABILITIES}
+        when row.team_id is not null then exists (select from arriving_teams as named where named.id = row.team_id and {_AS_SAID})
+        else exists (select from arriving_memberships as named where named.user_id = row.user_id and {_AS_SAID})
+    end
+"""
 
 # Why rows stay where they are.
 OF_A_SIGN_IN: Final = "It ends with the sign-in or the request that it belongs to"

@@ -29,7 +29,17 @@ from adapters.postgres.tables.declaring import (
     plain,
     sealed,
 )
-from adapters.postgres.tables.moving import LEADS_THERE, NEW_PROOF, OWN_TIE, IdMeaning, Moved
+from adapters.postgres.tables.moving import (
+    GIVEN_ROLE,
+    LEADS_THERE,
+    MEMBERS_ROLE,
+    NEW_PROOF,
+    OWN_TIE,
+    OWNER_ALONE,
+    RELATION,
+    IdMeaning,
+    Moved,
+)
 from core.domain.identity.endings import Kind
 
 _ONE_OF_FILE: Final[LiteralString] = "exists (select from {} as named where named.id = row.{})"
@@ -52,10 +62,8 @@ TABLES: Final = (
         moves=Moved(
             sets={"own_since": OWN_TIE},
             checks={
-                "name an owner beside the owner": """
-                row.role <> 'owner'
-                or row.user_id = (select owned.owner_user_id from arriving_all_organizations as owned)
-            """
+                "name an owner beside the owner": f"row.role <> 'owner' or {OWNER_ALONE}",
+                "their role is none that there is": MEMBERS_ROLE,
             },
         ),
         ends=Ends.OWN,
@@ -87,7 +95,13 @@ TABLES: Final = (
             plain(OPAQUE, "token_digest", "mailed_digest"),
         ),
         # The mailed token proves an address, since our own server sends it to nobody else. A file proves nothing of the kind.
-        moves=Moved(leaves=("mailed_digest",), sets={"made_by_key": _KEY_OR_NONE}, kept_by={"made_by_key": "management_keys"}),
+        # The role of an invitation that is over may be gone.
+        moves=Moved(
+            leaves=("mailed_digest",),
+            sets={"made_by_key": _KEY_OR_NONE},
+            kept_by={"made_by_key": "management_keys"},
+            checks={"their role is none that can be given": f"row.status <> 'pending' and length(row.role) <= 50 or {GIVEN_ROLE}"},
+        ),
         ends=Ends.ROWS,
         exported=ORGANIZATIONS_OWN,
         forgotten=BY_STATEMENT,
@@ -117,7 +131,7 @@ TABLES: Final = (
         opens=NO_CREDENTIAL,
         whose=ORGANIZATION,
         holds=(plain(WORD, "source"), plain(FACT, "slug", "name", "external_id", "role")),
-        moves=Moved(),
+        moves=Moved(checks={"their role is none that can be given": f"row.role is null and row.role_id is null or {GIVEN_ROLE}"}),
         ends=Ends.ROWS,
     ),
     Table(
@@ -137,7 +151,9 @@ TABLES: Final = (
                     when 'role' then {_ONE_OF_FILE.format("arriving_roles", "object_id")}
                     else {_ONE_OF_FILE.format("arriving_service_roles", "object_id")}
                 end
-            """
+            """,
+                "name an owner beside the owner": f"row.relation <> 'owner' or {OWNER_ALONE}",
+                "give what neither a membership nor a role gives": RELATION,
             },
         ),
         ends=Ends.OWN,
@@ -322,7 +338,16 @@ TABLES: Final = (
             sealed("sealed_client_secret", "sealed_private_key", "next_sealed_private_key", "former_sealed_private_key"),
         ),
         # An owner decides anew about assertions: those of before were for another installation.
-        moves=Moved(leaves=("issues_assertions", "assertion_issuer", "assertion_jwks_uri", "assertion_jwks", "assertion_subject")),
+        moves=Moved(
+            leaves=("issues_assertions", "assertion_issuer", "assertion_jwks_uri", "assertion_jwks", "assertion_subject"),
+            checks={
+                "succeed a provider of another organization": """
+                not exists (
+                    select from unnest(row.succeeds) as former where not starts_with(former, %(organization)s::uuid::text || '/')
+                )
+            """
+            },
+        ),
         ends=Ends.ROWS,
     ),
     Table(

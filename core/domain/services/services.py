@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from core.domain.changes import UNCHANGED, RecordChange, Unchanged
@@ -165,7 +165,7 @@ class NewService(ServiceSettings, kw_only=True):
             raise _made_by_its_document()
         settings = {**values_of(self), "metadata": self.metadata or {}}
         fetched_at = None if self.jwks_uri is None else now
-        return _checked(
+        return checked_settings(
             Service(
                 **settings,
                 id=service,
@@ -312,7 +312,7 @@ def changed(service: Service, change: ServiceChange, now: datetime) -> Service:
     elif "jwks_uri" in said and service.jwks_uri is not None:
         # The keys came from this address, and nobody has sent them.
         said |= {"jwks": None, "jwks_fetched_at": None}
-    after = _checked(replace(service, **{**said, **_agency(service, change, now)}))
+    after = checked_settings(replace(service, **{**said, **_agency(service, change, now)}))
     unchanged = after == replace(service, jwks_fetched_at=after.jwks_fetched_at) and same_metadata(service.metadata, after.metadata)
     return service if unchanged else replace(after, updated_at=now)
 
@@ -422,7 +422,10 @@ def _event(name: str, service: Service, actor: Actor, details: Mapping[str, Json
     return Event(name, actor, Target("service", str(service.id)), service.organization, details)
 
 
-def _checked(service: Service) -> Service:
+_Settings = TypeVar("_Settings", bound=ServiceSettings)
+
+
+def checked_settings(service: _Settings) -> _Settings:
     """Checks all fields, not only the changed ones: a web application may not have some addresses of a mobile one, so they must be removed
     before the type changes. Raises `BadRequest`.
     """
@@ -457,14 +460,14 @@ def _scopes(given: Sequence[str] | None, field: str) -> Sequence[str] | None:
     return tuple(given)
 
 
-def _redirect_uris(service: Service, field: str) -> Sequence[str]:
+def _redirect_uris(service: ServiceSettings, field: str) -> Sequence[str]:
     given: Sequence[str] = getattr(service, field)
     _require_few_and_different(given, field, MOST_REDIRECT_URIS)
     private_use = not service.service_type.is_confidential
     return tuple(redirect_uri(uri, f"{field}[{at}]", private_use=private_use) for at, uri in enumerate(given))
 
 
-def _logout_uri(service: Service) -> str | None:
+def _logout_uri(service: ServiceSettings) -> str | None:
     uri = service.backchannel_logout_uri
     if uri is None:
         return None
@@ -478,7 +481,7 @@ def _require_one_source(jwks: object, jwks_uri: object) -> None:
         raise BadRequest("jwks: the keys are sent here or published under jwks_uri, not both", words="keys_twice")
 
 
-def _keys_of(service: Service, given: Mapping[str, Any]) -> Mapping[str, Json]:
+def _keys_of(service: ServiceSettings, given: Mapping[str, Any]) -> Mapping[str, Json]:
     if not service.service_type.is_confidential:
         raise BadRequest(
             f"jwks: a {service.service_type} service is a public client, which cannot keep a private key", words="public_client"

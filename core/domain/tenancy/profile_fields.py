@@ -110,6 +110,25 @@ _BOUNDS_OF: Final[Mapping[FieldKind, frozenset[str]]] = {
 ANYTHING: Final = FieldRule()
 
 
+class LostRule(FieldRule, kw_only=True):
+    """What stands in the place of a rule that cannot be read. Nobody is asked for the field or sees it, until its owners say a rule."""
+
+
+def read_rule(stored: object) -> FieldRule:
+    """The rule as it is stored. A `LostRule` for what is none: one organization's row must not end a page about people of others."""
+    if not isinstance(stored, Mapping) or not all(name in _BOUNDS and _is_bound(name, bound) for name, bound in stored.items()):
+        return LostRule()
+    return FieldRule(**{**stored, "choices": tuple(stored.get("choices", ()))})
+
+
+def _is_bound(name: str, bound: object) -> bool:
+    if name == "choices":
+        return isinstance(bound, list | tuple) and all(isinstance(one, str) for one in bound)
+    if name in {"earliest", "latest"}:
+        return isinstance(bound, str)
+    return type(bound) is int or (type(bound) is float and name in {"minimum", "maximum"})
+
+
 class FieldShape(Frozen, kw_only=True):
     """The part of a field that decides which values it takes."""
 
@@ -137,9 +156,15 @@ class ProfileField(FieldShape, kw_only=True):
     def is_written_by(self, writer: FieldWriter) -> bool:
         return writer in self.written_by
 
+    @property
+    def rule_is_lost(self) -> bool:
+        return isinstance(self.rule, LostRule)
+
 
 class KeptValues(Frozen):
-    """All fields of one keeper, an organization or the installation, and what the keeper knows of one person."""
+    """All fields of one keeper, an organization or the installation, and what the keeper knows of one person. Fields whose rule is lost are
+    left out. Their values stay.
+    """
 
     fields: Sequence[ProfileField]
     values: Mapping[ProfileFieldId, FieldValue]

@@ -1,10 +1,11 @@
 """Values of fields: what an organization, or the installation, keeps of one person."""
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+from uuid import UUID
 
 from core.domain.identifiers import OrganizationId, UserId
-from core.domain.tenancy.profile_fields import KeptValues, ProfileField
+from core.domain.tenancy.profile_fields import FieldKind, FieldShape, KeptValues, ProfileField, checked_value
 from core.frozen import Frozen
 
 MOST_KEEPERS: Final = 100
@@ -42,3 +43,16 @@ class AskedFields(Frozen):
     def insists(self) -> bool:
         """Whether the person cannot put the answer off."""
         return any(field.required for field in self.fields)
+
+
+def require_keepable(values: Mapping[str, Any]) -> None:
+    """Whether some field could have taken each value: its own field may have other bounds since then, and what was kept before these stays.
+    Raises `BadRequest`.
+    """
+    for field, value in values.items():
+        UUID(field)
+        kind = FieldKind.BOOLEAN if isinstance(value, bool) else _KINDS.get(type(value), FieldKind.TEXT)
+        checked_value(FieldShape(key="values", kind=kind), value)
+
+
+_KINDS: Final[Mapping[type, FieldKind]] = {int: FieldKind.NUMBER, float: FieldKind.NUMBER, list: FieldKind.LIST}

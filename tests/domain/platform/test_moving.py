@@ -1,13 +1,26 @@
 """What an organization's file may bring, and what the logs say of its move."""
 
+from hashlib import sha256
 from typing import Any, Final
 from uuid import UUID
 
 import pytest
 
+from core.domain.arriving_columns import COLUMNS
+from core.domain.arriving_rows import Receiver, require_fit
+from core.domain.email import Email
 from core.domain.errors import BadRequest
-from core.domain.platform.arriving_rows import is_checked, require_fit
-from core.domain.platform.moving import ArrivedOrganization, AuditProof, DepartedOrganization, MovedPeople, exported, imported, is_bearable
+from core.domain.identity.upstream.connections import SamlSettings
+from core.domain.platform.moving import (
+    ArrivedOrganization,
+    AuditProof,
+    DepartedOrganization,
+    MovedPeople,
+    UnfitFile,
+    exported,
+    imported,
+    is_bearable,
+)
 from core.domain.record.events import Actor
 from tests.pictures import gif, png
 
@@ -50,25 +63,34 @@ ORGANIZATION: Final = {
     "help_url": None,
     "privacy_url": None,
     "terms_url": None,
+    "mfa_grace_days": 7,
+    "device_trust_days": 30,
+    "invitation_domains": ["acme.example"],
 }
 SERVICE: Final = {
     "slug": "shop",
+    "name": "Shop",
     "service_type": "web",
     "redirect_uris": ["https://shop.example/callback"],
     "post_logout_redirect_uris": [],
     "device_activation_uri": "https://shop.example/device",
     "backchannel_logout_uri": None,
     "jwks_uri": "https://shop.example/keys",
+    "sign_in_policy": "anyone",
 }
 CLAIM: Final = {"name": "tier", "source": "plan", "argument": None, "told_in": ["id_token"]}
 SAML: Final = {
     "acs_url": "https://sp.example/acs",
     "slo_url": None,
     "slo_response_url": None,
-    "acs_endpoints": [{"url": "https://sp.example/b"}],
+    "acs_endpoints": [{"index": 1, "url": "https://sp.example/b", "is_default": None}],
+    "signing_certificates": [],
+    "enabled": False,
 }
 WEBHOOK: Final = {"url": "https://receiver.example", "events": ["user.joined"]}
 API: Final = {
+    "name": "Orders",
+    "metadata_hosts": [],
     "identifier": "https://login.example/",
     "domain": "login.example",
     "scopes": [{"name": "read", "description": "See orders", "permission": None}],
@@ -82,6 +104,12 @@ TRUSTED: Final = {
     "subject_pattern": "repo:acme/shop:*",
     "claims": {"repository_id": "74"},
 }
+
+
+def _content(picture: bytes) -> dict[str, Any]:
+    return {"content": f"\\x{picture.hex()}", "digest": sha256(picture).hexdigest()}
+
+
 FIT: Final[tuple[tuple[str, dict[str, Any], dict[str, Any]], ...]] = (
     ("all_organizations", ORGANIZATION, {"name": ""}),
     ("all_organizations", ORGANIZATION, {"primary_color": "red;}"}),
@@ -101,14 +129,20 @@ FIT: Final[tuple[tuple[str, dict[str, Any], dict[str, Any]], ...]] = (
     ("saml_configurations", SAML, {"acs_url": "javascript:alert(1)"}),
     ("saml_configurations", SAML, {"acs_endpoints": [{"url": "data:x"}]}),
     ("saml_configurations", SAML, {"acs_endpoints": ["https://sp.example"]}),
-    ("logos", {"media_type": "image/png", "content": f"\\x{png().hex()}"}, {"media_type": "image/gif"}),
-    ("logos", {"media_type": "image/gif", "content": f"\\x{gif().hex()}"}, {"content": "\\x00"}),
+    ("logos", {"media_type": "image/png", **_content(png())}, {"media_type": "image/gif"}),
+    ("logos", {"media_type": "image/gif", **_content(gif())}, {"content": "\\x00"}),
+    ("logos", {"media_type": "image/gif", **_content(gif())}, {"digest": "0" * 64}),
     ("pictures", {"type": "image/png", "content": f"\\x{png().hex()}"}, {"content": f"\\x{png(width=9000).hex()}"}),
     ("pictures", {"type": "image/png", "content": f"\\x{png().hex()}"}, {"content": f"\\x{png(padding=300_000).hex()}"}),
     ("webhooks", WEBHOOK, {"url": "gopher://x"}),
     ("webhooks", WEBHOOK, {"events": ["thing.done"]}),
     ("siem_configurations", {"endpoint_url": "https://siem.example"}, {"endpoint_url": "siem"}),
-    ("upstream_providers", {"issuer": "https://login.example"}, {"issuer": "login"}),
+    ("upstream_providers", {"kind": "oidc", "issuer": "https://login.example"}, {"issuer": "login"}),
+    (
+        "upstream_providers",
+        {"kind": "saml", "issuer": "login", "saml": SamlSettings()},
+        {"saml": SamlSettings(sso_url="javascript:alert(1)")},
+    ),
     ("domains", {"domain": "login.example"}, {"domain": "LOGIN.example"}),
     ("domain_routes", {"domain": "login.example"}, {"domain": "x/../y"}),
     ("resource_servers", API, {"identifier": "https://login.example/#a"}),
@@ -132,24 +166,46 @@ FIT: Final[tuple[tuple[str, dict[str, Any], dict[str, Any]], ...]] = (
 )
 
 
+class Syntax:
+    def parse(self, text: str) -> Email:
+        if type(text) is not str or "@" not in text:
+            raise BadRequest
+        return Email(text)
+
+
+HERE: Final = Receiver("https://id.example", Syntax())
+
+
 def test_rows_keep_the_rules_of_the_endpoints() -> None:
     for table, row, wrong in FIT:
-        assert is_checked(table)
-        require_fit(table, row)
+        require_fit(table, whole(table, row), HERE)
         assert _refused(table, {**row, **wrong}), (table, wrong)
         for name in row:
-            if row[name] is not None:
+            # The types of columns are read before.
+            if row[name] is not None and type(row[name]) is not bool and name != "invitation_domains":
                 assert _refused(table, {**row, name: {"a": object()}}), (table, name)
-    require_fit("plans", {"anything": 1})
-    assert not is_checked("plans")
+
+
+def test_a_refusal_begins_with_the_column() -> None:
+    for table, row, wrong in FIT:
+        with pytest.raises(BadRequest, match=rf"^({'|'.join(wrong)}|content|digest|sso_url|a value)\b"):
+            require_fit(table, whole(table, {**row, **wrong}), HERE)
+
+
+def whole(table: str, row: dict[str, Any]) -> dict[str, Any]:
+    return {**dict.fromkeys(COLUMNS[table]), **row}
 
 
 def _refused(table: str, row: dict[str, Any]) -> bool:
     try:
-        require_fit(table, row)
+        require_fit(table, whole(table, row), HERE)
     except BadRequest:
         return True
     return False
+
+
+def test_an_unfit_file_shows_nothing_that_a_terminal_obeys() -> None:
+    assert UnfitFile("a\u001b[2Jb").message == "a?[2Jb"
 
 
 def test_the_logs_say_what_left_for_whom_and_what_arrived() -> None:

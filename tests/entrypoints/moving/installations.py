@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final, cast
 from uuid import UUID
@@ -31,6 +32,8 @@ THERE: Final = EncryptionKey("there", b"t" * 32)
 HERE: Final = EncryptionKey("here", b"h" * 32)
 PASSWORD: Final = "correct horse battery staple"
 API_KEY: Final = "sk_AbCdEf_" + "a" * 43
+# Nobody looks into it.
+CERTIFICATE: Final = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 # Rows of people of the source, in the order of their numbers: the first owns the organization.
 ADA, BOB, CY, DAN, EVE, FAY = (f"u{number}@example.org" for number in range(1, 7))
 
@@ -127,8 +130,13 @@ def fill_source(there: MovingPlace) -> None:
                 sealed = ring.seal(f"the secret of {row['key']}".encode(), f"{table}.{column}:{row['key']}")
                 there.rows(f"update {table} set {column} = %s where {sealing.key} = %s", sealed, row["key"])
     picture = drawn_png()
-    there.rows("update logos set content = %s, digest = 'd'", picture)
-    there.rows("update all_organizations set logo_digest = 'd', name = 'Acme Ltd', session_hours = 12 where id = %s", ACME)
+    digest = sha256(picture).hexdigest()
+    there.rows("update logos set content = %s, digest = %s where org_id = %s", picture, digest, ACME)
+    there.rows("update all_organizations set logo_digest = %s, name = 'Acme Ltd', session_hours = 12 where id = %s", digest, ACME)
+    # What no endpoint would have left empty.
+    there.rows("update all_profile_fields set written_by = '{person}'")
+    there.rows("update saml_certificates set certificate = %s", CERTIFICATE)
+    there.rows("update invitations set email = email || '@example.org', email_key = email_key || '@example.org'")
     ada = there.user(ADA)
     there.rows("update memberships set role = 'owner', role_id = null where org_id = %s and user_id = %s", ACME, ada)
     there.rows("delete from relations where user_id = %s and object_type <> 'service_role'", ada)

@@ -23,7 +23,7 @@ from entrypoints.bootstrap import open_postern
 from entrypoints.cli.moving.arrival import ImportOptions, import_
 from tests.adapters.postgres.populous import ACME, MEMBERS, OTHER
 from tests.entrypoints.moving.conftest import Moving
-from tests.entrypoints.moving.installations import ADA, MovingPlace
+from tests.entrypoints.moving.installations import ADA, CERTIFICATE, MovingPlace
 
 Row = dict[str, Any]
 Change = Callable[[str, Row], Row | list[Row]]
@@ -98,7 +98,7 @@ def on(table: str, **values: Any) -> Change:
     return change
 
 
-SAML: Final = {"kind": "saml", "client_id": None, "sealed_client_secret": None, "certificate": "c", "sealed_private_key": "\\x6b"}
+SAML: Final = {"kind": "saml", "client_id": None, "sealed_client_secret": None, "certificate": CERTIFICATE, "sealed_private_key": "\\x6b"}
 
 # What is done to the file, and the line that says so.
 ROWS: Final[Mapping[str, tuple[Change, str]]] = {
@@ -130,46 +130,61 @@ ROWS: Final[Mapping[str, tuple[Change, str]]] = {
         lambda part, row: {**row, "email": "U2@example.org"} if part == "users" and row["email"] == ADA else row,
         "users: could not create unique index",
     ),
-    "no address": (on("users", email="nobody"), "no usable address"),
-    "an address that is a number": (on("users", email=7), "no usable address"),
+    "no address": (on("users", email="nobody"), "Row 1 of users is not fit: "),
+    "an address that is a number": (on("users", email=7), "Row 1 of users is not fit: email: is not of the form"),
     "a person without a column": (on("users", nick="x"), "the columns that people have"),
-    "a second factor that is a word": (on("users", has_passkey_as_second_factor="no"), "does not say whether a passkey"),
+    "a second factor that is a word": (
+        on("users", has_passkey_as_second_factor="no"),
+        "Row 1 of users is not fit: has_passkey_as_second_factor: is not",
+    ),
     "a platform owner": (on("users", is_platform_owner=True), "the columns that people have"),
-    "a column that there is not": (on("roles", rank=1), "A row of roles does not have the columns"),
-    "the mailed token of an invitation": (on("invitations", mailed_digest="\\x00"), "A row of invitations does not have the columns"),
-    "a counter": (on("all_organizations", member_count=-7), "A row of all_organizations does not have the columns"),
-    "a number for an id": (on("roles", id=7), "roles: invalid input syntax for type uuid"),
-    "a word for a number": (on("plans", price_cents="dear"), "plans: invalid input syntax for type integer"),
-    "an object for a text": (on("all_services", redirect_uris={"a": 1}), "A row of all_services is not fit|redirect_uris"),
+    "a column that there is not": (on("roles", rank=1), "Row 1 of roles is not fit: it does not have the columns"),
+    "the mailed token of an invitation": (
+        on("invitations", mailed_digest="\\x00"),
+        "Row 1 of invitations is not fit: it does not have the columns",
+    ),
+    "a counter": (on("all_organizations", member_count=-7), "Row 1 of all_organizations is not fit: it does not have the columns"),
+    "a number for an id": (on("roles", id=7), "Row 1 of roles is not fit: id: is not of the form"),
+    "a word for a number": (on("plans", price_cents="dear"), "Row 1 of plans is not fit: price_cents: is not of the form"),
+    "an object for a text": (on("all_services", redirect_uris={"a": 1}), "Row 1 of all_services is not fit: redirect_uris"),
     "a time that never comes": (on("users", created_at="infinity"), "users: 1 of its rows: a time is beyond all times"),
     "a time before all times": (on("webhooks", updated_at="-infinity"), "webhooks: 1 of its rows: a time is beyond all times"),
-    "a word that a terminal obeys": (on("audit_entries", id="\u001b[2J"), r"audit_entries: .*\?\[2J"),
-    "a zero byte": (on("roles", name="a\u0000b"), "roles: unsupported Unicode escape sequence|cannot be converted"),
-    "a value that no row may have": (on("plans", currency="EURO"), "plans: new row .* violates check constraint"),
-    "a secret that is none": (on("webhooks", sealed_secret="zz"), "webhooks has a sealed_secret of the wrong type"),
-    "a secret that is a number": (on("webhooks", sealed_secret=5), "webhooks has a sealed_secret of the wrong type"),
-    "a secret of nobody": (on("webhooks", id="x"), "An id of the file is none"),
+    "a word that a terminal obeys": (on("audit_personal", address="\u001b[2J"), r"Row 1 of audit_personal is not fit: address"),
+    "a zero byte": (on("roles", name="a\u0000b"), "Row 1 of roles is not fit: name: must be without"),
+    "a value that no row may have": (on("plans", currency="EURO"), "Row 1 of plans is not fit: currency: three letters"),
+    "a secret that is none": (on("webhooks", sealed_secret="zz"), "Row 1 of webhooks is not fit: sealed_secret: is not"),
+    "a secret that is a number": (on("webhooks", sealed_secret=5), "Row 1 of webhooks is not fit: sealed_secret: is not"),
+    "a secret of nobody": (on("webhooks", id="x"), "Row 1 of webhooks is not fit: id: is not"),
     "a script to go back to": (
         on("all_services", redirect_uris=["javascript:alert(1)"]),
-        "A row of all_services is not fit: redirect_uris",
+        "Row 1 of all_services is not fit: redirect_uris",
     ),
     "a page that is a logo": (
         on("logos", media_type="text/html", content="\\x" + b"<script>".hex()),
-        "A row of logos is not fit: content: is no picture",
+        "Row 1 of logos is not fit: content: is no picture",
     ),
-    "a reserved claim": (on("service_claims", name="is_platform_owner"), "A row of service_claims is not fit: name: Postern's own"),
-    "a capability of the platform": (on("management_keys", capabilities=["organizations.manage"]), "management_keys is not fit: a value"),
-    "a file for a webhook": (on("webhooks", url="file:///etc/passwd"), "A row of webhooks is not fit: an address must start"),
+    "a reserved claim": (on("service_claims", name="is_platform_owner"), "Row 1 of service_claims is not fit: name: Postern's own"),
+    "a capability of the platform": (
+        on("management_keys", capabilities=["organizations.manage"]),
+        "management_keys is not fit: capabilities: a value",
+    ),
+    "a file for a webhook": (on("webhooks", url="file:///etc/passwd"), "Row 1 of webhooks is not fit: url: must start"),
     "a script for a directory's page": (
         on("upstream_providers", **SAML, saml={"sso_url": "javascript:alert(1)"}),
-        "A row of upstream_providers is not fit: sso_url",
+        "Row 1 of upstream_providers is not fit: sso_url",
     ),
-    "certificates that are none": (on("upstream_providers", **SAML, saml={"certificates": "x"}), "is not of the form"),
-    "a domain that is a path": (on("domains", domain="a.example/../x"), "A row of domains is not fit: domain"),
+    "certificates that are none": (
+        on("upstream_providers", **SAML, saml={"certificates": "x"}),
+        "upstream_providers is not fit: saml: is not of the form",
+    ),
+    "a domain that is a path": (on("domains", domain="a.example/../x"), "Row 1 of domains is not fit: domain"),
     "an invitation for another's address": (on("invitations", email_key="victim@example.org"), "invitations is not fit: email_key"),
     "an identity at another provider": (on("identities", provider="codehost"), "identities: .*another provider than it says|violates"),
     "another entry in the log": (on("audit_entries", action="thing.undone"), "The entries of the audit log are not those"),
-    "a deep value": (on("audit_entries", details=json.loads("[" * 900 + "]" * 900)), "audit log are not those|stack depth|of the form"),
+    "a deep value": (
+        on("audit_entries", details=json.loads("[" * 900 + "]" * 900)),
+        "Row 1 of audit_entries is not fit: details: (must be an object|is not of the form)",
+    ),
 }
 
 

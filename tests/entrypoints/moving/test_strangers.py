@@ -54,7 +54,7 @@ def test_nobody_is_no_person(moving: Moving, here: MovingPlace, tmp_path: Path) 
     changed = rewritten(
         moving, tmp_path / "nobody", lambda part, row: {**row, "id": NIL} if part == "users" and row["email"] == DAN else row
     )
-    with pytest.raises(UnfitFile, match="person of the file has no id"):
+    with pytest.raises(UnfitFile, match="of users is not fit: id: is nobody's"):
         here.import_(changed)
 
 

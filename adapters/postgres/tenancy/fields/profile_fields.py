@@ -13,16 +13,12 @@ from adapters.postgres.statements import Statements
 from adapters.postgres.storable import storable
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, ProfileFieldId
-from core.domain.tenancy.profile_fields import FieldKind, FieldRule, FieldShape, FieldWriter, ProfileField
-
-
-def _rule(kept: Mapping[str, Any]) -> FieldRule:
-    return FieldRule(**{**kept, "choices": tuple(kept.get("choices", ()))})
+from core.domain.tenancy.profile_fields import FieldKind, FieldRule, FieldShape, FieldWriter, ProfileField, read_rule
 
 
 def shape_of(stored: Mapping[str, Any]) -> FieldShape:
     """From the JSON of the columns of the same names."""
-    return FieldShape(key=stored["key"], kind=FieldKind(stored["kind"]), rule=_rule(stored["rule"]))
+    return FieldShape(key=stored["key"], kind=FieldKind(stored["kind"]), rule=read_rule(stored["rule"]))
 
 
 def _stated(rule: FieldRule) -> Jsonb:
@@ -38,7 +34,7 @@ FIELD: Final = Columns(
     "profile_fields",
     named={"organization": "org_id"},
     texts=("label",),
-    turned={"rule": (_rule, _stated), "written_by": (_writers, sorted)},
+    turned={"rule": (read_rule, _stated), "written_by": (_writers, sorted)},
 )
 
 

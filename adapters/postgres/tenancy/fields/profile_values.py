@@ -76,8 +76,14 @@ class ProfileValueRows:
         parameters = {"user": user, "slug": None if slug is None else storable_text(slug), "service": service}
         rows = await self._statements.ask(_Row, _ASKED, parameters)
         return [
-            AskedFields(keeper, of[0].keeper_slug, of[0].keeper_name, [row.field for row in of if row.field is not None])
+            AskedFields(
+                keeper,
+                of[0].keeper_slug,
+                of[0].keeper_name,
+                [row.field for row in of if row.field is not None and not row.field.rule_is_lost],
+            )
             for keeper, of in _by_keeper(rows).items()
+            if not all(row.field is None or row.field.rule_is_lost for row in of)
         ]
 
     async def enter(self, user: UserId, organization: OrganizationId, service: ServiceId, at: datetime) -> None:
@@ -94,7 +100,7 @@ def _kept(rows: Sequence[_Row]) -> KeptValues:
     found = [(row, row.field) for row in rows if row.field is not None]
     known = {field.id: kept_value(field, row.value) for row, field in found}
     values = {field: value for field, value in known.items() if value is not None}
-    return KeptValues([field for _, field in found], values, found[0][0].kept_at if found else None)
+    return KeptValues([field for _, field in found if not field.rule_is_lost], values, found[0][0].kept_at if found else None)
 
 
 def _by_keeper(rows: Sequence[_Row]) -> Mapping[OrganizationId | None, Sequence[_Row]]:

@@ -47,6 +47,7 @@ FACTS: Final = (
     yes_or_no("required"),
     number("position"),
     listed("rule.choices"),
+    yes_or_no("rule_is_lost"),
     when("created_at"),
     when("updated_at"),
 )

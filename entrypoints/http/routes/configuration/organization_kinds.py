@@ -9,6 +9,7 @@ from core.domain.identity.upstream.connections import ProviderKind
 from core.domain.identity.upstream.providers import Provider
 from core.domain.platform.configuration.object_places import ORGANIZATION, ObjectPlace
 from core.domain.platform.configuration.planning import SortRules
+from core.domain.tenancy.profile_fields import read_rule
 from core.domain.tenancy.sign_in_rules import SignInRules
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.routes.configuration.entries import entry
@@ -52,7 +53,8 @@ def lower(value: Any) -> Any:
 
 
 def bounds(value: Any) -> Any:
-    return msgspec.to_builtins(msgspec.convert(value, profile_fields.FieldBounds))
+    """A document's bounds are read before. A stored rule that cannot be read has none: it must not end the export of all others."""
+    return msgspec.to_builtins(profile_fields.bounds_record(read_rule(value)))
 
 
 def stated_bounds(value: Any) -> Any:

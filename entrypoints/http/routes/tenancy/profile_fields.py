@@ -129,6 +129,8 @@ class FieldRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The kind of value."""
     rule: FieldBounds
     """The bounds of the values."""
+    rule_is_lost: bool
+    """Whether the stored bounds cannot be read. Nobody is asked for the field or sees its values then, until a change sends a `rule`."""
     written_by: Annotated[Sequence[FieldWriter], example(["administrator", "directory"])]
     """Those who may write values."""
     required: bool

@@ -19,31 +19,27 @@ from entrypoints.http.routes.record.audit import LoggedAnywhere
 from ports.texts import Text
 
 _OLD, _NEW, _ADDED, _REMOVED = "old_", "new_", "_added", "_removed"
-# The parts whose form has a label: the text `console.field.…` of the same name.
-LABELLED: Final = frozenset(
-    (
-        *("mfa_policy", "mfa_grace_days", "device_trust_days", "session_lifetime_hours", "invitation_domains", "sign_in_links"),
-        *("metadata_clients", "metadata_hosts"),
-        *("name", "description", "role", "tier", "max_services", "max_users", "permissions", "key", "email"),
-        *("logo_url", "primary_color", "help_url", "privacy_url", "terms_url"),
-        *("host", "events", "is_active", "groups", "profile_mapping", "upstream_provider_id", "login_policy", "join_policy"),
-        *("kind", "state", "issuer", "client_id", "scopes", "enabled", "sso_url", "slo_url", "slo_response_url", "metadata_url"),
-        *("certificates_sha256", "subject_source", "email_sources", "wants_encrypted", "requested_contexts"),
-        *("entity_id", "acs_url", "name_id_format", "attribute_mapping", "sign_assertions", "sign_response", "require_signed_requests"),
-        *("service_type", "sign_in_policy", "trusted", "is_agent", "redirect_uris", "post_logout_redirect_uris", "device_activation_uri"),
-        *("id_token_alg", "access_token_alg", "assertion_audience", "jwks_uri", "backchannel_logout_session_required"),
-        *("source", "argument", "into", "price_cents", "currency", "features", "billing_price_id", "status"),
-    )
+# The texts of the forms, by the beginning of the action. Forms that have no texts of their own use those that all forms share.
+_FORMS: Final[Sequence[tuple[str, str]]] = (
+    ("resource_server.", "console.apis"),
+    ("service.user_keys.", "console.user_keys"),
+    ("trusted_issuer.", "console.trusted_issuers"),
 )
+_SHARED: Final = "console.field"
 # Parts that entries call otherwise than forms do.
 _OTHERWISE: Final[Mapping[str, str]] = {
-    "owner_user_id": "owner",
-    "key_ids": "jwks",
-    "backchannel_logout_host": "backchannel_logout_uri",
-    "claim": "name",
-    "current_period_end": "ends_at",
-    "signing_certificates_sha256": "certificates_sha256",
-    "acs_endpoints": "acs_url",
+    "owner_user_id": f"{_SHARED}.owner",
+    "key_ids": f"{_SHARED}.jwks",
+    "backchannel_logout_host": f"{_SHARED}.backchannel_logout_uri",
+    "claim": f"{_SHARED}.name",
+    "current_period_end": f"{_SHARED}.ends_at",
+    "signing_certificates_sha256": f"{_SHARED}.certificates_sha256",
+    "acs_endpoints": f"{_SHARED}.acs_url",
+    "issues_assertions": "console.assertions.issues",
+    "assertion_issuer": "console.assertions.issuer",
+    "assertion_jwks_uri": "console.assertions.jwks_uri",
+    "assertion_keys": "console.assertions.jwks",
+    "assertion_subject": "console.assertions.subject",
 }
 # The parts whose values are words of ours, with these words. An old entry may have a word that is gone, and says it as it is.
 _WORDS: Final[Mapping[str, frozenset[str]]] = {
@@ -77,20 +73,29 @@ def changes_in(one: LoggedAnywhere, text: Text) -> Sequence[ChangedPart]:
     """What the entry says about before and after: each part once, lists as what they lost and gained."""
     details = one.details
     changes = [
-        _part(name, details[f"{_OLD}{name}"], details.get(f"{_NEW}{name}", details.get(name)), text)
+        _part(one.action, name, details[f"{_OLD}{name}"], details.get(f"{_NEW}{name}", details.get(name)), text)
         for name in dict.fromkeys(name.removeprefix(_OLD) for name in details if name.startswith(_OLD))
     ]
     lists = dict.fromkeys(name.removesuffix(_ADDED).removesuffix(_REMOVED) for name in details if name.endswith((_ADDED, _REMOVED)))
-    changes += [_part(name, details.get(f"{name}{_REMOVED}"), details.get(f"{name}{_ADDED}"), text) for name in lists]
+    changes += [_part(one.action, name, details.get(f"{name}{_REMOVED}"), details.get(f"{name}{_ADDED}"), text) for name in lists]
     if "granted" in details or "revoked" in details:
-        changes.append(_part("permissions", details.get("revoked"), details.get("granted"), text))
+        changes.append(_part(one.action, "permissions", details.get("revoked"), details.get("granted"), text))
     return changes
 
 
-def _part(name: str, old: Any, new: Any, text: Text) -> ChangedPart:
-    key = _OTHERWISE.get(name, name)
-    label = str(text(f"console.field.{key}")) if key in LABELLED or name in _OTHERWISE else ""
-    return ChangedPart(name, label, _shown(name, old, text), _shown(name, new, text))
+def _part(action: str, name: str, old: Any, new: Any, text: Text) -> ChangedPart:
+    return ChangedPart(name, _label(action, name, text), _shown(name, old, text), _shown(name, new, text))
+
+
+def _label(action: str, name: str, text: Text) -> str:
+    """What the form of the thing calls the part: no list of ours, so no form can be forgotten. Empty if none has it."""
+    forms = [f"{texts}.{name}" for begin, texts in _FORMS if action.startswith(begin)]
+    for key in (*forms, _OTHERWISE.get(name, f"{_SHARED}.{name}")):
+        try:
+            return str(text(key))
+        except LookupError:
+            continue
+    return ""
 
 
 def _shown(name: str, value: Any, text: Text) -> str:

@@ -1,0 +1,353 @@
+"""What each column of a row may be that arrives with an organization from another installation. The rules are the endpoints' own functions.
+
+Every column of texts, numbers, lists and documents of every table that moves stands here, also one that something else looks at:
+`tests/adapters/postgres/moving/test_declaration.py` compares this with PostgreSQL's catalogue. Ids, times, digests and what is sealed are
+of their types and nothing else.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from enum import Enum
+from ipaddress import ip_interface
+from typing import Any, Final
+
+from core.domain.errors import BadRequest
+from core.domain.federation.saml.certificates import CertificateState
+from core.domain.federation.scim.groups import ScimGrouping, group_name
+from core.domain.federation.scim.mappings import scim_mapping
+from core.domain.federation.scim.patches import text_of
+from core.domain.identity.devices import LONGEST_USER_AGENT
+from core.domain.identity.passkeys import LONGEST_CREDENTIAL_ID, LONGEST_PUBLIC_KEY, TRANSPORTS, passkey_name
+from core.domain.identity.realms import LoginPolicy
+from core.domain.identity.upstream.claims import LONGEST_SUBJECT, told_address
+from core.domain.identity.upstream.connections import ConnectionState, ProviderKind
+from core.domain.identity.upstream.providers import Provider, provider_key
+from core.domain.identity.upstream.refreshes import RefreshFault
+from core.domain.identity.upstream.vouching import Voucher
+from core.domain.outbound.metadata_clients import MetadataClients, metadata_hosts
+from core.domain.saml.entities import LONGEST_CERTIFICATE, entity_id, fingerprint
+from core.domain.saml.messages import SamlBinding
+from core.domain.services.api_keys import Permission
+from core.domain.services.permissions import permission_key
+from core.domain.services.plans import plan_currency, plan_features, plan_key, plan_name, plan_price
+from core.domain.services.resource_servers import Admits
+from core.domain.services.service_roles import role_permissions, service_role_slug
+from core.domain.services.services import LONGEST_SCOPE, MOST_SCOPES, AssertionAudience, SignInPolicy, service_name, service_slug
+from core.domain.services.subscriptions import SubscriptionStatus
+from core.domain.signing_keys import TokenAlgorithm
+from core.domain.tenancy.branding import logo_destination
+from core.domain.tenancy.domain_routes import JoinPolicy, route_domain
+from core.domain.tenancy.domains import domain_name
+from core.domain.tenancy.invitations import InvitationStatus
+from core.domain.tenancy.keys.machine_keys import key_name
+from core.domain.tenancy.mail_servers import mail_host, mail_port, mail_username, sender_name
+from core.domain.tenancy.members import MembershipOrigin
+from core.domain.tenancy.metadata import checked_metadata
+from core.domain.tenancy.oauth_credentials import client_id
+from core.domain.tenancy.organizations import OrganizationStatus, organization_name
+from core.domain.tenancy.profile_values import require_keepable
+from core.domain.tenancy.roles import BuiltInRole, Capability, role_description, role_name, role_slug
+from core.domain.tenancy.siem import SiemProvider, siem_batch_size, siem_destination, siem_name
+from core.domain.tenancy.sign_in_rules import AdminFactor, AgentRule
+from core.domain.tenancy.teams import TeamSource, team_slug
+from core.domain.tenancy.upstream_providers import MOST_SUCCEEDED, profile_mapping, provider_name
+from core.domain.tenancy.upstream_providers import scopes as provider_scopes
+from core.domain.tenancy.webhooks import subscription, webhook_destination, webhook_name
+
+Rule = Callable[[Any], object]
+"""Raises `BadRequest`, or whatever a value of another form makes of it."""
+
+
+class Elsewhere(Enum):
+    """Who else looks at a column."""
+
+    ROW = "the rule of the whole row, in `arriving_rows.py`"
+    STATEMENT = "a condition of the table's declaration, in `adapters/postgres/tables`"
+    LEFT = "nobody: the declaration has another value in its place"
+
+
+def _kept(rule: Rule) -> Rule:
+    """Endpoints tidy what people type. A row has what came of it."""
+
+    def check(value: Any) -> None:
+        if rule(value) != (tuple(value) if isinstance(value, list) else value):
+            raise BadRequest("must be without spaces around it and without control characters, as it is kept")
+
+    return check
+
+
+def _text(longest: int) -> Rule:
+    """A text that a program made, or that came from another system."""
+
+    def check(value: str) -> None:
+        if len(value) > longest or not value.isprintable():
+            raise BadRequest(f"at most {longest} printable characters")
+
+    return check
+
+
+def _each(rule: Rule, most: int) -> Rule:
+    def check(values: list[Any]) -> None:
+        if len(values) > most:
+            raise BadRequest(f"at most {most}")
+        for one in values:
+            rule(one)
+
+    return check
+
+
+def _bytes(longest: int) -> Rule:
+    """As PostgreSQL writes bytes: two letters, and then hexadecimal digits."""
+
+    def check(value: str) -> None:
+        if len(value) > 2 + 2 * longest:
+            raise BadRequest(f"at most {longest} bytes")
+
+    return check
+
+
+def _one_of(*words: str) -> Rule:
+    def check(value: str) -> None:
+        if value not in words:
+            raise BadRequest(f"one of {', '.join(words)}")
+
+    return check
+
+
+def _digest(value: str) -> None:
+    if _SHA256.fullmatch(value) is None:
+        raise BadRequest("must be a digest")
+
+
+def _natural(value: int) -> None:
+    if value < 0:
+        raise BadRequest("must not be below zero")
+
+
+def _document(value: Any) -> None:
+    if not isinstance(value, Mapping):
+        raise BadRequest("must be an object")
+
+
+def _names(rule: Rule) -> Rule:
+    """An object whose values are texts."""
+
+    def check(value: Any) -> None:
+        _document(value)
+        if not all(isinstance(one, str) for one in value.values()):
+            raise BadRequest("must be an object of texts")
+        rule(value)
+
+    return check
+
+
+def _values(value: Any) -> None:
+    _document(value)
+    require_keepable(value)
+
+
+def _metadata(value: Any) -> None:
+    _document(value)
+    checked_metadata(value)
+
+
+def certificate(pem: str) -> None:
+    if not pem.startswith("-----BEGIN CERTIFICATE-----\n") or len(pem) > LONGEST_CERTIFICATE:
+        raise BadRequest(f"must be a certificate in PEM, of at most {LONGEST_CERTIFICATE} characters")
+    fingerprint(pem)
+
+
+def _of_directory(value: str) -> None:
+    if text_of("text", value) != value:
+        raise BadRequest("must not be empty")
+
+
+def _work_address(value: str) -> None:
+    _of_directory(value)
+    if "@" not in value:
+        raise BadRequest("must be an address")
+
+
+def _user_agent(value: str) -> None:
+    """A client may send anything in this header, and the log keeps its beginning."""
+    if len(value) > LONGEST_USER_AGENT:
+        raise BadRequest(f"at most {LONGEST_USER_AGENT} characters")
+
+
+def _transport(value: str) -> None:
+    if value not in TRANSPORTS:
+        raise BadRequest(f"each one of {', '.join(TRANSPORTS)}")
+
+
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
+_LONGEST_PREFIX: Final = 80
+_LONGEST_WORD: Final = 100
+_LONGEST_ID: Final = 200
+_MOST_WORDS: Final = 100
+_NAME: Final = _kept(key_name)
+_PREFIX: Final = _text(_LONGEST_PREFIX)
+_SCOPES: Final = _each(_text(LONGEST_SCOPE), MOST_SCOPES)
+ROW: Final = Elsewhere.ROW
+STATEMENT: Final = Elsewhere.STATEMENT
+LEFT: Final = Elsewhere.LEFT
+
+_OF_TENANCY: Final[Mapping[str, Mapping[str, Rule | Elsewhere]]] = {
+    "all_organizations": {
+        "slug": LEFT,
+        "name": _kept(organization_name),
+        "status": OrganizationStatus,
+        "logo_url": logo_destination,
+        "primary_color": ROW,
+        **dict.fromkeys(("device_trust_days", "mfa_grace_days", "session_hours", "invitation_domains"), ROW),
+        **dict.fromkeys(("help_url", "privacy_url", "terms_url"), ROW),
+        "admin_factor": AdminFactor,
+        "metadata_clients": MetadataClients,
+        "agents": AgentRule,
+        "logo_digest": _digest,
+        "metadata": _metadata,
+        "metadata_hosts": metadata_hosts,
+    },
+    "memberships": {"role": STATEMENT, "came_by": MembershipOrigin},
+    "invitations": {"email": ROW, "email_key": ROW, "role": STATEMENT, "status": InvitationStatus},
+    "former_members": {},
+    "team_members": {},
+    "teams": {
+        "slug": team_slug,
+        # A directory's groups may have longer names than those that people make.
+        "name": _kept(group_name),
+        "source": TeamSource,
+        "external_id": _of_directory,
+        "role": STATEMENT,
+    },
+    "roles": {"slug": role_slug, "name": _kept(role_name), "description": _kept(role_description)},
+    "relations": {"relation": STATEMENT, "object_type": _one_of("organization", "role", "service_role"), "built_in_role": BuiltInRole},
+    # Teams, roles of services and permissions: the last have the widest form.
+    "former_slugs": {"noun": _one_of("team", "service_role", "permission"), "slug": permission_key},
+    "profile_values": {"values": _values},
+    "all_profile_fields": dict.fromkeys(("key", "label", "kind", "rule", "written_by", "scope", "asked_at", "position"), ROW),
+    "management_keys": {"name": _NAME, "prefix": _PREFIX, "capabilities": _each(Capability, _MOST_WORDS)},
+    "trusted_issuers": dict.fromkeys(("name", "issuer", "audience", "jwks_uri", "jwks", "subject_pattern", "claims"), ROW),
+    "mail_servers": {
+        "host": _kept(mail_host),
+        "port": mail_port,
+        "username": mail_username,
+        "from_email": ROW,
+        "from_name": _kept(sender_name),
+    },
+    "logos": {"digest": ROW, "media_type": ROW},
+    "domains": {"domain": _kept(domain_name)},
+    "domain_routes": {
+        "domain": _kept(route_domain),
+        "shared_provider": Provider,
+        "login_policy": LoginPolicy,
+        "join_policy": JoinPolicy,
+    },
+    "oauth_credentials": {"provider": Provider, "client_id": _kept(client_id)},
+    "upstream_providers": {
+        "kind": ProviderKind,
+        "state": ConnectionState,
+        "name": _kept(provider_name),
+        "issuer": ROW,
+        "client_id": _kept(client_id),
+        "scopes": provider_scopes,
+        "profile_mapping": _names(profile_mapping),
+        "saml": ROW,
+        **dict.fromkeys(("certificate", "next_certificate", "former_certificate"), certificate),
+        "refresh_fault": RefreshFault,
+        "succeeds": _each(Voucher.of, MOST_SUCCEEDED),
+    },
+    "webhooks": {"name": _kept(webhook_name), "url": webhook_destination, "events": subscription},
+    "siem_configurations": {
+        "name": _kept(siem_name),
+        "provider_type": SiemProvider,
+        "endpoint_url": siem_destination,
+        "batch_size": siem_batch_size,
+    },
+}
+_OF_SERVICES: Final[Mapping[str, Mapping[str, Rule | Elsewhere]]] = {
+    "all_services": {
+        "slug": service_slug,
+        **dict.fromkeys(("name", "service_type", "codehost_scopes", "websuite_scopes", "officesuite_scopes", "redirect_uris"), ROW),
+        **dict.fromkeys(("device_activation_uri", "post_logout_redirect_uris", "backchannel_logout_uri", "jwks", "jwks_uri"), ROW),
+        "sign_in_policy": SignInPolicy,
+        **dict.fromkeys(("id_token_alg", "access_token_alg"), TokenAlgorithm),
+        "assertion_audience": AssertionAudience,
+        "kept_client_id": ROW,
+        "metadata": _metadata,
+    },
+    "subscriptions": {"status": SubscriptionStatus},
+    "plans": {
+        "name": _kept(plan_name),
+        "price_cents": plan_price,
+        "currency": _kept(plan_currency),
+        "features": _kept(plan_features),
+        "key": plan_key,
+    },
+    "api_keys": {"name": _NAME, "prefix": _PREFIX, "permissions": _each(Permission, _MOST_WORDS)},
+    "user_keys": {"name": _NAME, "prefix": _PREFIX, "scopes": _SCOPES},
+    "user_key_settings": dict.fromkeys(("prefix", "most_keys", "longest_days"), ROW),
+    "client_secrets": {"prefix": _PREFIX},
+    "service_claims": dict.fromkeys(("name", "source", "argument", "told_in"), ROW),
+    "permissions": {"key": permission_key, "description": _kept(role_description)},
+    "service_roles": {
+        "slug": service_role_slug,
+        "name": _kept(role_name),
+        "description": _kept(role_description),
+        "permissions": lambda keys: [*map(permission_key, role_permissions(keys))],
+    },
+    "resource_servers": {
+        **dict.fromkeys(("identifier", "domain", "name", "token_lifetime", "scopes", "metadata_hosts"), ROW),
+        "admits": Admits,
+        "access_token_alg": TokenAlgorithm,
+        "metadata_clients": MetadataClients,
+    },
+    "resource_admissions": {},
+    "resource_exchanges": {},
+    "service_users": {"metadata": _metadata},
+    "former_services": {"name": _kept(service_name)},
+    "consents": {"scopes": _SCOPES, "saml_entity_id": entity_id, "saml_scopes": _SCOPES},
+    "logout_receivers": {},
+    "saml_configurations": {
+        **dict.fromkeys(("entity_id", "acs_url", "slo_url", "slo_response_url", "name_id_format"), ROW),
+        "attribute_mapping": _document,
+        **dict.fromkeys(("acs_endpoints", "signing_certificates", "encryption_certificate"), ROW),
+        "slo_binding": SamlBinding,
+    },
+    "saml_certificates": {"state": CertificateState, "certificate": certificate, "warned_days": _natural},
+}
+_OF_PEOPLE: Final[Mapping[str, Mapping[str, Rule | Elsewhere]]] = {
+    "pictures": {"type": ROW},
+    "mfa_secrets": {"last_step": _natural},
+    "passkeys": {
+        "credential_id": _bytes(LONGEST_CREDENTIAL_ID),
+        "public_key": _bytes(LONGEST_PUBLIC_KEY),
+        "sign_count": _natural,
+        "name": _kept(passkey_name),
+        "transports": _each(_transport, len(TRANSPORTS)),
+    },
+    "identities": {
+        "provider": provider_key,
+        "issuer": entity_id,
+        "subject": _text(LONGEST_SUBJECT),
+        "email": _kept(told_address),
+    },
+    "scim_tokens": {"name": _NAME, "prefix": _PREFIX},
+    "scim_groups": {"external_id": _of_directory, "groups": ScimGrouping, "profile_mapping": _names(scim_mapping)},
+    "provisioned_users": {
+        "work_email": _work_address,
+        **dict.fromkeys(("external_id", "formatted_name", "given_name", "family_name", "display_name"), _of_directory),
+    },
+}
+_OF_RECORD: Final[Mapping[str, Mapping[str, Rule | Elsewhere]]] = {
+    "login_counts": {"provider": _text(_LONGEST_WORD), "logins": _natural},
+    # What happened is what happened, also by words of a release that is over. The chain's digest covers it.
+    "audit_entries": {
+        "action": _text(_LONGEST_WORD),
+        "target_type": _text(_LONGEST_WORD),
+        "target_id": _text(_LONGEST_ID),
+        "details": _document,
+    },
+    "audit_personal": {"address": ip_interface, "user_agent": _user_agent, "details": _document},
+}
+
+COLUMNS: Final[Mapping[str, Mapping[str, Rule | Elsewhere]]] = {**_OF_TENANCY, **_OF_SERVICES, **_OF_PEOPLE, **_OF_RECORD}
