@@ -50,6 +50,7 @@ def _against(arguments: Sequence[str]) -> int:
     parser.add_argument("revision", help="the commit to compare with")
     _name_cases(parser, against.CASES, seconds=2.0)
     parser.add_argument("--turns", type=int, default=15, help="loads of each of the two (default %(default)s)")
+    parser.add_argument("--bar", type=float, help="exit with 1 if a ratio of processor time, PostgreSQL's too, is larger")
     chosen = parser.parse_args(arguments)
     _refuse_unknown(parser, chosen.cases, against.CASES)
     if chosen.list:
@@ -58,7 +59,7 @@ def _against(arguments: Sequence[str]) -> int:
         cases = against.cases(chosen.revision, chosen.turns)
     except subprocess.CalledProcessError:
         parser.error(f"there is no commit {chosen.revision}")
-    return _status(_measured({f"against {name}": cases[name] for name in chosen.cases or cases}, Options(chosen.seconds)))
+    return _status(_measured({f"against {name}": cases[name] for name in chosen.cases or cases}, Options(chosen.seconds, bar=chosen.bar)))
 
 
 def _name_cases(parser: argparse.ArgumentParser, cases: Iterable[str], seconds: float) -> None:

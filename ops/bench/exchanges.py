@@ -46,7 +46,7 @@ async def exchange(options: Options) -> Sequence[Figure]:
         server = await stack.enter_async_context(serving(data_dir, database_url=postgres.create("postern")))
         persons = await people(server, PEOPLE)
         shop = await trio.to_thread.run_sync(partial(make_shop, server, persons, id_token_algorithm=TokenAlgorithm.ES256))
-        exchanged, redeemed = await _exchanges(server, shop, persons), codes(server, shop, persons)
+        exchanged, redeemed = await exchanges(server, shop, persons), codes(server, shop, persons)
         await trio.to_thread.run_sync(postgres.settle)
         side, seconds = Side(server.pid, "postern", postgres), max(1.0, options.seconds / 2)
         ours = Contestant("an exchange", side, each_once(exchanged, CONNECTIONS, seconds))
@@ -59,8 +59,10 @@ async def exchange(options: Options) -> Sequence[Figure]:
     ]
 
 
-async def _exchanges(server: Server, shop: Shop, persons: Sequence[Person]) -> Iterator[Target]:
-    """Requests of the shop, which was given a token for one API of each person, and may exchange towards the other."""
+async def exchanges(server: Server, shop: Shop, persons: Sequence[Person]) -> Iterator[Target]:
+    """Requests of the shop, which was given a token for one API of each person, and may exchange towards the other:
+    everybody has allowed it both.
+    """
     orders, stock = uuid4(), uuid4()
     with psycopg.connect(server.database_url, autocommit=True) as connection:
         for api, identifier in ((orders, _ORDERS), (stock, _STOCK)):
@@ -71,6 +73,11 @@ async def _exchanges(server: Server, shop: Shop, persons: Sequence[Person]) -> I
             )
         connection.execute(
             "insert into resource_exchanges (id, resource_id, service_id) values (gen_random_uuid(), %s, %s)", [stock, shop.service]
+        )
+        connection.cursor().executemany(
+            "insert into resource_consents (user_id, service_id, resource_id, identifier, scopes, granted_at)"
+            " select id, %s, %s, %s, '{read}', now() from users where id = any (%s)",
+            [(shop.service, api, identifier, [one.user for one in persons]) for api, identifier in ((orders, _ORDERS), (stock, _STOCK))],
         )
         granted = Jsonb([{"resource_id": str(orders), "identifier": _ORDERS, "scopes": ["read"]}])
         rows = connection.execute(

@@ -47,6 +47,8 @@ class Options:
     users: int = 10_000
     rounds: int = 200
     pairs: int = 500
+    bar: float | None = None
+    """Of a comparison with a commit: the most that the ratio of processor time, PostgreSQL's too, may be."""
 
 
 Case = Callable[[Options], Awaitable[Sequence[Figure]]]
