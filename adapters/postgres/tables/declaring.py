@@ -18,7 +18,7 @@ from enum import StrEnum
 from typing import Final, LiteralString
 
 from adapters.postgres.tables.moving import Moved
-from core.domain.identity.endings import Kind
+from core.domain.identity.endings.endings import CredentialKind
 from core.frozen import Frozen
 
 
@@ -129,9 +129,9 @@ NO_CREDENTIAL: Final = "none"
 
 
 class Table(Frozen):
-    """`opens` is the kind of credential or grant that the rows are (`core/domain/identity/endings.py`), or `NO_CREDENTIAL`. `moves` and
-    `ends` are a sentence if the rows stay. `until` tells an operator what ends a row; without it, a row ends with the thing that it belongs
-    to. Tables that hold personal data say in `exported` where a person's export shows these, or by a sentence why it does not, and in
+    """`opens` is the kind of credential or grant that the rows are (`core/domain/identity/endings`), or `NO_CREDENTIAL`. `moves` and `ends`
+    are a sentence if the rows stay. `until` tells an operator what ends a row; without it, a row ends with the thing that it belongs to.
+    Tables that hold personal data say in `exported` where a person's export shows these, or by a sentence why it does not, and in
     `forgotten` who changes these when the person is forgotten.
     """
 
@@ -140,17 +140,17 @@ class Table(Frozen):
     holds: tuple[Holding, ...]
     moves: Moved | str
     ends: Ends | str
-    opens: Kind | tuple[Kind, ...] | str | None = None
+    opens: CredentialKind | tuple[CredentialKind, ...] | str | None = None
     until: str | None = None
     ages: tuple[Age, ...] = ()
     exported: ExportPart | str | None = None
     forgotten: str | None = None
 
     def __post_init__(self) -> None:
-        if self.opens != NO_CREDENTIAL and not (self.kinds and all(isinstance(kind, Kind) for kind in self.kinds)):
+        if self.opens != NO_CREDENTIAL and not (self.kinds and all(isinstance(kind, CredentialKind) for kind in self.kinds)):
             raise TypeError(
                 f"{self.name}: say by `opens` which kind of credential or grant the rows are, or {NO_CREDENTIAL!r}. A new kind owes a line"
-                " for each cause in core/domain/identity/endings.py, a page, a mail and a part of the export there, and a way of being made"
+                " for each cause in core/domain/identity/endings, a page, a mail and a part of the export there, and a way of being made"
                 " in tests/security/endings"
             )
         for told in (self.exported, self.forgotten):
@@ -165,9 +165,9 @@ class Table(Frozen):
             raise TypeError(f"{self.name}: a column is said twice")
 
     @property
-    def kinds(self) -> tuple[Kind, ...]:
+    def kinds(self) -> tuple[CredentialKind, ...]:
         """The kinds of credential and grant that the rows are. None for `NO_CREDENTIAL`."""
-        return self.opens if isinstance(self.opens, tuple) else (self.opens,) if isinstance(self.opens, Kind) else ()
+        return self.opens if isinstance(self.opens, tuple) else (self.opens,) if isinstance(self.opens, CredentialKind) else ()
 
     @property
     def personal(self) -> Mapping[str, Personal]:

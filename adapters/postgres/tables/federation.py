@@ -28,12 +28,12 @@ from adapters.postgres.tables.declaring import (
     sealed,
 )
 from adapters.postgres.tables.moving import OF_A_SIGN_IN, OF_CALLS, IdMeaning, Moved
-from core.domain.identity.endings import Kind
+from core.domain.identity.endings.endings import CredentialKind
 
 TABLES: Final = (
     Table(
         "authorization_codes",
-        opens=Kind.UNFINISHED,
+        opens=CredentialKind.UNFINISHED,
         whose=SERVICE,
         holds=(
             personal(
@@ -72,7 +72,7 @@ TABLES: Final = (
     ),
     Table(
         "device_codes",
-        opens=Kind.UNFINISHED,
+        opens=CredentialKind.UNFINISHED,
         whose=SERVICE,
         holds=(
             personal("address", "The address from which a device asked for a code.", Eraser.JANITOR, "An hour after the code has expired."),
@@ -124,7 +124,7 @@ TABLES: Final = (
     ),
     Table(
         "consents",
-        opens=Kind.CONSENT,
+        opens=CredentialKind.CONSENT,
         whose=SERVICE,
         holds=(plain(WORD, "scopes", "saml_scopes"), plain(FACT, "saml_entity_id")),
         moves=Moved(of_people=True),
@@ -132,7 +132,7 @@ TABLES: Final = (
     ),
     Table(
         "resource_consents",
-        opens=(Kind.API_CONSENT, Kind.AGENT_GRANT),
+        opens=(CredentialKind.API_CONSENT, CredentialKind.AGENT_GRANT),
         whose=SERVICE,
         holds=(plain(WORD, "scopes", "withheld"), plain(FACT, "identifier"), plain(OPAQUE, "document_digest")),
         # The other installation has to prove the API's host first, and then the person is asked again.
@@ -167,7 +167,7 @@ TABLES: Final = (
     ),
     Table(
         "identity_grants",
-        opens=Kind.PROVIDER_TOKEN,
+        opens=CredentialKind.PROVIDER_TOKEN,
         whose=SERVICE,
         holds=(
             sealed(
@@ -260,7 +260,7 @@ TABLES: Final = (
     ),
     Table(
         "saml_sessions",
-        opens=Kind.APPLICATION_SESSION,
+        opens=CredentialKind.APPLICATION_SESSION,
         whose=SERVICE,
         holds=(
             personal(
@@ -292,7 +292,7 @@ TABLES: Final = (
     ),
     Table(
         "scim_tokens",
-        opens=Kind.DIRECTORY_TOKEN,
+        opens=CredentialKind.DIRECTORY_TOKEN,
         whose=ORGANIZATION,
         holds=(plain(FACT, "name", "prefix"), plain(OPAQUE, "digest")),
         moves=Moved(ids={"created_by": IdMeaning.PERSON}),

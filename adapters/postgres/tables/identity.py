@@ -39,7 +39,7 @@ from adapters.postgres.tables.declaring import (
     sealed,
 )
 from adapters.postgres.tables.moving import OF_A_PERSON, OF_A_SIGN_IN, OF_CALLS, OF_SIGN_INS, IdMeaning, Moved
-from core.domain.identity.endings import Kind
+from core.domain.identity.endings.endings import CredentialKind
 
 _SIGN_INS: Final = "`POSTERN_LOGIN_EVENT_RETENTION`, 400 days by default."
 _WHILE_DEVICE: Final = "Until the week a year after the last sign-in with the device has ended, or 30 days after its revocation."
@@ -47,7 +47,7 @@ _WHILE_DEVICE: Final = "Until the week a year after the last sign-in with the de
 TABLES: Final = (
     Table(
         "users",
-        opens=Kind.PASSWORD,
+        opens=CredentialKind.PASSWORD,
         whose=PERSON,
         holds=(
             of_account("email", "The e-mail address.", "id"),
@@ -94,7 +94,7 @@ TABLES: Final = (
     ),
     Table(
         "mfa_secrets",
-        opens=Kind.SECOND_FACTOR,
+        opens=CredentialKind.SECOND_FACTOR,
         whose=PERSON,
         holds=(
             sealed(
@@ -115,7 +115,7 @@ TABLES: Final = (
     ),
     Table(
         "backup_codes",
-        opens=Kind.BACKUP_CODE,
+        opens=CredentialKind.BACKUP_CODE,
         whose=PERSON,
         holds=(of_account("digest", "Backup codes, as digests under a key of the server."),),
         moves="It is a digest under a key of the other installation",
@@ -125,7 +125,7 @@ TABLES: Final = (
     ),
     Table(
         "passkeys",
-        opens=Kind.PASSKEY,
+        opens=CredentialKind.PASSKEY,
         whose=PERSON,
         holds=(
             of_account("name", "The person's name for a passkey."),
@@ -141,7 +141,7 @@ TABLES: Final = (
     ),
     Table(
         "passkey_challenges",
-        opens=Kind.UNFINISHED,
+        opens=CredentialKind.UNFINISHED,
         whose=PERSON,
         holds=(plain(OPAQUE, "digest"),),
         moves=A_PERSONS,
@@ -180,7 +180,7 @@ TABLES: Final = (
     ),
     Table(
         "devices",
-        opens=Kind.DEVICE,
+        opens=CredentialKind.DEVICE,
         whose=PERSON,
         holds=(
             personal("name", "The person's name for the device.", Eraser.ACCOUNT, _WHILE_DEVICE, "user_id"),
@@ -214,13 +214,13 @@ TABLES: Final = (
     Table(
         "sessions",
         opens=(
-            Kind.SESSION,
-            Kind.APPLICATION_SESSION,
-            Kind.API_SESSION,
-            Kind.AGENT_SESSION,
-            Kind.EXCHANGED,
-            Kind.ASSERTED,
-            Kind.IMPERSONATION,
+            CredentialKind.SESSION,
+            CredentialKind.APPLICATION_SESSION,
+            CredentialKind.API_SESSION,
+            CredentialKind.AGENT_SESSION,
+            CredentialKind.EXCHANGED,
+            CredentialKind.ASSERTED,
+            CredentialKind.IMPERSONATION,
         ),
         whose=OWN_ORGANIZATION,
         holds=(plain(WORD, "authenticated_by", "scopes"), plain(FACT, "audiences", "act")),
@@ -239,7 +239,7 @@ TABLES: Final = (
     ),
     Table(
         "refresh_tokens",
-        opens=Kind.REFRESH_TOKEN,
+        opens=CredentialKind.REFRESH_TOKEN,
         whose=SESSION,
         holds=(
             personal(
@@ -263,7 +263,7 @@ TABLES: Final = (
     ),
     Table(
         "browser_sessions",
-        opens=Kind.SESSION,
+        opens=CredentialKind.SESSION,
         whose=Whose(
             "itself", "coalesce(one.chosen_organization, (select organization_id from sessions where sessions.id = one.session_id))"
         ),
@@ -274,7 +274,7 @@ TABLES: Final = (
     ),
     Table(
         "preauthentications",
-        opens=Kind.UNFINISHED,
+        opens=CredentialKind.UNFINISHED,
         whose=OWN_ORGANIZATION,
         holds=(
             personal(
@@ -298,7 +298,7 @@ TABLES: Final = (
     ),
     Table(
         "mailed_tokens",
-        opens=Kind.MAILED_LINK,
+        opens=CredentialKind.MAILED_LINK,
         whose=PERSON,
         holds=(
             personal(
@@ -323,7 +323,7 @@ TABLES: Final = (
     ),
     Table(
         "flows",
-        opens=Kind.UNFINISHED,
+        opens=CredentialKind.UNFINISHED,
         whose=SERVICE,
         holds=(
             personal("email", "The address with which a person began to sign in.", Eraser.JANITOR, "An hour from the first page."),
@@ -380,7 +380,7 @@ TABLES: Final = (
     ),
     Table(
         "impersonations",
-        opens=Kind.IMPERSONATION,
+        opens=CredentialKind.IMPERSONATION,
         whose=PERSON,
         holds=(of_account("reason", "The reason why a platform owner acted in the person's name."),),
         moves=OF_A_SIGN_IN,
@@ -441,7 +441,7 @@ TABLES: Final = (
     ),
     Table(
         "oauth_states",
-        opens=Kind.UNFINISHED,
+        opens=CredentialKind.UNFINISHED,
         whose=Whose("organization", "one.realm_id"),
         holds=(plain(WORD, "provider"), plain(FACT, "client_id", "led_to"), plain(OPAQUE, "digest", "browser_digest")),
         moves=OF_A_SIGN_IN,
@@ -454,7 +454,7 @@ TABLES: Final = (
     ),
     Table(
         "identities",
-        opens=(Kind.OWN_IDENTITY, Kind.IDENTITY),
+        opens=(CredentialKind.OWN_IDENTITY, CredentialKind.IDENTITY),
         whose=PROVIDER,
         holds=(
             of_account("subject", "The person's id at a provider that they sign in with."),
@@ -476,7 +476,7 @@ TABLES: Final = (
     ),
     Table(
         "directory_sessions",
-        opens=Kind.SESSION,
+        opens=CredentialKind.SESSION,
         whose=PROVIDER,
         holds=(
             personal("name_digest", "The person's name at a directory by SAML, as a digest.", Eraser.ACCOUNT, "As long as the session."),
@@ -490,7 +490,7 @@ TABLES: Final = (
     ),
     Table(
         "connection_answers",
-        opens=Kind.UNFINISHED,
+        opens=CredentialKind.UNFINISHED,
         whose=PROVIDER,
         holds=(
             sealed(

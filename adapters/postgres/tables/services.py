@@ -22,7 +22,7 @@ from adapters.postgres.tables.declaring import (
     plain,
 )
 from adapters.postgres.tables.moving import NEW_PROOF, OF_PAYMENTS, OWN_TIE, IdMeaning, Moved
-from core.domain.identity.endings import Kind
+from core.domain.identity.endings.endings import CredentialKind
 
 TABLES: Final = (
     Table(
@@ -122,7 +122,7 @@ TABLES: Final = (
     ),
     Table(
         "api_keys",
-        opens=Kind.API_KEY,
+        opens=CredentialKind.API_KEY,
         whose=SERVICE,
         holds=(plain(WORD, "permissions"), plain(FACT, "name", "prefix"), plain(OPAQUE, "digest")),
         moves=Moved(ids={"created_by": IdMeaning.PERSON}, kept_by={"made_by_key": "management_keys"}),
@@ -130,7 +130,7 @@ TABLES: Final = (
     ),
     Table(
         "user_keys",
-        opens=Kind.USER_KEY,
+        opens=CredentialKind.USER_KEY,
         whose=SERVICE,
         holds=(
             personal("name", "The person's name for a key of an application.", Eraser.ACCOUNT, "Until 30 days after its end.", "user_id"),
@@ -151,7 +151,7 @@ TABLES: Final = (
     Table("user_key_settings", opens=NO_CREDENTIAL, whose=SERVICE, holds=(plain(FACT, "prefix"),), moves=Moved(), ends=Ends.ONE),
     Table(
         "client_secrets",
-        opens=Kind.CLIENT_SECRET,
+        opens=CredentialKind.CLIENT_SECRET,
         whose=SERVICE,
         holds=(plain(FACT, "prefix"), plain(OPAQUE, "digest")),
         moves=Moved(ids={"created_by": IdMeaning.PERSON}, kept_by={"made_by_key": "management_keys"}),

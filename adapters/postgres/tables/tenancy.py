@@ -40,7 +40,7 @@ from adapters.postgres.tables.moving import (
     IdMeaning,
     Moved,
 )
-from core.domain.identity.endings import Kind
+from core.domain.identity.endings.endings import CredentialKind
 
 _ONE_OF_FILE: Final[LiteralString] = "exists (select from {} as named where named.id = row.{})"
 # An invitation of a key is void once the key has ended. Without any key it would be the inviter's own.
@@ -78,7 +78,7 @@ TABLES: Final = (
     ),
     Table(
         "invitations",
-        opens=Kind.INVITATION,
+        opens=CredentialKind.INVITATION,
         whose=ORGANIZATION,
         holds=(
             personal(
@@ -194,7 +194,7 @@ TABLES: Final = (
     ),
     Table(
         "management_keys",
-        opens=(Kind.MANAGEMENT_KEY,),
+        opens=(CredentialKind.MANAGEMENT_KEY,),
         whose=ORGANIZATION,
         holds=(plain(WORD, "capabilities"), plain(FACT, "name", "prefix"), plain(OPAQUE, "digest", "former_digest")),
         moves=Moved(
@@ -212,7 +212,7 @@ TABLES: Final = (
     ),
     Table(
         "trusted_issuers",
-        opens=(Kind.TRUSTED_ISSUER, Kind.WORKLOAD_TOKEN),
+        opens=(CredentialKind.TRUSTED_ISSUER, CredentialKind.WORKLOAD_TOKEN),
         whose=ORGANIZATION,
         holds=(plain(FACT, "name", "issuer", "audience", "jwks_uri", "jwks", "subject_pattern", "claims"),),
         # A rule goes with its service. A management key has to be let in again: whoever looks after the other installation decides.
@@ -222,7 +222,7 @@ TABLES: Final = (
     ),
     Table(
         "setup_drafts",
-        opens=Kind.SETUP_LINK,
+        opens=CredentialKind.SETUP_LINK,
         whose=ORGANIZATION,
         holds=(plain(FACT, "purpose", "subject", "settings", "state", "came"), plain(OPAQUE, "digest"), sealed("sealed_credentials")),
         moves=LEADS_THERE,
@@ -230,7 +230,7 @@ TABLES: Final = (
     ),
     Table(
         "setup_links",
-        opens=Kind.SETUP_LINK,
+        opens=CredentialKind.SETUP_LINK,
         whose=ORGANIZATION,
         holds=(
             personal(

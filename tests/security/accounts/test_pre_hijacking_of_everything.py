@@ -8,7 +8,7 @@ from typing import Final
 
 import pytest
 
-from core.domain.identity.endings import OWED, Cause
+from core.domain.identity.endings.endings import OWED, Cause
 from tests.http.browsing import Tabs
 from tests.http.people import People
 from tests.http.signing_in import LOGIN, PASSWORD
@@ -16,7 +16,7 @@ from tests.security.accounts.everything import OPENS, kept, left_open, unspoken
 from tests.security.endings.causes import ACTS
 from tests.security.endings.conftest import database_url, fakes, people, postern, world
 from tests.security.endings.living import opens
-from tests.security.endings.world import World
+from tests.security.endings.world import FullAccount
 
 __all__ = ["database_url", "fakes", "people", "postern", "world"]
 
@@ -37,7 +37,7 @@ async def test_a_table_that_nobody_speaks_of_is_found(people: People) -> None:
 
 
 @pytest.mark.parametrize("arrival", _ARRIVALS, ids=lambda arrival: arrival.name.lower())
-async def test_nothing_is_kept_by_whoever_never_read_the_mailbox(world: World, arrival: Cause) -> None:
+async def test_nothing_is_kept_by_whoever_never_read_the_mailbox(world: FullAccount, arrival: Cause) -> None:
     await world.begin(proved=False)
     # The unexpired change of the address: nobody gets as far, before the first proof.
     assert (await world.as_grace("PATCH", "/api/user", {"email": "mallory@elsewhere.example"})).status == 400
@@ -62,19 +62,19 @@ async def test_nothing_is_kept_by_whoever_never_read_the_mailbox(world: World, a
         await _believes_nobody(world)
 
 
-async def _merges_nothing(world: World) -> None:
+async def _merges_nothing(world: FullAccount) -> None:
     """The classic and the federated account do not become one: the password of before opens nothing."""
     assert (await world.client.post(LOGIN, {"email": world.email, "password": PASSWORD})).status == 401
 
 
-async def _keeps_no_session(world: World, token: str) -> None:
+async def _keeps_no_session(world: FullAccount, token: str) -> None:
     for tabs in (world.inside, world.elsewhere):
         assert await world.who(tabs) is None
     assert (await world.client.get("/api/user", token=token)).status == 401
     assert [kind for kind, lives in (await opens(world)).items() if lives and kind not in _OF_THE_ORGANIZATION] == []
 
 
-async def _leaves_no_identifier(world: World) -> None:
+async def _leaves_no_identifier(world: FullAccount) -> None:
     """Neither a connected account, nor one that somebody went to connect before."""
     await world.connecting.request("GET", world.fakes["websuite"].consent(world.given["connecting"]))
     assert world.people.rows("select from identities where user_id = %s and email like 'mallory%%'", world.user) == []
@@ -83,7 +83,7 @@ async def _leaves_no_identifier(world: World) -> None:
     assert await world.who(tabs) != world.user
 
 
-async def _believes_nobody(world: World) -> None:
+async def _believes_nobody(world: FullAccount) -> None:
     """The provider that verifies nothing says the same once more."""
     tabs = Tabs(world.client)
     world.fakes["own"].person = {"sub": "u-1", "email": world.email, "email_verified": True}

@@ -13,7 +13,7 @@ from tests.http import conftest as http
 from tests.http.conftest import postern_on, with_keys
 from tests.http.people import People
 from tests.http.signing_in import unlimited
-from tests.security.endings.world import World
+from tests.security.endings.world import FullAccount
 
 database_url, people = http.database_url, http.people
 
@@ -37,5 +37,5 @@ async def postern(database_url: str, tmp_path: Path, fakes: dict[str, FakeProvid
 
 
 @pytest.fixture
-def world(postern: Postern, people: People, log: CapturedLog, fakes: dict[str, FakeProvider]) -> World:
-    return World(postern, people, unlimited(postern), log, fakes)
+def world(postern: Postern, people: People, log: CapturedLog, fakes: dict[str, FakeProvider]) -> FullAccount:
+    return FullAccount(postern, people, unlimited(postern), log, fakes)

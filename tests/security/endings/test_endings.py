@@ -2,10 +2,10 @@
 
 import pytest
 
-from core.domain.identity.endings import ENDINGS, ENDS, TICKED, Cause, Kind, Stays, unsaid
+from core.domain.identity.endings.endings import ENDINGS, ENDS, TICKED, Cause, CredentialKind, Stays, unsaid
 from tests.security.endings.causes import ACTS, TICKS, VOUCHED
 from tests.security.endings.living import ONCE, OPENS, ROWS, differs, ids_of, opens, there
-from tests.security.endings.world import World
+from tests.security.endings.world import FullAccount
 
 
 def test_every_cell_is_said() -> None:
@@ -15,7 +15,7 @@ def test_every_cell_is_said() -> None:
 def test_every_cause_and_every_kind_is_walked() -> None:
     assert ACTS.keys() == set(Cause)
     assert {kind for cells in ENDINGS.values() for kind, said in cells.items() if said is TICKED} <= ROWS.keys()
-    assert ROWS.keys() | OPENS.keys() == set(Kind)
+    assert ROWS.keys() | OPENS.keys() == set(CredentialKind)
     assert {cause for cause, cells in ENDINGS.items() if TICKED in cells.values()} == TICKS.keys()
 
 
@@ -24,11 +24,11 @@ def test_every_cause_and_every_kind_is_walked() -> None:
     [*((cause, False) for cause in Cause), *((cause, True) for cause in TICKS)],
     ids=lambda value: value.name.lower() if isinstance(value, Cause) else "ticks" if value else "",
 )
-async def test_what_ends_and_what_stays(world: World, cause: Cause, ticks: bool) -> None:
+async def test_what_ends_and_what_stays(world: FullAccount, cause: Cause, ticks: bool) -> None:
     await world.begin(proved=cause not in VOUCHED)
     ids = ids_of(world)
     # A password opens nothing before the first proof.
-    before = {**await opens(world), **({Kind.PASSWORD: True} if cause in VOUCHED else {})}
+    before = {**await opens(world), **({CredentialKind.PASSWORD: True} if cause in VOUCHED else {})}
     assert [kind.name for kind, lives in [*there(world, ids).items(), *before.items()] if not lives] == []
     await (TICKS if ticks else ACTS)[cause](world)
     kept, opened = there(world, ids), {**await opens(world), **await opens(world, ONCE)}

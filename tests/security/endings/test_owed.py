@@ -11,51 +11,51 @@ from adapters.postgres.tables.declaring import ExportPart
 from adapters.postgres.tables.every import TABLES
 from adapters.texts import ShippedTexts
 from adapters.texts.reading import shipped
-from core.domain.identity.endings import OWED, Because, Kind
+from core.domain.identity.endings.endings import OWED, Because, CredentialKind
 from core.domain.identity.privacy import Export
 from core.domain.languages import Language
 from core.frozen import names_of
 from tests.adapters.mail.test_templates import VALUES
 from tests.security.endings.living import ids_of
-from tests.security.endings.world import World
+from tests.security.endings.world import FullAccount
 
 # What the page must have of the thing: an id in a link, or words.
-_IDS: Final[Mapping[Kind, str]] = {
-    Kind.SESSION: "elsewhere",
-    Kind.APPLICATION_SESSION: "application",
-    Kind.API_SESSION: "api",
-    Kind.REFRESH_TOKEN: "refresh",
-    Kind.AGENT_SESSION: "helper",
-    Kind.ASSERTED: "asserted",
-    Kind.IMPERSONATION: "impersonation",
-    Kind.CONSENT: "shop",
-    Kind.API_CONSENT: "orders",
-    Kind.AGENT_GRANT: "helper",
-    Kind.USER_KEY: "user_key",
-    Kind.PASSKEY: "passkey",
-    Kind.DEVICE: "device",
-    Kind.API_KEY: "api_key",
-    Kind.CLIENT_SECRET: "client_secret",
-    Kind.DIRECTORY_TOKEN: "scim_token",
-    Kind.TRUSTED_ISSUER: "trusted_issuer",
-    Kind.MANAGEMENT_KEY: "management_key",
-    Kind.WORKLOAD_TOKEN: "trusted_issuer",
-    Kind.INVITATION: "invitation",
-    Kind.SETUP_LINK: "setup_link",
+_IDS: Final[Mapping[CredentialKind, str]] = {
+    CredentialKind.SESSION: "elsewhere",
+    CredentialKind.APPLICATION_SESSION: "application",
+    CredentialKind.API_SESSION: "api",
+    CredentialKind.REFRESH_TOKEN: "refresh",
+    CredentialKind.AGENT_SESSION: "helper",
+    CredentialKind.ASSERTED: "asserted",
+    CredentialKind.IMPERSONATION: "impersonation",
+    CredentialKind.CONSENT: "shop",
+    CredentialKind.API_CONSENT: "orders",
+    CredentialKind.AGENT_GRANT: "helper",
+    CredentialKind.USER_KEY: "user_key",
+    CredentialKind.PASSKEY: "passkey",
+    CredentialKind.DEVICE: "device",
+    CredentialKind.API_KEY: "api_key",
+    CredentialKind.CLIENT_SECRET: "client_secret",
+    CredentialKind.DIRECTORY_TOKEN: "scim_token",
+    CredentialKind.TRUSTED_ISSUER: "trusted_issuer",
+    CredentialKind.MANAGEMENT_KEY: "management_key",
+    CredentialKind.WORKLOAD_TOKEN: "trusted_issuer",
+    CredentialKind.INVITATION: "invitation",
+    CredentialKind.SETUP_LINK: "setup_link",
 }
-_WORDS: Final[Mapping[Kind, str]] = {
-    Kind.PASSWORD: "/ui/password",
-    Kind.SECOND_FACTOR: "/ui/second-factor/turn-off",
-    Kind.BACKUP_CODE: "/ui/second-factor/backup-codes/renew",
-    Kind.OWN_IDENTITY: "Login",
-    Kind.IDENTITY: "/ui/settings/connections/codehost/disconnect",
-    Kind.PROVIDER_TOKEN: "/ui/settings/connections/codehost/disconnect",
+_WORDS: Final[Mapping[CredentialKind, str]] = {
+    CredentialKind.PASSWORD: "/ui/password",
+    CredentialKind.SECOND_FACTOR: "/ui/second-factor/turn-off",
+    CredentialKind.BACKUP_CODE: "/ui/second-factor/backup-codes/renew",
+    CredentialKind.OWN_IDENTITY: "Login",
+    CredentialKind.IDENTITY: "/ui/settings/connections/codehost/disconnect",
+    CredentialKind.PROVIDER_TOKEN: "/ui/settings/connections/codehost/disconnect",
 }
 _VALUES: Final[Mapping[str, str]] = {"link": "https://id.example.org/", "provider": "GitHub"}
 
 
 def test_every_kind_says_what_it_owes() -> None:
-    assert OWED.keys() == set(Kind)
+    assert OWED.keys() == set(CredentialKind)
     for owed in OWED.values():
         assert isinstance(owed.exported, Because) or owed.exported in names_of(Export)
 
@@ -75,11 +75,15 @@ def test_every_mail_is_there(name: str) -> None:
     assert mail.subject
 
 
-async def test_every_page_shows_the_thing(world: World) -> None:
+async def test_every_page_shows_the_thing(world: FullAccount) -> None:
     await world.begin(proved=True)
     assert _IDS.keys() | _WORDS.keys() == {kind for kind, owed in OWED.items() if not isinstance(owed.page, Because)}
     ids = {name: str(value) for name, value in ids_of(world).items()}
-    for kind, table in ((Kind.USER_KEY, "user_keys"), (Kind.PASSKEY, "passkeys"), (Kind.DEVICE, "devices where trusted_until is not null")):
+    for kind, table in (
+        (CredentialKind.USER_KEY, "user_keys"),
+        (CredentialKind.PASSKEY, "passkeys"),
+        (CredentialKind.DEVICE, "devices where trusted_until is not null"),
+    ):
         ids[_IDS[kind]] = str(world.people.rows(f"select id from {table}")[0]["id"])
     ids["orders"] = str(world.orders)
     console = world.browser(world.boss)
@@ -96,7 +100,7 @@ async def test_every_page_shows_the_thing(world: World) -> None:
     assert missing == []
 
 
-async def test_a_mail_tells_of_each(world: World) -> None:
+async def test_a_mail_tells_of_each(world: FullAccount) -> None:
     await world.begin(proved=True)
     (await world.as_grace("POST", "/api/auth/reauthenticate", {"code": world.given["backup_codes"][2]})).ok()
     (await world.as_grace("POST", "/api/user/mfa/backup-codes/regenerate")).ok()

@@ -45,7 +45,7 @@ _KEY_TEXT: Final = re.compile(r"acme_[a-z0-9]{6}_[0-9A-Za-z]{43}")
 
 
 @dataclass
-class World(Agents, Exchanging):
+class FullAccount(Agents, Exchanging):
     fakes: dict[str, FakeProvider] = field(default_factory=dict)
     given: dict[str, Any] = field(default_factory=dict)
     """Secrets and tokens that were given out, by what they are."""
@@ -53,7 +53,7 @@ class World(Agents, Exchanging):
     read: list[Mail] = field(default_factory=list)
     email: str = GRACE
 
-    async def begin(self, *, proved: bool) -> "World":
+    async def begin(self, *, proved: bool) -> "FullAccount":
         self.box = Postbox(self.postern)
         self.boss = self.speaker = self.resident(self.acme, "owner", "boss")
         self.governor = self.people.proved("governor@example.org", platform_owner=True)

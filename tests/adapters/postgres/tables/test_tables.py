@@ -25,7 +25,7 @@ from adapters.postgres.tables.declaring import (
 from adapters.postgres.tables.every import TABLES
 from adapters.postgres.tables.moving import Moved
 from adapters.postgres.upkeep import deleted_organizations, deleted_services
-from core.domain.identity.endings import Kind
+from core.domain.identity.endings.endings import CredentialKind
 from tests.adapters.postgres.conftest import Store
 
 _TABLES = "select relname as name from pg_class where relkind in ('r', 'p') and relnamespace = 'public'::regnamespace"
@@ -155,7 +155,7 @@ def test_a_declaration_that_leaves_a_question_open_stops_the_import(more: dict[s
 
 def test_every_kind_has_a_table() -> None:
     """A kind without rows would be walked nowhere."""
-    assert {kind for table in TABLES.values() for kind in table.kinds} == set(Kind)
+    assert {kind for table in TABLES.values() for kind in table.kinds} == set(CredentialKind)
 
 
 def test_a_table_with_a_digest_says_what_its_digest_opens() -> None:

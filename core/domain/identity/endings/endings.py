@@ -15,7 +15,7 @@ from typing import Final
 from core.frozen import Frozen, replace
 
 
-class Kind(StrEnum):
+class CredentialKind(StrEnum):
     """A kind of credential or grant: whoever holds one gets in somewhere, or may do something."""
 
     SESSION = "session"
@@ -103,21 +103,21 @@ Ending = Simply | Stays
 ENDS: Final = Simply.ENDS
 TICKED: Final = Simply.TICKED
 
-_IN_BROWSERS: Final = (Kind.SESSION, Kind.APPLICATION_SESSION, Kind.API_SESSION)
-_ON_THEIR_OWN: Final = (Kind.REFRESH_TOKEN, Kind.AGENT_SESSION, Kind.EXCHANGED, Kind.ASSERTED)
-_AT_APPLICATIONS: Final = (Kind.APPLICATION_SESSION, Kind.API_SESSION, *_ON_THEIR_OWN)
-_SESSIONS: Final = (*_IN_BROWSERS, *_ON_THEIR_OWN, Kind.IMPERSONATION)
-_FACTORS: Final = (Kind.PASSKEY, Kind.SECOND_FACTOR, Kind.BACKUP_CODE)
-_IDENTITIES: Final = (Kind.OWN_IDENTITY, Kind.IDENTITY)
-_WAYS_IN: Final = (Kind.PASSWORD, *_FACTORS, *_IDENTITIES)
-_CONSENTS: Final = (Kind.CONSENT, Kind.API_CONSENT, Kind.AGENT_GRANT)
-_GRANTS: Final = (Kind.PROVIDER_TOKEN, *_CONSENTS)
-_UNDER_WAY: Final = (Kind.MAILED_LINK, Kind.UNFINISHED)
+_IN_BROWSERS: Final = (CredentialKind.SESSION, CredentialKind.APPLICATION_SESSION, CredentialKind.API_SESSION)
+_ON_THEIR_OWN: Final = (CredentialKind.REFRESH_TOKEN, CredentialKind.AGENT_SESSION, CredentialKind.EXCHANGED, CredentialKind.ASSERTED)
+_AT_APPLICATIONS: Final = (CredentialKind.APPLICATION_SESSION, CredentialKind.API_SESSION, *_ON_THEIR_OWN)
+_SESSIONS: Final = (*_IN_BROWSERS, *_ON_THEIR_OWN, CredentialKind.IMPERSONATION)
+_FACTORS: Final = (CredentialKind.PASSKEY, CredentialKind.SECOND_FACTOR, CredentialKind.BACKUP_CODE)
+_IDENTITIES: Final = (CredentialKind.OWN_IDENTITY, CredentialKind.IDENTITY)
+_WAYS_IN: Final = (CredentialKind.PASSWORD, *_FACTORS, *_IDENTITIES)
+_CONSENTS: Final = (CredentialKind.CONSENT, CredentialKind.API_CONSENT, CredentialKind.AGENT_GRANT)
+_GRANTS: Final = (CredentialKind.PROVIDER_TOKEN, *_CONSENTS)
+_UNDER_WAY: Final = (CredentialKind.MAILED_LINK, CredentialKind.UNFINISHED)
 # Of the organization's applications and directory, whoever made them.
-_MACHINES: Final = (Kind.API_KEY, Kind.CLIENT_SECRET, Kind.DIRECTORY_TOKEN, Kind.TRUSTED_ISSUER)
+_MACHINES: Final = (CredentialKind.API_KEY, CredentialKind.CLIENT_SECRET, CredentialKind.DIRECTORY_TOKEN, CredentialKind.TRUSTED_ISSUER)
 # They do what the person may do at that moment.
-_AS_THE_PERSON: Final = (Kind.MANAGEMENT_KEY, Kind.WORKLOAD_TOKEN, Kind.INVITATION, Kind.SETUP_LINK)
-_OF_THE_PERSON: Final = (*_SESSIONS, Kind.DEVICE, *_WAYS_IN, *_GRANTS, Kind.USER_KEY, *_UNDER_WAY)
+_AS_THE_PERSON: Final = (CredentialKind.MANAGEMENT_KEY, CredentialKind.WORKLOAD_TOKEN, CredentialKind.INVITATION, CredentialKind.SETUP_LINK)
+_OF_THE_PERSON: Final = (*_SESSIONS, CredentialKind.DEVICE, *_WAYS_IN, *_GRANTS, CredentialKind.USER_KEY, *_UNDER_WAY)
 _OF_THE_ORGANIZATION: Final = (*_MACHINES, *_AS_THE_PERSON)
 
 _ORGANIZATIONS: Final = Stays("it is the organization's, whose pages list it; its programs go on, whoever made it")
@@ -130,113 +130,127 @@ _GATED: Final = Stays("each request asks whether it is open, and it may come bac
 
 
 def _cells(
-    ends: Sequence[Kind] = (), *others: tuple[Ending, Sequence[Kind]], ticked: Sequence[Kind] = (), rest: Ending | None = None
-) -> Mapping[Kind, Ending]:
+    ends: Sequence[CredentialKind] = (),
+    *others: tuple[Ending, Sequence[CredentialKind]],
+    ticked: Sequence[CredentialKind] = (),
+    rest: Ending | None = None,
+) -> Mapping[CredentialKind, Ending]:
     """A line of the table. `rest` is said of all kinds that the line does not name."""
-    cells: dict[Kind, Ending] = {}
+    cells: dict[CredentialKind, Ending] = {}
     for ending, kinds in ((ENDS, ends), (TICKED, ticked), *others):
         for kind in kinds:
             if kind in cells:
                 raise TypeError(f"{kind} is said twice")
             cells[kind] = ending
-    return cells if rest is None else {**dict.fromkeys(Kind, rest), **cells}
+    return cells if rest is None else {**dict.fromkeys(CredentialKind, rest), **cells}
 
 
 # What an account leaves that goes to somebody else, or was never proved to be anybody's.
 _EVERYTHING: Final = _cells(_OF_THE_PERSON, (_ORGANIZATIONS, _MACHINES), (_AS_MAKER, _AS_THE_PERSON))
 
-ENDINGS: Final[Mapping[Cause, Mapping[Kind, Ending]]] = {
+ENDINGS: Final[Mapping[Cause, Mapping[CredentialKind, Ending]]] = {
     # 0108.
     Cause.FIRST_PROOF_INSIDE: _cells(
-        (*_SESSIONS, Kind.DEVICE, *_CONSENTS, *_UNDER_WAY),
-        (Stays("the person came by it to the browser that proves the address"), (Kind.OWN_IDENTITY,)),
+        (*_SESSIONS, CredentialKind.DEVICE, *_CONSENTS, *_UNDER_WAY),
+        (Stays("the person came by it to the browser that proves the address"), (CredentialKind.OWN_IDENTITY,)),
         (_ORGANIZATIONS, _MACHINES),
         (_AS_MAKER, _AS_THE_PERSON),
         # The token of a provider goes with the identity there.
-        ticked=(Kind.PASSWORD, *_FACTORS, Kind.IDENTITY, Kind.PROVIDER_TOKEN, Kind.USER_KEY),
+        ticked=(CredentialKind.PASSWORD, *_FACTORS, CredentialKind.IDENTITY, CredentialKind.PROVIDER_TOKEN, CredentialKind.USER_KEY),
     ),
     Cause.FIRST_PROOF_OUTSIDE: _EVERYTHING,
     Cause.ANOTHER_PROVIDERS_WORD: _EVERYTHING,
     # 0071. A directory moves nobody who may do more than a member, so the rights of the account were taken before.
     Cause.HAND_OVER: _cells(
-        (*_OF_THE_PERSON, Kind.WORKLOAD_TOKEN),
+        (*_OF_THE_PERSON, CredentialKind.WORKLOAD_TOKEN),
         (_ORGANIZATIONS, _MACHINES),
-        (_MAKER_GONE, (Kind.MANAGEMENT_KEY, Kind.INVITATION, Kind.SETUP_LINK)),
+        (_MAKER_GONE, (CredentialKind.MANAGEMENT_KEY, CredentialKind.INVITATION, CredentialKind.SETUP_LINK)),
     ),
     # 0008, 0025.
     Cause.FORGOTTEN_PASSWORD: _cells(
-        (*_SESSIONS, Kind.DEVICE, Kind.PASSWORD, *_UNDER_WAY),
+        (*_SESSIONS, CredentialKind.DEVICE, CredentialKind.PASSWORD, *_UNDER_WAY),
         (Stays("whoever reads the mailbox must not get past it"), _FACTORS),
         (_SEEN, (*_IDENTITIES, *_GRANTS)),
         (_ORGANIZATIONS, _MACHINES),
         (_AS_MAKER, _AS_THE_PERSON),
-        ticked=(Kind.USER_KEY,),
+        ticked=(CredentialKind.USER_KEY,),
     ),
     Cause.CHANGED_PASSWORD: _cells(
-        (*_SESSIONS, Kind.DEVICE, Kind.PASSWORD, *_UNDER_WAY),
-        (_SEEN, (*_FACTORS, *_IDENTITIES, *_GRANTS, Kind.USER_KEY)),
+        (*_SESSIONS, CredentialKind.DEVICE, CredentialKind.PASSWORD, *_UNDER_WAY),
+        (_SEEN, (*_FACTORS, *_IDENTITIES, *_GRANTS, CredentialKind.USER_KEY)),
         (_ORGANIZATIONS, _MACHINES),
         (_AS_MAKER, _AS_THE_PERSON),
     ),
     # 0057, 0107. The membership ends, and what hangs on it.
     Cause.DEACTIVATED_BY_DIRECTORY: _cells(
-        (*_SESSIONS, Kind.DEVICE, Kind.USER_KEY, *_UNDER_WAY, Kind.WORKLOAD_TOKEN),
+        (*_SESSIONS, CredentialKind.DEVICE, CredentialKind.USER_KEY, *_UNDER_WAY, CredentialKind.WORKLOAD_TOKEN),
         (_ACCOUNT_SHUT, (*_WAYS_IN, *_GRANTS)),
         (_ORGANIZATIONS, _MACHINES),
-        (_MAKER_GONE, (Kind.MANAGEMENT_KEY, Kind.INVITATION, Kind.SETUP_LINK)),
+        (_MAKER_GONE, (CredentialKind.MANAGEMENT_KEY, CredentialKind.INVITATION, CredentialKind.SETUP_LINK)),
     ),
     Cause.SHUT_OUT_BY_ORGANIZATION: _cells(
-        (*_AT_APPLICATIONS, Kind.UNFINISHED),
-        (Stays("each key of a user has its own end, in the lists of the application and the person"), (Kind.USER_KEY,)),
+        (*_AT_APPLICATIONS, CredentialKind.UNFINISHED),
+        (Stays("each key of a user has its own end, in the lists of the application and the person"), (CredentialKind.USER_KEY,)),
         (_ORGANIZATIONS, _MACHINES),
         (_AS_MAKER, _AS_THE_PERSON),
         rest=Stays("it is not the organization's to end: the person may use the account elsewhere"),
     ),
     # 0071.
     Cause.DEACTIVATED_BY_PLATFORM: _cells(
-        (*_SESSIONS, Kind.DEVICE, *_UNDER_WAY, Kind.WORKLOAD_TOKEN),
-        (_ACCOUNT_SHUT, (*_WAYS_IN, *_GRANTS, Kind.USER_KEY)),
+        (*_SESSIONS, CredentialKind.DEVICE, *_UNDER_WAY, CredentialKind.WORKLOAD_TOKEN),
+        (_ACCOUNT_SHUT, (*_WAYS_IN, *_GRANTS, CredentialKind.USER_KEY)),
         (_ORGANIZATIONS, _MACHINES),
-        (_MAKER_GONE, (Kind.MANAGEMENT_KEY, Kind.INVITATION, Kind.SETUP_LINK)),
+        (_MAKER_GONE, (CredentialKind.MANAGEMENT_KEY, CredentialKind.INVITATION, CredentialKind.SETUP_LINK)),
     ),
     **dict.fromkeys(
         # 0012, 0025, 0082, 0159. At applications that admit members alone; others keep their users.
         (Cause.LEFT, Cause.REMOVED),
         _cells(
-            (*_AT_APPLICATIONS, Kind.UNFINISHED, Kind.USER_KEY, Kind.WORKLOAD_TOKEN),
+            (*_AT_APPLICATIONS, CredentialKind.UNFINISHED, CredentialKind.USER_KEY, CredentialKind.WORKLOAD_TOKEN),
             (Stays("it says nothing without a session there, and the person may come back"), _GRANTS),
             (_ORGANIZATIONS, _MACHINES),
-            (_MAKER_GONE, (Kind.MANAGEMENT_KEY, Kind.INVITATION, Kind.SETUP_LINK)),
+            (_MAKER_GONE, (CredentialKind.MANAGEMENT_KEY, CredentialKind.INVITATION, CredentialKind.SETUP_LINK)),
             rest=Stays("the account is the person's, and goes on without the organization"),
         ),
     ),
     Cause.LET_GO: _cells(
         (
-            *(kind for kind in _AT_APPLICATIONS if kind is not Kind.AGENT_SESSION),
-            *(Kind.UNFINISHED, Kind.PROVIDER_TOKEN, Kind.USER_KEY),
+            *(kind for kind in _AT_APPLICATIONS if kind is not CredentialKind.AGENT_SESSION),
+            *(CredentialKind.UNFINISHED, CredentialKind.PROVIDER_TOKEN, CredentialKind.USER_KEY),
         ),
-        (Stays("it is the person's word, not the application's: it opens nothing without a session"), (Kind.CONSENT, Kind.API_CONSENT)),
-        (Stays("it is another application's"), (Kind.AGENT_SESSION, Kind.AGENT_GRANT)),
+        (
+            Stays("it is the person's word, not the application's: it opens nothing without a session"),
+            (CredentialKind.CONSENT, CredentialKind.API_CONSENT),
+        ),
+        (Stays("it is another application's"), (CredentialKind.AGENT_SESSION, CredentialKind.AGENT_GRANT)),
         (_ORGANIZATIONS, _MACHINES),
         (_AS_MAKER, _AS_THE_PERSON),
         rest=Stays("the account is the person's, and goes on without the application"),
     ),
     # 0012, 0014, 0082, 0090: the rights are asked at each use.
     Cause.ROLE_LOST: _cells(
-        (Kind.WORKLOAD_TOKEN,),
+        (CredentialKind.WORKLOAD_TOKEN,),
         (_ORGANIZATIONS, _MACHINES),
-        (_MAKER_GONE, (Kind.MANAGEMENT_KEY, Kind.INVITATION, Kind.SETUP_LINK)),
+        (_MAKER_GONE, (CredentialKind.MANAGEMENT_KEY, CredentialKind.INVITATION, CredentialKind.SETUP_LINK)),
         rest=Stays("each request asks what the person may do at that moment"),
     ),
     # 0026.
     Cause.SECOND_FACTOR_REMOVED: _cells(
-        (Kind.SECOND_FACTOR, Kind.BACKUP_CODE, Kind.DEVICE),
+        (CredentialKind.SECOND_FACTOR, CredentialKind.BACKUP_CODE, CredentialKind.DEVICE),
         (_ORGANIZATIONS, _MACHINES),
         (_AS_MAKER, _AS_THE_PERSON),
         rest=Stays("the person has just proved who they are, by the factor; an organization that wants one asks at each request"),
     ),
     Cause.APPLICATION_ENDED: _cells(
-        (*_AT_APPLICATIONS, *_GRANTS, Kind.USER_KEY, Kind.UNFINISHED, Kind.API_KEY, Kind.CLIENT_SECRET, Kind.TRUSTED_ISSUER),
+        (
+            *_AT_APPLICATIONS,
+            *_GRANTS,
+            CredentialKind.USER_KEY,
+            CredentialKind.UNFINISHED,
+            CredentialKind.API_KEY,
+            CredentialKind.CLIENT_SECRET,
+            CredentialKind.TRUSTED_ISSUER,
+        ),
         rest=Stays("it is not the application's"),
     ),
     # 0149, 0152.
@@ -244,53 +258,78 @@ ENDINGS: Final[Mapping[Cause, Mapping[Kind, Ending]]] = {
         (Cause.API_SUSPENDED, Cause.API_ENDED),
         _cells(
             (),
-            (_GATED, (Kind.API_SESSION, Kind.AGENT_SESSION, Kind.EXCHANGED, Kind.ASSERTED)),
-            (Stays("it is about this API alone: no other ever gets its identifier"), (Kind.API_CONSENT, Kind.AGENT_GRANT)),
+            (_GATED, (CredentialKind.API_SESSION, CredentialKind.AGENT_SESSION, CredentialKind.EXCHANGED, CredentialKind.ASSERTED)),
+            (
+                Stays("it is about this API alone: no other ever gets its identifier"),
+                (CredentialKind.API_CONSENT, CredentialKind.AGENT_GRANT),
+            ),
             rest=Stays("it does not need the API"),
         ),
     ),
     # 0158. The former says that the organization's own word about its people counts no more; who they are, it has said.
     Cause.CONNECTION_OFF: _cells(
-        (Kind.ASSERTED,),
-        (Stays("people find it again when the provider is turned on"), (Kind.OWN_IDENTITY,)),
+        (CredentialKind.ASSERTED,),
+        (Stays("people find it again when the provider is turned on"), (CredentialKind.OWN_IDENTITY,)),
         rest=Stays("the person has come; the organization ends sessions by itself, and people at their other ways in go on"),
     ),
     Cause.CONNECTION_ENDED: _cells(
-        (Kind.ASSERTED, Kind.OWN_IDENTITY),
+        (CredentialKind.ASSERTED, CredentialKind.OWN_IDENTITY),
         rest=Stays("the person has come; the organization ends sessions by itself, and people at their other ways in go on"),
     ),
     Cause.ORGANIZATION_SUSPENDED: _cells(
-        (Kind.WORKLOAD_TOKEN,),
-        (_GATED, (*_AT_APPLICATIONS, Kind.UNFINISHED, Kind.USER_KEY, *_MACHINES, Kind.MANAGEMENT_KEY, Kind.INVITATION, Kind.SETUP_LINK)),
+        (CredentialKind.WORKLOAD_TOKEN,),
+        (
+            _GATED,
+            (
+                *_AT_APPLICATIONS,
+                CredentialKind.UNFINISHED,
+                CredentialKind.USER_KEY,
+                *_MACHINES,
+                CredentialKind.MANAGEMENT_KEY,
+                CredentialKind.INVITATION,
+                CredentialKind.SETUP_LINK,
+            ),
+        ),
         rest=_PERSONS,
     ),
     Cause.ORGANIZATION_ENDED: _cells(
-        (*_AT_APPLICATIONS, *_GRANTS, Kind.OWN_IDENTITY, Kind.USER_KEY, Kind.UNFINISHED, *_OF_THE_ORGANIZATION), rest=_PERSONS
+        (
+            *_AT_APPLICATIONS,
+            *_GRANTS,
+            CredentialKind.OWN_IDENTITY,
+            CredentialKind.USER_KEY,
+            CredentialKind.UNFINISHED,
+            *_OF_THE_ORGANIZATION,
+        ),
+        rest=_PERSONS,
     ),
     # 0152, 0160.
     Cause.CONSENT_NARROWED: _cells(
         (),
         (Stays("it is what the newest answer says"), _CONSENTS),
-        (Stays("its scopes are those of the newest answer, from the next refresh", opens=False), (Kind.AGENT_SESSION,)),
+        (Stays("its scopes are those of the newest answer, from the next refresh", opens=False), (CredentialKind.AGENT_SESSION,)),
         rest=Stays("the application may still do what the newest answer says"),
     ),
     Cause.CONSENT_TAKEN_BACK: _cells(
-        (*_AT_APPLICATIONS, *_CONSENTS, Kind.UNFINISHED),
-        (Stays("it goes with the identity at the provider, and says nothing without a session at the application"), (Kind.PROVIDER_TOKEN,)),
-        (Stays("the person makes and ends it on a page of its own; the consent is about sign-ins"), (Kind.USER_KEY,)),
+        (*_AT_APPLICATIONS, *_CONSENTS, CredentialKind.UNFINISHED),
+        (
+            Stays("it goes with the identity at the provider, and says nothing without a session at the application"),
+            (CredentialKind.PROVIDER_TOKEN,),
+        ),
+        (Stays("the person makes and ends it on a page of its own; the consent is about sign-ins"), (CredentialKind.USER_KEY,)),
         rest=Stays("it is not the applications'"),
     ),
     Cause.ACCOUNT_DELETED: _cells(
-        (*_OF_THE_PERSON, Kind.WORKLOAD_TOKEN),
+        (*_OF_THE_PERSON, CredentialKind.WORKLOAD_TOKEN),
         (_ORGANIZATIONS, _MACHINES),
-        (_MAKER_GONE, (Kind.MANAGEMENT_KEY, Kind.INVITATION, Kind.SETUP_LINK)),
+        (_MAKER_GONE, (CredentialKind.MANAGEMENT_KEY, CredentialKind.INVITATION, CredentialKind.SETUP_LINK)),
     ),
 }
 
 
 def unsaid() -> Iterator[str]:
     """The cells that nobody has said."""
-    return (f"{kind} by {cause.name}" for cause in Cause for kind in Kind if kind not in ENDINGS.get(cause, {}))
+    return (f"{kind} by {cause.name}" for cause in Cause for kind in CredentialKind if kind not in ENDINGS.get(cause, {}))
 
 
 class Because(Frozen):
@@ -322,63 +361,63 @@ _FACTOR: Final = Owed(page="/ui/second-factor", mails=("mfa_enabled",), exported
 _IDENTITY: Final = Owed(page="/ui/settings/connections", mails=("identity_linked",), exported="identities")
 _APPLICATION: Final = "/ui/o/{org_slug}/applications/{service_slug}"
 
-OWED: Final[Mapping[Kind, Owed]] = {
-    Kind.SESSION: replace(_SESSION, mails=("new_device", "unusual_sign_in")),
-    Kind.APPLICATION_SESSION: _SESSION,
-    Kind.API_SESSION: _SESSION,
-    Kind.REFRESH_TOKEN: _SESSION,
-    Kind.AGENT_SESSION: Owed(page="/ui/applications", mails=_JUST_ALLOWED, exported=_IN_LISTS),
-    Kind.EXCHANGED: Owed(
+OWED: Final[Mapping[CredentialKind, Owed]] = {
+    CredentialKind.SESSION: replace(_SESSION, mails=("new_device", "unusual_sign_in")),
+    CredentialKind.APPLICATION_SESSION: _SESSION,
+    CredentialKind.API_SESSION: _SESSION,
+    CredentialKind.REFRESH_TOKEN: _SESSION,
+    CredentialKind.AGENT_SESSION: Owed(page="/ui/applications", mails=_JUST_ALLOWED, exported=_IN_LISTS),
+    CredentialKind.EXCHANGED: Owed(
         page=Because("a busy service opens many; it ends with the session at the application, which has its page"),
         mails=Because("the organization of the API has named the service, and the audit log has the first"),
         exported=_OF_MINUTES,
     ),
-    Kind.ASSERTED: Owed(
+    CredentialKind.ASSERTED: Owed(
         page="/ui/sessions",
         mails=Because("the organization's provider says so each time; the audit log has each"),
         exported=_OF_MINUTES,
     ),
-    Kind.IMPERSONATION: Owed(
+    CredentialKind.IMPERSONATION: Owed(
         page="/ui/sessions", mails=Because("it is no sign-in of the person (0011); the page says that it is one"), exported=_IN_LISTS
     ),
-    Kind.PASSWORD: Owed(page="/ui/password", mails=("password_set", "password_changed"), exported=_SECRET),
-    Kind.PASSKEY: Owed(page="/ui/passkeys", mails=("passkey_added", "passkey_copied"), exported="passkeys"),
-    Kind.SECOND_FACTOR: _FACTOR,
-    Kind.BACKUP_CODE: replace(_FACTOR, mails=("mfa_enabled", "backup_codes_renewed")),
-    Kind.DEVICE: Owed(
+    CredentialKind.PASSWORD: Owed(page="/ui/password", mails=("password_set", "password_changed"), exported=_SECRET),
+    CredentialKind.PASSKEY: Owed(page="/ui/passkeys", mails=("passkey_added", "passkey_copied"), exported="passkeys"),
+    CredentialKind.SECOND_FACTOR: _FACTOR,
+    CredentialKind.BACKUP_CODE: replace(_FACTOR, mails=("mfa_enabled", "backup_codes_renewed")),
+    CredentialKind.DEVICE: Owed(
         page="/ui/devices",
         mails=Because("the person ticks it at a sign-in that passes the second factor; a device that was not known has `new_device`"),
         exported=_IN_LISTS,
     ),
-    Kind.OWN_IDENTITY: _IDENTITY,
-    Kind.IDENTITY: _IDENTITY,
-    Kind.PROVIDER_TOKEN: Owed(
+    CredentialKind.OWN_IDENTITY: _IDENTITY,
+    CredentialKind.IDENTITY: _IDENTITY,
+    CredentialKind.PROVIDER_TOKEN: Owed(
         page="/ui/settings/connections", mails=Because("the provider has asked the person, and tells them"), exported=_SECRET
     ),
-    Kind.CONSENT: _CONSENT,
-    Kind.API_CONSENT: _CONSENT,
-    Kind.AGENT_GRANT: _CONSENT,
-    Kind.USER_KEY: Owed(page="/ui/applications", mails=("user_key_made",), exported="user_keys"),
-    Kind.MAILED_LINK: Owed(
+    CredentialKind.CONSENT: _CONSENT,
+    CredentialKind.API_CONSENT: _CONSENT,
+    CredentialKind.AGENT_GRANT: _CONSENT,
+    CredentialKind.USER_KEY: Owed(page="/ui/applications", mails=("user_key_made",), exported="user_keys"),
+    CredentialKind.MAILED_LINK: Owed(
         page=Because("it lies in the person's mailbox; it lives for minutes or days, and ends with each change of a way in"),
         mails=("reset", "set_password", "verification", "sign_in_link", "email_changed_new", "proof_code"),
         exported=_OF_MINUTES,
     ),
-    Kind.UNFINISHED: Owed(
+    CredentialKind.UNFINISHED: Owed(
         page=Because("it lives for minutes, and ends with the browser's session"),
         mails=Because("it becomes a session, which tells"),
         exported=_OF_MINUTES,
     ),
-    Kind.API_KEY: Owed(page=f"{_APPLICATION}/api-keys", mails=_PAGES_TELL, exported=_ORGANIZATIONS_DATA),
-    Kind.CLIENT_SECRET: Owed(page=f"{_APPLICATION}/secrets", mails=_PAGES_TELL, exported=_ORGANIZATIONS_DATA),
-    Kind.DIRECTORY_TOKEN: Owed(page="/ui/o/{org_slug}/directories/scim", mails=_PAGES_TELL, exported=_ORGANIZATIONS_DATA),
-    Kind.TRUSTED_ISSUER: Owed(page="/ui/o/{org_slug}/trusted-issuers", mails=_PAGES_TELL, exported=_ORGANIZATIONS_DATA),
-    Kind.MANAGEMENT_KEY: Owed(page="/ui/o/{org_slug}/keys", mails=_PAGES_TELL, exported="management_keys"),
-    Kind.WORKLOAD_TOKEN: Owed(
+    CredentialKind.API_KEY: Owed(page=f"{_APPLICATION}/api-keys", mails=_PAGES_TELL, exported=_ORGANIZATIONS_DATA),
+    CredentialKind.CLIENT_SECRET: Owed(page=f"{_APPLICATION}/secrets", mails=_PAGES_TELL, exported=_ORGANIZATIONS_DATA),
+    CredentialKind.DIRECTORY_TOKEN: Owed(page="/ui/o/{org_slug}/directories/scim", mails=_PAGES_TELL, exported=_ORGANIZATIONS_DATA),
+    CredentialKind.TRUSTED_ISSUER: Owed(page="/ui/o/{org_slug}/trusted-issuers", mails=_PAGES_TELL, exported=_ORGANIZATIONS_DATA),
+    CredentialKind.MANAGEMENT_KEY: Owed(page="/ui/o/{org_slug}/keys", mails=_PAGES_TELL, exported="management_keys"),
+    CredentialKind.WORKLOAD_TOKEN: Owed(
         page="/ui/o/{org_slug}/trusted-issuers",
         mails=Because("the page tells when the trusted issuer was last used"),
         exported=_OF_MINUTES,
     ),
-    Kind.INVITATION: Owed(page="/ui/o/{org_slug}/people/invitations", mails=("invitation",), exported=_ORGANIZATIONS_DATA),
-    Kind.SETUP_LINK: Owed(page="/ui/o/{org_slug}/directories/setup-links", mails=_PAGES_TELL, exported=_ORGANIZATIONS_DATA),
+    CredentialKind.INVITATION: Owed(page="/ui/o/{org_slug}/people/invitations", mails=("invitation",), exported=_ORGANIZATIONS_DATA),
+    CredentialKind.SETUP_LINK: Owed(page="/ui/o/{org_slug}/directories/setup-links", mails=_PAGES_TELL, exported=_ORGANIZATIONS_DATA),
 }
