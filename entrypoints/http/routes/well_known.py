@@ -66,7 +66,10 @@ def open_password_page(_call: Call, postern: Postern) -> Answer[NoBody]:
 
 @endpoint.get("/.well-known/passkey-endpoints", **_PUBLIC)
 def get_passkey_endpoints(_call: Call, postern: Postern) -> PasskeyEndpoints:
-    """Get the pages for passkeys, as password managers look for them"""
+    """Get the pages for passkeys
+
+    Password managers read this address of a site, and offer a person the page on which they add a passkey.
+    """
     at = postern.foundation.public_url
     return PasskeyEndpoints(enroll=at + ADD_PASSKEY, manage=at + PASSKEYS)
 
