@@ -208,7 +208,7 @@ TABLES: Final = (
                 oldest_first="last_used_week",
             ),
         ),
-        exported=LISTED,
+        exported=ExportPart("devices"),
         forgotten=BY_STATEMENT,
     ),
     Table(

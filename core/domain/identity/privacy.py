@@ -162,6 +162,32 @@ class ExportedPasskey(Frozen, kw_only=True):
     last_used_at: datetime | None
 
 
+class ExportedConsent(Frozen, kw_only=True):
+    """What the person has allowed an application: to learn of them, or to do at an API."""
+
+    organization: OrganizationId
+    service_slug: str
+    resource: str | None
+    """The API's identifier; None for what the application learns of the person."""
+    scopes: Sequence[str]
+    granted_at: datetime
+    expires_at: datetime | None
+    """When an agent may no longer act."""
+
+
+class ExportedDevice(Frozen, kw_only=True):
+    """A device from which the person has signed in."""
+
+    name: str
+    device_type: str
+    browser: str | None
+    os: str | None
+    created_at: datetime
+    last_used_at: datetime
+    last_address: str | None
+    trusted_until: datetime | None
+
+
 class ExportedProfile(Frozen, kw_only=True):
     """The words of an organization's directory about the person. An empty value is None."""
 
@@ -208,6 +234,8 @@ class Export(Frozen, kw_only=True):
     management_keys: Sequence[ExportedManagementKey]
     user_keys: Sequence[ExportedUserKey]
     passkeys: Sequence[ExportedPasskey]
+    consents: Sequence[ExportedConsent]
+    devices: Sequence[ExportedDevice]
     own_profile: ExportedOwnProfile | None
     """None in an export for organizations: what a person says of themselves belongs to no organization."""
     profiles: Sequence[ExportedProfile]

@@ -123,6 +123,7 @@ def test_the_log_has_the_interfaces_names() -> None:
         "passkey_added",
         "passkey_removed",
         "passkey_copied",
+        "backup_codes_shown",
     }
 
 

@@ -16,6 +16,7 @@ from core.domain.identity.privacy import Export
 from core.domain.languages import Language
 from core.frozen import names_of
 from tests.adapters.mail.test_templates import VALUES
+from tests.http.federation.resources.asking import ORDERS
 from tests.security.endings.living import ids_of
 from tests.security.endings.world import FullAccount
 
@@ -110,3 +111,17 @@ async def test_a_mail_tells_of_each(world: FullAccount) -> None:
     for name in ("password_set", "identity_linked", "passkey_added", "mfa_enabled", "backup_codes_renewed", "user_key_made"):
         pattern = re.sub(r"\\\{\w+\\\}", ".+", re.escape(texts[f"mail_{name}.subject"]))
         assert any(re.fullmatch(pattern, subject) for subject in subjects), (name, subjects)
+
+
+async def test_the_export_has_what_the_person_allowed_and_where_from_they_came(world: FullAccount) -> None:
+    await world.begin(proved=True)
+    path = f"/api/privacy/export/{world.user}"
+    package = (await world.as_grace("GET", path)).ok()
+    allowed = {(one["service_slug"], one["resource"], one["expires_at"] is not None) for one in package["consents"]}
+    assert {("shop", None, False), ("shop", ORDERS, False), ("helper", ORDERS, True)} <= allowed
+    assert any("openid" in one["scopes"] for one in package["consents"] if (one["service_slug"], one["resource"]) == ("shop", None))
+    assert any(one["trusted_until"] is not None for one in package["devices"])
+    assert {"name", "device_type", "last_used_at", "last_address"} <= package["devices"][0].keys()
+    # An owner of the organization has what is about its applications, and nothing of the person's devices.
+    owners = (await world.request("GET", path, by=world.boss)).ok()
+    assert [owners["consents"], owners["devices"]] == [package["consents"], []]

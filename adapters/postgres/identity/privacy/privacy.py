@@ -31,6 +31,8 @@ from core.domain.identity.privacy import (
     PAGE,
     Belonging,
     Export,
+    ExportedConsent,
+    ExportedDevice,
     ExportedFactorEvent,
     ExportedFields,
     ExportedIdentity,
@@ -86,6 +88,8 @@ def _export(subject: Subject, scope: Scope, columns: Mapping[str, Any]) -> Expor
         management_keys=convert(columns["management_keys"], list[ExportedManagementKey]),
         user_keys=convert(columns["user_keys"], list[ExportedUserKey]),
         passkeys=convert(columns["passkeys"], list[ExportedPasskey]),
+        consents=convert(columns["consents"], list[ExportedConsent]),
+        devices=convert(columns["devices"], list[ExportedDevice]),
         own_profile=_own_profile(subject.account, **columns) if scope.is_whole else None,
         profiles=convert(columns["profiles"], list[ExportedProfile]),
         service_roles=convert(columns["service_roles"], list[ExportedServiceRole]),
@@ -177,6 +181,8 @@ def _nothing(account: Account) -> Export:
         management_keys=(),
         user_keys=(),
         passkeys=(),
+        consents=(),
+        devices=(),
         own_profile=None,
         profiles=(),
         service_roles=(),
@@ -388,6 +394,49 @@ EXPORT: Final[LiteralString] = f"""
                  from passkeys
                 where user_id = %(user)s and (select whole from scope)
            ) as passkeys,
+           (
+               select coalesce(
+                          jsonb_agg(
+                              jsonb_build_object(
+                                  'organization', all_services.org_id, 'service_slug', all_services.slug, 'resource', allowed.identifier,
+                                  'scopes', allowed.scopes, 'granted_at', allowed.granted_at, 'expires_at', allowed.expires_at
+                              )
+                              order by allowed.granted_at, all_services.id, allowed.identifier
+                          ),
+                          '[]'
+                      )
+                 from scope
+                cross join lateral (
+                          select service_id, null as identifier, coalesce(scopes, '{{}}') || coalesce(saml_scopes, '{{}}') as scopes,
+                                 granted_at, null::timestamptz as expires_at
+                            from consents
+                           where user_id = %(user)s
+                           union all
+                          select service_id, identifier, scopes, granted_at, expires_at
+                            from resource_consents
+                           where user_id = %(user)s
+                      ) as allowed
+                 join all_services on all_services.id = allowed.service_id
+                where scope.whole or all_services.org_id = any (scope.organizations)
+           ) as consents,
+           (
+               select coalesce(
+                          jsonb_agg(
+                              jsonb_build_object(
+                                  'name', name, 'device_type', device_type, 'browser', browser, 'os', os, 'created_at', created_at,
+                                  'last_used_at', last_used_at, 'last_address', host(last_address), 'trusted_until', trusted_until
+                              )
+                              order by id
+                          ),
+                          '[]'
+                      )
+                 from (
+                          select * from devices
+                           where user_id = %(user)s and revoked_at is null and (select whole from scope)
+                           order by id
+                           limit %(most_listed)s
+                      ) as devices
+           ) as devices,
            case when (select whole from scope) then {TOLD} end as told,
            (
                select jsonb_build_object('type', type, 'content', encode(content, 'base64'))

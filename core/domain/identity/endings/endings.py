@@ -356,7 +356,7 @@ _SECRET: Final = Because("it is a secret, or a digest of one")
 _IN_LISTS: Final = Because("the person's own list has it")
 _OF_MINUTES: Final = Because("it lives for minutes")
 _SESSION: Final = Owed(page="/ui/sessions", mails=_JUST_CAME, exported="login_events")
-_CONSENT: Final = Owed(page="/ui/applications", mails=_JUST_ALLOWED, exported=_IN_LISTS)
+_CONSENT: Final = Owed(page="/ui/applications", mails=_JUST_ALLOWED, exported="consents")
 _FACTOR: Final = Owed(page="/ui/second-factor", mails=("mfa_enabled",), exported="mfa_events")
 _IDENTITY: Final = Owed(page="/ui/settings/connections", mails=("identity_linked",), exported="identities")
 _APPLICATION: Final = "/ui/o/{org_slug}/applications/{service_slug}"
@@ -366,7 +366,7 @@ OWED: Final[Mapping[CredentialKind, Owed]] = {
     CredentialKind.APPLICATION_SESSION: _SESSION,
     CredentialKind.API_SESSION: _SESSION,
     CredentialKind.REFRESH_TOKEN: _SESSION,
-    CredentialKind.AGENT_SESSION: Owed(page="/ui/applications", mails=_JUST_ALLOWED, exported=_IN_LISTS),
+    CredentialKind.AGENT_SESSION: _CONSENT,
     CredentialKind.EXCHANGED: Owed(
         page=Because("a busy service opens many; it ends with the session at the application, which has its page"),
         mails=Because("the organization of the API has named the service, and the audit log has the first"),
@@ -387,7 +387,7 @@ OWED: Final[Mapping[CredentialKind, Owed]] = {
     CredentialKind.DEVICE: Owed(
         page="/ui/devices",
         mails=Because("the person ticks it at a sign-in that passes the second factor; a device that was not known has `new_device`"),
-        exported=_IN_LISTS,
+        exported="devices",
     ),
     CredentialKind.OWN_IDENTITY: _IDENTITY,
     CredentialKind.IDENTITY: _IDENTITY,

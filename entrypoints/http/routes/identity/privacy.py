@@ -152,6 +152,42 @@ class PasskeyExport(msgspec.Struct, frozen=True, kw_only=True):
     """When the passkey was last used; null if never."""
 
 
+class ConsentExport(msgspec.Struct, frozen=True, kw_only=True):
+    """What the person has allowed an application."""
+
+    organization_id: OrganizationUuid
+    service_slug: Annotated[str, example("billing")]
+    """The service's slug."""
+    resource: Annotated[str, example("https://api.example.org/orders")] | None
+    """The identifier of the API at which the application may act; null for what the application may learn of the person."""
+    scopes: Annotated[Sequence[str], example(["openid", "email"])]
+    """The scopes that the person has allowed."""
+    granted_at: datetime
+    """When the person last allowed this."""
+    expires_at: datetime | None
+    """When an agent may no longer act; null for all others."""
+
+
+class DeviceExport(msgspec.Struct, frozen=True, kw_only=True):
+    """A device from which the person has signed in."""
+
+    name: Annotated[str, example("Firefox on Linux")]
+    """The person's name for the device."""
+    device_type: Annotated[str, example("browser")]
+    """The kind of device."""
+    browser: Annotated[str, example("Firefox")] | None
+    """The browser; null if the device did not say."""
+    os: Annotated[str, example("Linux")] | None
+    """The operating system; null if the device did not say."""
+    created_at: CreatedAt
+    last_used_at: datetime
+    """When the person last signed in from the device."""
+    last_address: Annotated[str, example("203.0.113.7")] | None
+    """The address of that sign-in."""
+    trusted_until: datetime | None
+    """Until when the device needs no second factor; null if it needs one."""
+
+
 class ProfileExport(msgspec.Struct, frozen=True, kw_only=True):
     """The data that an organization's directory has sent about the person."""
 
@@ -244,6 +280,10 @@ class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
     """Keys for the APIs of services, the oldest first."""
     passkeys: Sequence[PasskeyExport]
     """Passkeys, the oldest first."""
+    consents: Sequence[ConsentExport]
+    """What the person has allowed applications, the oldest first."""
+    devices: Sequence[DeviceExport]
+    """Devices from which the person has signed in; none in an export for an organization."""
     profile: OwnProfileExport | None
     """What the person said of themselves; null in an export for an organization."""
     directory_profiles: Sequence[ProfileExport]
@@ -340,6 +380,8 @@ async def parts_of_export(exported: Exported) -> AsyncGenerator[bytes, None]:
         "management_keys": [_management_key(one) for one in export.management_keys],
         "user_keys": [_user_key(one) for one in export.user_keys],
         "passkeys": [_passkey(one) for one in export.passkeys],
+        "consents": [_consent(one) for one in export.consents],
+        "devices": [_device(one) for one in export.devices],
         "profile": None if export.own_profile is None else _own_profile(export.own_profile),
         "directory_profiles": [_profile(one) for one in export.profiles],
         "service_roles": [ServiceRoleExport(one.organization, one.service_slug, one.role) for one in export.service_roles],
@@ -427,4 +469,6 @@ def _receipt(found: PrivacyRequest) -> PrivacyReceipt:
     )
 
 
+_consent = shown(privacy.ExportedConsent, ConsentExport, named={"organization_id": "organization"})
+_device = shown(privacy.ExportedDevice, DeviceExport)
 _user_key = shown(privacy.ExportedUserKey, UserKeyExport, named={"organization_id": "organization"})

@@ -104,7 +104,7 @@ class MemberDetailRecord(msgspec.Struct, frozen=True, kw_only=True):
     membership: MembershipSummary
     """Their membership."""
     came_by: MembershipOrigin
-    """How the person became a member. `added` until the person has come themselves, whichever way others took to list them."""
+    """How the person became a member. `added` until the person has come themselves."""
     own_since: datetime | None
     """When the person made or confirmed the membership; null while the organization has only listed them."""
     mfa_enabled: Annotated[bool, example(True)] | None
