@@ -101,7 +101,17 @@ _IN_NODE = (INSTALLED / "node_modules" / "openid-client").exists()
 )
 def tokens(request: pytest.FixtureRequest, provider: RunningProvider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tokens]:
     with httpx.Client(timeout=PATIENCE, trust_env=False) as client:
-        yield request.param(provider, SigningBrowser(client, EMAIL, PASSWORD), tmp_path_factory.mktemp("asking"))
+        ada = SigningBrowser(client, EMAIL, PASSWORD)
+        allow_the_other_api(provider, ada)
+        yield request.param(provider, ada, tmp_path_factory.mktemp("asking"))
+
+
+def allow_the_other_api(provider: RunningProvider, ada: SigningBrowser) -> None:
+    """An application exchanges its token only towards APIs that the person has allowed it."""
+    endpoint = httpx.get(f"{provider.issuer}/.well-known/oauth-authorization-server", timeout=PATIENCE).json()["authorization_endpoint"]
+    with OAuth2Session(provider.shop.client_id, redirect_uri=CALLBACK, scope="openid orders:read", code_challenge_method="S256") as client:
+        address, _ = client.create_authorization_url(endpoint, code_verifier=VERIFIER, resource=OTHER_API)
+        ada.arrive(address, CALLBACK)
 
 
 def by_pyjwt(provider: RunningProvider, audience: str, typ: str, token: str, _place: Path) -> str:
