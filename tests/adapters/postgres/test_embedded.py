@@ -174,13 +174,23 @@ def test_a_killed_server_is_revived_with_its_data(server: EmbeddedPostgres) -> N
         assert _pid(server) == pid
 
 
+def _hang(pid: int) -> None:
+    os.kill(pid, signal.SIGSTOP)
+    deadline = time.monotonic() + PATIENCE
+    while Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "T":
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
 def test_a_hung_server_is_stopped_with_all_its_processes(server: EmbeddedPostgres, log: CapturedLog) -> None:
     """As on a disk that does not answer: nothing of the server reacts any more."""
     server.start()
+    # The server first: from then on nothing starts another process.
+    _hang(_pid(server))
     hung = server._holders()
     assert len(hung) > 3
     for pid in hung:
-        os.kill(pid, signal.SIGSTOP)
+        _hang(pid)
     server.stop(patience=0.2)
     assert server._holders() == []
     assert not any(map(embedded._alive, hung))
@@ -193,9 +203,10 @@ def test_a_start_names_and_ends_what_a_killed_server_left(server: EmbeddedPostgr
         _mark(server, "before the orphans")
     server.start()
     killed = _pid(server)
+    _hang(killed)
     orphans = [pid for pid in server._holders() if pid != killed]
     for pid in orphans:
-        os.kill(pid, signal.SIGSTOP)
+        _hang(pid)
     os.kill(killed, signal.SIGKILL)
     _wait_until_gone(killed)
     server.stop()
