@@ -116,9 +116,13 @@ class LostRule(FieldRule, kw_only=True):
 
 def read_rule(stored: object) -> FieldRule:
     """The rule as it is stored. A `LostRule` for what is none: one organization's row must not end a page about people of others."""
-    if not isinstance(stored, Mapping) or not all(name in _BOUNDS and _is_bound(name, bound) for name, bound in stored.items()):
+    if not isinstance(stored, Mapping):
         return LostRule()
-    return FieldRule(**{**stored, "choices": tuple(stored.get("choices", ()))})
+    # A document says of each bound that it is not set.
+    bounds = {name: bound for name, bound in stored.items() if bound is not None}
+    if not all(name in _BOUNDS and _is_bound(name, bound) for name, bound in bounds.items()):
+        return LostRule()
+    return FieldRule(**{**bounds, "choices": tuple(bounds.get("choices", ()))})
 
 
 def _is_bound(name: str, bound: object) -> bool:
