@@ -27,6 +27,8 @@ FOR_OTHERS: Final[Mapping[str, str]] = {
     "/scim/v2/": "directories",
     "/webhooks/billing": "the payment provider",
     "/invitations/accept": "a link in a mail",
+    "/robots.txt": "crawlers",
+    "/favicon.ico": "browsers",
     "/api/invitations": "the pages for invited people stand for them",
 }
 # Endpoints that pages of the account or of signing in offer, each with such a page.
