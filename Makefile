@@ -9,7 +9,7 @@ PIP    := $(BIN)/python -m pip install --disable-pip-version-check --quiet --req
 BYTECODE := $(BIN)/python -m compileall -q -j 0 core ports adapters actors entrypoints
 COMPILE := $(BIN)/uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --python-version 3.11
 # A worker often waits for PostgreSQL, a browser or time, so six workers keep two processors busy. All tests are handed out by files
-# (tests/shares.py), and a few tests each alone.
+# (tests/runs/shares.py), and a few tests each alone.
 WORKERS ?= 6
 # For `make test`: T is one file or folder. DATABASE is the URL of your own PostgreSQL, with a superuser; without it, the tests start one.
 T        ?=

@@ -19,6 +19,8 @@ import psycopg
 from adapters.postgres.arrays import array
 from adapters.postgres.identity.addresses import BRINGS_PROOFS
 from adapters.postgres.moving import people
+from adapters.postgres.moving.arriving_columns import COLUMNS
+from adapters.postgres.moving.arriving_rows import Receiver, require_fit
 from adapters.postgres.moving.catalogue import ORGANIZATIONS, USERS, MovedTable, moved_tables
 from adapters.postgres.moving.forms import decoders_of, read
 from adapters.postgres.moving.proof import LogDigest
@@ -27,8 +29,6 @@ from adapters.postgres.rows import CountRow, IdRow
 from adapters.postgres.tables.every import MOVED
 from adapters.postgres.tables.moving import IdMeaning
 from adapters.postgres.transaction import Transaction
-from core.domain.arriving_columns import COLUMNS
-from core.domain.arriving_rows import Receiver, require_fit
 from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import AuditEntryId, OrganizationId, TierId, UserId
@@ -50,7 +50,7 @@ _FIRST: Final = UUID(int=0)
 
 
 if unchecked := MOVED.keys() ^ COLUMNS.keys():
-    raise TypeError(f"Say in core/domain/arriving_columns.py what the columns may be of {', '.join(sorted(unchecked))}")
+    raise TypeError(f"Say in adapters/postgres/moving/arriving_columns.py what the columns may be of {', '.join(sorted(unchecked))}")
 
 
 class ArrivalMeans(Frozen):

@@ -31,7 +31,7 @@ class ReferredSecret(Secret):
         self.reference = reference
 
 
-class References:
+class AllowedSecrets:
     """What `--secrets-from` allows: names that begin with a prefix, and files in a folder."""
 
     def __init__(self, allowed: Sequence[str], data_folder: Path) -> None:

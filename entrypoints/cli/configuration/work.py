@@ -10,7 +10,7 @@ from core.domain.platform.configuration.planning import Problem
 from entrypoints.bootstrap import Postern
 from entrypoints.cli.configuration.files import Files, read_files
 from entrypoints.cli.configuration.operators import DocumentOperator, owners_of
-from entrypoints.cli.configuration.references import References
+from entrypoints.cli.configuration.references import AllowedSecrets
 from entrypoints.cli.configuration.showing import plan_as_json
 from entrypoints.cli.output.printing import print_json, printable
 from entrypoints.failures import StartFailed
@@ -27,7 +27,7 @@ async def planned_files(postern: Postern, given: argparse.Namespace) -> tuple[Co
     """Raises `WrongFile`, and `NotPlanned` when a problem keeps the document from being applied."""
     files = await trio.to_thread.run_sync(read_files, given.files)
     configuring = Configuring(DocumentOperator(postern, owners_of(postern, given.owner)))
-    references = References(given.secrets_from, postern.settings.data_dir)
+    references = AllowedSecrets(given.secrets_from, postern.settings.data_dir)
     planned = await configuring.plan(files.tree, references.resolve)
     if planned.problems:
         if given.json:

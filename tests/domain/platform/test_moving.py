@@ -6,8 +6,8 @@ from uuid import UUID
 
 import pytest
 
-from core.domain.arriving_columns import COLUMNS
-from core.domain.arriving_rows import Receiver, require_fit
+from adapters.postgres.moving.arriving_columns import COLUMNS
+from adapters.postgres.moving.arriving_rows import Receiver, require_fit
 from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identity.upstream.connections import SamlSettings

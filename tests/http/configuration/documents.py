@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.domain.identity.sessions import TWO_FACTORS
-from entrypoints.cli.configuration.references import References
 
 # Of a service provider that signs its requests.
 CERTIFICATE: Final = """\
@@ -172,5 +171,5 @@ WHOLE: Final[dict[str, Any]] = {
     "organizations": {"acme": ACME},
 }
 SECRETS: Final = {"SIEM_HEADER": "X-Collector-Key", "MAIL_PASSWORD": "correct horse", "SIEM_KEY": "b2b1c5a0", "CODEHOST": "3c6e0b8a"}
-resolve: Final = References([*SECRETS, "A", "B", "HOME", "MOVED_SECRET", "PROVIDER"], Path("data")).resolve
+resolve: Final = AllowedSecrets([*SECRETS, "A", "B", "HOME", "MOVED_SECRET", "PROVIDER"], Path("data")).resolve
 """As at the command line of an operator who allows these names."""

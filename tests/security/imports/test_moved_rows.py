@@ -13,10 +13,10 @@ import pytest
 import trio
 
 from adapters.postgres.moving.arriving import ArrivalMeans, ArrivalTerms, ArrivingOrganization, arriving
+from adapters.postgres.moving.arriving_columns import COLUMNS, OtherCheck
 from adapters.postgres.moving.catalogue import USERS, MovedTable, moved_tables
 from adapters.postgres.tables.every import MOVED
 from adapters.postgres.unit_of_work import PostgresUnitOfWork
-from core.domain.arriving_columns import COLUMNS, Elsewhere
 from core.domain.platform.moving import UnfitFile
 from core.frozen import Frozen
 from entrypoints.bootstrap import Postern, open_postern
@@ -119,7 +119,7 @@ def test_no_column_takes_what_no_endpoint_takes(walked: "Walked") -> None:
     assert wrong == []
 
 
-STATED: Final = (Elsewhere.STATEMENT, Elsewhere.LEFT)
+STATED: Final = (OtherCheck.STATEMENT, OtherCheck.LEFT)
 
 
 def test_numbers_stay_in_their_bounds(walked: "Walked") -> None:

@@ -19,8 +19,8 @@ from tests.places import PAGES, ROOT
 REFUSALS = {"BadRequest", "Conflict", "Forbidden"}
 # Programs, protocols and the command line alone meet these.
 NO_PAGES = (
-    "core/domain/arriving_columns.py",
-    "core/domain/arriving_rows.py",
+    "adapters/postgres/moving/arriving_columns.py",
+    "adapters/postgres/moving/arriving_rows.py",
     "core/domain/federation/oauth/",
     "core/domain/federation/scim/",
     "core/domain/identity/foreign_hashes/",

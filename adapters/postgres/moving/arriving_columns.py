@@ -58,7 +58,7 @@ Rule = Callable[[Any], object]
 """Raises `BadRequest`, or whatever a value of another form makes of it."""
 
 
-class Elsewhere(Enum):
+class OtherCheck(Enum):
     """Who else looks at a column."""
 
     ROW = "the rule of the whole row, in `arriving_rows.py`"
@@ -187,11 +187,11 @@ _MOST_WORDS: Final = 100
 _NAME: Final = _kept(key_name)
 _PREFIX: Final = _text(_LONGEST_PREFIX)
 _SCOPES: Final = _each(_text(LONGEST_SCOPE), MOST_SCOPES)
-ROW: Final = Elsewhere.ROW
-STATEMENT: Final = Elsewhere.STATEMENT
-LEFT: Final = Elsewhere.LEFT
+ROW: Final = OtherCheck.ROW
+STATEMENT: Final = OtherCheck.STATEMENT
+LEFT: Final = OtherCheck.LEFT
 
-_OF_TENANCY: Final[Mapping[str, Mapping[str, Rule | Elsewhere]]] = {
+_OF_TENANCY: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
     "all_organizations": {
         "slug": LEFT,
         "name": _kept(organization_name),
@@ -264,7 +264,7 @@ _OF_TENANCY: Final[Mapping[str, Mapping[str, Rule | Elsewhere]]] = {
         "batch_size": siem_batch_size,
     },
 }
-_OF_SERVICES: Final[Mapping[str, Mapping[str, Rule | Elsewhere]]] = {
+_OF_SERVICES: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
     "all_services": {
         "slug": service_slug,
         **dict.fromkeys(("name", "service_type", "codehost_scopes", "websuite_scopes", "officesuite_scopes", "redirect_uris"), ROW),
@@ -315,7 +315,7 @@ _OF_SERVICES: Final[Mapping[str, Mapping[str, Rule | Elsewhere]]] = {
     },
     "saml_certificates": {"state": CertificateState, "certificate": certificate, "warned_days": _natural},
 }
-_OF_PEOPLE: Final[Mapping[str, Mapping[str, Rule | Elsewhere]]] = {
+_OF_PEOPLE: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
     "pictures": {"type": ROW},
     "mfa_secrets": {"last_step": _natural},
     "passkeys": {
@@ -338,7 +338,7 @@ _OF_PEOPLE: Final[Mapping[str, Mapping[str, Rule | Elsewhere]]] = {
         **dict.fromkeys(("external_id", "formatted_name", "given_name", "family_name", "display_name"), _of_directory),
     },
 }
-_OF_RECORD: Final[Mapping[str, Mapping[str, Rule | Elsewhere]]] = {
+_OF_RECORD: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
     "login_counts": {"provider": _text(_LONGEST_WORD), "logins": _natural},
     # What happened is what happened, also by words of a release that is over. The chain's digest covers it.
     "audit_entries": {
@@ -350,4 +350,4 @@ _OF_RECORD: Final[Mapping[str, Mapping[str, Rule | Elsewhere]]] = {
     "audit_personal": {"address": ip_interface, "user_agent": _user_agent, "details": _document},
 }
 
-COLUMNS: Final[Mapping[str, Mapping[str, Rule | Elsewhere]]] = {**_OF_TENANCY, **_OF_SERVICES, **_OF_PEOPLE, **_OF_RECORD}
+COLUMNS: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {**_OF_TENANCY, **_OF_SERVICES, **_OF_PEOPLE, **_OF_RECORD}

@@ -12,7 +12,7 @@ from types import NoneType
 from typing import Any, Final, Protocol
 from uuid import UUID
 
-from core.domain.arriving_columns import COLUMNS, Elsewhere, certificate
+from adapters.postgres.moving.arriving_columns import COLUMNS, OtherCheck, certificate
 from core.domain.branding import brand_color
 from core.domain.claims import ClaimPlace, ClaimSource, ServiceClaim
 from core.domain.email import Email
@@ -64,7 +64,7 @@ def require_fit(table: str, row: Values, receiver: Receiver) -> None:
     """Raises `BadRequest`, whose message begins with the column. The values have the types of their columns."""
     for column, rule in COLUMNS[table].items():
         value = row[column]
-        if value is not None and not isinstance(rule, Elsewhere):
+        if value is not None and not isinstance(rule, OtherCheck):
             _require(column, rule, value)
     if (check := _ROWS.get(table)) is not None:
         _require("", lambda values: check(values, receiver), row)

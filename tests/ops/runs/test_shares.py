@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from tests.shares import all_files, measured, shares
+from tests.runs.shares import all_files, measured, shares
 
 
 @pytest.mark.parametrize("workers", [1, 2, 6, 7])

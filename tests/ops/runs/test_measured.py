@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from tests.measured import Measuring
 from tests.places import ROOT
+from tests.runs.measured import Measuring
 
 
 def run(*options: str) -> subprocess.CompletedProcess[str]:
