@@ -50,7 +50,8 @@ SOME_ID: Final = "0199d3a0-0000-7000-8000-000000000001"
 # The first columns are about sessions. PEOPLE: m member, a admin, o owner, g platform owner who is a member, x owner of another
 # organization. IN: a session on the platform (p), in the person's organization (o), or in a service of it (s). AS OTHERS: whether an
 # impersonator passes too. BESIDES: the other credentials that pass, a browser's session included; @ stands for sessions of applications,
-# with openid or without. Management keys: org-key has every capability, powerless-org-key none that an endpoint names, platform-key every
+# with openid or without; & for API keys of any service, which asks about its own people, as bearer tokens, too. Management keys: org-key
+# has every capability, powerless-org-key none that an endpoint names, platform-key every
 # capability of the platform. What is closed to keys of an organization:
 #   - GET and PATCH of the organization itself: the answer is the caller's membership
 #   - the test of the mail server: the mail goes to the caller
@@ -62,6 +63,7 @@ SOME_ID: Final = "0199d3a0-0000-7000-8000-000000000001"
 # Pages of the console have no lines: each has the rule of an endpoint, for the same people with a session of their browser in place of a
 # token (`test_a_page_of_the_console_has_the_rule_of_its_endpoint`).
 APPLICATIONS: Final = "application,application-with-openid"
+KEYS: Final = "key,key as token,key of another"
 TABLE: Final = """
 PEOPLE  IN   AS OTHERS  BESIDES   ROUTE
 
@@ -599,11 +601,11 @@ everybody                         POST   /webhooks/billing
 # The service interface
 .....   ...  -          key       GET    /api/service/analytics
 .....   ...  -          key       POST   /api/service/check
-.....   ...  -          key       POST   /access/v1/evaluation
-.....   ...  -          key       POST   /access/v1/evaluations
-.....   ...  -          key       POST   /access/v1/search/action
+.....   ...  -          &         POST   /access/v1/evaluation
+.....   ...  -          &         POST   /access/v1/evaluations
+.....   ...  -          &         POST   /access/v1/search/action
 .....   ...  -          key       POST   /access/v1/search/resource
-.....   ...  -          key       POST   /access/v1/search/subject
+.....   ...  -          &         POST   /access/v1/search/subject
 .....   ...  -          key       GET    /api/service/info
 .....   ...  -          key       PATCH  /api/service/info
 .....   ...  -          key       GET    /api/service/subscriptions
@@ -773,7 +775,7 @@ def rows() -> dict[str, Row]:
         assert route not in table, f"{route} stands there twice"
         table[route] = EVERYBODY
         if found["people"] is not None:
-            besides = frozenset({*found["besides"].replace("@", APPLICATIONS).split(",")} - {"-"})
+            besides = frozenset({*found["besides"].replace("@", APPLICATIONS).replace("&", KEYS).split(",")} - {"-"})
             table[route] = Row(found["people"], found["contexts"], found["impersonated"] == "yes", besides)
     return table
 

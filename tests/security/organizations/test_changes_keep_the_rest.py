@@ -34,6 +34,7 @@ _VALUES: Final[Mapping[tuple[str, str], Any]] = {
     (f"{ORGANIZATION}/resource-servers/{{resource_id}}", "admitted_services"): ["app", "shop"],
     (f"{ORGANIZATION}/resource-servers/{{resource_id}}", "exchanges"): ["app", "shop"],
     (f"{SHOP}/user-key-settings", "resource"): "https://api.example/",
+    (f"{ORGANIZATION}/scim/settings", "profile_mapping"): {"title": "department"},
     (_VALUES_OF, "values"): {"department": "Sales"},
     (_USER, "profile"): {"department": "Sales"},
     ("/api/service/subscriptions/{user_id}", "current_period_end"): "2096-04-01T00:00:00Z",
