@@ -164,7 +164,7 @@ def shipped_views_and_functions(file: Path | None = None) -> Replaceable:
     try:
         return replaceable_of(file.read_text(encoding="utf-8"))
     except NotReplaceable as fault:
-        raise SchemaMismatch(f"This Postern is damaged: of its views and functions, {file.name}, {fault}") from None
+        raise SchemaMismatch(f"This Postern is damaged: its views and functions, {file.name}, {fault}") from None
 
 
 class _Carried(Frozen):

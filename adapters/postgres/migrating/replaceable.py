@@ -64,7 +64,7 @@ def replaceable_of(text: str) -> Replaceable:
     """The contents of a file. Raises `NotReplaceable`."""
     header = _HEADER.match(text)
     if header is None:
-        raise NotReplaceable("it does not begin with `-- edition N`")
+        raise NotReplaceable("do not begin with `-- edition N`")
     return Replaceable(Edition(int(header["number"]), hashlib.sha256(text.encode()).hexdigest()), text)
 
 
