@@ -133,12 +133,12 @@ class MigrationPlan(Frozen):
     @property
     def lacking(self) -> Sequence[Migration | Replaceable]:
         """All that `migrate` would apply, in order."""
-        return (*self.pending, *(() if self.replaceable is None else (self.replaceable,)))
+        return [*self.pending, *([] if self.replaceable is None else [self.replaceable])]
 
     @property
     def beyond(self) -> Sequence[AppliedMigration | Edition]:
         """All that a newer Postern has applied."""
-        return (*self.ahead, *(() if self.newer is None else (self.newer,)))
+        return [*self.ahead, *([] if self.newer is None else [self.newer])]
 
 
 def shipped(folder: Path | None = None) -> Sequence[Migration]:

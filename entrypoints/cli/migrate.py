@@ -5,7 +5,6 @@ import argparse
 import trio
 
 from adapters.postgres import migrate
-from adapters.postgres.migrating.effects import LockMode
 from adapters.postgres.migrating.forecast import told
 from adapters.postgres.migrating.replaceable import PROMISE
 from core.domain.json import Json, timestamp
@@ -72,6 +71,6 @@ async def _print(settings: Settings, plan: migrate.MigrationPlan) -> None:
     if plan.replaceable is not None:
         print(f"pending  {plan.replaceable}  {PROMISE}")
         if plan.applied or plan.taken_on is not None:
-            print(f"         {', '.join(plan.replaceable.views)}: {LockMode.ACCESS_EXCLUSIVE.stops} for a moment")
+            print(f"         {', '.join(plan.replaceable.views)}: nobody reads them for a moment")
     for obstacle in outlook.obstacles:
         print(f"in the way: {obstacle}")

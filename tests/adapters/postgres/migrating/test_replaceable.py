@@ -201,7 +201,7 @@ async def test_a_higher_edition_replaces_a_lower_one_and_no_lower_one_comes_back
     lacks = "The database lacks what this Postern needs (edition 2 of the views and functions): run `postern migrate`"
     assert str(caught.value) == lacks
     plan = await migrate.plan(empty_schema_url, TWO, newer)
-    assert (plan.lacking, plan.edition, plan.beyond) == ((newer,), older.edition, ())
+    assert (plan.lacking, plan.edition, plan.beyond) == ([newer], older.edition, [])
 
     await replaced(empty_schema_url, newer)
     assert (await answer(empty_schema_url), await query(empty_schema_url, "select next from worlds")) == (2, [(2,)])
