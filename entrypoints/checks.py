@@ -363,16 +363,16 @@ async def schema(settings: Settings) -> tuple[Finding, bool]:
         found = await plan(conninfo(settings))
     except SchemaMismatch as error:
         return Finding(Verdict.FAIL, str(error)), False
-    if found.pending:
-        names = ", ".join(str(migration) for migration in found.pending)
+    if found.lacking:
+        names = ", ".join(str(one) for one in found.lacking)
         by = (
             "`postern migrate` or the next `postern serve` applies it"
             if settings.migrate
             else "run `postern migrate`, or no process starts"
         )
         return Finding(Verdict.WARN if settings.migrate else Verdict.FAIL, f"{names} not applied yet; {by}"), False
-    if found.ahead:
-        return Finding(Verdict.WARN, f"at {found.applied[-1]}, from a newer Postern; this one can run on it"), True
+    if found.beyond:
+        return Finding(Verdict.WARN, f"at {found.beyond[-1]}, from a newer Postern; this one can run on it"), True
     return Finding(Verdict.OK, f"current, at {found.applied[-1]}"), True
 
 

@@ -139,7 +139,7 @@ async def bring_up_to_date(settings: Settings) -> None:
         raise StartFailed(str(error)) from error
     await require_grants(settings)
     if ahead:
-        names = [str(migration) for migration in ahead]
+        names = [str(one) for one in ahead]
         log.warning("schema_ahead", migrations=names, why="a newer Postern has migrated this database; this one can run on it for now")
 
 

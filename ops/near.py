@@ -39,6 +39,7 @@ _BY_PLACE: Final[Sequence[tuple[str, str, tuple[str, ...]]]] = (
         "",
         ("tests/adapters/postgres/migrating", "tests/adapters/postgres/tables", "tests/adapters/postgres/declarations"),
     ),
+    ("adapters/postgres/schema/", "", ("tests/adapters/postgres/migrating", "tests/adapters/postgres/backups")),
     ("", ".toml", ("tests/adapters/texts", "tests/http/pages/console/test_texts.py")),
     ("entrypoints/http/pages/", ".css", ("tests/http/pages/test_stylesheet.py",)),
     ("ops/prometheus/", "", ("tests/ops/monitoring",)),

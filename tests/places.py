@@ -12,6 +12,7 @@ from typing import Final
 ROOT = Path(__file__).parent.parent
 PAGES = ROOT / "entrypoints" / "http" / "pages"
 MIGRATIONS = ROOT / "adapters" / "postgres" / "migrations"
+REPLACEABLE = ROOT / "adapters" / "postgres" / "schema" / "replaceable.sql"
 # The directory whose files the machine keeps in memory. A run writes up to a gigabyte there, beside three gigabytes for its processes.
 _MEMORY: Final = Path("/dev/shm")  # noqa: S108 - a directory of our own is made in it
 _FILES: Final = 2 << 30

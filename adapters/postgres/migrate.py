@@ -1,6 +1,8 @@
 """Migrations: forward-only files `NNNN_name.sql`. One process at a time applies a migration, once. A migration is one transaction, unless
 its first line ends with `, in steps`: then it carries what would hold a table for long in one transaction (`migrating/steps.py`).
 
+After the migrations come the views and functions that stand in one file, `schema/replaceable.sql` (`migrating/replaceable.py`).
+
 The first line of each migration says which older processes may go on running beside it (docs/decisions/0022): `-- additive` for all, `--
 additive since NNNN` for those that carry migration NNNN, `-- breaking` for none.
 
@@ -9,7 +11,7 @@ Every error message here is a sentence for the operator who starts or migrates a
 
 import hashlib
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from datetime import datetime
 from functools import partial
@@ -29,6 +31,7 @@ from adapters.postgres.migrating.first_schema import TAKEN_ON, is_former, is_who
 from adapters.postgres.migrating.forecast import Forecast, forecast, rows_of
 from adapters.postgres.migrating.in_steps import BegunOtherwise, KeptBusy, Steps, done_of
 from adapters.postgres.migrating.obstacles import LongTransaction, obstacles
+from adapters.postgres.migrating.replaceable import Edition, NotReplaceable, Replaceable, edition_of, replaceable_of
 from adapters.postgres.migrating.steps import NotAStep, Step, steps_of
 from core.frozen import Frozen
 from ports.progress import ProgressDisplay, unseen
@@ -48,6 +51,7 @@ TURN_PAUSE: Final = 0.2
 
 EFFECTS: Final = "effects.toml"
 _FOLDER: Final = Path(__file__).parent / "migrations"
+_REPLACEABLE: Final = Path(__file__).parent / "schema" / "replaceable.sql"
 _MOST_NAMED: Final = 3
 _FILE_NAME: Final = re.compile(r"(?P<number>\d{4})_(?P<name>[a-z0-9_]+)\.sql")
 _HEADER: Final = re.compile(r"-- (?:(?P<breaking>breaking)|additive(?: since (?P<since>\d{4}))?)(?P<in_steps>, in steps)?\n")
@@ -119,6 +123,22 @@ class MigrationPlan(Frozen):
     """Applied migrations of a newer Postern that this program can run beside."""
     taken_on: Migration | None = None
     """The first migration, if `migrate` writes it down in place of those that have made a former schema."""
+    edition: Edition | None = None
+    """Of the views and functions that are there. None: what the migrations have made."""
+    replaceable: Replaceable | None = None
+    """The views and functions, if `migrate` would replace those that are there."""
+    newer: Edition | None = None
+    """The edition that is there, if it is of a newer Postern. This program can run on it."""
+
+    @property
+    def lacking(self) -> Sequence[Migration | Replaceable]:
+        """All that `migrate` would apply, in order."""
+        return [*self.pending, *([] if self.replaceable is None else [self.replaceable])]
+
+    @property
+    def beyond(self) -> Sequence[AppliedMigration | Edition]:
+        """All that a newer Postern has applied."""
+        return [*self.ahead, *([] if self.newer is None else [self.newer])]
 
 
 def shipped(folder: Path | None = None) -> Sequence[Migration]:
@@ -136,6 +156,28 @@ def shipped(folder: Path | None = None) -> Sequence[Migration]:
         needs, steps = _needs(file.name, expected, sql), _steps(file.name, sql)
         migrations.append(Migration(expected, match["name"], sql, needs, steps, effects.get(file.stem, ())))
     return migrations
+
+
+def shipped_views_and_functions(file: Path | None = None) -> Replaceable:
+    """Those that this program carries. Raises `SchemaMismatch` when their file does not say its number."""
+    file = file or _REPLACEABLE
+    try:
+        return replaceable_of(file.read_text(encoding="utf-8"))
+    except NotReplaceable as fault:
+        raise SchemaMismatch(f"This Postern is damaged: its views and functions, {file.name}, {fault}") from None
+
+
+class _Carried(Frozen):
+    """What a program would apply. A test with migrations of its own has no views and functions, or its own."""
+
+    migrations: Sequence[Migration]
+    replaceable: Replaceable | None
+
+
+def _carried(migrations: Sequence[Migration] | None, replaceable: Replaceable | None) -> _Carried:
+    if migrations is None:
+        return _Carried(shipped(), replaceable or shipped_views_and_functions())
+    return _Carried(migrations, replaceable)
 
 
 def _effects(folder: Path) -> Mapping[str, Sequence[Effect]]:
@@ -167,19 +209,19 @@ def _needs(file: str, number: int, sql: str) -> int | None:
     return since
 
 
-async def plan(conninfo: str, migrations: Sequence[Migration] | None = None) -> MigrationPlan:
+async def plan(conninfo: str, migrations: Sequence[Migration] | None = None, replaceable: Replaceable | None = None) -> MigrationPlan:
     """What is there, and what this program lacks. Changes nothing. Raises `FormerSchema` for a schema that `migrate` would take on."""
     async with _connected(conninfo) as connection:
-        return await _plan(connection, shipped() if migrations is None else migrations)
+        return await _plan(connection, _carried(migrations, replaceable))
 
 
-async def plan_of_all(conninfo: str, migrations: Sequence[Migration] | None = None) -> MigrationPlan:
+async def plan_of_all(conninfo: str) -> MigrationPlan:
     """All that `migrate` would do, the taking on of a former schema included. Changes nothing."""
-    known = shipped() if migrations is None else migrations
     try:
-        return await plan(conninfo, known)
+        return await plan(conninfo)
     except FormerSchema:
-        return MigrationPlan((), known[1:], taken_on=known[0])
+        first, *others = shipped()
+        return MigrationPlan((), others, taken_on=first, replaceable=shipped_views_and_functions())
 
 
 class Outlook(Frozen):
@@ -189,12 +231,12 @@ class Outlook(Frozen):
     obstacles: Sequence[LongTransaction]
 
 
-async def outlook(conninfo: str, pending: Sequence[Migration]) -> Outlook:
+async def outlook(conninfo: str, pending: Sequence[Migration], replaceable: Replaceable | None = None) -> Outlook:
     """Changes nothing and locks nothing."""
     async with _connected(conninfo) as connection:
         touched = {one.table for migration in pending for one in (*migration.effects, *migration.steps)}
         rows = await rows_of(connection, sorted(touched))
-        wanted: dict[str, LockMode] = {}
+        wanted: dict[str, LockMode] = {} if replaceable is None else dict.fromkeys(replaceable.views, LockMode.ACCESS_EXCLUSIVE)
         for effect in (effect for migration in pending for effect in migration.effects if effect.table in rows):
             wanted[effect.table] = max(effect.lock, wanted.get(effect.table, effect.lock), key=lambda mode: mode.strength)
         in_steps = any(migration.steps for migration in pending)
@@ -204,28 +246,32 @@ async def outlook(conninfo: str, pending: Sequence[Migration]) -> Outlook:
         return Outlook(forecasts, lasting)
 
 
-async def require_current(conninfo: str, migrations: Sequence[Migration] | None = None) -> Sequence[AppliedMigration]:
-    """Raises `SchemaMismatch` unless this program can run on the database as it is. Returns the migrations that a newer Postern has
-    applied.
-    """
-    found = await plan(conninfo, migrations)
-    if found.pending:
-        names = ", ".join(str(migration) for migration in found.pending)
+async def require_current(
+    conninfo: str, migrations: Sequence[Migration] | None = None, replaceable: Replaceable | None = None
+) -> Sequence[AppliedMigration | Edition]:
+    """Raises `SchemaMismatch` unless this program can run on the database as it is. Returns what a newer Postern has applied."""
+    found = await plan(conninfo, migrations, replaceable)
+    if found.lacking:
+        names = ", ".join(str(one) for one in found.lacking)
         raise SchemaMismatch(f"The database lacks what this Postern needs ({names}): run `postern migrate`")
-    return found.ahead
+    return found.beyond
 
 
 async def migrate(
-    conninfo: str, report: Report, migrations: Sequence[Migration] | None = None, progress: ProgressDisplay = unseen
+    conninfo: str,
+    report: Report,
+    migrations: Sequence[Migration] | None = None,
+    progress: ProgressDisplay = unseen,
+    replaceable: Replaceable | None = None,
 ) -> list[Migration]:
     """Bring the database to the end state; returns the applied migrations. May be repeated, and may run in several processes at once: one
     process does the work, the others wait for that process and find the work done.
     """
-    known = shipped() if migrations is None else migrations
+    known = _carried(migrations, replaceable)
     done: list[Migration] = []
     async with _connected(conninfo) as connection:
         with suppress(FormerSchema):
-            if not (await _plan(connection, known)).pending:
+            if not (await _plan(connection, known)).lacking:
                 return done
         await _take_turn(connection, report)
         plan = await _plan_here(connection, known, report)
@@ -241,6 +287,8 @@ async def migrate(
                     await _apply(connection, migration, report, progress, in_use=in_use)
             report(f"Applied {migration} in {trio.current_time() - started:.2f} s")
             done.append(migration)
+        if plan.replaceable is not None:
+            await _replace(connection, plan.replaceable, report, in_use=in_use)
     return done
 
 
@@ -255,26 +303,38 @@ async def _connected(conninfo: str) -> AsyncIterator[Connection]:
             await connection.close()
 
 
-async def _plan(connection: Connection, migrations: Sequence[Migration]) -> MigrationPlan:
+async def _plan(connection: Connection, known: _Carried) -> MigrationPlan:
     require_supported(connection.info.server_version, connection.info.parameter_status("server_encoding"))
-    applied = await _applied(connection)
+    with _may_see(connection):
+        applied = await _applied(connection)
+        edition = await edition_of(connection)
     lines = [f"{one} {one.checksum}" for one in applied]
     if is_former(lines):
         raise FormerSchema(TAKEN_ON) if is_whole(lines) else SchemaMismatch(led_on(lines))
+    migrations, ours = known.migrations, known.replaceable
     _require_history_of(migrations, applied)
-    return MigrationPlan(applied, migrations[len(applied) :], applied[len(migrations) :])
+    _require_form_of(ours, edition)
+    return MigrationPlan(
+        applied,
+        migrations[len(applied) :],
+        applied[len(migrations) :],
+        edition=edition,
+        replaceable=ours if ours is not None and (edition is None or edition.number < ours.edition.number) else None,
+        newer=edition if ours is not None and edition is not None and edition.number > ours.edition.number else None,
+    )
 
 
-async def _plan_here(connection: Connection, migrations: Sequence[Migration], report: Report) -> MigrationPlan:
+async def _plan_here(connection: Connection, known: _Carried, report: Report) -> MigrationPlan:
     """The plan, for the process whose turn it is. Takes a former schema on."""
     try:
-        return await _plan(connection, migrations)
+        return await _plan(connection, known)
     except FormerSchema:
-        report(f"Taking the schema of before on as {migrations[0]} …")
+        first = known.migrations[0]
+        report(f"Taking the schema of before on as {first} …")
         async with connection.transaction():
             await connection.execute("delete from schema_migrations")
-            await remember(connection, migrations[0])
-        return await _plan(connection, migrations)
+            await remember(connection, first)
+        return await _plan(connection, known)
 
 
 def require_supported(server_version: int, encoding: str | None) -> None:
@@ -301,6 +361,12 @@ def _require_history_of(migrations: Sequence[Migration], applied: Sequence[Appli
             raise SchemaMismatch(f"Migration {there} was applied in another form than the {ours} that this Postern carries")
 
 
+def _require_form_of(ours: Replaceable | None, there: Edition | None) -> None:
+    """One number is one form: otherwise two programs would replace each other's views and functions in turn."""
+    if ours is not None and there is not None and there.number == ours.edition.number and there.digest != ours.edition.digest:
+        raise SchemaMismatch(f"The {there} was applied in another form than the one that this Postern carries")
+
+
 # The statement does not use to_regclass, because within one transaction to_regclass may answer from a cache that does not know of another
 # transaction's commit.
 _HAS_TABLE: Final = "select exists (select from pg_class where relname = 'schema_migrations' and pg_table_is_visible(oid))"
@@ -317,12 +383,17 @@ _APPLIED: Final = """
 
 
 async def _applied(connection: Connection) -> Sequence[AppliedMigration]:
+    if await (await connection.execute(_HAS_TABLE)).fetchone() != (True,):
+        await connection.execute(_USE_SCHEMA)
+        return []
+    cursor = connection.cursor(row_factory=class_row(AppliedMigration))
+    return await (await cursor.execute(_APPLIED)).fetchall()
+
+
+@contextmanager
+def _may_see(connection: Connection) -> Iterator[None]:
     try:
-        if await (await connection.execute(_HAS_TABLE)).fetchone() != (True,):
-            await connection.execute(_USE_SCHEMA)
-            return []
-        cursor = connection.cursor(row_factory=class_row(AppliedMigration))
-        return await (await cursor.execute(_APPLIED)).fetchall()
+        yield
     except errors.InsufficientPrivilege as error:
         raise SchemaMismatch(
             f"The database role {connection.info.user} may not see what is there ({error.diag.message_primary}): "
@@ -370,6 +441,25 @@ _REMEMBER: Final = "insert into schema_migrations (number, name, checksum, needs
 def _explained(migration: Migration, connection: Connection) -> Iterator[None]:
     """Turns errors of the server into sentences."""
     kept = "stopped; the steps that are done stay, and the next try goes on after them" if migration.steps else "failed and was rolled back"
+    with _told_of(f"Migration {migration} {kept}", connection):
+        try:
+            yield
+        except errors.CheckViolation as error:
+            raise MigrationFailed(
+                f"Migration {migration} {kept}: rows of {error.diag.table_name} contradict {error.diag.constraint_name}, and "
+                'docs/operations.md says under "Upgrade" what to do with them'
+            ) from error
+        except BegunOtherwise:
+            raise MigrationFailed(
+                f"Some steps of {migration} were carried out in another form than the one that this Postern carries"
+            ) from None
+        except KeptBusy:
+            raise MigrationFailed(f"Migration {migration} {kept}: others kept using the rows of a batch") from None
+
+
+@contextmanager
+def _told_of(failure: str, connection: Connection) -> Iterator[None]:
+    """`failure` is the beginning of the sentence."""
     try:
         yield
     except errors.InsufficientPrivilege as error:
@@ -377,38 +467,33 @@ def _explained(migration: Migration, connection: Connection) -> Iterator[None]:
             f"The database role {connection.info.user} may not migrate ({error.diag.message_primary}): "
             "POSTERN_DATABASE_URL has to name the role that owns the tables"
         ) from error
-    except errors.CheckViolation as error:
-        raise MigrationFailed(
-            f"Migration {migration} {kept}: rows of {error.diag.table_name} contradict {error.diag.constraint_name}, and "
-            'docs/operations.md says under "Upgrade" what to do with them'
-        ) from error
     except psycopg.Error as error:
         reason = error.diag.message_primary or str(error).partition("\n")[0]
-        raise MigrationFailed(f"Migration {migration} {kept}: {reason}") from error
-    except BegunOtherwise:
-        raise MigrationFailed(
-            f"Some steps of {migration} were carried out in another form than the one that this Postern carries"
-        ) from None
-    except KeptBusy:
-        raise MigrationFailed(f"Migration {migration} {kept}: others kept using the rows of a batch") from None
+        raise MigrationFailed(f"{failure}: {reason}") from error
 
 
 async def _apply(connection: Connection, migration: Migration, report: Report, progress: ProgressDisplay, *, in_use: bool) -> None:
-    """Tries until the migration has all its locks. Nothing of a failed try stays."""
     wanted = {effect.table: effect.lock for effect in migration.effects if effect.lock.stops} if in_use else {}
+    await _patiently(connection, wanted, partial(_try, connection, migration, wanted, progress), report)
+
+
+async def _patiently(
+    connection: Connection, wanted: Mapping[str, LockMode], attempt: Callable[[], Awaitable[None]], report: Report
+) -> None:
+    """Tries until the transaction has all its locks. Nothing of a failed try stays."""
     told: Sequence[int | None] = ()
     busy: Sequence[LongTransaction] = ()
-    for attempt in range(1, LOCK_ATTEMPTS + 1):
-        if attempt > 1:
+    for number in range(1, LOCK_ATTEMPTS + 1):
+        if number > 1:
             await trio.sleep(LOCK_PAUSE)
         # Everybody would have to wait behind us while we wait for a long transaction. So we wait for its end before we ask.
         busy = await obstacles(connection, wanted) if wanted else ()
         if all(one.gives_way for one in busy):
             with suppress(errors.LockNotAvailable):
-                await _try(connection, migration, wanted, progress)
+                await attempt()
                 return
             busy = await obstacles(connection, wanted) if wanted else ()
-        if attempt == 1 or told != [one.pid for one in busy]:
+        if number == 1 or told != [one.pid for one in busy]:
             report(f"A table is in use{_by(busy)}; trying again …")
             told = [one.pid for one in busy]
     raise MigrationFailed(f"A migration could not get a table to itself in {LOCK_ATTEMPTS} attempts{_by(busy)}; nothing of it was kept")
@@ -456,6 +541,25 @@ async def _tick(migration: Migration, progress: ProgressDisplay) -> None:
         while True:
             await trio.sleep(1)
             advance(0)
+
+
+async def _replace(connection: Connection, replaceable: Replaceable, report: Report, *, in_use: bool) -> None:
+    """Replaces the views and functions, all or none."""
+    wanted = dict.fromkeys(replaceable.views, LockMode.ACCESS_EXCLUSIVE)
+    report(f"Applying {replaceable} …")
+    started = trio.current_time()
+    with _told_of(f"The {replaceable} failed and was rolled back", connection):
+        await _patiently(connection, wanted if in_use else {}, partial(_try_to_replace, connection, replaceable), report)
+    report(f"Applied {replaceable} in {trio.current_time() - started:.2f} s")
+
+
+async def _try_to_replace(connection: Connection, replaceable: Replaceable) -> None:
+    """Raises `LockNotAvailable` when somebody reads a view. `lock table` would lock the tables of a view as well, so the statement that
+    replaces a view asks for it, and has its share of the time. All of it is one message, as with a migration.
+    """
+    share = max(LOCK_TIMEOUT / max(len(replaceable.views), 1), LEAST_LOCK_TIMEOUT)
+    async with connection.transaction():
+        await connection.execute(f"{_within(share).as_string(connection)}\n;\n{replaceable.applied()}".encode())
 
 
 async def _apply_in_steps(connection: Connection, conninfo: str, migration: Migration, report: Report, progress: ProgressDisplay) -> None:

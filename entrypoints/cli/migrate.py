@@ -6,6 +6,7 @@ import trio
 
 from adapters.postgres import migrate
 from adapters.postgres.migrating.forecast import told
+from adapters.postgres.migrating.replaceable import PROMISE
 from core.domain.json import Json, timestamp
 from entrypoints.cli.grants import granted
 from entrypoints.cli.output.printing import print_json
@@ -31,9 +32,9 @@ async def _run(settings: Settings, only_plan: bool, as_json: bool, role: str | N
                 await _print(settings, plan)
         except migrate.SchemaMismatch as error:
             raise StartFailed(str(error)) from error
-        if not as_json and plan.ahead:
-            print(f"A newer Postern has migrated this database up to {plan.ahead[-1]}; this one can run on it.")
-        elif not as_json and not done and not plan.pending and plan.taken_on is None:
+        if not as_json and plan.beyond:
+            print(f"A newer Postern has migrated this database up to {plan.beyond[-1]}; this one can run on it.")
+        elif not as_json and not done and not plan.lacking and plan.taken_on is None:
             print("The database is current.")
         if role is not None:
             told_role = await granted(settings, role)
@@ -44,8 +45,9 @@ async def _run(settings: Settings, only_plan: bool, as_json: bool, role: str | N
 def _as_json(plan: migrate.MigrationPlan) -> Json:
     return {
         "applied": [{"migration": str(one), "applied_at": timestamp(one.applied_at)} for one in plan.applied],
-        "pending": [str(one) for one in plan.pending],
-        "ahead": [str(one) for one in plan.ahead],
+        "edition": None if plan.edition is None else plan.edition.number,
+        "pending": [str(one) for one in plan.lacking],
+        "ahead": [str(one) for one in plan.beyond],
         "taken_on": None if plan.taken_on is None else str(plan.taken_on),
     }
 
@@ -53,16 +55,22 @@ def _as_json(plan: migrate.MigrationPlan) -> Json:
 async def _print(settings: Settings, plan: migrate.MigrationPlan) -> None:
     for applied in plan.applied:
         print(f"applied  {applied}  {applied.applied_at:%Y-%m-%d %H:%M} UTC")
+    if plan.edition is not None:
+        print(f"applied  {plan.edition}")
     if plan.taken_on is not None:
         print(f"taken on {plan.taken_on}  in place of the migrations of before it; changes no table")
         print(f"         This step has no way back: programs of before refuse a database with {plan.taken_on}.")
         print("         Make a backup with the program that serves now: going back is restoring it.")
-    if not plan.pending:
+    if not plan.lacking:
         return
-    outlook = await migrate.outlook(conninfo(settings), plan.pending)
+    outlook = await migrate.outlook(conninfo(settings), plan.pending, plan.replaceable)
     for pending, forecast in zip(plan.pending, outlook.forecasts, strict=True):
         print(f"pending  {pending}  {pending.promise}")
         for line in told(forecast):
             print(f"         {line}")
+    if plan.replaceable is not None:
+        print(f"pending  {plan.replaceable}  {PROMISE}")
+        if plan.applied or plan.taken_on is not None:
+            print(f"         {', '.join(plan.replaceable.views)}: nobody reads them for a moment")
     for obstacle in outlook.obstacles:
         print(f"in the way: {obstacle}")

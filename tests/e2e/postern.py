@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from adapters.postgres.embedded import EmbeddedPostgres
-from adapters.postgres.migrate import EFFECTS, shipped
+from adapters.postgres.migrate import EFFECTS, shipped, shipped_views_and_functions
+from adapters.postgres.migrating.replaceable import replaceable_of
 from tests.patience import PATIENCE
-from tests.places import MIGRATIONS, ROOT
+from tests.places import MIGRATIONS, REPLACEABLE, ROOT
 
 _URL = re.compile(r"http://127\.0\.0\.1:(\d+)")
 PACKAGES: Final = ("core", "ports", "adapters", "actors", "entrypoints")
@@ -57,6 +58,25 @@ def copy_later(tree: Path) -> str:
     with (folder / EFFECTS).open("a") as effects:
         effects.write(f'\n[{name}]\nusers = {{ lock = "access exclusive", reads = true, indexes = 1 }}\n')
     return name
+
+
+def copy_with_later_edition(tree: Path) -> str:
+    """Copies the product with the next edition of its views and functions: a view has a column more, and a function another body. Returns
+    the edition's name.
+    """
+    copy_product(tree)
+    file = tree / REPLACEABLE.relative_to(ROOT)
+    number = shipped_views_and_functions().edition.number
+    text = file.read_text()
+    for there, later in (
+        (f"-- edition {number}\n", f"-- edition {number + 1}\n"),
+        ("\n      from all_organizations\n", ", 1 as later\n      from all_organizations\n"),
+        ("    return exists (select from held_service_roles", "    -- Later.\n    return exists (select from held_service_roles"),
+    ):
+        assert text.count(there) == 1, there
+        text = text.replace(there, later)
+    file.write_text(text)
+    return str(replaceable_of(text))
 
 
 def command(data_dir: Path, *arguments: str, given: str = "", **settings: str) -> subprocess.CompletedProcess[str]:

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from adapters.postgres.embedded import EmbeddedPostgres
-from adapters.postgres.migrate import shipped
+from adapters.postgres.migrate import shipped, shipped_views_and_functions
 from core.domain.signing_keys import KeyPurpose
 from ops.free_ports import free_port
 from tests.e2e.conftest import Installation
@@ -269,7 +269,28 @@ def test_the_plan_says_of_each_migration_who_goes_on_meanwhile(empty_database_ur
     assert planned.returncode == 0, planned.stderr
     pending = [line for line in planned.stdout.splitlines() if line.startswith("pending")]
     assert pending[0] == "pending  0001_schema  breaking: older processes cannot start once it is applied"
-    assert pending == [f"pending  {migration}  {migration.promise}" for migration in shipped()]
+    # The views and functions come last.
+    replaces = f"pending  {shipped_views_and_functions()}  additive: older processes go on"
+    assert pending == [*(f"pending  {migration}  {migration.promise}" for migration in shipped()), replaces]
+
+
+def test_the_plan_says_which_views_are_replaced_and_who_is_in_the_way(database_url: str, tmp_path: Path) -> None:
+    settings = {"POSTERN_DATABASE_URL": database_url, "POSTERN_ENCRYPTION_KEYS": f"k:{'A' * 43}="}
+    ours = shipped_views_and_functions()
+    with psycopg.connect(database_url, application_name="a report", autocommit=True) as report, report.transaction():
+        report.execute("select from services")
+        current = command(tmp_path, "migrate", "--plan", **settings).stdout.splitlines()
+        assert current[-2:] == [f"applied  {ours}", "The database is current."], "nothing is pending, so nobody is in the way"
+        with psycopg.connect(database_url) as connection:
+            connection.execute("drop function schema_edition()")
+        lines = command(tmp_path, "migrate", "--plan", **settings).stdout.splitlines()
+        told = json.loads(command(tmp_path, "migrate", "--plan", "--json", **settings).stdout)
+    assert lines[-3:-1] == [
+        f"pending  {ours}  additive: older processes go on",
+        f"         {', '.join(ours.views)}: nobody reads them for a moment",
+    ]
+    assert re.fullmatch(r'in the way: pid \d+ "a report" \(idle in transaction, for .+, holds services\)', lines[-1])
+    assert (told["edition"], told["pending"], told["ahead"]) == (None, [str(ours)], [])
 
 
 def test_the_plan_says_what_a_migration_locks_and_who_is_in_the_way(database_url: str, tmp_path: Path) -> None:

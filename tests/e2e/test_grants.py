@@ -12,7 +12,7 @@ from psycopg.conninfo import make_conninfo
 
 from adapters.crypto.key_ring import EncryptionKey
 from adapters.postgres import grants
-from adapters.postgres.migrate import migrate
+from adapters.postgres.migrate import migrate, shipped_views_and_functions
 from tests.e2e.postern import command
 
 
@@ -40,6 +40,19 @@ class UngrantedDatabase:
             POSTERN_ENCRYPTION_KEYS=EncryptionKey("test", b"k" * 32).line(),
             **settings,
         )
+
+    def rights(self) -> list[tuple[str, ...]]:
+        """Of each view and function: whose it is, and who may do what with it."""
+        statement = """
+            select relname::text as name, relowner::regrole::text, coalesce(relacl::text, '') from pg_class
+             where relkind = 'v' and relnamespace = 'public'::regnamespace
+             union all
+            select oid::regprocedure::text, proowner::regrole::text, coalesce(proacl::text, '') from pg_proc
+             where pronamespace = 'public'::regnamespace
+             order by 1
+        """
+        with psycopg.connect(self._url) as connection:
+            return connection.execute(statement).fetchall()
 
     def grant(self) -> None:
         assert trio.run(grants.apply, self.as_role(self.owner), self.app).fault is None
@@ -159,6 +172,22 @@ def test_a_role_that_may_not_migrate_is_told_in_one_line(scene: UngrantedDatabas
         assert done.returncode == 1
         assert f"The database role {scene.app} may not migrate (" in done.stderr
         assert not done.stderr.count("Traceback")
+
+
+def test_views_and_functions_are_replaced_by_the_owner_and_keep_their_rights(scene: UngrantedDatabase) -> None:
+    scene.grant()
+    scene.run("grant select on services to pg_monitor", "revoke execute on function exchange_root(uuid, uuid) from public")
+    before = scene.rights()
+    scene.run("drop function schema_edition()")
+    assert scene.doctor()[1]["schema"][0] == "warn"
+    refused = scene.command("migrate")
+    assert refused.returncode == 1
+    assert f"The database role {scene.app} may not migrate (" in refused.stderr
+    done = scene.command("migrate", role=scene.owner)
+    assert (done.returncode, done.stdout.splitlines()[0]) == (0, f"Applying {shipped_views_and_functions()} …"), done.stderr
+    assert scene.rights() == before
+    found = scene.doctor()[1]
+    assert (found["schema"][0], found["grants"][0]) == ("ok", "ok")
 
 
 def test_grants_for_nobody_and_for_the_owner_are_refused(scene: UngrantedDatabase) -> None:

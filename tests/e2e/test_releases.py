@@ -14,9 +14,9 @@ import psycopg
 import pytest
 
 from adapters.crypto.key_ring import EncryptionKey
-from adapters.postgres.migrate import Migration, shipped
+from adapters.postgres.migrate import Migration, shipped, shipped_views_and_functions
 from ops.free_ports import free_port
-from tests.e2e.postern import PACKAGES, Postern, alive, children, copy_later, copy_product, until
+from tests.e2e.postern import PACKAGES, Postern, alive, children, copy_later, copy_product, copy_with_later_edition, until
 from tests.places import MIGRATIONS, ROOT
 
 _PROMISE: Final = "docs/decisions/0022-one-release-may-lag-behind.md"
@@ -147,6 +147,31 @@ def test_a_process_of_the_release_before_starts_and_serves_beside_the_new_one(re
         assert signed_in.status == 200, signed_in.body
         assert there.get("/api/user", token=signed_in.json()["access_token"]).json()["email"] == _OWNER
     assert (old.stop(), new.stop()) == (0, 0)
+
+
+def test_the_release_before_goes_on_with_the_views_and_functions_of_the_next(tmp_path: Path, rollout: Rollout, database_url: str) -> None:
+    """They are replaced while it serves. Another process of it that starts and migrates afterwards does not put its own back."""
+    tree = tmp_path / "later"
+    tree.mkdir()
+    edition = copy_with_later_edition(tree)
+    old = rollout.start(ROOT)
+    new = rollout.start(tree)
+    again = rollout.start(ROOT, POSTERN_MIGRATE="on")
+    (warning,) = again.logged("schema_ahead")
+    assert warning["migrations"] == [edition]
+    assert not new.logged("schema_ahead")
+    servers = (old, new, again)
+    for here in servers:
+        signed_in = here.post("/api/auth/login", {"email": _OWNER, "password": _PASSWORD})
+        assert signed_in.status == 200, signed_in.body
+        for there in servers:
+            assert there.get("/api/user", token=signed_in.json()["access_token"]).json()["email"] == _OWNER
+    with psycopg.connect(database_url) as connection:
+        assert connection.execute("select number from schema_edition()").fetchone() == (shipped_views_and_functions().edition.number + 1,)
+        assert connection.execute("select count(later) from organizations").fetchone() == (0,)
+        (body,) = connection.execute("select prosrc from pg_proc where proname = 'holds_service_role'").fetchone() or ("",)
+        assert "-- Later." in body
+    assert [server.stop() for server in servers] == [0, 0, 0]
 
 
 def test_beside_what_breaks_it_it_refuses_in_a_sentence(releases: Releases, rollout: Rollout, database_url: str) -> None:

@@ -114,3 +114,4 @@ def test_the_wheel_carries_every_file_and_two_builds_are_the_same(wheel: Path, t
     data = {f"postern-{version('postern')}.data/data/share/postern/{Path(path).name}" for path in beside}
     assert carried == {"postern/__init__.py", *data, *(f"postern/{file.relative_to(ROOT)}" for file in files)}
     assert "postern/adapters/postgres/migrations/0001_schema.sql" in carried
+    assert "postern/adapters/postgres/schema/replaceable.sql" in carried

@@ -17,10 +17,12 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from adapters.postgres.backups.snapshots import server_version
 from adapters.postgres.database import PostgresDatabase
 from adapters.postgres.driver.connection import Connection
+from adapters.postgres.migrate import migrate as apply
+from adapters.postgres.migrate import shipped_views_and_functions
 from core.frozen import replace
 from entrypoints import checks
 from entrypoints.bootstrap import open_postern
-from entrypoints.checks import Verdict
+from entrypoints.checks import Finding, Verdict
 from entrypoints.cli import doctor
 from entrypoints.failures import StartFailed
 from entrypoints.installation import require_answer
@@ -147,6 +149,26 @@ async def test_it_says_who_applies_a_migration(empty_database_url: str, migrate:
     found, usable = await checks.schema(settings)
     assert (found.verdict, usable) == (verdict, False)
     assert found.text.endswith(said)
+    # The views and functions come last. Of them alone, the same is said.
+    assert f", {shipped_views_and_functions()} not applied yet; " in found.text
+    await apply(empty_database_url, lambda _line: None)
+    async with await Connection.connect(empty_database_url) as connection:
+        await connection.execute("drop function schema_edition()")
+    assert (await checks.schema(settings))[0] == Finding(verdict, found.text[found.text.index("edition ") :])
+
+
+async def test_it_tells_views_and_functions_of_a_newer_postern(database_url: str) -> None:
+    settings = read({"POSTERN_DATABASE_URL": database_url, "POSTERN_ENCRYPTION_KEYS": KEY})
+    found, usable = await checks.schema(settings)
+    assert (found.verdict, usable) == (Verdict.OK, True)
+    newer = shipped_views_and_functions().edition.number + 1
+    body = f"select {newer}, 'another'::text"
+    async with await Connection.connect(database_url) as connection:
+        await connection.execute(
+            f"create or replace function schema_edition(out number integer, out digest text) language sql as $$ {body} $$".encode()
+        )
+    told = f"at edition {newer} of the views and functions, from a newer Postern; this one can run on it"
+    assert await checks.schema(settings) == (Finding(Verdict.WARN, told), True)
 
 
 def test_few_descriptors_are_told(tmp_path: Path) -> None:

@@ -107,10 +107,10 @@ async def _has_our_schema(url: str, report: CheckReport, *, may_migrate: bool) -
         return False
     try:
         found = await plan(url)
-        if found.pending and may_migrate:
+        if found.lacking and may_migrate:
             await migrate(url, lambda _line: None)
-        elif found.pending:
-            report.damaged(DamageKind.SCHEMA, f"the schema is older: it lacks {found.pending[0]}; run `postern migrate` there first")
+        elif found.lacking:
+            report.damaged(DamageKind.SCHEMA, f"the schema is older: it lacks {found.lacking[0]}; run `postern migrate` there first")
             return False
     except SchemaMismatch as error:
         report.damaged(DamageKind.SCHEMA, str(error))

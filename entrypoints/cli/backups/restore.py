@@ -15,6 +15,7 @@ from adapters.backup_folders import BackupFolder, opened_digest_key
 from adapters.postgres.backups.held_work import HOLDABLE, OutgoingCount, OutgoingWork, hold, outgoing
 from adapters.postgres.backups.snapshots import exported_snapshot, gather_statistics, is_empty, is_served, server_version
 from adapters.postgres.backups.tools import ToolFailed
+from adapters.postgres.migrate import SchemaMismatch, plan
 from core.domain.backup_differences import differences
 from core.domain.backups import BACKUP_RESTORED, BackupManifest
 from core.domain.record.events import SYSTEM, Event, Target
@@ -55,8 +56,7 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> int:
         return [kind for kind in OutgoingWork if not counts[kind].waiting or not _goes(kind, counts[kind].waiting)]
 
     say = partial(print, file=sys.stderr) if arguments.json else print
-    manifest, kinds = await restore(settings, folder, held, say)
-    is_older = len(manifest.database.migrations) < len(known_migrations())
+    manifest, kinds, is_older = await restore(settings, folder, held, say)
     say(f"{manifest.id} is restored, in the state of {manifest.made_at:%Y-%m-%d %H:%M:%S} UTC.")
     if kinds:
         say(f"Held: {', '.join(NAMES[kind] for kind in kinds)}. `postern jobs release` lets them go.")
@@ -75,10 +75,10 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> int:
 
 async def restore(
     settings: Settings, folder: BackupFolder, held: Held, say: Callable[[str], None]
-) -> tuple[BackupManifest, Collection[OutgoingWork]]:
+) -> tuple[BackupManifest, Collection[OutgoingWork], bool]:
     """Restores into the database of these settings, and holds the kinds that `held` returns for what waits. `say` gets a line for each long
-    step. A Postern that starts meanwhile finds no schema that it knows, and ends. Raises `StartFailed`; the database is then as it was, or
-    lacks the rows of `schema_migrations`.
+    step. A Postern that starts meanwhile finds no schema that it knows, and ends. Returns the manifest, those kinds, and whether the schema
+    is older than this program's. Raises `StartFailed`; the database is then as it was, or lacks the rows of `schema_migrations`.
     """
     say("Comparing the backup with its manifest …")
     manifest = await _usable(settings, folder)
@@ -101,15 +101,16 @@ async def restore(
             await gather_statistics(target)
             async with exported_snapshot(target) as snapshot:
                 state = await snapshot.state(opened_digest_key(manifest, key_ring(settings)))
-    except (psycopg.Error, ToolFailed, BaseExceptionGroup) as error:
+            is_older = bool((await plan(target)).lacking)
+    except (psycopg.Error, ToolFailed, SchemaMismatch, BaseExceptionGroup) as error:
         cause = sole(error)
-        if isinstance(cause, (psycopg.Error, ToolFailed)):
+        if isinstance(cause, (psycopg.Error, ToolFailed, SchemaMismatch)):
             raise StartFailed(f"The backup could not be restored: {' '.join(str(cause).split())}") from None
         raise cause from None
     # A new database may have extensions and functions of its provider.
     for damage in differences(manifest.database, state, held=HOLDABLE, additions=False):
         raise StartFailed(f"The backup was restored, but {damage.sentence}")
-    return manifest, kinds
+    return manifest, kinds, is_older
 
 
 async def _usable(settings: Settings, folder: BackupFolder) -> BackupManifest:

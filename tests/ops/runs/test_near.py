@@ -21,6 +21,7 @@ from ops.near import ALWAYS, ROOT, changed_since, near
         ("tests/hostile_uris.py", {"tests/domain/services/test_redirect_uris.py", "tests/domain/federation/test_redirects.py"}),
         # What is no module leads by its place.
         ("adapters/postgres/migrations/0002_access_token_alg.sql", {"tests/adapters/postgres/tables", "tests/adapters/postgres/migrating"}),
+        ("adapters/postgres/schema/replaceable.sql", {"tests/adapters/postgres/migrating"}),
         ("entrypoints/http/pages/account/devices/device.html", {"tests/http/pages/account/test_device_pages.py"}),
         ("adapters/texts/de.toml", {"tests/adapters/texts"}),
         # A test leads to itself.

@@ -79,12 +79,13 @@ async def test_the_command_takes_it_on_and_says_so(empty_database_url: str, tmp_
     lines = planned.stdout.splitlines()
     assert (planned.returncode, lines[0]) == (0, "taken on 0001_schema  in place of the migrations of before it; changes no table"), planned
     assert "This step has no way back: programs of before refuse a database with 0001_schema." in lines[1]
-    # The plan of everything.
-    assert [line.split()[1] for line in lines if line.startswith("pending")] == [str(one) for one in migrate.shipped()[1:]]
+    # The plan of everything, the views and functions last.
+    everything = [*(str(one) for one in migrate.shipped()[1:]), str(migrate.shipped_views_and_functions())]
+    assert [line.split("  ")[1] for line in lines if line.startswith("pending")] == everything
     told = await trio.to_thread.run_sync(partial(command, tmp_path, "migrate", "--plan", "--json", **settings))
     assert json.loads(told.stdout)["taken_on"] == "0001_schema"
     assert len(await query(empty_database_url, "select number from schema_migrations")) == len(FORMER), "a plan has changed something"
     done = await trio.to_thread.run_sync(partial(command, tmp_path, "migrate", **settings))
     said = done.stdout.splitlines()
     assert (done.returncode, said[0]) == (0, "Taking the schema of before on as 0001_schema …"), done
-    assert len([line for line in said if line.startswith("Applied")]) == len(migrate.shipped()) - 1
+    assert [line[8:].split(" in ")[0] for line in said if line.startswith("Applied")] == everything

@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from adapters.postgres.migrate import OLDEST_SERVER
-from tests.places import MIGRATIONS, ROOT
+from tests.places import MIGRATIONS, REPLACEABLE, ROOT
 
 # The functions of PostgreSQL 18's catalogue that the catalogue of 14.23 lacks, without those that only PostgreSQL's own programs call, and
 # the functions of SQL/JSON, which are no functions of the catalogue.
@@ -36,9 +36,9 @@ _FORMS: Final = {what: re.compile(form, re.IGNORECASE) for what, form in SYNTAX.
 
 
 def house_files() -> Sequence[Path]:
-    """The migrations, and every module that may talk to the database."""
+    """The migrations, the views and functions, and every module that may talk to the database."""
     folders = (ROOT / "adapters" / "postgres", ROOT / "entrypoints")
-    return sorted([*MIGRATIONS.glob("*.sql"), *(file for folder in folders for file in folder.rglob("*.py"))])
+    return sorted([*MIGRATIONS.glob("*.sql"), REPLACEABLE, *(file for folder in folders for file in folder.rglob("*.py"))])
 
 
 def statements_of(file: Path) -> Iterator[str]:

@@ -1,0 +1,708 @@
+-- edition 1
+--
+-- The views and functions that nothing in the schema is built on: no index, default, check or trigger uses them. A change of them is a change
+-- of this file, and no migration: raise the number in the first line, and `migrate` replaces all of them, after the migrations and in one
+-- transaction. Only a higher number replaces a lower one (docs/decisions/0173).
+--
+-- A process of the release before goes on calling and reading them. So a view gains columns at its end, and a function keeps its arguments
+-- and its result; what needs others is a new function. What nothing uses any more, one release later, leaves this file and goes by a migration.
+
+-- What is there, and not deleted.
+
+create or replace view organizations as
+    select id, slug, name, status, tier_id, owner_user_id, max_services, max_users, approved_at, approved_by, rejected_at, rejection_reason,
+           suspended_at, suspension_reason, member_count, logo_url, primary_color, device_trust_days, created_at, updated_at,
+           mfa_required_since, mfa_grace_days, session_hours, invitation_domains, sign_in_links, logo_digest, metadata,
+           help_url, privacy_url, terms_url, admin_factor, admin_required_since, metadata_clients, metadata_hosts, agents, agents_since
+      from all_organizations
+     where deleted_at is null;
+
+create or replace view services as
+    select id, org_id, slug, name, service_type, client_id, codehost_scopes, websuite_scopes, officesuite_scopes, redirect_uris,
+           device_activation_uri, user_count, created_at, updated_at, sign_in_policy, trusted, jwks, id_token_alg, post_logout_redirect_uris,
+           backchannel_logout_uri, backchannel_logout_session_required, jwks_uri, jwks_fetched_at, credential_removed_at, metadata,
+           assertion_audience, access_token_alg, kept_client_id, coalesce(kept_client_id, client_id::text) as oauth_client_id,
+           is_agent, agent_since
+      from all_services
+     where deleted_at is null;
+
+create or replace view profile_fields as
+    select id, org_id, key, label, kind, rule, written_by, scope, required, asked_at, position, created_at, updated_at
+      from all_profile_fields
+     where deleted_at is null;
+
+-- Entries as they are read: with the part that is set apart, as long as it is not forgotten.
+create or replace view audit_log as
+    select entries.id, entries.organization_id, entries.actor_id, entries.impersonator_id, entries.action, entries.target_type,
+           entries.target_id, personal.address, personal.user_agent, entries.success,
+           entries.details || coalesce(personal.details, '{}') as details, entries.created_at
+      from audit_entries as entries
+      left join audit_personal as personal on personal.entry_id = entries.id;
+
+-- For a process of a release that cannot read the fourth purpose.
+create or replace view all_signing_keys as
+    select id, purpose, state, public_jwk, sealed_private_key, created_at, activated_at, retires_at
+      from signing_keys
+     where purpose in ('access', 'id', 'id_es256');
+
+-- The fields that pages ask for.
+
+-- Whether a page has to ask a person for a field. `since`: when the person came to the keeper of the field. PostgreSQL makes it a part of the
+-- statement that asks.
+create or replace function is_to_be_asked(field profile_fields, kept profile_values, since timestamptz) returns boolean
+    language sql stable as $$
+    select (field.asked_at = 'sign_in' or field.asked_at = 'registration' and since >= field.created_at)
+       and (kept.values is null or not kept.values ? field.id::text)
+       and (field.required or kept.asked is null or field.id <> all (kept.asked))
+$$;
+
+-- Whether the page that asks for fields may have something to ask this person, in the flow of this id. The page itself reads the fields, and
+-- leaves out those of an organization whose service does not admit the person. A function and not a part of the statement that asks, since
+-- PostgreSQL sets up all parts of a statement at each run, and an installation where nobody asks for a field needs none of this. It is volatile,
+-- so it sees what others have committed while its statement waited for a lock.
+create or replace function owes_answers(person uuid, account_created_at timestamptz, flow uuid) returns boolean
+    language plpgsql volatile as $$
+begin
+    if not exists (select from profile_fields where asked_at is not null) then
+        return false;
+    end if;
+    return exists (
+               select
+                 from profile_fields as fields
+                 left join profile_values on profile_values.user_id = person and profile_values.org_id is null
+                where fields.org_id is null and fields.asked_at is not null and is_to_be_asked(fields, profile_values, account_created_at)
+           )
+        or exists (
+               select
+                 from memberships
+                 join profile_fields as fields on fields.org_id = memberships.org_id and fields.asked_at is not null
+                 left join profile_values on profile_values.user_id = person and profile_values.org_id = fields.org_id
+                where memberships.user_id = person and is_to_be_asked(fields, profile_values, memberships.created_at)
+           )
+        or exists (
+               select
+                 from flows
+                 join services on services.id = flows.service_id
+                 join profile_fields as fields on fields.org_id = services.org_id and fields.asked_at is not null
+                 left join profile_values on profile_values.user_id = person and profile_values.org_id = fields.org_id
+                where flows.id = flow and is_to_be_asked(fields, profile_values, now())
+           );
+end $$;
+
+-- The roles of services.
+
+-- What gives a person roles of a service: the person's own assignments, and those of the organization's roles and of the teams that the person
+-- has. A role of the organization also comes by a team that carries it. PostgreSQL makes it a part of the statement that asks.
+create or replace function held_service_roles(person uuid, organization uuid, service uuid) returns setof relations
+    language sql stable as $$
+      with carried as (
+               select memberships.role, memberships.role_id
+                 from memberships
+                where memberships.org_id = organization and memberships.user_id = person
+                union
+               select teams.role, teams.role_id
+                 from team_members
+                 join teams on teams.id = team_members.team_id
+                where team_members.user_id = person and team_members.org_id = organization and teams.role is not null
+           )
+    select relations.*
+      from relations
+     where relations.user_id = person and relations.organization_id = organization and relations.service_id = service
+     union all
+    select relations.*
+      from carried
+      join relations on relations.role_id = carried.role_id and relations.service_id = service
+     union all
+    select relations.*
+      from carried
+      join relations on relations.organization_id = organization and relations.built_in_role = carried.role and relations.service_id = service
+     where carried.role_id is null
+     union all
+    select relations.*
+      from team_members
+      join relations on relations.team_id = team_members.team_id and relations.service_id = service
+     where team_members.user_id = person and team_members.org_id = organization;
+$$;
+
+-- Whether there is any. A function that is no part of the statement that asks, since PostgreSQL sets up all parts of a statement at each run, and
+-- this one is needed by services alone that ask for a role. It is volatile, so it sees what others have committed while its statement waited for
+-- a lock.
+create or replace function holds_service_role(person uuid, organization uuid, service uuid) returns boolean
+    language plpgsql volatile as $$
+begin
+    return exists (select from held_service_roles(person, organization, service));
+end $$;
+
+-- The rules of APIs. Functions, because PostgreSQL sets up all parts of a statement at each run, and most codes and sessions are for no API.
+-- Those that read are volatile, so they see what others have committed while their statement waited for a lock.
+
+-- Whether tokens are made for the API.
+create or replace function resource_is_open(resource resource_servers) returns boolean
+    language plpgsql stable as $$
+begin
+    return resource.identifier like 'http:%'
+        or (resource.verified_at is not null or resource.approved_at is not null)
+       and (resource.settles_at is null or resource.settles_at <= now());
+end $$;
+
+-- Whether a document at this host is let in, by the API and by its organization.
+create or replace function resource_lets_in_host(resource resource_servers, host text) returns boolean
+    language plpgsql volatile as $$
+begin
+    return (resource.metadata_clients = 'any' or resource.metadata_clients = 'named' and host = any (resource.metadata_hosts))
+       and exists (
+               select
+                 from organizations
+                where organizations.id = resource.org_id
+                  and (organizations.metadata_clients = 'any'
+                    or organizations.metadata_clients = 'named' and host = any (organizations.metadata_hosts))
+           );
+end $$;
+
+-- Whether the service may ask for them.
+create or replace function resource_admits(resource resource_servers, service uuid) returns boolean
+    language plpgsql volatile as $$
+begin
+    return exists (
+        select
+          from services
+         where services.id = service and services.org_id = resource.org_id
+           and case
+                   when services.service_type = 'metadata'
+                   then resource_lets_in_host(resource, split_part(services.kept_client_id, '/', 3))
+                   else resource.admits = 'all' or exists (
+                       select
+                         from resource_admissions as admitted
+                        where admitted.resource_id = resource.id and admitted.service_id = service
+                   )
+               end
+    );
+end $$;
+
+-- Whether the person holds the permission that one of the API's scopes asks for. Most ask for none, and then nothing has to be looked up: as
+-- one expression, the rule would set its look-ups up all the same.
+create or replace function resource_scope_is_held(resource resource_servers, scope jsonb, person uuid) returns boolean
+    language plpgsql volatile as $$
+begin
+    if scope ->> 'permission' is null then
+        return true;
+    end if;
+    return exists (
+               select
+                 from permissions
+                 join services on services.id = permissions.service_id
+                where permissions.service_id = resource.service_id and permissions.key = scope ->> 'permission'
+           )
+       and exists (
+               select
+                 from service_roles as roles
+                where roles.service_id = resource.service_id and scope ->> 'permission' = any (roles.permissions)
+                  and (roles.given_to_everybody or roles.id in (
+                          select held.object_id from held_service_roles(person, resource.org_id, resource.service_id) as held
+                      ))
+           );
+end $$;
+
+-- Whether a sign-in by these methods reaches what one of the API's scopes asks for. Only a second factor can be asked for.
+create or replace function resource_scope_is_reached(scope jsonb, methods text[]) returns boolean
+    language plpgsql immutable as $$
+begin
+    return coalesce(scope -> 'acr_values', '[]') = '[]' or 'mfa' = any (methods);
+end $$;
+
+-- Whether the person's consent is about what the document of the service says now. True for a service that somebody has registered.
+create or replace function consent_is_about_document(resource uuid, person uuid, service uuid) returns boolean
+    language plpgsql volatile as $$
+begin
+    return exists (
+        select
+          from all_services as asking
+         where asking.id = service
+           and (asking.document_digest is null or exists (
+                   select
+                     from resource_consents as allowed
+                    where allowed.user_id = person and allowed.service_id = service and allowed.resource_id = resource
+                      and allowed.document_digest = asking.document_digest
+               ))
+    );
+end $$;
+
+-- Whether the organization's trust in its service answers for the person, as at the authorization: nobody asks them there.
+create or replace function trust_spares_consent(person uuid, service uuid) returns boolean
+    language plpgsql volatile as $$
+begin
+    return exists (
+        select
+          from services
+          join memberships on memberships.org_id = services.org_id and memberships.user_id = person and memberships.own_since is not null
+         where services.id = service and services.trusted and not services.is_agent
+    );
+end $$;
+
+-- The open APIs among the granted ones, with the scopes that the person still holds there, that the sign-in reaches, and that the person has
+-- not refused since: [{id, identifier, scopes, lifetime, algorithm}]. An answer about another document says nothing, and one about this
+-- document says all. `spared`: no answer of the person was asked for, and none counts.
+create or replace function open_audiences(granted jsonb, person uuid, service uuid, methods text[], spared boolean) returns jsonb
+    language plpgsql volatile as $$
+begin
+    return (
+        select jsonb_agg(
+                   jsonb_build_object(
+                       'id', resource.id, 'identifier', resource.identifier, 'lifetime', resource.token_lifetime,
+                       'algorithm', resource.access_token_alg,
+                       'scopes', array(
+                           select scope.own ->> 'name'
+                             from jsonb_array_elements(resource.scopes) with ordinality as scope (own, place)
+                            where scope.own ->> 'name' = any (given.scopes) and resource_scope_is_reached(scope.own, methods)
+                              and case
+                                      when spared or answer.user_id is null then true
+                                      when asking.document_digest is null and scope.own ->> 'name' <> all (answer.withheld) then true
+                                      when asking.document_digest is not null and scope.own ->> 'name' = any (answer.scopes) then true
+                                      else trust_spares_consent(person, service)
+                                  end
+                              and resource_scope_is_held(resource, scope.own, person)
+                            order by scope.place
+                       )
+                   )
+               )
+          from jsonb_to_recordset(granted) as given (resource_id uuid, scopes text[])
+          join resource_servers as resource on resource.id = given.resource_id
+          join all_services as asking on asking.id = service
+          left join resource_consents as answer on answer.user_id = person and answer.service_id = service
+               and answer.resource_id = given.resource_id
+         where resource_is_open(resource) and resource_admits(resource, service)
+           and (asking.document_digest is null or answer.document_digest = asking.document_digest)
+    );
+end $$;
+
+create or replace function open_audiences(granted jsonb, person uuid, service uuid, methods text[]) returns jsonb
+    language plpgsql volatile as $$
+begin
+    return open_audiences(granted, person, service, methods, false);
+end $$;
+
+create or replace function open_audiences(granted jsonb, person uuid, service uuid) returns jsonb
+    language plpgsql volatile as $$
+begin
+    return open_audiences(granted, person, service, '{mfa}', false);
+end $$;
+
+-- Whether one API among the open ones is what a request asks for: by its name, or without one if only one was granted.
+create or replace function audience_fits(open jsonb, granted jsonb, named text, asked text[]) returns boolean
+    language plpgsql immutable as $$
+begin
+    return (named is not null or jsonb_array_length(granted) = 1) and exists (
+        select
+          from jsonb_to_recordset(open) as one (identifier text, scopes text[])
+         where one.identifier = coalesce(named, one.identifier) and asked <@ one.scopes
+    );
+end $$;
+
+-- Whether the person allows the service everything that is granted. A consent that has ended counts as none, and so does one of before the
+-- service became an agent.
+create or replace function audiences_are_allowed(granted jsonb, person uuid, service uuid) returns boolean
+    language plpgsql volatile as $$
+begin
+    return not exists (
+        select
+          from jsonb_to_recordset(granted) as given (resource_id uuid, scopes text[])
+         where not exists (
+                   select
+                     from resource_consents as allowed
+                     join all_services as asking on asking.id = allowed.service_id
+                    where allowed.user_id = person and allowed.service_id = service
+                      and allowed.resource_id = given.resource_id and allowed.scopes @> given.scopes
+                      and allowed.document_digest is not distinct from asking.document_digest
+                      and coalesce(allowed.expires_at > now(), true)
+                      and coalesce(allowed.granted_at >= asking.agent_since, true)
+               )
+    );
+end $$;
+
+-- The exchange of tokens.
+
+-- Whether the service may exchange tokens towards the API. No agent may: nobody has let it act there until a date.
+create or replace function resource_takes_exchanges(resource resource_servers, service uuid) returns boolean
+    language plpgsql volatile as $$
+begin
+    return exists (
+               select from services where services.id = service and services.org_id = resource.org_id and not services.is_agent
+           )
+       and exists (
+               select from resource_exchanges as named where named.resource_id = resource.id and named.service_id = service
+           );
+end $$;
+
+-- Whether the service may exchange a token that the session has for an API, or for its own service: the service was given the token, or
+-- stands for the API. The API must be open to the person's own application; `exchange_root` looks at those of sessions of exchanges.
+create or replace function session_is_exchangeable(subject sessions, audience uuid, service uuid) returns boolean
+    language plpgsql volatile as $$
+begin
+    return subject.exchanged_from is null and audience = subject.service_id and service = subject.service_id
+        or exists (
+               select
+                 from resource_servers
+                where resource_servers.id = audience and service in (subject.service_id, resource_servers.service_id)
+                  and subject.audiences @> jsonb_build_array(jsonb_build_object('resource_id', audience::text))
+                  and (subject.exchanged_from is not null
+                    or resource_is_open(resource_servers) and resource_admits(resource_servers, subject.service_id)
+                       and consent_is_about_document(resource_servers.id, subject.user_id, subject.service_id))
+           );
+end $$;
+
+-- The scopes of the API that the person leaves to a service that exchanges tokens towards it, on a way that begins with this session of the
+-- person's own application. Null: it may exchange nothing towards the API.
+--
+-- The person's own application needs what a code needs: the API admits it, and the person has allowed it there, or trust spares them the
+-- question. Other services need the API's word alone, which is not asked here, but get nothing that the person has refused the application.
+-- An identity assertion leads to the API that it was used for, and nowhere else.
+create or replace function exchange_leaves(root sessions, resource resource_servers, service uuid) returns text[]
+    language plpgsql volatile as $$
+declare
+    answer resource_consents;
+    named  text[] := array(select scope ->> 'name' from jsonb_array_elements(resource.scopes) as scope);
+begin
+    if service = root.service_id and not resource_admits(resource, service) then
+        return null;
+    end if;
+    if root.opened_through is not null and root.audiences is not null then
+        return case when root.audiences @> jsonb_build_array(jsonb_build_object('resource_id', resource.id::text)) then named end;
+    end if;
+    select * into answer
+      from resource_consents as given
+     where given.user_id = root.user_id and given.service_id = root.service_id and given.resource_id = resource.id;
+    if service is distinct from root.service_id then
+        return array(select name from unnest(named) as name where name <> all (coalesce(answer.withheld, '{}')));
+    end if;
+    if trust_spares_consent(root.user_id, service) then
+        return named;
+    end if;
+    if not audiences_are_allowed(
+        jsonb_build_array(jsonb_build_object('resource_id', resource.id, 'scopes', '[]'::jsonb)), root.user_id, service
+    ) then
+        return null;
+    end if;
+    return answer.scopes;
+end $$;
+
+-- The session of the person's own application from which exchanges opened this one; the session itself if none did. Null when a session or
+-- an API on the way has ended, or an API no longer names the service that exchanged; when the person or the assertion no longer leaves a
+-- service on the way its API; or when one of the services was an agent meanwhile. Each way is as long as `act` is deep.
+create or replace function exchange_root(session uuid, person uuid) returns uuid
+    language plpgsql volatile as $$
+declare
+    one   sessions;
+    above sessions;
+    hops  sessions[] := '{}';
+begin
+    select * into one from sessions where sessions.id = session and sessions.user_id = person;
+    while one.exchanged_from is not null loop
+        select * into above from sessions where sessions.id = one.parent_id and sessions.user_id = person;
+        if one.revoked_at is not null or one.expires_at <= now() or one.ends_at <= now()
+           or not coalesce(session_is_exchangeable(above, one.exchanged_from, one.service_id), false)
+           or not exists (
+                  select from resource_servers
+                   where resource_servers.id = (one.audiences -> 0 ->> 'resource_id')::uuid
+                     and resource_is_open(resource_servers) and resource_takes_exchanges(resource_servers, one.service_id)
+              )
+           or exists (select from services where services.id = one.service_id and one.created_at < services.agent_since)
+        then
+            return null;
+        end if;
+        hops := hops || one;
+        one := above;
+    end loop;
+    if exists (
+        select
+          from unnest(hops) as hop
+          join resource_servers on resource_servers.id = (hop.audiences -> 0 ->> 'resource_id')::uuid
+         where exchange_leaves(one, resource_servers, hop.service_id) is null
+    ) then
+        return null;
+    end if;
+    return one.id;
+end $$;
+
+-- The scopes at the API that were allowed on the way to this session; null when nobody has spoken of the API.
+create or replace function exchange_bounds(session uuid, resource uuid) returns text[]
+    language plpgsql volatile as $$
+declare
+    one     sessions;
+    allowed text[];
+begin
+    select * into one from sessions where sessions.id = session;
+    loop
+        select given.scopes into allowed
+          from jsonb_to_recordset(one.audiences) as given (resource_id uuid, scopes text[])
+         where given.resource_id = resource;
+        if found or one.exchanged_from is null then
+            return allowed;
+        end if;
+        select * into one from sessions where sessions.id = one.parent_id;
+    end loop;
+end $$;
+
+-- Agents.
+
+-- Whether the consent lets an agent act. Only statements about agents call it.
+create or replace function agent_consent_lives(consent resource_consents) returns boolean
+    language plpgsql volatile as $$
+begin
+    return consent.expires_at > now() and exists (
+        select
+          from services
+          join organizations on organizations.id = services.org_id
+         where services.id = consent.service_id and services.is_agent and organizations.agents = 'allowed'
+           and consent.granted_at >= greatest(services.agent_since, organizations.agents_since, '-infinity')
+    );
+end $$;
+
+-- Until when an agent may act for the person by what a code or session was granted, which began at that time. Null: it may not, because it
+-- was granted no API or several, the person does not allow it everything any more, or an end came in between.
+create or replace function agent_acts_until(granted jsonb, person uuid, service uuid, began timestamptz) returns timestamptz
+    language plpgsql volatile as $$
+begin
+    if jsonb_array_length(granted) is distinct from 1 then
+        return null;
+    end if;
+    return (
+        select allowed.expires_at
+          from resource_consents as allowed
+          join services on services.id = allowed.service_id
+          join organizations on organizations.id = services.org_id
+         where allowed.user_id = person and allowed.service_id = service
+           and allowed.resource_id = (granted #>> '{0,resource_id}')::uuid
+           and allowed.scopes @> array(select jsonb_array_elements_text(granted #> '{0,scopes}'))
+           and began >= greatest(services.agent_since, organizations.agents_since, '-infinity')
+           and agent_consent_lives(allowed)
+    );
+end $$;
+
+-- The parts of the tables that are cut by time. They stand in a schema of their own, which nobody but these functions names.
+
+-- The smallest id that begins with this moment. Ids are UUIDv7, and a delivery is cut by the id of its event.
+create or replace function first_id_of(moment timestamptz) returns uuid language sql immutable strict as $$
+    select (lpad(to_hex(greatest(floor(extract(epoch from moment) * 1000)::bigint, 0)), 12, '0') || repeat('0', 20))::uuid
+$$;
+
+-- The parts of a table. `first` is null for what was there before; both bounds are null for the part of all that belongs to no other part.
+create or replace function partitions_of(parent text) returns table (name text, first uuid, last uuid, is_rest boolean) language sql stable as $$
+    select part.relname::text,
+           substring(pg_get_expr(part.relpartbound, part.oid) from 'FROM \(''([0-9a-f-]+)''\)')::uuid,
+           substring(pg_get_expr(part.relpartbound, part.oid) from 'TO \(''([0-9a-f-]+)''\)')::uuid,
+           pg_get_expr(part.relpartbound, part.oid) = 'DEFAULT'
+      from pg_inherits
+      join pg_class as part on part.oid = inhrelid
+     where inhparent = to_regclass(parent)
+$$;
+
+-- What the table is cut by.
+create or replace function partition_key(parent text) returns text language sql immutable strict as $$
+    select case parent when 'login_events' then 'id' when 'events' then 'id' when 'webhook_deliveries' then 'event_id' end
+$$;
+
+-- Why the server's clock cannot be believed, or null. Nothing is deleted for its age meanwhile. `theirs` is the time of the process that asks,
+-- or null. Something is written every day: a sample of the tables' sizes at least. What the last hour has written is no witness, since the
+-- clock may have been wrong already.
+create or replace function doubt_of_clock(theirs timestamptz) returns text language sql stable set search_path = public, pg_temp as $$
+    select case
+               when abs(extract(epoch from now() - theirs)) > 30 then 'apart'
+               when not (
+                        exists (select from events where id >= since and id < until)
+                        or exists (select from login_events where id >= since and id < until)
+                        or exists (select from storage_samples where day >= today - 2 and day < today)
+                    )
+                    and (
+                        exists (select from events where id < since)
+                        or exists (select from login_events where id < since)
+                        or exists (select from storage_samples where day < today - 2)
+                    )
+                   then 'unseen'
+           end
+      from (select first_id_of(now() - interval '2 days') as since, first_id_of(now() - interval '1 hour') as until,
+                   (now() at time zone 'UTC')::date as today) as bounds
+$$;
+
+-- These run as the owner of the tables, since the role that serves owns none. Whoever may delete the rows may call them.
+create or replace function require_partitioned(parent text) returns void language plpgsql as $$
+begin
+    if partition_key(parent) is null or not has_table_privilege(session_user, parent, 'delete') then
+        raise insufficient_privilege using message = format('%s has no parts that %s may change', parent, session_user);
+    end if;
+end $$;
+
+-- Makes the parts of this month and of as many further months. Returns their names. Rows that have come already move from the rest.
+create or replace function make_partitions(parent text, months integer) returns setof text
+    language plpgsql security definer set search_path = public, pg_temp set lock_timeout = '200ms' as $$
+declare
+    month timestamp;
+    lower uuid;
+    upper uuid;
+    made  text;
+    late  boolean;
+begin
+    perform require_partitioned(parent);
+    if not pg_try_advisory_xact_lock(hashtext('partitions of ' || parent)) then
+        return;
+    end if;
+    for number in 0..least(months, 12) loop
+        month := date_trunc('month', now() at time zone 'UTC') + make_interval(months => number);
+        lower := first_id_of(month at time zone 'UTC');
+        upper := first_id_of((month + interval '1 month') at time zone 'UTC');
+        continue when exists (
+            select from partitions_of(parent) as part
+             where not part.is_rest and part.last > lower and (part.first is null or part.first < upper)
+        );
+        made := parent || to_char(month, '"_"YYYY"_"MM');
+        -- Writers would wait too long for so many rows to move, so they stay where they are, until they are swept.
+        execute format(
+            'select exists (select from partitions.%1$I where %2$I >= %3$L and %2$I < %4$L offset 50000)',
+            parent || '_rest', partition_key(parent), lower, upper
+        ) into late;
+        continue when late;
+        begin
+            -- Writers wait, and find the new part afterwards. What would still go to the rest would forbid the part, or be refused.
+            execute format('lock table only public.%I in share row exclusive mode', parent);
+            execute format('create table partitions.%I (like public.%I including defaults)', made, parent);
+            if parent = 'webhook_deliveries' then
+                execute format(
+                    'alter table partitions.%I set (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 500)',
+                    made
+                );
+            end if;
+            execute format(
+                'with moved as (delete from partitions.%1$I where %2$I >= %3$L and %2$I < %4$L returning *)'
+                ' insert into partitions.%5$I select * from moved',
+                parent || '_rest', partition_key(parent), lower, upper, made
+            );
+            execute format('alter table public.%I attach partition partitions.%I for values from (%L) to (%L)', parent, made, lower, upper);
+        exception
+            when lock_not_available then
+                -- A long statement reads the table. The next call tries again.
+                return;
+            when duplicate_table then
+                -- Somebody has put a table in the way. The rows of this month go to the rest.
+                continue;
+        end;
+        return next made;
+    end loop;
+end $$;
+
+-- The months ahead that have no part, since somebody has put a table of this name there.
+create or replace function partitions_in_the_way(parent text, months integer) returns setof text language sql stable
+    set search_path = public, pg_temp as $$
+    select relname::text
+      from generate_series(0, least(months, 12)) as number
+      join pg_class on relname = parent || to_char(date_trunc('month', now() at time zone 'UTC') + make_interval(months => number), '"_"YYYY"_"MM')
+     where relnamespace = to_regnamespace('partitions')
+       and not exists (select from pg_inherits where inhrelid = pg_class.oid and inhparent = to_regclass(parent))
+     order by number
+$$;
+
+-- Drops the oldest part whose last row is older than this, but for those that are needed: a delivery in it waits or is younger than this, or
+-- a delivery tells an event in it. Drops none for a process that is up for less than an hour, nor while the clock cannot be believed. Returns
+-- its name.
+create or replace function drop_partitions(parent text, kept interval, up interval default '0', theirs timestamptz default null) returns setof text
+    language plpgsql security definer set search_path = public, pg_temp set lock_timeout = '200ms' as $$
+declare
+    part   record;
+    need   text;
+    needed boolean;
+begin
+    perform require_partitioned(parent);
+    if up < interval '1 hour' or doubt_of_clock(theirs) is not null then
+        return;
+    end if;
+    if not pg_try_advisory_xact_lock(hashtext('partitions of ' || parent)) then
+        return;
+    end if;
+    for part in
+        select * from partitions_of(parent) as one where not one.is_rest and one.last <= first_id_of(now() - kept) order by one.last
+    loop
+        need := case parent
+            when 'webhook_deliveries' then format(
+                'select exists (select from partitions.%1$I where next_at is not null)'
+                ' or exists (select from partitions.%1$I where created_at >= %2$L)',
+                part.name, now() - kept
+            )
+            when 'events' then format(
+                'select exists (select from public.webhook_deliveries where event_id >= %L and event_id < %L)',
+                coalesce(part.first, '00000000-0000-0000-0000-000000000000'), part.last
+            )
+            else 'select false'
+        end;
+        begin
+            execute need into needed;
+            continue when needed;
+            execute format('alter table public.%I detach partition partitions.%I', parent, part.name);
+            -- Asked again: nobody else can write to it now.
+            execute need into needed;
+            if needed then
+                raise lock_not_available;
+            end if;
+            execute format('drop table partitions.%I', part.name);
+            -- One at a time: a mistake must not cost all months.
+            return next part.name;
+            exit;
+        exception
+            when lock_not_available then
+                -- Somebody reads it, or has begun to wait for it. The next call tries again: each try lets all others wait for a moment.
+                exit;
+            when dependent_objects_still_exist then
+                -- Somebody has made a view of it. Its rows are swept.
+                continue;
+        end;
+    end loop;
+end $$;
+
+-- Deletes a batch of rows that are older than this from the parts that no month bounds: what was there before, and the rest. So it does from
+-- a month that is over for a week and that one organization still needs: that must not keep the rows of all others. An event stays while a
+-- delivery tells it, and a delivery while it waits.
+create or replace function sweep_partitions(parent text, kept interval, most integer) returns bigint
+    language plpgsql security definer set search_path = public, pg_temp as $$
+declare
+    part  record;
+    past  uuid[];
+    swept bigint := 0;
+    one   bigint;
+    need  text := case parent
+        when 'events' then
+            'exists (select from webhooks'
+            ' join webhook_deliveries on webhook_deliveries.webhook_id = webhooks.id and webhook_deliveries.event_id = part.id'
+            ' where webhooks.org_id = part.organization_id offset 0)'
+        when 'webhook_deliveries' then '(next_at is not null)'
+        else 'false'
+    end;
+begin
+    perform require_partitioned(parent);
+    if doubt_of_clock(null) is not null then
+        return 0;
+    end if;
+    for part in
+        select * from partitions_of(parent) as one
+         where one.is_rest or one.first is null or one.last <= first_id_of(now() - kept - interval '7 days')
+    loop
+        begin
+            execute format(
+                'select array(select id from partitions.%I as part where %s and not %s order by %I limit %L for update skip locked)',
+                part.name,
+                case when parent = 'events'
+                    then format('id < %L and occurred_at < now() - %L::interval', first_id_of(now() - kept), kept)
+                    else format('created_at < now() - %L::interval', kept)
+                end,
+                need,
+                case when parent = 'events' then 'id' else 'created_at' end,
+                most - swept
+            ) into past;
+            -- Asked again: this statement sees what a replay has committed before the rows were locked.
+            execute format('delete from partitions.%I as part where id = any ($1) and not %s', part.name, need) using past;
+            get diagnostics one = row_count;
+            swept := swept + one;
+        exception when undefined_table then
+            -- Somebody has just dropped it.
+            null;
+        end;
+        exit when swept >= most;
+    end loop;
+    return swept;
+end $$;
