@@ -98,7 +98,9 @@ def assemble_federation(
     applications = assemble_applications(settings, foundation, identity)
     tokens = assemble_tokens(settings, foundation, identity, applications, key_tokens)
     directories = assemble_directories(settings, foundation, identity, ownerships)
-    saml = assemble_saml(settings, foundation, identity)
+    # One for both: questions of both that come at once share a round trip.
+    facts = PostgresFacts(pool)
+    saml = assemble_saml(settings, foundation, identity, facts)
     refusals = PostgresAuthorizationRefusals(pool)
     return Federation(
         clients=applications.clients,
@@ -158,7 +160,7 @@ def assemble_federation(
         authorization_refusals=AuthorizationRefusals(refusals),
         refusal_recorder=RefusalRecorder(refusals, foundation.metrics, spread=spread),
         token_previews=TokenPreviews(PostgresTokenPreviews(pool), clock, settings.public_url, settings.access_token_lifetime),
-        userinfo=Userinfo(PostgresFacts(pool), settings.public_url),
+        userinfo=Userinfo(facts, settings.public_url),
         saml=saml.configurations,
         saml_sign_in=saml.sign_in,
         saml_logouts=saml.logouts,

@@ -21,7 +21,7 @@ class SamlRoom(Frozen, kw_only=True):
     logouts: SamlLogouts
 
 
-def assemble_saml(settings: Settings, foundation: Foundation, identity: Identity) -> SamlRoom:
+def assemble_saml(settings: Settings, foundation: Foundation, identity: Identity, facts: PostgresFacts) -> SamlRoom:
     new_unit_of_work, system, clock = foundation.unit_of_work, foundation.system, foundation.clock
     lookup, documents = PostgresSaml(foundation.pool), XmlDocuments(foundation.xml_threads, fair_turn)
     messages = SamlMessages(
@@ -48,7 +48,7 @@ def assemble_saml(settings: Settings, foundation: Foundation, identity: Identity
             lookup,
             documents,
             messages,
-            facts=PostgresFacts(foundation.pool),
+            facts=facts,
             flows=identity.flows,
             server_secrets=foundation.server_secrets,
             presence=identity.presence,
