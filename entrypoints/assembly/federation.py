@@ -136,7 +136,7 @@ def assemble_federation(
             activation_page=settings.public_url + ACTIVATION_PAGE,
         ),
         authorizations=applications.authorizations,
-        pushed_requests=PushedRequests(applications.authorizations, PostgresPushedRequests(pool), system),
+        pushed_requests=PushedRequests(applications.asked, PostgresPushedRequests(pool), system),
         consents=Consents(new_unit_of_work, stores.consents),
         agent_grants=AgentGrants(new_unit_of_work, stores.consents, foundation.clock),
         logouts=Logouts(applications.encounters, foundation.token_verifier),

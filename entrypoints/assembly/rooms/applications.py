@@ -14,6 +14,8 @@ from adapters.shared_fetches import SharedWork
 from core.domain.federation.oauth.metadata import assertion_endpoints
 from core.domain.identifiers import ClientSecretId
 from core.frozen import Frozen
+from core.usecases.federation.authorization.answers import AuthorizationAnswers
+from core.usecases.federation.authorization.asked import AskedAuthorizations
 from core.usecases.federation.authorization_codes import AuthorizationCodes
 from core.usecases.federation.authorizations import Authorizations
 from core.usecases.federation.client_documents import ClientDocuments
@@ -33,6 +35,7 @@ class Applications(Frozen, kw_only=True):
     resources: PostgresResources
     encounters: PostgresEncounters
     codes: AuthorizationCodes
+    asked: AskedAuthorizations
     authorizations: Authorizations
 
 
@@ -64,6 +67,15 @@ def assemble_applications(settings: Settings, foundation: Foundation, identity: 
         foundation.shared_buckets,
         system,
     )
+    asked = AskedAuthorizations(encounters, resources, documents, foundation.token_verifier)
+    answers = AuthorizationAnswers(
+        new_unit_of_work,
+        UnplacedClients(foundation.shared_buckets, system),
+        codes,
+        identity.sessions,
+        issuer=settings.public_url,
+        system=system,
+    )
     return Applications(
         lookup=lookup,
         clients=clients,
@@ -73,16 +85,6 @@ def assemble_applications(settings: Settings, foundation: Foundation, identity: 
         resources=resources,
         encounters=encounters,
         codes=codes,
-        authorizations=Authorizations(
-            new_unit_of_work,
-            encounters,
-            resources,
-            documents,
-            UnplacedClients(foundation.shared_buckets, system),
-            foundation.token_verifier,
-            codes,
-            identity.sessions,
-            issuer=settings.public_url,
-            system=system,
-        ),
+        asked=asked,
+        authorizations=Authorizations(asked, documents, answers, system),
     )

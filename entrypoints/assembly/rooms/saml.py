@@ -5,10 +5,12 @@ from adapters.postgres.federation.saml.lookup import PostgresSaml
 from adapters.saml.certificates import RsaCertificates
 from adapters.saml.documents import XmlDocuments
 from core.frozen import Frozen
+from core.usecases.federation.saml.answers import SamlAnswers
 from core.usecases.federation.saml.configurations import Saml
 from core.usecases.federation.saml.logouts import SamlLogouts
 from core.usecases.federation.saml.messages import SamlMessages
 from core.usecases.federation.saml.sign_in import SamlSignIn
+from core.usecases.federation.saml.visits import SamlVisits
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
 from entrypoints.event_loop_rounds import fair_turn
@@ -48,10 +50,10 @@ def assemble_saml(settings: Settings, foundation: Foundation, identity: Identity
             lookup,
             documents,
             messages,
-            facts=facts,
+            SamlVisits(lookup, facts, identity.presence, system),
+            SamlAnswers(new_unit_of_work, documents, messages, foundation.server_secrets, system),
             flows=identity.flows,
             server_secrets=foundation.server_secrets,
-            presence=identity.presence,
             issuer=settings.public_url,
             system=system,
         ),
