@@ -21,7 +21,7 @@ def entries() -> list[tuple[str, str, str]]:
 
 def replaced(pages: Mapping[str, str]) -> set[tuple[str, str]]:
     """Pairs of an older and a newer page, from the sentences that say what supersedes what."""
-    pairs = set()
+    pairs: set[tuple[str, str]] = set()
     for number, text in pages.items():
         for sentence in SENTENCE.split(CODE.sub("", text)):
             if "supersed" in sentence.lower():
