@@ -43,7 +43,7 @@ def release(tree: Path, version: str, today: date, digest_of_image: Callable[[Pa
         _git(tree, "checkout", "--", *written)
         raise
     (tree / KUSTOMIZATION).write_text(with_digest(written[KUSTOMIZATION], digest))
-    _git(tree, "commit", "--quiet", "--message", f"Release {version}", "--", *written)
+    _git(tree, "commit", "--quiet", "--message", f"Release {version}\n\nEvery place that names the version names this one.", "--", *written)
     _git(tree, "tag", "--annotate", tag(version), "--message", f"Postern {version}")
 
 

@@ -29,7 +29,7 @@ _INDEX: Final = {
     "Directories": ("docs/guides/directories/*",),
     "Run it": ("docs/operations", "docs/settings", "docs/guides/running/*", "CHANGELOG", "SECURITY"),
     "Background": ("docs/architecture", "docs/security", "docs/personal-data", "docs/*", "CONTRIBUTING"),
-    "Decisions": ("docs/decisions/*",),
+    "Decisions": ("docs/decisions/README", "docs/decisions/*"),
 }
 
 

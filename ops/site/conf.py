@@ -56,7 +56,7 @@ def _without_links_to_folders(application: Any, document: str, source: list[str]
         if not target.is_dir():
             return found[0]
         if target.resolve().name == "decisions":
-            return f"[{found[1]}]({found[2].rstrip('/')}/0001-floors-and-names.md)"
+            return f"[{found[1]}]({found[2].rstrip('/')}/README.md)"
         return found[1]
 
     source[0] = _LINK.sub(linked, source[0])

@@ -44,7 +44,7 @@ def test_the_tools_that_hooks_call_come_with_the_environment() -> None:
 @pytest.mark.parametrize(
     "message",
     [
-        "A" * 72,
+        "A" * 72 + "\n\nBecause.",
         "\n# a comment\nFinish a sign-in after a reload\n\n" + "A long line of the body. " * 9,
         f"Merge the branch that {'a' * 72}",
         f'Revert "{"a" * 72}"',
@@ -56,6 +56,20 @@ def test_a_title_of_at_most_72_characters_is_accepted_and_so_are_those_of_git(me
     assert refusal(message) is None
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        "",
+        "\n\n",
+        "\n\n# a comment\n",
+        "\n\nSigned-off-by: Ada <ada@example.org>\n",
+        "\n\n# ------------------------ >8 ------------------------\n+a",
+    ],
+)
+def test_a_commit_without_a_body_is_refused(body: str) -> None:
+    assert refusal(f"Finish a sign-in after a reload{body}") == "The commit has no body: say below the title why the change is made"
+
+
 @pytest.mark.parametrize("before", ["", "\n", "# a comment\n"])
 def test_a_longer_title_is_refused_with_its_length_and_where_it_is_too_long(before: str) -> None:
     told = refusal(f"{before}{'a' * 72}bc\n\nThe body.")
@@ -63,7 +77,7 @@ def test_a_longer_title_is_refused_with_its_length_and_where_it_is_too_long(befo
 
 
 @pytest.mark.parametrize("way", ["core.hooksPath", "pre-commit"])
-def test_git_makes_no_commit_with_a_long_title(way: str, tmp_path: Path) -> None:
+def test_git_makes_no_commit_with_a_long_title_or_without_a_body(way: str, tmp_path: Path) -> None:
     if shutil.which("git") is None:
         pytest.skip("git is missing")
     (tmp_path / "ops").symlink_to(ROOT / "ops")
@@ -81,8 +95,9 @@ def test_git_makes_no_commit_with_a_long_title(way: str, tmp_path: Path) -> None
         return subprocess.run(["git", *who, *words], cwd=tmp_path, capture_output=True, check=False).returncode
 
     assert git("init", "--quiet") == 0
-    assert git("commit", "--allow-empty", "-m", "a" * 73) != 0
-    assert git("commit", "--allow-empty", "-m", "a" * 72) == 0
+    assert git("commit", "--allow-empty", "-m", "a" * 73, "-m", "Because.") != 0
+    assert git("commit", "--allow-empty", "-m", "a" * 72) != 0
+    assert git("commit", "--allow-empty", "-m", "a" * 72, "-m", "Because.") == 0
 
 
 @pytest.mark.parametrize("form", FORMS, ids=lambda form: form.stem)

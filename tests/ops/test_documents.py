@@ -9,7 +9,7 @@ from tests.places import ROOT
 # The pages at the top of the tree, which newcomers read first.
 FIRST = sorted(ROOT.glob("*.md"))
 DOCUMENTS = [*FIRST, *sorted((ROOT / "docs").rglob("*.md"))]
-DECISIONS = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+DECISIONS = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
 # The headings that a decision may have, in this order.
 PARTS = ("Decided", "Why", "How it holds", "What it costs", "Rejected")
 LONGEST_LINE = 120

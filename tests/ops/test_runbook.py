@@ -23,7 +23,7 @@ from core.domain.pages import Page
 from core.domain.record.audit import AuditFilter
 from core.domain.record.events import Actor, Event, Target
 from entrypoints.bootstrap import open_postern
-from entrypoints.cli.main import _parser
+from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.settings import CONFIG, DECLARATIONS, Settings, read
 from tests.e2e.postern import command
 from tests.places import ROOT
@@ -57,7 +57,7 @@ def statements() -> list[str]:
 
 @pytest.mark.parametrize("command", commands())
 def test_every_command_is_one_that_postern_takes(command: str) -> None:
-    _parser().parse_args(shlex.split(command.replace("--processes N", "--processes 2")))
+    command_line().parse_args(shlex.split(command.replace("--processes N", "--processes 2")))
 
 
 def test_the_runbook_was_read_right() -> None:

@@ -78,7 +78,7 @@ class PostgresAuthorizationRefusals:
             await tell_together(
                 self._pool,
                 (_HOLD_APIS, {"apis": apis}),
-                (_ADD_DOCUMENTS, {"refusals": Jsonb([_told_of_document(one) for one in documents])}),
+                (_ADD_DOCUMENTS, {"refusals": Jsonb([_document_as_json(one) for one in documents])}),
                 (_TRIM_DOCUMENTS, {"apis": apis, "most": MOST_REFUSALS}),
             )
         for begin in range(0, len(of_clients), _AT_ONCE):
@@ -87,7 +87,7 @@ class PostgresAuthorizationRefusals:
             await tell_together(
                 self._pool,
                 (_HOLD, {"clients": clients}),
-                (_ADD, {"refusals": Jsonb([_told(one) for one in part])}),
+                (_ADD, {"refusals": Jsonb([_as_json(one) for one in part])}),
                 (_TRIM, {"clients": clients, "most": MOST_REFUSALS}),
             )
 
@@ -108,7 +108,7 @@ def _document(*, id: UUID | None, **columns: Any) -> DocumentRefusal | None:  # 
     return None if id is None else DocumentRefusal(id=AuthorizationRefusalId(id), **columns)
 
 
-def _told_of_document(one: DocumentRefusal) -> Any:
+def _document_as_json(one: DocumentRefusal) -> Any:
     return storable(
         {
             "id": str(one.id),
@@ -121,7 +121,7 @@ def _told_of_document(one: DocumentRefusal) -> Any:
     )
 
 
-def _told(one: AuthorizationRefusal) -> Any:
+def _as_json(one: AuthorizationRefusal) -> Any:
     return storable(
         {
             "id": str(one.id),

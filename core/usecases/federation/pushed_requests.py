@@ -8,7 +8,7 @@ from core.domain.federation.oauth.authorizations import AuthorizationErrorCode, 
 from core.domain.federation.oauth.unplaced_clients import ArrivedClient
 from core.domain.identifiers import ClientId, PushedRequestId
 from core.frozen import Frozen
-from core.usecases.federation.authorizations import Authorizations
+from core.usecases.federation.authorization.asked import AskedAuthorizations
 from ports.federation.authorizations import PushedRequestStore
 from ports.system import System
 
@@ -23,7 +23,7 @@ class PushedRequest(Frozen):
 
 
 class PushedRequests(Frozen):
-    authorizations: Authorizations
+    asked: AskedAuthorizations
     store: PushedRequestStore
     system: System
 
@@ -33,9 +33,9 @@ class PushedRequests(Frozen):
         """
         if "request_uri" in parameters:
             raise AuthorizationRefused(AuthorizationErrorCode.INVALID_REQUEST, "request_uri: a pushed request cannot name another one")
-        application = (await self.authorizations.met(arrived or ArrivedClient(client), None)).application
-        request = await self.authorizations.checked(parameters, application, recipient(parameters, application.registered))
-        await self.authorizations.named_resources(request, application, None)
+        application = (await self.asked.met(arrived or ArrivedClient(client), None)).application
+        request = await self.asked.checked(parameters, application, recipient(parameters, application.registered))
+        await self.asked.named_resources(request, application, None)
         secret = self.system.secrets.token()
         expires_at = self.system.clock.now() + LIFETIME
         await self.store.add(PushedRequestId(self.system.ids.new()), secret.digest(), application.kept_service, stored(request), expires_at)

@@ -20,7 +20,7 @@ class ShownMembers(Frozen):
 
 
 class DirectoryTeamStore(Protocol):
-    """Outside a unit of work, `settings`, `list`, `get` and `members` are one statement and one round trip each. The other methods need a
+    """Outside a unit of work, `settings`, `list`, `find` and `members` are one statement and one round trip each. The other methods need a
     unit of work that holds the organization, which `hold` does.
     """
 
@@ -37,7 +37,7 @@ class DirectoryTeamStore(Protocol):
     async def list(self, organization: OrganizationId, members: Sequence[UserId]) -> Sequence[tuple[Team, Collection[UserId]]]:
         """The teams that the directory fills, by id, each with those of `members` who are in it."""
 
-    async def get(self, organization: OrganizationId, team: TeamId) -> Team | None:
+    async def find(self, organization: OrganizationId, team: TeamId) -> Team | None:
         """None when the organization's directory fills no such team."""
 
     async def hold(self, organization: OrganizationId, team: TeamId) -> Team | None:

@@ -67,12 +67,12 @@ SORTABLE = ("id", "userName", "externalId", "displayName", "meta.created", "meta
 
 
 class ProvisionedUserStore(Protocol):
-    """Outside a unit of work, `get`, `list` and `group` are one statement and one round trip each. The other methods need a unit of work.
+    """Outside a unit of work, `find`, `list` and `group` are one statement and one round trip each. The other methods need a unit of work.
     Each `hold` method holds the organization and then the accounts, so that nobody else changes them, and nothing new refers to them,
     until the unit of work ends. All locks are taken in one order.
     """
 
-    async def get(self, organization: OrganizationId, user: UserId) -> ProvisionedUser | None: ...
+    async def find(self, organization: OrganizationId, user: UserId) -> ProvisionedUser | None: ...
 
     async def list(
         self, organization: OrganizationId, wanted: Filter | None, order: Order, offset: int, limit: int

@@ -23,11 +23,11 @@ from core.frozen import replace
 from entrypoints import checks
 from entrypoints.bootstrap import open_postern
 from entrypoints.checks import Finding, Verdict
-from entrypoints.cli import main
 from entrypoints.cli.backups import check
 from entrypoints.cli.backups.create import create
 from entrypoints.cli.backups.proof import prove
 from entrypoints.cli.backups.report import STATUS, CheckReport
+from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.failures import FAILURE, OK, StartFailed
 from entrypoints.settings import Settings
 from tests.conftest import CapturedLog
@@ -44,7 +44,7 @@ Checked = Callable[..., tuple[int, list[str]]]
 @pytest.fixture
 def checked(backup: BackedUp, capsys: pytest.CaptureFixture[str]) -> Checked:
     def run(*arguments: str, settings: Settings | None = None) -> tuple[int, list[str]]:
-        given = main._parser().parse_args(["backup", "check", *arguments])
+        given = command_line().parse_args(["backup", "check", *arguments])
         status = check.run(given, backup.settings if settings is None else settings)
         return status, capsys.readouterr().out.splitlines()
 

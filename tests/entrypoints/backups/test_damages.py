@@ -16,11 +16,11 @@ from adapters.postgres.backups.held_work import OutgoingWork, hold
 from adapters.postgres.backups.snapshots import exported_snapshot
 from core.domain.backups import DamageKind, DatabaseState
 from core.frozen import replace
-from entrypoints.cli import main
 from entrypoints.cli.backups import check
 from entrypoints.cli.backups.create import create
 from entrypoints.cli.backups.proof import prove
 from entrypoints.cli.backups.report import STATUS, CheckReport
+from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.failures import OK
 from tests.entrypoints.backups.installation import KEY, OWNER, BackedUp, database_beside, name_of, settings_for
 
@@ -359,7 +359,7 @@ async def test_damage_that_shows_in_several_ways_is_named_with_its_table(
 
 
 def checked(arguments: list[str], backup: BackedUp, capsys: pytest.CaptureFixture[str]) -> tuple[int, list[str]]:
-    status = check.run(main._parser().parse_args(["backup", "check", *arguments]), backup.settings)
+    status = check.run(command_line().parse_args(["backup", "check", *arguments]), backup.settings)
     return status, capsys.readouterr().out.splitlines()
 
 

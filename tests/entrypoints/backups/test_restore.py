@@ -29,8 +29,8 @@ from core.domain.backups import DatabaseState
 from core.domain.jobs import NewJob
 from core.domain.mail import MAIL_JOB
 from entrypoints.bootstrap import open_postern
-from entrypoints.cli import main
 from entrypoints.cli.backups import check, create, listing, restore, work
+from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.failures import OK, USAGE, StartFailed
 from entrypoints.settings import Settings
 from tests.conftest import CapturedLog
@@ -45,7 +45,7 @@ def empty(backup: BackedUp) -> Iterator[str]:
 
 
 def parsed(*arguments: str) -> Any:
-    return main._parser().parse_args(arguments)
+    return command_line().parse_args(arguments)
 
 
 def restored(backup: BackedUp, url: str, directory: Path, *more: str) -> int:

@@ -11,7 +11,8 @@ from psycopg.rows import dict_row
 
 from adapters.crypto.key_ring import EncryptionKey
 from core.domain.errors import NotFound
-from entrypoints.cli import api_key, main
+from entrypoints.cli import api_key
+from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.settings import read
 
 Postern = Callable[..., Awaitable[str]]
@@ -21,7 +22,7 @@ Ask = Callable[..., list[dict[str, Any]]]
 @pytest.mark.parametrize("words", [["revoke"], ["revoke", "sk_abc123"], ["revoke", "--prefix"], ["list"], []])
 def test_a_command_line_that_makes_no_sense_ends_with_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        main._parser().parse_args(["api-key", *words])
+        command_line().parse_args(["api-key", *words])
     assert ended.value.code == 2
     assert "usage: postern" in capsys.readouterr().err
 
@@ -49,7 +50,7 @@ def postern(emptied_database_url: str, tmp_path: Path, capsys: pytest.CaptureFix
     )
 
     async def run(*words: str) -> str:
-        await api_key._run(main._parser().parse_args(["api-key", *words]), settings)
+        await api_key._run(command_line().parse_args(["api-key", *words]), settings)
         return capsys.readouterr().out
 
     return run

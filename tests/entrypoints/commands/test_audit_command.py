@@ -18,8 +18,8 @@ from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Secret
 from core.usecases.record import audit as audit_usecase
 from entrypoints.bootstrap import open_postern
-from entrypoints.cli import main
 from entrypoints.cli.audit import run
+from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.failures import FAILURE, OK, USAGE, StartFailed, sole
 from entrypoints.settings import Settings, read
 
@@ -62,7 +62,7 @@ Verify = Callable[..., tuple[int, list[str]]]
 @pytest.fixture
 def verify(settings: Settings, capsys: pytest.CaptureFixture[str]) -> Verify:
     def verified(*arguments: str) -> tuple[int, list[str]]:
-        status = run(main._parser().parse_args(["audit", "verify", *arguments]), settings)
+        status = run(command_line().parse_args(["audit", "verify", *arguments]), settings)
         return status, capsys.readouterr().out.splitlines()
 
     return verified
@@ -92,7 +92,7 @@ def test_several_workers_say_what_one_says(verify: Verify, settings: Settings, m
 @pytest.mark.parametrize("workers", ["0", "5", "-1", "many"])
 def test_a_number_of_workers_has_bounds(workers: str) -> None:
     with pytest.raises(SystemExit) as ended:
-        main._parser().parse_args(["audit", "verify", "--workers", workers])
+        command_line().parse_args(["audit", "verify", "--workers", workers])
     assert ended.value.code == USAGE
 
 
@@ -200,14 +200,14 @@ def test_a_chain_of_which_nothing_is_left_ends_before_the_head_that_was_noted(ve
 def test_a_wrong_ring_is_said_in_one_sentence(settings: Settings) -> None:
     other = replace(settings, encryption_keys=Secret(EncryptionKey("other", b"o" * 32).line()))
     with pytest.raises(BaseException) as failed:  # noqa: PT011 - a nursery may have wrapped it
-        run(main._parser().parse_args(["audit", "verify"]), other)
+        run(command_line().parse_args(["audit", "verify"]), other)
     refused = sole(failed.value)
     assert isinstance(refused, StartFailed)
     assert str(refused).startswith("The encryption keys (other) do not belong to this database: they do not open the secret of its audit")
 
 
 def test_a_head_wants_the_chain_that_it_is_of(settings: Settings) -> None:
-    arguments = main._parser().parse_args(["audit", "verify", "--head", f"1:{'0' * 64}"])
+    arguments = command_line().parse_args(["audit", "verify", "--head", f"1:{'0' * 64}"])
     with pytest.raises(StartFailed, match="--organization") as refused:
         run(arguments, settings)
     assert refused.value.status == USAGE
@@ -216,6 +216,6 @@ def test_a_head_wants_the_chain_that_it_is_of(settings: Settings) -> None:
 @pytest.mark.parametrize("text", ["7", "7:", "x:y", f"7:{'0' * 63}"])
 def test_what_is_no_head_is_a_wrong_command_line(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        main._parser().parse_args(["audit", "verify", "--organization", "acme", "--head", text])
+        command_line().parse_args(["audit", "verify", "--organization", "acme", "--head", text])
     assert ended.value.code == USAGE
     assert "64 hexadecimal digits" in capsys.readouterr().err

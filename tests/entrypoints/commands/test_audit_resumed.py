@@ -14,8 +14,8 @@ from core.domain.record.audit_chains import ChainCheck, ChainHead
 from core.domain.record.audit_progress import Reached
 from core.usecases.record import audit
 from entrypoints.bootstrap import open_postern
-from entrypoints.cli import main
 from entrypoints.cli.audit import _Report, run
+from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.cli.record import resuming
 from entrypoints.cli.record.resuming import NotResumed, ResumeFile
 from entrypoints.failures import FAILURE, OK, USAGE, StartFailed, sole
@@ -31,7 +31,7 @@ def small_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def asked(*words: str) -> argparse.Namespace:
-    return main._parser().parse_args(["audit", "verify", *words])
+    return command_line().parse_args(["audit", "verify", *words])
 
 
 class _Stopped(Exception):

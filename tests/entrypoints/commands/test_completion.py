@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from entrypoints.cli import main
+from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.cli.verbs.completion import bash, fish, places, zsh
 from entrypoints.cli.verbs.offering import offer, subcommands
 from tests.tools import place_of
@@ -29,7 +29,7 @@ CASES = [
 @pytest.fixture(scope="module")
 def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("completion")
-    commands = subcommands(main._parser())
+    commands = subcommands(command_line())
     offer(commands)
     known = dict(places("postern", commands))
     for name, text in (("bash", bash(known)), ("zsh", zsh(known)), ("fish", fish(known))):

@@ -5,13 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from entrypoints.cli import files, main
+from entrypoints.cli import files
+from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.failures import OK, StartFailed
 from tests.places import ROOT
 
 
 def written(*words: str) -> int:
-    return files.run(main._parser().parse_args(["files", *words]))
+    return files.run(command_line().parse_args(["files", *words]))
 
 
 @pytest.mark.parametrize("kind", files.FILES)

@@ -15,8 +15,9 @@ from core.domain.secrets import Password, Secret
 from core.domain.tenancy.organizations import OrganizationStatus
 from core.frozen import Frozen
 from entrypoints.bootstrap import open_postern
-from entrypoints.cli import main, organization, service
+from entrypoints.cli import organization, service
 from entrypoints.cli.output.printing import plain
+from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.cli.verbs import running
 from entrypoints.settings import Settings, read
 
@@ -32,7 +33,7 @@ class Console:
         self._capsys = capsys
 
     async def run(self, *arguments: str) -> str:
-        given = main._parser(arguments).parse_args(arguments)
+        given = command_line(arguments).parse_args(arguments)
         module = {"organization": organization, "service": service, "verbs.running": running}[given.module]
         await module._run(given, self.settings)
         return self._capsys.readouterr().out

@@ -12,8 +12,8 @@ import yaml
 
 from adapters.crypto.key_ring import EncryptionKey
 from core.domain.errors import BadRequest
-from entrypoints.cli import main
 from entrypoints.cli.imports import clients, people
+from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.failures import FAILURE, StartFailed
 from entrypoints.settings import Settings, read
 from tests.adapters.imports.importing import SAMPLES, people_file
@@ -43,7 +43,7 @@ def run(settings: Settings, capsys: pytest.CaptureFixture[str], monkeypatch: pyt
     monkeypatch.setenv("SUDO_USER", "grace")
 
     async def imported(*words: str) -> str:
-        await people._run(main._parser().parse_args(["import", *words]), settings)
+        await people._run(command_line().parse_args(["import", *words]), settings)
         return capsys.readouterr().out
 
     return imported
@@ -213,15 +213,15 @@ def test_clients_and_groups_become_a_document_and_nobody_is_imported(
 ) -> None:
     document = tmp_path / "acme.yaml"
     words = ["import", "keycloak", REALM, "--organization", "acme", "--clients", str(document)]
-    assert people.run(main._parser().parse_args(words), settings) == 0
+    assert people.run(command_line().parse_args(words), settings) == 0
     told = capsys.readouterr().out
     assert "Nobody was imported" in told
     assert "  billing: https://billing.example.org/* is left out: there are no wildcards" in told
     assert document.read_text() == (SAMPLES / "acme.yaml").read_text()
     with pytest.raises(StartFailed, match="is there already"):
-        people.run(main._parser().parse_args(words), settings)
+        people.run(command_line().parse_args(words), settings)
     with pytest.raises(StartFailed, match="--clients needs --organization"):
-        people.run(main._parser().parse_args(["import", "keycloak", REALM, "--clients", "x"]), settings)
+        people.run(command_line().parse_args(["import", "keycloak", REALM, "--clients", "x"]), settings)
 
 
 async def test_a_plan_lists_the_addresses_that_no_service_gets(run: Import, tmp_path: Path, settings: Settings) -> None:
@@ -241,8 +241,8 @@ async def test_a_plan_lists_the_addresses_that_no_service_gets(run: Import, tmp_
     assert "lost_addresses" not in json.loads(await run("keycloak", str(file), "--json"))
     document = tmp_path / "acme.yaml"
     words = ["keycloak", str(file), "--organization", "acme", "--clients", str(document), "--plan"]
-    assert people.run(main._parser().parse_args(["import", *words, "--json"]), settings) == 0
-    assert people.run(main._parser().parse_args(["import", *words]), settings) == 0
+    assert people.run(command_line().parse_args(["import", *words, "--json"]), settings) == 0
+    assert people.run(command_line().parse_args(["import", *words]), settings) == 0
     assert not document.exists()
 
 
@@ -264,7 +264,7 @@ def test_an_export_of_a0deploy_becomes_a_document(tmp_path: Path, capsys: pytest
     tenant, document = tmp_path / "tenant.yaml", tmp_path / "acme.yaml"
     tenant.write_text(TENANT)
     words = ["import", "auth0", str(tenant), "--organization", "acme", "--clients", str(document)]
-    assert people.run(main._parser().parse_args(words), settings) == 0
+    assert people.run(command_line().parse_args(words), settings) == 0
     assert "Shop: https://*.shop.example.org/callback is left out" in capsys.readouterr().out
     written = document.read_text()
     assert '      "shop":\n        # Shop at Auth0\n        name: "Shop"\n        service_type: "web"' in written
@@ -279,7 +279,7 @@ def test_an_export_of_a0deploy_becomes_a_document(tmp_path: Path, capsys: pytest
         (folder / kind / f"{name}.json").write_text(json.dumps(content))
     same = tmp_path / "same.yaml"
     words = ["import", "auth0", str(folder), "--organization", "acme", "--clients", str(same)]
-    assert people.run(main._parser().parse_args(words), settings) == 0
+    assert people.run(command_line().parse_args(words), settings) == 0
     assert same.read_text() == written
 
 
@@ -292,9 +292,9 @@ def test_a_file_that_is_no_export_of_a0deploy_is_refused(tmp_path: Path, setting
     tenant.write_text(content)
     words = ["import", "auth0", str(tenant), "--organization", "acme", "--clients", str(tmp_path / "x")]
     with pytest.raises(StartFailed, match=says):
-        people.run(main._parser().parse_args(words), settings)
+        people.run(command_line().parse_args(words), settings)
     with pytest.raises(StartFailed, match="reads one export of a0deploy"):
-        people.run(main._parser().parse_args([*words[:3], *words[2:]]), settings)
+        people.run(command_line().parse_args([*words[:3], *words[2:]]), settings)
 
 
 def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: Settings) -> None:
@@ -303,5 +303,5 @@ def test_a_file_that_may_not_be_read_is_named(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(clients, "parts_of", refuse)
     with pytest.raises(StartFailed, match=r"realm.json cannot be read: Permission denied") as failed:
-        people.run(main._parser().parse_args(["import", "keycloak", REALM, "--organization", "acme", "--clients", "x"]), settings)
+        people.run(command_line().parse_args(["import", "keycloak", REALM, "--organization", "acme", "--clients", "x"]), settings)
     assert failed.value.status == FAILURE

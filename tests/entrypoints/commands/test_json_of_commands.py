@@ -11,7 +11,7 @@ import pytest
 from core.domain.secrets import Password, Secret
 from entrypoints.checks import Finding, Verdict
 from entrypoints.cli import doctor
-from entrypoints.cli.main import _parser
+from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.first_start import FirstOwner, announce
 from entrypoints.settings import read
 from tests.e2e.postern import command
@@ -42,7 +42,7 @@ def commands_of(parser: argparse.ArgumentParser, path: tuple[str, ...] = ()) -> 
 
 
 def test_every_command_takes_json_or_says_why_not() -> None:
-    assert {name for name, has_json in commands_of(_parser()) if not has_json} == set(WITHOUT_JSON)
+    assert {name for name, has_json in commands_of(command_line()) if not has_json} == set(WITHOUT_JSON)
 
 
 def test_what_waits_is_listed_as_json(database_url: str, tmp_path: Path) -> None:

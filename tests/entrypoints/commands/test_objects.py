@@ -13,8 +13,8 @@ import pytest
 from adapters.postgres.embedded import BINARIES
 from core.domain.errors import Refusal
 from core.domain.json import Json
-from entrypoints.cli import main
 from entrypoints.cli.output.printing import print_json
+from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.cli.verbs.offering import all_verbs, subcommands
 from entrypoints.settings import read
 from tests.entrypoints.commands.test_json_of_commands import WITHOUT_JSON, commands_of
@@ -136,7 +136,7 @@ class TalkingPrograms:
             return {"refused": refusal.code}
 
     def answer(self, *words: str) -> Any:
-        given = main._parser(words).parse_args([*words, "--json"])
+        given = command_line(words).parse_args([*words, "--json"])
         self._monkeypatch.setattr("sys.stdin", io.StringIO("correct horse battery\n"))
         command = import_module(f"entrypoints.cli.{given.module}")
         self._capsys.readouterr()
@@ -166,7 +166,7 @@ def test_every_command_answers_an_object(
 
 def test_the_walk_leaves_out_no_command() -> None:
     walked = {command for command, _ in WALK} - {"service create"}
-    assert {name for name, _ in commands_of(main._parser())} == walked | ELSEWHERE | set(WITHOUT_JSON)
+    assert {name for name, _ in commands_of(command_line())} == walked | ELSEWHERE | set(WITHOUT_JSON)
     assert not walked & ELSEWHERE
 
 
@@ -174,7 +174,7 @@ def _questions() -> Iterator[tuple[str, Sequence[str]]]:
     """The verbs of endpoints that ask for nothing but an organization and a service of it, with their words."""
     named = {"--organization": "acme", "--service": "shop"}
     for noun, verbs in all_verbs().items():
-        parser = main._parser((noun,))
+        parser = command_line((noun,))
         for verb, endpoint in verbs.items():
             one = subcommands(subcommands(parser).choices[noun]).choices[verb]
             required = [action.option_strings[0] if action.option_strings else action.dest for action in one._actions if action.required]

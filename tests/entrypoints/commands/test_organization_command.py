@@ -20,8 +20,10 @@ from core.domain.platform.governance import GovernedOrganization, GovernedOwner
 from core.domain.tenancy.organizations import Organization, OrganizationStatus
 from core.domain.tenancy.tiers import FREE, Tier
 from core.frozen import replace
-from entrypoints.cli import main, organization
+from entrypoints.cli import organization
 from entrypoints.cli.organization import NothingToChange, lines, override, table
+from entrypoints.cli.parsing.command_line import command_line
+from entrypoints.cli.parsing.tenants import ORGANIZATION_COMMANDS
 from entrypoints.failures import StartFailed
 from entrypoints.settings import read
 
@@ -120,15 +122,15 @@ def test_a_limit_is_a_number_or_none() -> None:
 )
 def test_a_command_line_that_makes_no_sense_ends_with_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        main._parser().parse_args(["organization", *words])
+        command_line().parse_args(["organization", *words])
     assert ended.value.code == 2
     assert "usage: postern" in capsys.readouterr().err
 
 
 def test_the_states_on_the_command_line_are_all_that_there_are() -> None:
     for status in OrganizationStatus:
-        assert main._parser().parse_args(["organization", "list", "--status", status]).status == status
-    assert {*main._ORGANIZATION_COMMANDS, "invite"} == {*organization._ACTIONS, *organization._MAKING}
+        assert command_line().parse_args(["organization", "list", "--status", status]).status == status
+    assert {*ORGANIZATION_COMMANDS, "invite"} == {*organization._ACTIONS, *organization._MAKING}
 
 
 class Rows:
@@ -169,7 +171,7 @@ def postern(emptied_database_url: str, tmp_path: Path, capsys: pytest.CaptureFix
     )
 
     async def run(*words: str) -> str:
-        await organization._run(main._parser().parse_args(["organization", *words]), settings)
+        await organization._run(command_line().parse_args(["organization", *words]), settings)
         return capsys.readouterr().out
 
     return run

@@ -15,7 +15,8 @@ from core.domain.errors import NotFound
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId
 from core.domain.services.services import RegisteredService, Service, ServiceType
 from core.frozen import replace
-from entrypoints.cli import main, service
+from entrypoints.cli import service
+from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.cli.service import lines, table
 from entrypoints.settings import read
 
@@ -96,7 +97,7 @@ def test_the_list_is_a_table() -> None:
 )
 def test_a_command_line_that_makes_no_sense_ends_with_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
-        main._parser().parse_args(["service", *words])
+        command_line().parse_args(["service", *words])
     assert ended.value.code == 2
     assert "usage: postern" in capsys.readouterr().err
 
@@ -122,7 +123,7 @@ def postern(emptied_database_url: str, tmp_path: Path, capsys: pytest.CaptureFix
     )
 
     async def run(*words: str) -> str:
-        await service._run(main._parser().parse_args(["service", *words]), settings)
+        await service._run(command_line().parse_args(["service", *words]), settings)
         return capsys.readouterr().out
 
     return run

@@ -10,7 +10,7 @@ import pytest
 
 from adapters.crypto.key_ring import EncryptionKey
 from adapters.postgres.tables.every import TABLES
-from entrypoints.cli import main
+from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.cli.record.storage import run
 from entrypoints.failures import OK, USAGE, StartFailed, sole
 from entrypoints.settings import Settings, read
@@ -28,7 +28,7 @@ def settings(database_url: str, tmp_path: Path) -> Settings:
 
 
 def told(settings: Settings, capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    arguments: Namespace = main._parser().parse_args(["storage", *words])
+    arguments: Namespace = command_line().parse_args(["storage", *words])
     assert run(arguments, settings) == OK
     return capsys.readouterr().out
 
@@ -78,7 +78,7 @@ def test_the_end_of_the_disk_is_told_where_its_space_is_known(
 
 def test_a_size_that_is_none_is_a_wrong_question(settings: Settings) -> None:
     with pytest.raises((StartFailed, BaseExceptionGroup)) as refused:
-        run(main._parser().parse_args(["storage", "--free", "much"]), settings)
+        run(command_line().parse_args(["storage", "--free", "much"]), settings)
     error = sole(refused.value) if isinstance(refused.value, BaseExceptionGroup) else refused.value
     assert isinstance(error, StartFailed)
     assert error.status == USAGE

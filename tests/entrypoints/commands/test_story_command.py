@@ -18,7 +18,7 @@ from core.domain.identifiers import OrganizationId, UserId
 from core.domain.jobs import NewJob
 from core.domain.record.events import Actor, Event, Target
 from entrypoints.bootstrap import open_postern
-from entrypoints.cli import main
+from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.cli.record.story import run
 from entrypoints.failures import FAILURE, OK, USAGE, StartFailed, sole
 from entrypoints.settings import Settings, read
@@ -63,7 +63,7 @@ Tell = Callable[..., tuple[int, str]]
 @pytest.fixture
 def tell(settings: Settings, capsys: pytest.CaptureFixture[str]) -> Tell:
     def told(*arguments: str) -> tuple[int, str]:
-        status = run(main._parser().parse_args(["story", *arguments]), settings)
+        status = run(command_line().parse_args(["story", *arguments]), settings)
         return status, capsys.readouterr().out
 
     return told

@@ -22,8 +22,8 @@ from core.domain.secrets import Password
 from core.domain.tenancy.members import Member
 from entrypoints.bootstrap import Postern as Opened
 from entrypoints.bootstrap import open_postern
-from entrypoints.cli import main
 from entrypoints.cli.operating import acting
+from entrypoints.cli.parsing.command_line import WITH_VERBS, command_line
 from entrypoints.cli.verbs import listing, running
 from entrypoints.cli.verbs.naming import singular, verbs_of
 from entrypoints.cli.verbs.offering import all_verbs, offer, subcommands
@@ -64,7 +64,7 @@ def _every_verb() -> Iterator[tuple[str, Endpoint]]:
 @pytest.fixture(scope="module")
 def parsers() -> Mapping[str, argparse.ArgumentParser]:
     """The parser of each command, by its words."""
-    parser = main._parser()
+    parser = command_line()
     commands = subcommands(parser)
     offer(commands)
     return {f"{noun} {verb}": subcommands(commands.choices[noun]).choices[verb] for noun, verbs in all_verbs().items() for verb in verbs}
@@ -86,8 +86,8 @@ class TestTheWordsOfAVerb:
 
     def test_a_command_written_by_hand_keeps_its_name(self, parsers: Mapping[str, argparse.ArgumentParser]) -> None:
         assert {words for words, one in parsers.items() if one.get_default("module") != "verbs.running"} == BY_HAND
-        by_hand = subcommands(main._parser()).choices
-        assert set(main._WITH_VERBS) == by_hand.keys() & all_verbs().keys()
+        by_hand = subcommands(command_line()).choices
+        assert set(WITH_VERBS) == by_hand.keys() & all_verbs().keys()
 
     def test_what_path_and_method_do_not_say_needs_a_word(self) -> None:
         async def knock(call: Call[None, None, _Path, Member], postern: Opened) -> dict[str, str]:
@@ -127,7 +127,8 @@ class TestTheWordsOfAVerb:
 
     @pytest.mark.parametrize(("words", "asks"), [(["service", "list"], False), (["doctor"], False), (["--help"], False), (["team"], True)])
     def test_a_command_written_by_hand_loads_no_routes(self, words: list[str], asks: bool) -> None:
-        script = f"import sys; from entrypoints.cli.main import _parser; _parser({words}); print('entrypoints.http.routes' in sys.modules)"
+        imports = "import sys; from entrypoints.cli.parsing.command_line import command_line"
+        script = f"{imports}; command_line({words}); print('entrypoints.http.routes' in sys.modules)"
         asked = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
         assert asked.stdout.strip() == str(asks)
 
@@ -212,7 +213,7 @@ class TestTheOptionsOfAVerb:
 
     def test_a_field_is_left_out_cleared_or_given(self) -> None:
         words = ("service", "set", "--organization", "acme", "--service", "shop")
-        parse = main._parser(words).parse_args
+        parse = command_line(words).parse_args
         assert parse([*words]).body_jwks_uri is msgspec.UNSET
         assert parse([*words, "--no-jwks-uri"]).body_jwks_uri is None
         assert parse([*words, "--redirect-uri", "a", "--redirect-uri", "b"]).body_redirect_uris == ["a", "b"]
@@ -228,7 +229,7 @@ class TestTheOptionsOfAVerb:
     def test_a_wrong_option_ends_with_2(self, more: list[str], capsys: pytest.CaptureFixture[str]) -> None:
         words = ["service", "set", "--organization", "acme", "--service", "shop", *more]
         with pytest.raises(SystemExit) as ended:
-            main._parser(words).parse_args(words)
+            command_line(words).parse_args(words)
         assert ended.value.code == 2
         assert "usage: postern" in capsys.readouterr().err
 
@@ -272,7 +273,7 @@ class VerbConsole:
 
     async def run(self, *words: str) -> tuple[str, str]:
         every = (*words[:2], "--organization", "acme", *words[2:])
-        await running._run(main._parser(every).parse_args(every), self.settings)
+        await running._run(command_line(every).parse_args(every), self.settings)
         return self._capsys.readouterr()
 
     async def asked(self, *words: str) -> Any:
@@ -385,7 +386,7 @@ class TestWhatAVerbDoes:
 
     async def test_what_would_end_is_asked_about(self, console: VerbConsole, monkeypatch: pytest.MonkeyPatch) -> None:
         words = ("team", "delete", "--organization", "acme", "--team", "ops")
-        given = main._parser(words).parse_args(words)
+        given = command_line(words).parse_args(words)
         with pytest.raises(NotAgreed, match="Say --yes"):
             running.run(given, console.settings)
         monkeypatch.setattr(sys.stdin, "isatty", lambda: True)

@@ -19,7 +19,7 @@ from adapters.crypto.key_ring import EncryptionKey
 from adapters.postgres.embedded import BINARIES
 from adapters.postgres.migrate import migrate
 from entrypoints.bootstrap import open_postern
-from entrypoints.cli import main
+from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.first_start import complete
 from entrypoints.settings import read
 from tests.ops.test_container import compose, instructions
@@ -55,7 +55,7 @@ def commands() -> Iterator[Sequence[str]]:
 
 
 def test_every_command_is_one_of_ours() -> None:
-    asked = [main._parser(tuple(words)).parse_args(words) for words in commands()]
+    asked = [command_line(tuple(words)).parse_args(words) for words in commands()]
     assert sorted(one.module for one in asked) == ["backups.check"] * 3 + ["backups.create"] * 3
 
 

@@ -39,7 +39,7 @@ class PostgresScimExchanges:
     async def add(self, exchanges: Sequence[ScimExchange]) -> None:
         for begin in range(0, len(exchanges), _AT_ONCE):
             part = exchanges[begin : begin + _AT_ONCE]
-            await tell(self._pool, _ADD, {"exchanges": Jsonb([_told(one) for one in part])})
+            await tell(self._pool, _ADD, {"exchanges": Jsonb([_as_json(one) for one in part])})
         for organization in dict.fromkeys(one.organization for one in exchanges):
             await tell(self._pool, _TRIM, {"organization": organization, "most": MOST_KEPT})
 
@@ -47,7 +47,7 @@ class PostgresScimExchanges:
         return await ask(self._pool, EXCHANGE.row, _LIST, {"organization": organization, "limit": limit, "refused": refused})
 
 
-def _told(one: ScimExchange) -> Any:
+def _as_json(one: ScimExchange) -> Any:
     return storable({EXCHANGE.columns[name]: value for name, value in msgspec.to_builtins(one).items()})
 
 

@@ -62,12 +62,12 @@ class DirectoryTeamRows:
     async def list(self, organization: OrganizationId, members: Sequence[UserId]) -> Sequence[tuple[Team, Collection[UserId]]]:
         return await self._statements.ask(_team_with, _LIST, {"organization": organization, "members": list(members)})
 
-    async def get(self, organization: OrganizationId, team: TeamId) -> Team | None:
+    async def find(self, organization: OrganizationId, team: TeamId) -> Team | None:
         return first(await self._statements.ask(TEAM.row, _GET, {"organization": organization, "team": team}))
 
     async def hold(self, organization: OrganizationId, team: TeamId) -> Team | None:
         await self._statements.tell(_HOLD, {"organization": organization})
-        return await self.get(organization, team)
+        return await self.find(organization, team)
 
     async def members(self, teams: Sequence[Team], users_address: str, most: int | None) -> ShownMembers:
         parameters = {"teams": [team.id for team in teams], "address": users_address, "most": None if most is None else most + 1}

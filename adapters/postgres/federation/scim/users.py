@@ -170,7 +170,7 @@ class ProvisionedUserRows:
     def __init__(self, statements: Statements | Transaction) -> None:
         self._statements = statements
 
-    async def get(self, organization: OrganizationId, user: UserId) -> ProvisionedUser | None:
+    async def find(self, organization: OrganizationId, user: UserId) -> ProvisionedUser | None:
         rows = await self._statements.ask(_User, GET, {"organization": organization, "user": user})
         return rows[0].user() if rows else None
 

@@ -29,8 +29,9 @@ from core.domain.saml.messages import (
 )
 from core.domain.secrets import Token
 from core.frozen import Frozen
+from core.usecases.federation.saml.answers import NAME_IDS
 from core.usecases.federation.saml.messages import SamlMessages, ServiceProvider, usable
-from core.usecases.federation.saml.sign_in import FLOW_LIFETIME, NAME_IDS
+from core.usecases.federation.saml.sign_in import FLOW_LIFETIME
 from core.usecases.identity.flows import Flows
 from ports.clock import Clock
 from ports.federation.saml.configurations import MOST_PARTICIPANTS, Participant, SamlLookup

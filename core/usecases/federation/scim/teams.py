@@ -66,7 +66,7 @@ class ScimTeams(Frozen):
 
     async def get(self, holder: ScimHolder, team: UUID, *, with_members: bool) -> FoundGroup:
         """Raises `NotFound`."""
-        return await self._shown(_found(await self.lookup.get(holder.organization, TeamId(team))), with_members=with_members)
+        return await self._shown(_found(await self.lookup.find(holder.organization, TeamId(team))), with_members=with_members)
 
     async def list(self, holder: ScimHolder, wanted: Filter | None) -> Sequence[Team]:
         """The teams that the filter finds, by id."""

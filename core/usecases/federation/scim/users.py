@@ -92,7 +92,7 @@ class ScimUsers(Frozen):
 
     async def get(self, holder: ScimHolder, user: UserId) -> ProvisionedUser:
         """Raises `NotFound` for a person that the directory does not know."""
-        found = await self.lookup.get(holder.organization, user)
+        found = await self.lookup.find(holder.organization, user)
         if found is None:
             raise NotFound(UNKNOWN)
         return found

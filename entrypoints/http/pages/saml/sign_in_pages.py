@@ -19,7 +19,9 @@ from core.domain.identity.sign_in import ServiceName
 from core.domain.saml.messages import MessageRefused
 from core.domain.secrets import Token
 from core.frozen import replace
-from core.usecases.federation.saml.sign_in import FINISH, Delivered, Met, Outcome, UnfinishedSamlSignIn
+from core.usecases.federation.saml.answers import Delivered
+from core.usecases.federation.saml.sign_in import FINISH, Outcome, UnfinishedSamlSignIn
+from core.usecases.federation.saml.visits import Met
 from entrypoints.bootstrap import Postern
 from entrypoints.event_loop_rounds import fair_turn
 from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect

@@ -15,8 +15,9 @@ from psycopg._queries import _query2pg
 
 from adapters.postgres.embedded import MAJOR_VERSION
 from adapters.postgres.migrate import OLDEST_SERVER, migrate, plan, shipped
-from entrypoints.cli import doctor, main
+from entrypoints.cli import doctor
 from entrypoints.cli.backups import check, restore
+from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.failures import OK
 from tests.adapters.postgres.oldest.conftest import OldServer
 from tests.adapters.postgres.oldest.house_texts import house_texts
@@ -53,7 +54,7 @@ def test_a_backup_is_made_proved_and_restored(
     oldest: OldServer, backup: BackedUp, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def run(module: object, *arguments: str, url: str) -> list[str]:
-        status = module.run(main._parser().parse_args(["backup", *arguments]), settings_for(url, tmp_path))  # type: ignore[attr-defined]
+        status = module.run(command_line().parse_args(["backup", *arguments]), settings_for(url, tmp_path))  # type: ignore[attr-defined]
         assert status == OK, capsys.readouterr()
         return capsys.readouterr().out.splitlines()
 
@@ -70,7 +71,7 @@ def test_a_backup_is_made_proved_and_restored(
 
 
 def test_the_doctor_finds_nothing_broken_and_has_tried_the_next_backup(backup: BackedUp, capsys: pytest.CaptureFixture[str]) -> None:
-    doctor.run(main._parser().parse_args(["doctor"]), backup.settings)
+    doctor.run(command_line().parse_args(["doctor"]), backup.settings)
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if line.startswith(("FAIL", "SOON"))] == []
     (tried,) = [line for line in lines if line[6:].startswith("next backup")]

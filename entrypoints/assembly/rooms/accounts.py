@@ -1,0 +1,76 @@
+"""Accounts: their addresses, passwords and mails, which share the rules of passwords."""
+
+from adapters.crypto.common_passwords import ShippedCommonPasswords
+from adapters.postgres.identity.proofs.sign_in import PostgresDestinations
+from core.frozen import Frozen
+from core.usecases.identity.account_mails import AccountMails
+from core.usecases.identity.account_passwords import AccountPasswords, PasswordRules
+from core.usecases.identity.accounts import Accounts
+from core.usecases.identity.address_proofs import AddressProofs
+from entrypoints.assembly.foundation import Foundation
+from entrypoints.assembly.rooms.sign_ins import SignIns
+from entrypoints.assembly.rooms.upstream import Upstream
+from entrypoints.settings import Settings
+from ports.passwords import CommonPasswords, PasswordHasher
+
+
+class AccountRoom(Frozen, kw_only=True):
+    common_passwords: CommonPasswords
+    accounts: Accounts
+    address_proofs: AddressProofs
+    passwords: AccountPasswords
+    mails: AccountMails
+
+
+def assemble_accounts(
+    settings: Settings, foundation: Foundation, passwords: PasswordHasher, sign_ins: SignIns, upstream: Upstream
+) -> AccountRoom:
+    new_unit_of_work, buckets, templates = foundation.unit_of_work, foundation.shared_buckets, foundation.mail_templates
+    system, clock, links, realms = foundation.system, foundation.clock, foundation.links, upstream.realms
+    common_passwords = ShippedCommonPasswords()
+    rules = PasswordRules(common_passwords)
+    accounts = Accounts(
+        unit_of_work=new_unit_of_work,
+        rules=rules,
+        passwords=passwords,
+        destinations=PostgresDestinations(foundation.pool),
+        templates=templates,
+        links=links,
+        buckets=buckets,
+        system=system,
+        immediate_email_changes=settings.email_change == "immediate",
+    )
+    return AccountRoom(
+        common_passwords=common_passwords,
+        accounts=accounts,
+        address_proofs=AddressProofs(
+            new_unit_of_work,
+            accounts=accounts,
+            codes=sign_ins.mailed_codes,
+            proofs=sign_ins.password_proofs,
+            rules=rules,
+            passwords=passwords,
+            vouched_accounts=foundation.stores.vouched_accounts,
+            realms=realms,
+            system=system,
+        ),
+        passwords=AccountPasswords(
+            unit_of_work=new_unit_of_work,
+            rules=rules,
+            passwords=passwords,
+            realms=realms,
+            templates=templates,
+            buckets=buckets,
+            clock=clock,
+        ),
+        mails=AccountMails(
+            unit_of_work=new_unit_of_work,
+            brandings=foundation.brandings,
+            templates=templates,
+            links=links,
+            realms=realms,
+            buckets=buckets,
+            system=system,
+            server_secrets=foundation.server_secrets,
+        ),
+    )

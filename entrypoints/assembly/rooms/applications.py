@@ -1,0 +1,90 @@
+"""Applications that sign people in by OAuth and OpenID Connect: who they are, and what they ask for."""
+
+from actors.presence import PresenceWriter
+from adapters.crypto.client_assertions import JwtClientAssertions
+from adapters.new_documents import RememberedDocuments
+from adapters.outbound.client_documents import GuardedDocuments
+from adapters.postgres.federation.authorizations import PostgresEncounters
+from adapters.postgres.federation.client_documents import PostgresClientDocuments
+from adapters.postgres.federation.clients import PostgresClients, PostgresKeptKeys, PostgresUsedAssertions
+from adapters.postgres.federation.resources import PostgresResources
+from adapters.postgres.services.client_secrets import CLIENT_SECRETS
+from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
+from adapters.shared_fetches import SharedWork
+from core.domain.federation.oauth.metadata import assertion_endpoints
+from core.domain.identifiers import ClientSecretId
+from core.frozen import Frozen
+from core.usecases.federation.authorization.answers import AuthorizationAnswers
+from core.usecases.federation.authorization.asked import AskedAuthorizations
+from core.usecases.federation.authorization_codes import AuthorizationCodes
+from core.usecases.federation.authorizations import Authorizations
+from core.usecases.federation.client_documents import ClientDocuments
+from core.usecases.federation.clients import Clients
+from core.usecases.federation.unplaced_clients import UnplacedClients
+from entrypoints.assembly.foundation import Foundation
+from entrypoints.assembly.identity import Identity
+from entrypoints.settings import Settings
+
+
+class Applications(Frozen, kw_only=True):
+    lookup: PostgresClients
+    clients: Clients
+    secret_presence: PresenceWriter[ClientSecretId]
+    documents: ClientDocuments
+    documents_lookup: PostgresClientDocuments
+    resources: PostgresResources
+    encounters: PostgresEncounters
+    codes: AuthorizationCodes
+    asked: AskedAuthorizations
+    authorizations: Authorizations
+
+
+def assemble_applications(settings: Settings, foundation: Foundation, identity: Identity) -> Applications:
+    new_unit_of_work, pool, system = foundation.unit_of_work, foundation.pool, foundation.system
+    lookup = PostgresClients(pool)
+    secret_presence: PresenceWriter[ClientSecretId] = PresenceWriter(
+        PostgresKeyUse(pool, CLIENT_SECRETS), foundation.metrics, spread=foundation.secrets.spread, name="client_secret_presence"
+    )
+    clients = Clients(
+        lookup,
+        JwtClientAssertions(),
+        PostgresUsedAssertions(pool, foundation.ids),
+        foundation.key_sets,
+        PostgresKeptKeys(pool),
+        secret_presence,
+        clock=foundation.clock,
+        issuer=settings.public_url,
+        endpoints=assertion_endpoints(settings.public_url),
+    )
+    codes = AuthorizationCodes(new_unit_of_work, foundation.stores.authorization_codes, clients, identity.sessions, system=system)
+    encounters, resources, documents_lookup = PostgresEncounters(pool), PostgresResources(pool), PostgresClientDocuments(pool)
+    documents = ClientDocuments(
+        new_unit_of_work,
+        documents_lookup,
+        GuardedDocuments(foundation.outbound),
+        SharedWork(),
+        RememberedDocuments(),
+        foundation.shared_buckets,
+        system,
+    )
+    asked = AskedAuthorizations(encounters, resources, documents, foundation.token_verifier)
+    answers = AuthorizationAnswers(
+        new_unit_of_work,
+        UnplacedClients(foundation.shared_buckets, system),
+        codes,
+        identity.sessions,
+        issuer=settings.public_url,
+        system=system,
+    )
+    return Applications(
+        lookup=lookup,
+        clients=clients,
+        secret_presence=secret_presence,
+        documents=documents,
+        documents_lookup=documents_lookup,
+        resources=resources,
+        encounters=encounters,
+        codes=codes,
+        asked=asked,
+        authorizations=Authorizations(asked, documents, answers, system),
+    )

@@ -1,0 +1,122 @@
+"""The parser of the whole command line: the commands written by hand, and the verbs of the API."""
+
+import argparse
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NoReturn
+
+from entrypoints.cli.output.failures import INTERRUPTED, log_is_json, say
+from entrypoints.cli.parsing.installation import (
+    add_audit_commands,
+    add_backup_commands,
+    add_config_commands,
+    add_demo_command,
+    add_doctor_command,
+    add_files_command,
+    add_jobs_commands,
+    add_key_commands,
+    add_mail_commands,
+    add_schema_commands,
+    add_size_command,
+    add_verb_commands,
+)
+from entrypoints.cli.parsing.parts import add_json, command, count, group, numbers
+from entrypoints.cli.parsing.tenants import (
+    add_access_command,
+    add_api_key_commands,
+    add_billing_commands,
+    add_import_commands,
+    add_invite_command,
+    add_organization_commands,
+    add_owner_commands,
+    add_privacy_commands,
+    add_service_commands,
+    add_user_commands,
+)
+from entrypoints.failures import ALREADY_SERVED, FAILURE, USAGE
+
+_EPILOG: Final = f"""\
+The verbs of the API are commands, too, such as `postern team list`: `postern verbs` lists them.
+
+Settings are environment variables: docs/settings.md lists them, `postern config` shows those in force.
+
+exit status:
+  0  done, or stopped when asked to
+  {FAILURE}  failed; the reason is on standard error
+  {USAGE}  the command line or a setting is wrong
+  {ALREADY_SERVED}  another Postern process uses the data directory
+  {INTERRUPTED}  interrupted (Ctrl-C)
+"""
+# Nouns with verbs beside the commands written by hand.
+WITH_VERBS: Final = ("organization", "service")
+
+
+class _Parser(argparse.ArgumentParser):
+    """Tells programs what is wrong with their words in the form in which they read everything else."""
+
+    def error(self, message: str) -> NoReturn:
+        if "--json" in sys.argv or (sys.argv[1:2] == ["serve"] and log_is_json()):
+            sys.exit(say(f"{message} ({self.prog} --help)", USAGE, as_json=True))
+        super().error(message)
+
+
+def command_line(words: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """The parser of the commands written by hand, and of the verbs that these words ask for."""
+    parser: argparse.ArgumentParser = _Parser(
+        prog="postern",
+        description="Self-hosted, multi-tenant single sign-on and identity platform.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    commands = parser.add_subparsers(title="commands", metavar="command", required=True)
+
+    serve = command(commands, "serve", "serve", "run the server, with its own PostgreSQL unless POSTERN_DATABASE_URL names one")
+    serve.add_argument("--processes", type=count, default=1, metavar="N", help="how many processes share the address (default: 1)")
+    serve.add_argument("--as-child", type=numbers, default=None, help=argparse.SUPPRESS)
+
+    add_schema_commands(commands)
+    add_owner_commands(group(commands, "owner", "manage platform owners"))
+    add_user_commands(group(commands, "user", "manage one account at a time"))
+    add_privacy_commands(group(commands, "privacy", "hand out what is kept about a person, or have them forgotten"))
+    add_organization_commands(group(commands, "organization", "manage organizations: found, approve, suspend, limit, move and delete them"))
+    add_service_commands(group(commands, "service", "make and look at services, the applications of organizations"))
+    add_json(command(group(commands, "saml", "look at SAML"), "status", "saml", "show where each service with SAML stands"))
+    add_import_commands(group(commands, "import", "take over people of another system, and write its clients down as configuration"))
+    add_invite_command(commands)
+    add_api_key_commands(group(commands, "api-key", "manage API keys, which services' own servers call with"))
+    add_access_command(commands)
+    add_mail_commands(group(commands, "mail", "read mail that went into files (POSTERN_MAIL=file:…)"))
+    add_key_commands(group(commands, "keys", "manage signing and encryption keys"))
+    add_backup_commands(group(commands, "backup", "make backups, prove them and restore them"))
+    add_jobs_commands(group(commands, "jobs", "look at work that goes out of the house, and let held work go after a restore"))
+    add_billing_commands(group(commands, "billing", "look at what the payment provider reports, and ask it"))
+    add_audit_commands(group(commands, "audit", "check the audit log"), commands)
+    add_demo_command(commands)
+    add_config_commands(commands)
+    add_doctor_command(commands)
+    add_size_command(commands)
+    add_verb_commands(commands)
+    add_files_command(commands)
+    version = command(commands, "version", "version", "print the version")
+    add_json(version)
+    version.set_defaults(without_settings=True)
+    if _asks_for_verbs(commands.choices, words):
+        from entrypoints.cli.verbs.offering import offer  # noqa: PLC0415 - with it come all routes
+
+        offer(commands, words[0])
+    return parser
+
+
+def _asks_for_verbs(commands: Mapping[str, argparse.ArgumentParser], words: Sequence[str]) -> bool:
+    """Whether the words are no command written by hand, and no option."""
+    if not words or words[0].startswith("-"):
+        return False
+    if words[0] not in commands:
+        return True
+    by_hand = commands[words[0]]._subparsers  # noqa: SLF001 - argparse has no public name for it
+    return words[0] in WITH_VERBS and by_hand is not None and not (len(words) > 1 and words[1] in _names_in(by_hand))
+
+
+def _names_in(group: "argparse._ArgumentGroup") -> Iterable[str]:
+    return group._group_actions[0].choices or ()  # noqa: SLF001 - as above
