@@ -29,6 +29,8 @@ class Noun(Frozen, kw_only=True):
     """The tables that hold its parts: settings, used values, ties to another noun, its log. Each with what it holds."""
     part_ids: tuple[Any, ...] = ()
     """The types of the parts' ids."""
+    settings: tuple[type[Frozen], ...] = ()
+    """The classes of what people set of its parts."""
     at: str = ""
     """The address of the list, or of the thing where there is one at most. One of several stands below: `{at}/{…}`."""
     is_single: bool = False

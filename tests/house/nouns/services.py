@@ -14,7 +14,7 @@ from core.domain.services.service_roles import ServiceRole
 from core.domain.services.service_users import ServiceUser
 from core.domain.services.services import Service
 from core.domain.services.subscriptions import Subscription
-from core.domain.services.user_keys import UserKey
+from core.domain.services.user_keys import UserKey, UserKeySettings
 from tests.house.declaring import Noun
 
 _API: Final = "/api/organizations/{org_slug}"
@@ -82,6 +82,7 @@ SERVICES: Final = (
         id=ids.UserKeyId,
         table="user_keys",
         parts={"user_key_settings": "how a service's users may make them"},
+        settings=(UserKeySettings,),
         at=f"{_SERVICE}/user-keys",
         events=("user_key",),
         page=f"{_APPLICATION}/user-keys",

@@ -3,6 +3,7 @@
 from typing import Final
 
 from core.domain import identifiers as ids
+from core.domain.identity.upstream.identity_assertions import AssertionSettings
 from core.domain.platform.searches import ThingKind
 from core.domain.tenancy.domain_routes import DomainRoute
 from core.domain.tenancy.domains import Domain
@@ -219,6 +220,7 @@ TENANCY: Final = (
             "directory_sessions": "people's sessions there, so that it can end them here",
         },
         part_ids=(ids.ConnectionTestId, ids.ConnectionExchangeId),
+        settings=(AssertionSettings,),
         at=f"{_API}/upstream-providers",
         events=("organization.upstream_provider",),
         page=f"{_UI}/directories",
