@@ -2,8 +2,8 @@
 
 Counted are fields whose name the classes of one module of the domain have alone (a noun and its change), so that the word is the field. A
 line counts if it declares the field or hands it on: in the class, a body, a record, the columns, a change, a document, a form, a label. A
-line that works with the value (a check, a decision, a condition, a statement of another noun that reads it under a name of its own) is what
-the field is there for, and is not counted. Docstrings and comments are not counted either.
+line that works with the value (a check, a decision, a condition, a look at it, its end, a statement of another noun that reads it under a
+name of its own) is what the field is there for, and is not counted. Docstrings and comments are not counted either.
 
 In Python, the syntax tree tells which is which: a field of a class, a keyword of a call, a name in quotation marks. In migrations, the line
 counts that makes the column; the rest is history.
@@ -26,12 +26,13 @@ from tests.places import MIGRATIONS, ROOT
 _FLOORS = ("core", "ports", "adapters", "actors", "entrypoints")
 # What nothing but an identity assertion does here.
 _ONE_WORD = frozenset({"issues"})
-_CONDITION = re.compile(r"\s*(where|and|or|join|left join|on|when|case)\b")
+_CONDITION = re.compile(r"\s*(where|and|or|join|left join|order by|on|when|case)\b")
 # Sentences that refuse a value, by the name of its field.
 _REFUSALS = "entrypoints/http/pages/texts/refusals.toml"
 _NAME = re.compile(r"[\w.%()]+")
 _WORD = re.compile(r"\w+")
-_RENAMED = re.compile(r"\w+ as \w+")
+# In a statement: a value under another name, a function of it, and its end.
+_WORKED_WITH = re.compile(r"\w+ as \w+|\w\((distinct )?[\w.]+\)|\w+ = null")
 _COLUMN = re.compile(
     r"\s*(add column )?(?P<name>\w+)\s+(text|boolean|integer|smallint|bigint|uuid|timestamptz|date|jsonb?|bytea|interval)\b"
 )
@@ -86,22 +87,35 @@ def _of_python(names: frozenset[str]) -> Iterator[tuple[str, Line]]:
 
 def _of_tree(tree: ast.Module, names: frozenset[str], lines: list[str]) -> Iterator[tuple[str, int]]:
     """The names, each with the number of a line that declares or copies it."""
-    docstrings = {id(one.value) for one in ast.walk(tree) if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant)}
+    unsaid = {id(one) for one in _unsaid(tree)}
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef):
             declared = [one for one in node.body if isinstance(one, ast.AnnAssign) and isinstance(one.target, ast.Name)]
             yield from ((one.target.id, one.lineno) for one in declared if one.target.id in names)  # type: ignore[union-attr]
         elif isinstance(node, ast.Call):
             yield from ((one.arg, one.value.lineno) for one in node.keywords if one.arg in names and _hands_on(node.func, one.value))
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in unsaid:
             yield from _quoted(node.value, range(node.lineno, (node.end_lineno or node.lineno) + 1), names, lines)
+
+
+def _unsaid(tree: ast.Module) -> Iterator[ast.expr]:
+    """The texts that are no names of fields that are declared or copied: docstrings, the key of a value that is looked at, and the name of
+    the sentence that refuses a value.
+    """
+    for node in ast.walk(tree):
+        match node:
+            case ast.Expr(value=ast.Constant() as text) | ast.Subscript(slice=ast.Constant() as text, ctx=ast.Load()):
+                yield text
+            case ast.Call(func=ast.Attribute(attr="get"), args=[text, *_]) | ast.keyword(arg="words", value=text):
+                yield text
 
 
 def _hands_on(function: ast.expr, value: ast.expr) -> bool:
     """An object is made of the value as it is. A function that is given the value works with it."""
     called = ast.unparse(function).rpartition(".")[2]
     is_made = called[:1].isupper() or called in {"replace", "taken", "shown"}
-    return is_made and isinstance(value, ast.Name | ast.Attribute | ast.Subscript | ast.Constant)
+    is_end = isinstance(value, ast.Constant) and value.value is None
+    return is_made and not is_end and isinstance(value, ast.Name | ast.Attribute | ast.Subscript | ast.Constant)
 
 
 def _quoted(text: str, inside: range, names: frozenset[str], lines: list[str]) -> Iterator[tuple[str, int]]:
@@ -111,7 +125,7 @@ def _quoted(text: str, inside: range, names: frozenset[str], lines: list[str]) -
     if "\n" in text:
         for number in inside:
             if not _CONDITION.match(lines[number - 1]):
-                yield from ((name, number) for name in names.intersection(_WORD.findall(_RENAMED.sub("", lines[number - 1]))))
+                yield from ((name, number) for name in names.intersection(_WORD.findall(_WORKED_WITH.sub("", lines[number - 1]))))
     elif all(_NAME.fullmatch(one) for one in text.split(", ")):
         yield from ((name, inside.start) for name in names.intersection(_WORD.findall(text)))
 

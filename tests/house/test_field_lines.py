@@ -9,12 +9,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+from core.domain.federation.saml.configurations import Configuration
+from core.domain.identity.upstream.identity_assertions import AssertionSettings
+from core.domain.services.resource_servers import ResourceServer
+from core.domain.services.user_keys import UserKeySettings
+from core.domain.tenancy.keys.trusted_issuers import TrustedIssuer
 from tests.house.field_lines import Line, lines_of, own_fields
 from tests.house.nouns import NOUNS
 
 BAR: Final = 12
-# The nouns that are held by the bar, besides those that are new.
-HELD: Final = ("SAML configuration", "resource server", "key of a user", "trusted issuer", "upstream provider")
+# What is held by the bar, besides new nouns: SAML, APIs, keys of users, trusted issuers and identity assertions.
+HELD: Final = (Configuration, ResourceServer, UserKeySettings, TrustedIssuer, AssertionSettings)
 # Fields of these that stand on more lines, each with the reason.
 ABOVE: Final[Mapping[str, str]] = {}
 FILE: Final = Path(__file__).with_name("field_lines.toml")
@@ -58,7 +63,7 @@ def faults(nouns: Mapping[str, str], before: Mapping[str, int], now: Mapping[str
 
 
 def test_the_held_nouns_are_below_the_bar() -> None:
-    above = {name for name, noun in nouns_of_fields().items() if noun in HELD and written()[name] > BAR}
+    above = {name for kind in HELD for name in own_fields(kind) if written()[name] > BAR}
     assert above == ABOVE.keys()
 
 
