@@ -31,6 +31,8 @@ from adapters.postgres.tables.declaring import (
 )
 from adapters.postgres.tables.moving import LEADS_THERE, NEW_PROOF, OWN_TIE, IdMeaning, Moved
 from core.domain.identity.endings import Kind
+from core.domain.tenancy.keys.trusted_issuers import TrustedIssuerSettings
+from core.frozen import names_of
 
 _ONE_OF_FILE: Final[LiteralString] = "exists (select from {} as named where named.id = row.{})"
 # An invitation of a key is void once the key has ended. Without any key it would be the inviter's own.
@@ -198,7 +200,7 @@ TABLES: Final = (
         "trusted_issuers",
         opens=(Kind.TRUSTED_ISSUER, Kind.WORKLOAD_TOKEN),
         whose=ORGANIZATION,
-        holds=(plain(FACT, "name", "issuer", "audience", "jwks_uri", "jwks", "subject_pattern", "claims"),),
+        holds=(plain(FACT, *names_of(TrustedIssuerSettings)),),
         # A rule goes with its service. A management key has to be let in again: whoever looks after the other installation decides.
         moves=Moved(rows="row.key_id is null"),
         # A service or a key has few of them.

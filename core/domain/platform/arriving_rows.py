@@ -28,11 +28,12 @@ from core.domain.services.services import ServiceType, service_slug
 from core.domain.services.user_keys import UserKeySettings, checked
 from core.domain.tenancy.branding import LARGEST_LOGO, MOST_PIXELS
 from core.domain.tenancy.domains import domain_name
-from core.domain.tenancy.keys.trusted_issuers import TrustedIssuerSettings
+from core.domain.tenancy.keys.trusted_issuers import TEXTS, TrustedIssuerSettings
 from core.domain.tenancy.keys.trusted_issuers import made as trusted_issuer
 from core.domain.tenancy.organizations import organization_name
 from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.webhooks import subscription
+from core.frozen import names_of
 
 _SLUG: Final = re.compile(r"[a-z0-9](?:[a-z0-9_-]{0,98}[a-z0-9])?")
 Values = Mapping[str, Any]
@@ -138,7 +139,8 @@ def _api_key(row: Values) -> None:
 
 
 def _user_key_settings(row: Values) -> None:
-    checked(UserKeySettings(enabled=row["enabled"], prefix=row["prefix"], most_keys=row["most_keys"], longest_days=row["longest_days"]))
+    # Which API the keys are for follows from another table.
+    checked(UserKeySettings(**{name: row[name] for name in names_of(UserKeySettings) if not name.startswith("resource")}))
 
 
 def _invitation(row: Values) -> None:
@@ -153,10 +155,9 @@ def _require_addresses(addresses: Iterable[str | None]) -> None:
 
 
 def _trusted_issuer(row: Values) -> None:
-    texts = ("name", "issuer", "audience", "subject_pattern")
-    if not all(type(row[name]) is str for name in texts):
+    if not all(type(row[name]) is str for name in TEXTS):
         raise BadRequest("name, issuer, audience, subject_pattern: each is a text")
-    settings = TrustedIssuerSettings(**{name: row[name] for name in (*texts, "jwks_uri", "jwks", "claims")})
+    settings = TrustedIssuerSettings(**{name: row[name] for name in names_of(TrustedIssuerSettings)})
     trusted_issuer(UUID(int=0), OrganizationId(UUID(int=0)), settings, own_issuer="", now=datetime.min.replace(tzinfo=UTC))
 
 

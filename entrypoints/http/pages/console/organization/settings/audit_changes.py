@@ -6,13 +6,14 @@ from typing import Any, Final
 import msgspec
 
 from core.domain.claims import ClaimPlace, ClaimSource
+from core.domain.federation.saml.configurations import ConfigurationChange
 from core.domain.identity.realms import LoginPolicy
 from core.domain.services.services import AssertionAudience, ServiceType, SignInPolicy
 from core.domain.signing_keys import TokenAlgorithm
 from core.domain.tenancy.domain_routes import JoinPolicy
 from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.sign_in_rules import MfaPolicy
-from core.frozen import Frozen
+from core.frozen import Frozen, names_of
 from entrypoints.http.pages.console.cells import in_words, role_in_words
 from entrypoints.http.pages.console.organization.event_labels import event_in_words
 from entrypoints.http.routes.record.audit import LoggedAnywhere
@@ -29,7 +30,7 @@ LABELLED: Final = frozenset(
         *("host", "events", "is_active", "groups", "profile_mapping", "upstream_provider_id", "login_policy", "join_policy"),
         *("kind", "state", "issuer", "client_id", "scopes", "enabled", "sso_url", "slo_url", "slo_response_url", "metadata_url"),
         *("certificates_sha256", "subject_source", "email_sources", "wants_encrypted", "requested_contexts"),
-        *("entity_id", "acs_url", "name_id_format", "attribute_mapping", "sign_assertions", "sign_response", "require_signed_requests"),
+        *names_of(ConfigurationChange),
         *("service_type", "sign_in_policy", "trusted", "is_agent", "redirect_uris", "post_logout_redirect_uris", "device_activation_uri"),
         *("id_token_alg", "access_token_alg", "assertion_audience", "jwks_uri", "backchannel_logout_session_required"),
         *("source", "argument", "into", "price_cents", "currency", "features", "billing_price_id", "status"),
