@@ -155,7 +155,9 @@ def _events(noun: Noun, house: House) -> list[EventType]:
 
 
 def _audit(noun: Noun, house: House) -> str:
-    acts = {one.name.rpartition(".")[2].rpartition("_")[2] for one in _events(noun, house)}
+    # What happens to a part of it is no act on it: `team.member.added` makes no team.
+    own = (one.name for one in _events(noun, house) if {one.name, one.name.rpartition(".")[0]} & set(noun.events))
+    acts = {name.rpartition(".")[2].rpartition("_")[2] for name in own}
     missing = [
         *(() if acts & set(_MADE) or (noun.is_single and acts) else ("its beginning (`.created`)",)),
         *(() if acts & set(_ENDED) or (acts & {"updated"} and noun.is_single) else ("its end (`.deleted`)",)),

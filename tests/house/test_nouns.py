@@ -1,16 +1,18 @@
 """Every noun has what nouns owe, or the list of exemptions says why not. Every table belongs to a noun, or is foundation."""
 
 from collections import Counter
-from typing import NewType
+from collections.abc import Collection, Mapping
+from typing import Any, NewType
 
 import pytest
 
 from adapters.postgres.tables.every import TABLES
 from core.domain import identifiers
-from core.frozen import Frozen
+from core.domain.languages import Language
+from core.frozen import Frozen, replace
 from tests.house.declaring import Noun
 from tests.house.exemptions import EXEMPT, OWED, reasons, said_elsewhere
-from tests.house.looking import house
+from tests.house.looking import House, house
 from tests.house.nouns import FOUNDATION, NOUNS
 from tests.house.obligations import OBLIGATIONS, lacks, told
 
@@ -57,6 +59,53 @@ def test_every_id_is_of_a_noun_of_a_part_or_of_the_foundation() -> None:
     said += [one for base in FOUNDATION for one in base.ids]
     assert sorted(one.__name__ for one in ids - set(said)) == [], "say whose ids they are: `id` or `part_ids` in tests/house/nouns"
     assert len(said) == len(set(said))
+
+
+def _without(name: str, lost: Collection[str]) -> House:
+    """The house, with one thing of teams taken away."""
+    whole = house()
+    there: Any = getattr(whole, name)
+    kept: Any = [one for one in there if str(one) not in lost]
+    return replace(whole, **{name: {one: there[one] for one in kept} if isinstance(there, Mapping) else kept})
+
+
+def test_the_walk_misses_what_is_taken_away() -> None:
+    """Each obligation that a team has, one by one."""
+    (team,) = [noun for noun in NOUNS if noun.name == "team"]
+    at, whole = team.at, house()
+    spanish = {
+        **whole.texts,
+        Language.SPANISH: {key: text for key, text in whole.texts[Language.SPANISH].items() if "team.deleted" not in key},
+    }
+    unpublished = {name: replace(one, published=one.published and not name.startswith("team.")) for name, one in whole.events.items()}
+    table = whole.tables["teams"]
+    houses = {
+        "table": _without("tables", ["team_members"]),
+        "list": _without("endpoints", [f"GET {at}"]),
+        "get": _without("endpoints", [f"GET {at}/{{team_slug}}"]),
+        "create": _without("endpoints", [f"POST {at}"]),
+        "change": _without("endpoints", [f"PATCH {at}/{{team_slug}}"]),
+        "delete": _without("endpoints", [f"DELETE {at}/{{team_slug}}"]),
+        "page": _without("pages", [f"{team.page}/{{team_slug}}"]),
+        "verb": _without("commands", [f"PATCH {at}/{{team_slug}}"]),
+        "document in": _without("kinds", ["teams"]),
+        "document out": _without("exported", ["teams"]),
+        "audit": _without("events", ["team.created"]),
+        "labels": replace(whole, texts=spanish),
+        "webhook": replace(whole, events=unpublished),
+        "search": _without("listed", ["team"]),
+        "move": replace(whole, tables={**whole.tables, "teams": replace(table, moves="It stays where it is")}),
+        "backup": _without("logged", ["teams"]),
+        "bound": replace(whole, asked=frozenset()),
+        "batches": replace(whole, tables={**whole.tables, "teams": replace(table, ends="They stay")}),
+        "docs": replace(whole, documents=whole.documents.replace("team", "crew")),
+    }
+    for obligation, broken in houses.items():
+        assert obligation in {one.obligation for one in lacks(team, broken)}, obligation
+    (passkey,) = [noun for noun in NOUNS if noun.name == "passkey"]
+    assert [one.sentence for one in lacks(passkey, _without("pages", ["/ui/passkeys"])) if one.obligation == "credential"] == [
+        "passkey: no page at /ui/passkeys"
+    ]
 
 
 class Voucher(Frozen):
