@@ -153,6 +153,14 @@ class Columns(Generic[Thing]):
         """The assignments of an update, `but` those of fields that never change."""
         return ", ".join(f"{self.columns[name]} = %({name})s" for name in self._all(but))
 
+    def sets(self, names: Collection[str]) -> LiteralString:
+        """The assignments of an update that sets these fields, as far as they are columns."""
+        return ", ".join(f"{column} = %({name})s" for name, column in self._written.items() if name in names)
+
+    def document(self, names: Collection[str]) -> LiteralString:
+        """These fields for `jsonb_build_object`, as far as they are columns."""
+        return ", ".join(f"'{name}', {self.table}.{column}" for name, column in self.columns.items() if name in names)
+
     def replaced(self, *but: str) -> LiteralString:
         """The assignments of an insert that meets an older row, `but` those of fields that keep their value."""
         return ", ".join(f"{self.columns[name]} = excluded.{self.columns[name]}" for name in self._all(but))

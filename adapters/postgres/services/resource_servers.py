@@ -22,8 +22,9 @@ from core.domain.services.resource_servers import (
     ResourceHost,
     ResourceScope,
     ResourceServer,
+    ResourceServerSettings,
 )
-from core.frozen import Frozen, replace, values_of
+from core.frozen import Frozen, names_of, replace, values_of
 from ports.services.resource_servers import ExistingResourceServers, Given
 from ports.tenancy.domains import Verified
 
@@ -235,12 +236,9 @@ _ADD: Final[LiteralString] = f"""
  returning id
 """
 
-_SAVE: Final[LiteralString] = """
+_SAVE: Final[LiteralString] = f"""
     update resource_servers
-       set name = %(name)s, service_id = %(service)s, token_lifetime = %(token_lifetime)s,
-           access_token_alg = %(access_token_alg)s, admits = %(admits)s, scopes = %(scopes)s,
-           metadata_clients = %(metadata_clients)s, metadata_hosts = %(metadata_hosts)s,
-           updated_at = %(updated_at)s
+       set {RESOURCE_SERVER.sets((*names_of(ResourceServerSettings), "service", "updated_at"))}
      where id = %(id)s
 """
 

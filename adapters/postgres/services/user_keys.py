@@ -45,6 +45,8 @@ USER_KEY: Final = Columns(
     named={"service": "service_id", "user": "user_id", "resource": "resource_id"},
     texts=("name",),
 )
+# Which API the keys are for is read with the API, since it may be gone.
+USER_KEY_SETTINGS: Final = Columns(UserKeySettings, "user_key_settings", apart=("resource", "resource_id"))
 USER_KEYS: Final = KeyTable("user_keys", "service_id", ("resource_id", "scopes", "made_by_key"), maker="user_id")
 
 _Asked = tuple[bytes, bytes]
@@ -85,8 +87,8 @@ def _columns(*columns: Any) -> tuple[Any, ...]:
 
 def _settings(columns: dict[str, Any]) -> UserKeySettings:
     """Takes the columns of the settings: nulls if there are none."""
-    kept = {name: columns.pop(name) for name in ("enabled", "prefix", "most_keys", "longest_days", "resource", "resource_id")}
-    return UserKeySettings() if kept["enabled"] is None else UserKeySettings(**kept)
+    resource, resource_id = columns.pop("resource"), columns.pop("resource_id")
+    return USER_KEY_SETTINGS.taken_or_none(columns, resource=resource, resource_id=resource_id) or UserKeySettings()
 
 
 def _settings_row(**columns: Any) -> UserKeySettings:
@@ -144,18 +146,8 @@ class UserKeyRows:
         return ResourceServerId(rows[0].id) if rows else None
 
     async def save_settings(self, service: ServiceId, settings: UserKeySettings, at: datetime) -> None:
-        await self._statements.tell(
-            _SAVE_SETTINGS,
-            {
-                "service": service,
-                "enabled": settings.enabled,
-                "prefix": settings.prefix,
-                "most_keys": settings.most_keys,
-                "longest_days": settings.longest_days,
-                "resource_id": settings.resource_id,
-                "at": at,
-            },
-        )
+        parameters = {"service_id": service, "resource_id": settings.resource_id, "updated_at": at}
+        await self._statements.tell(_SAVE_SETTINGS, {**USER_KEY_SETTINGS.values(settings), **parameters})
 
     async def place(self, service: ServiceId, user: UserId) -> UserKeyPlace | None:
         return first(await self._statements.ask(_place, _PLACE, {"service": service, "user": user}))
@@ -289,8 +281,8 @@ FIND: Final[LiteralString] = f"""
            ) as found on true
 """
 
-_SETTING: Final = """
-           user_key_settings.enabled, user_key_settings.prefix, user_key_settings.most_keys, user_key_settings.longest_days,
+_SETTING: Final[LiteralString] = f"""
+           {USER_KEY_SETTINGS.names},
            resource_servers.identifier as resource, resource_servers.id as resource_id
 """
 _WITH_SETTINGS: Final = """
@@ -312,12 +304,11 @@ _STANDS: Final = """
        for key share
 """
 
-_SAVE_SETTINGS: Final = """
-    insert into user_key_settings (service_id, enabled, prefix, most_keys, longest_days, resource_id, updated_at)
-    values (%(service)s, %(enabled)s, %(prefix)s, %(most_keys)s, %(longest_days)s, %(resource_id)s, %(at)s)
+_SAVE_SETTINGS: Final[LiteralString] = f"""
+    insert into user_key_settings ({USER_KEY_SETTINGS.into("service_id", "resource_id", "updated_at")})
+    values ({USER_KEY_SETTINGS.inserted("service_id", "resource_id", "updated_at")})
         on conflict (service_id) do update
-       set enabled = excluded.enabled, prefix = excluded.prefix, most_keys = excluded.most_keys, longest_days = excluded.longest_days,
-           resource_id = excluded.resource_id, updated_at = excluded.updated_at
+       set {USER_KEY_SETTINGS.replaced()}, resource_id = excluded.resource_id, updated_at = excluded.updated_at
 """
 
 _PLACES: Final[LiteralString] = f"""

@@ -41,6 +41,8 @@ from adapters.postgres.tables.moving import (
     Moved,
 )
 from core.domain.identity.endings.endings import CredentialKind
+from core.domain.tenancy.keys.trusted_issuers import TrustedIssuerSettings
+from core.frozen import names_of
 
 _ONE_OF_FILE: Final[LiteralString] = "exists (select from {} as named where named.id = row.{})"
 # An invitation of a key is void once the key has ended. Without any key it would be the inviter's own.
@@ -214,7 +216,7 @@ TABLES: Final = (
         "trusted_issuers",
         opens=(CredentialKind.TRUSTED_ISSUER, CredentialKind.WORKLOAD_TOKEN),
         whose=ORGANIZATION,
-        holds=(plain(FACT, "name", "issuer", "audience", "jwks_uri", "jwks", "subject_pattern", "claims"),),
+        holds=(plain(FACT, *names_of(TrustedIssuerSettings)),),
         # A rule goes with its service. A management key has to be let in again: whoever looks after the other installation decides.
         moves=Moved(rows="row.key_id is null"),
         # A service or a key has few of them.

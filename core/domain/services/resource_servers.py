@@ -23,7 +23,7 @@ from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.services.resource_identifiers import ResourceIdentifier, resource_identifier
 from core.domain.signing_keys import TokenAlgorithm
 from core.domain.tenancy.domains import Domain
-from core.frozen import Frozen, replace, values_of
+from core.frozen import Frozen, names_of, replace, values_of
 
 MOST_RESOURCE_SERVERS: Final = 100
 """The limit for one organization. A list shows all of them at once."""
@@ -90,16 +90,10 @@ class ResourceHost(Domain):
     identifier: str
 
 
-class ResourceServer(Frozen, kw_only=True):
-    """`verified_at` and `approved_at` exclude each other: a proof takes the place of an approval."""
+class ResourceServerSettings(Frozen, kw_only=True):
+    """What an organization sets. The identifier is set once, because tokens and programs have it."""
 
-    id: ResourceServerId
-    organization: OrganizationId
-    identifier: str
-    host: str
     name: str
-    service: ServiceId | None = None
-    """The service that stands for the API: its credentials introspect and exchange the API's tokens."""
     service_slug: str | None = None
     token_lifetime: int | None = None
     """In seconds. None for the installation's access token lifetime."""
@@ -112,6 +106,17 @@ class ResourceServer(Frozen, kw_only=True):
     exchanges: Sequence[str] = ()
     """Slugs of the services that may exchange tokens towards it, sorted. The organization answers for them: the person was not asked."""
     scopes: Sequence[ResourceScope] = ()
+
+
+class ResourceServer(ResourceServerSettings, kw_only=True):
+    """`verified_at` and `approved_at` exclude each other: a proof takes the place of an approval."""
+
+    id: ResourceServerId
+    organization: OrganizationId
+    identifier: str
+    host: str
+    service: ServiceId | None = None
+    """The service that stands for the API: its credentials introspect and exchange the API's tokens."""
     token: str
     """The text that proves the host, once its owner has published it."""
     verified_at: datetime | None = None
@@ -182,21 +187,6 @@ class ResourceApproval(Frozen):
     organization_slug: str
     organization_name: str
     proved_elsewhere: bool
-
-
-class ResourceServerSettings(Frozen, kw_only=True):
-    """What an organization sets. The identifier is set once, because tokens and programs have it."""
-
-    name: str
-    service_slug: str | None = None
-    token_lifetime: int | None = None
-    access_token_alg: TokenAlgorithm = TokenAlgorithm.ES256
-    admits: Admits = Admits.NAMED
-    admitted: Sequence[str] = ()
-    metadata_clients: MetadataClients = MetadataClients.OFF
-    metadata_hosts: Sequence[str] = ()
-    exchanges: Sequence[str] = ()
-    scopes: Sequence[ResourceScope] = ()
 
 
 class ResourceServerChange(RecordChange, kw_only=True):
@@ -387,18 +377,8 @@ def _of_host(name: str, host: ResourceHost, actor: Actor) -> Event:
 
 
 def _told(server: ResourceServer) -> dict[str, Any]:
-    return {
-        "name": server.name,
-        "service_slug": server.service_slug,
-        "token_lifetime": server.token_lifetime,
-        "access_token_alg": server.access_token_alg.value,
-        "admits": server.admits.value,
-        "admitted_services": list(server.admitted),
-        "metadata_clients": server.metadata_clients.value,
-        "metadata_hosts": list(server.metadata_hosts),
-        "exchanges": list(server.exchanges),
-        "scopes": list(server.scope_names),
-    }
+    told = {name: getattr(server, name) for name in names_of(ResourceServerSettings) if name not in {"admitted", "scopes"}}
+    return {**told, "admitted_services": server.admitted, "scopes": server.scope_names}
 
 
 def _event(name: str, server: ResourceServer, actor: Actor, details: Mapping[str, Json]) -> Event:

@@ -69,11 +69,18 @@ NEVER: Final = {
 
 
 def is_never(route: str) -> bool:
-    return any(
-        route == one if " " in one else route.partition(" ")[2].startswith(one) if one.endswith("/") else _under(route, one)
-        for ones in NEVER.values()
-        for one in ones
-    )
+    return never_because(route) != ""
+
+
+def never_because(route: str) -> str:
+    """The reason why no document has what an endpoint sets. Empty if documents have it."""
+    return next((reason for reason, ones in NEVER.items() if any(_names(one, route) for one in ones)), "")
+
+
+def _names(one: str, route: str) -> bool:
+    if " " in one:
+        return route == one
+    return route.partition(" ")[2].startswith(one) if one.endswith("/") else _under(route, one)
 
 
 def _under(route: str, path: str) -> bool:

@@ -2,7 +2,11 @@
 
 from typing import Final, LiteralString
 
-from adapters.postgres.services.resource_servers import named_services
+from adapters.postgres.services.resource_servers import RESOURCE_SERVER, named_services
+from adapters.postgres.tenancy.keys.trusted_issuers import TRUSTED_ISSUER
+from core.domain.services.resource_servers import ResourceServerChange
+from core.domain.tenancy.keys.trusted_issuers import TrustedIssuerChange
+from core.frozen import names_of
 
 _ORGANIZATION: Final = """
     select organizations.slug as organization, organizations.id::text as id, organizations.member_count as people,
@@ -148,7 +152,7 @@ _DOMAIN_ROUTES: Final = """
 _RESOURCE_SERVERS: Final[LiteralString] = f"""
     select organizations.slug as organization, resource_servers.identifier as name, resource_servers.id::text as id,
            jsonb_build_object(
-               'name', resource_servers.name,
+               {RESOURCE_SERVER.document({*names_of(ResourceServerChange)} - {"scopes"})},
                'scopes', coalesce(
                    (
                        select jsonb_agg(jsonb_build_object('acr_values', '[]'::jsonb, 'max_age', null) || scope.own order by scope.place)
@@ -156,10 +160,7 @@ _RESOURCE_SERVERS: Final[LiteralString] = f"""
                    ),
                    '[]'
                ),
-               'token_lifetime', token_lifetime,
-               'access_token_alg', resource_servers.access_token_alg, 'service_slug', services.slug,
-               'admits', admits,
-               'metadata_clients', resource_servers.metadata_clients, 'metadata_hosts', resource_servers.metadata_hosts,
+               'service_slug', services.slug,
                'admitted_services', {named_services("resource_admissions")},
                'exchanges', {named_services("resource_exchanges")}
            ) as fields
@@ -169,11 +170,10 @@ _RESOURCE_SERVERS: Final[LiteralString] = f"""
 """
 
 # Those of management keys are no part of a document, as the keys are none.
-_TRUSTED_ISSUERS: Final = """
+_TRUSTED_ISSUERS: Final[LiteralString] = f"""
     select organizations.slug as organization, trusted_issuers.name, trusted_issuers.id::text as id,
            jsonb_build_object(
-               'service_slug', services.slug, 'issuer', issuer, 'audience', audience, 'jwks_uri', trusted_issuers.jwks_uri,
-               'jwks', trusted_issuers.jwks, 'subject_pattern', subject_pattern, 'claims', claims
+               'service_slug', services.slug, {TRUSTED_ISSUER.document({*names_of(TrustedIssuerChange)} - {"name"})}
            ) as fields
       from organizations
       join trusted_issuers on trusted_issuers.org_id = organizations.id

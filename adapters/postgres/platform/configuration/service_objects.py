@@ -2,6 +2,12 @@
 
 from typing import Final, LiteralString
 
+from adapters.postgres.federation.saml.rows import SAML_CONFIGURATION
+from adapters.postgres.services.user_keys import USER_KEY_SETTINGS
+from core.domain.federation.saml.configurations import ConfigurationChange, Understood
+from core.domain.services.user_keys import UserKeySettingsChange
+from core.frozen import names_of
+
 _OF_SERVICES: Final = """
       from organizations
       join services on services.org_id = organizations.id and services.service_type <> 'metadata'
@@ -72,11 +78,7 @@ _ASSIGNMENTS: Final[LiteralString] = f"""
 
 _SAML: Final[LiteralString] = f"""
     select organizations.slug as organization, services.slug as service,
-           jsonb_build_object(
-               'enabled', enabled, 'entity_id', entity_id, 'acs_url', acs_url, 'slo_url', slo_url, 'name_id_format', name_id_format,
-               'attribute_mapping', attribute_mapping, 'sign_assertions', sign_assertions, 'sign_response', sign_response,
-               'require_signed_requests', require_signed_requests
-           ) as fields
+           jsonb_build_object({SAML_CONFIGURATION.document(names_of(ConfigurationChange))}) as fields
       {_OF_SERVICES}
       join saml_configurations on saml_configurations.service_id = services.id
 """
@@ -85,8 +87,7 @@ _SAML: Final[LiteralString] = f"""
 _SAML_SERVICE_PROVIDERS: Final[LiteralString] = f"""
     select organizations.slug as organization, services.slug as service,
            jsonb_build_object(
-               'entity_id', entity_id, 'acs_endpoints', acs_endpoints, 'slo_url', slo_url, 'slo_response_url', slo_response_url,
-               'slo_binding', slo_binding, 'signing_certificates', signing_certificates, 'encryption_certificate', encryption_certificate
+               {SAML_CONFIGURATION.document(names_of(Understood))}, 'slo_binding', slo_binding
            ) as fields
       {_OF_SERVICES}
       join saml_configurations on saml_configurations.service_id = services.id and saml_configurations.metadata_uploaded_at is not null
@@ -95,7 +96,7 @@ _SAML_SERVICE_PROVIDERS: Final[LiteralString] = f"""
 _USER_KEYS: Final[LiteralString] = f"""
     select organizations.slug as organization, services.slug as service,
            jsonb_build_object(
-               'enabled', enabled, 'prefix', user_key_settings.prefix, 'most_keys', most_keys, 'longest_days', longest_days,
+               {USER_KEY_SETTINGS.document(names_of(UserKeySettingsChange))},
                'resource', (
                    select identifier
                      from resource_servers

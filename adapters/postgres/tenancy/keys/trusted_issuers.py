@@ -11,7 +11,7 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.keys.machine_keys import KeyTable
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import ClientId, ManagementKeyId, OrganizationId, ServiceId, TrustedIssuerId
-from core.domain.tenancy.keys.trusted_issuers import TrustedIssuer
+from core.domain.tenancy.keys.trusted_issuers import TEXTS, TrustedIssuer
 from ports.tenancy.keys.trusted_issuers import ExistingTrustedIssuers, TrustingService
 
 TRUSTED_ISSUERS: Final = KeyTable("trusted_issuers", "org_id")
@@ -21,7 +21,7 @@ TRUSTED_ISSUER: Final = Columns(
     "trusted_issuers",
     named={"organization": "org_id", "service": "service_id", "key": "key_id"},
     apart=("service_slug",),
-    texts=("name", "subject_pattern"),
+    texts=TEXTS,
     derived=("last_used_at",),
 )
 

@@ -15,7 +15,7 @@ from core.domain.saml.entities import entity_id, fingerprint
 from core.domain.saml.messages import NameIdFormat, SamlBinding
 from core.domain.services.redirect_uris import web_page
 from core.domain.services.services import Service
-from core.frozen import Frozen, replace
+from core.frozen import Frozen, names_of, replace
 
 MOST_ENDPOINTS: Final = 50
 MOST_CERTIFICATES: Final = 10
@@ -301,17 +301,10 @@ def _require_attributes(mapping: Mapping[str, Any]) -> None:
 def _told(configuration: Configuration) -> Mapping[str, Json]:
     encrypting = configuration.encryption_certificate
     return {
-        "entity_id": configuration.entity_id,
-        "acs_url": configuration.acs_url,
+        **{name: getattr(configuration, name) for name in names_of(ConfigurationChange) if name != "enabled"},
         "acs_endpoints": [one.url for one in configuration.acs_endpoints],
-        "slo_url": configuration.slo_url,
         "slo_response_url": configuration.slo_response_url,
         "slo_binding": None if configuration.slo_binding is None else configuration.slo_binding.value,
-        "name_id_format": configuration.name_id_format,
-        "attribute_mapping": None if configuration.attribute_mapping is None else dict(configuration.attribute_mapping),
-        "sign_assertions": configuration.sign_assertions,
-        "sign_response": configuration.sign_response,
-        "require_signed_requests": configuration.require_signed_requests,
         "signing_certificates_sha256": [fingerprint(one) for one in configuration.signing_certificates],
         "encryption_certificate_sha256": None if encrypting is None else fingerprint(encrypting),
     }

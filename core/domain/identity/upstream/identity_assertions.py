@@ -27,7 +27,7 @@ from core.domain.identity.upstream.jwt_assertions import (
 )
 from core.domain.json import Json
 from core.domain.outbound.key_sets import client_keys, keys_destination
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 
 DRAFT: Final = "draft-ietf-oauth-identity-assertion-authz-grant-04"
 TYPE: Final = "oauth-id-jag+jwt"
@@ -87,7 +87,7 @@ def usable_assertion_settings(given: AssertionSettings, *, of_saml: bool) -> Ass
     if given.issues and (not given.issuer or given.keys is None):
         raise BadRequest("issuer, jwks_uri: say which issuer the assertions name, and its keys", words="assertions_incomplete")
     keys = None if given.jwks is None else client_keys(given.jwks)
-    return AssertionSettings(issues=given.issues, issuer=given.issuer, jwks_uri=given.jwks_uri, jwks=keys, subject=given.subject)
+    return replace(given, jwks=keys)
 
 
 class IssuingConnection(Frozen, kw_only=True):

@@ -10,7 +10,7 @@ import re
 from base64 import urlsafe_b64decode
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Any, Final, get_type_hints
 from uuid import UUID
 
 from core.domain.changes import UNCHANGED, RecordChange, Unchanged
@@ -29,7 +29,7 @@ from core.domain.json import Json
 from core.domain.lines import typed_line
 from core.domain.outbound.key_sets import client_keys, keys_destination
 from core.domain.record.events import Actor, Event, Target
-from core.frozen import Frozen, replace, values_of
+from core.frozen import Frozen, names_of, replace, values_of
 
 MOST_OF_ONE: Final = 10
 """The limit for one service or one management key."""
@@ -68,6 +68,10 @@ class TrustedIssuerSettings(Frozen, kw_only=True):
     jwks: Mapping[str, Json] | None = None
     subject_pattern: str
     claims: Mapping[str, Json] = {}
+
+
+TEXTS: Final = tuple(name for name, kind in get_type_hints(TrustedIssuerSettings).items() if kind is str)
+"""The settings that are texts."""
 
 
 class TrustedIssuer(TrustedIssuerSettings, kw_only=True):
@@ -255,15 +259,10 @@ def trusted_issuer_deleted(rule: TrustedIssuer, actor: Actor) -> Event:
 
 def _told(rule: TrustedIssuer) -> Mapping[str, Json]:
     return {
-        "name": rule.name,
+        **{name: getattr(rule, name) for name in names_of(TrustedIssuerSettings) if name != "jwks"},
         "service_slug": rule.service_slug,
         "management_key_id": None if rule.key is None else str(rule.key),
-        "issuer": rule.issuer,
-        "audience": rule.audience,
-        "jwks_uri": rule.jwks_uri,
         "key_ids": _key_ids(rule.jwks),
-        "subject_pattern": rule.subject_pattern,
-        "claims": rule.claims,
     }
 
 

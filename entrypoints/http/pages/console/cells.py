@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from core.domain.tenancy.roles import BuiltInRole
 from core.frozen import Frozen, replace
@@ -12,6 +12,20 @@ from entrypoints.http.machinery.endpoints import Endpoint
 from ports.texts import Text
 
 Value = Callable[[Any], Any]
+
+
+@runtime_checkable
+class Labelled(Protocol):
+    """What a form asks for: a column of it has its name and its label."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def label(self) -> str: ...
+
+
+Part = str | Value | Labelled
 
 
 class Tone(StrEnum):
@@ -90,49 +104,53 @@ def value_key(value: str) -> str:
     return str(value).lower().replace("-", "_").replace(".", "_").replace(":", "_")
 
 
-def _of(name: str | Value) -> Value:
+def _of(name: Part) -> Value:
+    if isinstance(name, Labelled):
+        return attrgetter(name.name)
     return attrgetter(name) if isinstance(name, str) else name
 
 
-def _label(name: str | Value, label: str) -> str:
+def _label(name: Part, label: str) -> str:
+    if isinstance(name, Labelled):
+        return label or name.label or _label(name.name, "")
     assert label or isinstance(name, str)  # noqa: S101 - a bug in a declaration: a computed column has no name of its own
     return label or f"console.field.{str(name).rpartition('.')[2]}"
 
 
-def words(name: str | Value, label: str = "") -> Column:
+def words(name: Part, label: str = "") -> Column:
     """Values of ours, in the reader's language."""
     return Column(_label(name, label), "words", _of(name))
 
 
-def plain(name: str | Value, label: str = "", *, beside: str | Value | None = None) -> Column:
+def plain(name: Part, label: str = "", *, beside: str | Value | None = None) -> Column:
     """Text that people wrote."""
     return Column(_label(name, label), "text", _of(name), beside=None if beside is None else _of(beside))
 
 
-def code(name: str | Value, label: str = "") -> Column:
+def code(name: Part, label: str = "") -> Column:
     """Text for machines."""
     return Column(_label(name, label), "code", _of(name))
 
 
-def copied(name: str | Value, label: str = "") -> Column:
+def copied(name: Part, label: str = "") -> Column:
     """Text for machines, with a button that copies it."""
     return Column(_label(name, label), "copy", _of(name))
 
 
-def when(name: str | Value, label: str = "") -> Column:
+def when(name: Part, label: str = "") -> Column:
     return Column(_label(name, label), "time", _of(name))
 
 
-def number(name: str | Value, label: str = "") -> Column:
+def number(name: Part, label: str = "") -> Column:
     return Column(_label(name, label), "number", _of(name))
 
 
-def listed(name: str | Value, label: str = "") -> Column:
+def listed(name: Part, label: str = "") -> Column:
     """Several texts."""
     return Column(_label(name, label), "list", _of(name))
 
 
-def yes_or_no(name: str | Value, label: str = "", *, good: bool | None = None) -> Column:
+def yes_or_no(name: Part, label: str = "", *, good: bool | None = None) -> Column:
     """`good` is the value that deserves a good mark, if one does."""
 
     def said(value: Any) -> tuple[str, Tone]:

@@ -38,6 +38,12 @@ class References(Protocol):
 Translate = Callable[[Fields, ObjectPlace, References], Awaitable[Fields]]
 
 
+def before_any(body: type[msgspec.Struct], thing: type[Frozen]) -> Mapping[str, Json]:
+    """What the fields of a body are before anybody sets them: the defaults of the thing's class in the domain."""
+    defaults = {one.name: one.default for one in msgspec.structs.fields(thing)}
+    return {name: defaults[name] for name in body.__struct_fields__}
+
+
 class ObjectKind(Frozen, kw_only=True):
     name: str
     """The name in documents, and of the kind."""

@@ -6,12 +6,13 @@ import msgspec
 from msgspec.structs import replace
 
 from core.domain.errors import BadRequest
+from core.domain.federation.saml.configurations import Configuration
 from core.domain.lines import one_line
 from core.domain.outbound.key_sets import client_keys
 from core.domain.platform.configuration.object_places import SERVICE, SERVICE_ROLES, ObjectPlace
-from core.domain.services.user_keys import USUAL_KEYS
+from core.domain.services.user_keys import UserKeySettings
 from entrypoints.http.routes.configuration.entries import entry
-from entrypoints.http.routes.configuration.kinds import Fields, ObjectKind, References, Within
+from entrypoints.http.routes.configuration.kinds import Fields, ObjectKind, References, Within, before_any
 from entrypoints.http.routes.configuration.organization_kinds import lower
 from entrypoints.http.routes.configuration.saml_metadata import SamlServiceProvider, metadata, stored_endpoints, stored_pem
 from entrypoints.http.routes.federation import saml
@@ -160,17 +161,7 @@ SERVICE_KINDS: Final = (
         change=saml.configure_saml,
         is_single=True,
         always=frozenset({"enabled"}),
-        standing={
-            "enabled": False,
-            "entity_id": None,
-            "acs_url": None,
-            "slo_url": None,
-            "name_id_format": None,
-            "attribute_mapping": None,
-            "sign_assertions": True,
-            "sign_response": True,
-            "require_signed_requests": False,
-        },
+        standing=before_any(saml.SamlConfigurationBody, Configuration),
     ),
     # An API names services, and permissions of one of them.
     ObjectKind(
@@ -196,7 +187,7 @@ SERVICE_KINDS: Final = (
         shown_by=user_keys.get_user_key_settings,
         change=user_keys.change_user_key_settings,
         is_single=True,
-        standing={"enabled": False, "prefix": None, "most_keys": USUAL_KEYS, "longest_days": None, "resource": None},
+        standing=before_any(user_keys.UserKeySettingsBody, UserKeySettings),
     ),
     # After the services that the rules are for.
     ObjectKind(

@@ -180,6 +180,9 @@ def test_statements_name_each_column_once() -> None:
     assert declared.inserted("sealed") == "%(id)s, %(star)s, %(name)s, %(rings)s, %(sealed)s"
     assert declared.changes("id", "rings") == "star_name = %(star)s, name = %(name)s"
     assert declared.replaced("id", "name") == "star_name = excluded.star_name, rings = excluded.rings"
+    # Fields that another class shares: those that are no columns are left out.
+    assert declared.sets(("star", "name", "kind")) == "star_name = %(star)s, name = %(name)s"
+    assert declared.document(("star", "name", "kind")) == "'star', planets.star_name, 'name', planets.name"
     for assignments in (declared.changes, declared.replaced):
         with pytest.raises(TypeError, match="Planet: there is no colour"):
             assignments("colour")

@@ -15,6 +15,8 @@ def _waits(one: Any) -> bool:
     return bool(one.resource_server.state is ResourceState.WAITING)
 
 
+_ASKED_AT: Final = when("resource_server.approval_asked_at")
+
 API_APPROVALS: Final = Resource(
     name="api_approvals",
     position=position(ORGANIZATIONS_ENTRY, APPROVALS_TAB),
@@ -24,7 +26,7 @@ API_APPROVALS: Final = Resource(
         code("resource_server.identifier", "console.apis.identifier"),
         plain("org_name", "console.api_approvals.organization", beside="org_slug"),
         state("resource_server.state", STATES),
-        when("resource_server.approval_asked_at"),
+        _ASKED_AT,
         when("resource_server.approved_at"),
     ),
     parameter="resource_id",
@@ -36,7 +38,7 @@ API_APPROVALS: Final = Resource(
         plain("resource_server.name"),
         plain("org_name", "console.api_approvals.organization", beside="org_slug"),
         yes_or_no("proved_elsewhere", "console.api_approvals.proved_elsewhere", good=False),
-        when("resource_server.approval_asked_at"),
+        _ASKED_AT,
         when("resource_server.approved_at"),
         when("resource_server.created_at"),
     ),

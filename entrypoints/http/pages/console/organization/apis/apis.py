@@ -173,7 +173,7 @@ API_PAGES: Final = Resource(
         code("service_slug", "console.apis.service_slug"),
         words("admits", "console.apis.admits"),
         *metadata_clients.SHOWN,
-        number("token_lifetime", "console.apis.token_lifetime"),
+        number(_LIFETIME),
         when("verified_at"),
         when("checked_at"),
         when("approved_at"),

@@ -19,8 +19,11 @@ from entrypoints.http.routes.services.user_keys import (
     list_user_keys,
 )
 
-_PREFIX: Final = "console.user_keys.prefix"
-_RESOURCE: Final = "console.user_keys.resource"
+_ENABLED: Final = Asked("enabled", label="console.user_keys.enabled")
+_PREFIX: Final = Asked("prefix", label="console.user_keys.prefix", hint="console.user_keys.prefix_hint")
+_MOST: Final = Asked("most_keys", label="console.user_keys.most_keys")
+_LONGEST: Final = Asked("longest_days", label="console.user_keys.longest_days", hint="console.user_keys.longest_hint")
+_RESOURCE: Final = Asked("resource", label="console.user_keys.resource", hint="console.user_keys.resource_hint")
 
 USER_KEYS: Final = Resource(
     name="user_keys",
@@ -56,26 +59,8 @@ SETTINGS: Final = Resource(
     key=slug_of,
     called=lambda _settings: "",
     record=get_user_key_settings,
-    facts=(
-        yes_or_no("enabled", "console.user_keys.enabled", good=True),
-        code("prefix", _PREFIX),
-        number("most_keys", "console.user_keys.most_keys"),
-        number("longest_days", "console.user_keys.longest_days"),
-        code("resource", _RESOURCE),
-    ),
-    sections=(
-        Section(
-            "change",
-            shape(
-                change_user_key_settings,
-                Asked("enabled", label="console.user_keys.enabled"),
-                Asked("prefix", label=_PREFIX, hint="console.user_keys.prefix_hint"),
-                Asked("most_keys", label="console.user_keys.most_keys"),
-                Asked("longest_days", label="console.user_keys.longest_days", hint="console.user_keys.longest_hint"),
-                Asked("resource", label=_RESOURCE, hint="console.user_keys.resource_hint"),
-            ),
-        ),
-    ),
+    facts=(yes_or_no(_ENABLED, good=True), code(_PREFIX), number(_MOST), number(_LONGEST), code(_RESOURCE)),
+    sections=(Section("change", shape(change_user_key_settings, _ENABLED, _PREFIX, _MOST, _LONGEST, _RESOURCE)),),
     crumbs=lambda visit: (*application_tabs.above(visit), (USER_KEYS.text(visit, "title"), visit.here(application_tabs.USER_KEYS))),
     titled=lambda visit, _settings: visit.text("console.user_key_settings.title"),
 )

@@ -98,7 +98,7 @@ async def show_assertions(call: Call[None, DoneLink, UpstreamProviderPath, Any],
 async def save_assertions(call: Call[AssertionSettingsForm, None, UpstreamProviderPath, Any], postern: Postern) -> Page:
     """Decide whether a provider issues identity assertions."""
     visit, form = PageVisit(call, postern), call.body
-    sent = {name: getattr(form, name) for name in ("issues", "subject", "issuer", "jwks_uri", "jwks")}
+    sent = {name: getattr(form, name) for name in AssertionSettingsBody.__struct_fields__}
     try:
         keys = json.loads(form.jwks) if form.jwks.strip() else None
     except (ValueError, RecursionError):
