@@ -147,8 +147,9 @@ async def publishing(postern: Postern, people: People, log: CapturedLog, tmp_pat
         network.port = receiver.port
         client = GuardedClient(Dialer(_Names(), (), None, network), certificates.authority)
         documents = replace(postern.federation.client_documents, source=GuardedDocuments(client))
-        authorizations = replace(postern.federation.authorizations, documents=documents)
-        pushed = replace(postern.federation.pushed_requests, authorizations=authorizations)
+        asked = replace(postern.federation.authorizations.asked, documents=documents)
+        authorizations = replace(postern.federation.authorizations, documents=documents, asked=asked)
+        pushed = replace(postern.federation.pushed_requests, asked=asked)
         federation = replace(postern.federation, client_documents=documents, authorizations=authorizations, pushed_requests=pushed)
         changed = replace(postern, federation=federation)
         scene = PublishingClients(changed, people, unlimited(changed), log)

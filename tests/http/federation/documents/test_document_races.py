@@ -57,8 +57,8 @@ async def test_what_ends_between_the_look_and_the_consent_leaves_no_client(clien
 
 async def _place(clients: PublishingClients, arrived: ArrivedClient) -> None:
     assert arrived.unplaced is not None
-    unplaced = clients.postern.federation.authorizations.unplaced
-    async with clients.postern.federation.authorizations.unit_of_work() as uow:
+    unplaced = clients.postern.federation.authorizations.answers.unplaced
+    async with clients.postern.federation.authorizations.answers.unit_of_work() as uow:
         await unplaced.hold(uow, arrived.unplaced)
         await unplaced.place(uow, arrived.unplaced, Actor(UserId(clients.ada.user)))
         await uow.commit()
