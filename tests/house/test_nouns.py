@@ -66,7 +66,8 @@ def _without(name: str, lost: Collection[str]) -> House:
     whole = house()
     there: Any = getattr(whole, name)
     kept: Any = [one for one in there if str(one) not in lost]
-    return replace(whole, **{name: {one: there[one] for one in kept} if isinstance(there, Mapping) else kept})
+    left: Any = {one: there[one] for one in kept} if isinstance(there, Mapping) else kept
+    return replace(whole, **{name: left})
 
 
 def test_the_walk_misses_what_is_taken_away() -> None:
