@@ -7,7 +7,7 @@ from typing import Final, LiteralString
 from adapters.postgres import locks
 from adapters.postgres.columns import Columns
 from adapters.postgres.database import BELIEVED
-from adapters.postgres.transaction import Transaction
+from adapters.postgres.speaking import OnTransaction
 from core.domain.identifiers import KeyId
 from core.domain.signing_keys import SigningKey
 from core.frozen import Frozen
@@ -19,11 +19,8 @@ class _Identity(Frozen):
     id: str
 
 
-class SigningKeyRows:
+class SigningKeyRows(OnTransaction):
     """Implements `ports.signing_keys.SigningKeyStore` in one transaction."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
 
     async def hold(self) -> None:
         await self._transaction.hold(locks.SIGNING_KEYS)

@@ -6,8 +6,8 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.identity.privacy.forgetting import PROFILE
-from adapters.postgres.statements import Statements
-from adapters.postgres.transaction import Transaction
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first_made
 from core.domain.identifiers import PictureId, UserId
 from core.domain.identity.profile.profiles import NO_PROFILE, HeldProfile, OwnProfile
 from core.domain.languages import Language
@@ -50,15 +50,14 @@ class _Used(Frozen):
     digest: bytes
 
 
-class ProfileRows:
+class ProfileRows(OnStatements):
     """Implements `ports.identity.profiles.ProfileStore`."""
 
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
-
     async def find(self, user: UserId) -> HeldProfile | None:
-        rows = await self._statements.ask(_Held, _FIND, {"user": user})
-        return HeldProfile(profile_of(rows[0].told), Language.of(rows[0].language)) if rows else None
+        return first_made(
+            await self._statements.ask(_Held, _FIND, {"user": user}),
+            lambda row: HeldProfile(profile_of(row.told), Language.of(row.language)),
+        )
 
     async def save(self, user: UserId, profile: HeldProfile, at: datetime) -> None:
         told = profile.profile

@@ -10,10 +10,10 @@ from psycopg.errors import UniqueViolation
 
 from adapters.postgres import locks
 from adapters.postgres.arrays import array
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.failures import translated
 from adapters.postgres.record.audit import PERSONAL_DIGEST
-from adapters.postgres.statements import ask, tell
+from adapters.postgres.speaking import OnPool
+from adapters.postgres.statements import ask, first_made, only, tell
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.errors import Unavailable
@@ -86,11 +86,8 @@ class _Size(Frozen):
     links: int
 
 
-class PostgresAuditChains:
+class PostgresAuditChains(OnPool):
     """Implements `ports.record.audit.AuditChains`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def link(self, key: bytes, most: int) -> int | None:
         try:
@@ -156,8 +153,7 @@ class PostgresAuditChains:
         return parts
 
     async def about(self, chain: OrganizationId | None) -> int:
-        (row,) = await ask(self._pool, _Size, _ABOUT_ALL if chain is None else _ABOUT_ONE, {"chain": chain})
-        return row.links
+        return only(await ask(self._pool, _Size, _ABOUT_ALL if chain is None else _ABOUT_ONE, {"chain": chain})).links
 
     async def unchained(self, chain: OrganizationId | None, most: int, advance: Advance = ignored) -> Sequence[ChainFinding]:
         statement = UNCHAINED if chain is None else UNCHAINED_OF_PLATFORM if chain == PLATFORM_CHAIN else UNCHAINED_OF_ORGANIZATION
@@ -178,8 +174,7 @@ class PostgresAuditChains:
         return found[:most]
 
     async def find(self, slug: str) -> OrganizationId | None:
-        rows = await ask(self._pool, _Organization, _FIND, {"slug": storable_text(slug)})
-        return OrganizationId(rows[0].id) if rows else None
+        return first_made(await ask(self._pool, _Organization, _FIND, {"slug": storable_text(slug)}), lambda row: OrganizationId(row.id))
 
     async def slugs(self) -> Mapping[OrganizationId, str]:
         return {OrganizationId(row.id): row.slug for row in await ask(self._pool, _Organization, _SLUGS)}

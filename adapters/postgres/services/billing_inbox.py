@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import ask, tell
+from adapters.postgres.speaking import OnPool
+from adapters.postgres.statements import ask, first_made, only, tell
 from core.domain.services.billing.billing import Facets
 from core.domain.services.billing.billing_news import News, Snapshot
 from core.frozen import Frozen
@@ -49,11 +49,8 @@ def _listed(*, created: int, **columns: Any) -> ListedEvent:
     return ListedEvent(created=datetime.fromtimestamp(created, UTC), **columns)
 
 
-class PostgresBillingInbox:
+class PostgresBillingInbox(OnPool):
     """Implements `ports.services.billing.BillingInbox`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def take(self, news: News, outcome: BillingOutcome | None, at: datetime) -> bool:
         parameters = {
@@ -85,8 +82,7 @@ class PostgresBillingInbox:
         return await ask(self._pool, _listed, _LIST_WAITING if waiting else _LIST, {"limit": limit})
 
     async def waiting(self) -> WaitingBillingEvents:
-        (found,) = await ask(self._pool, WaitingBillingEvents, _WAITING)
-        return found
+        return only(await ask(self._pool, WaitingBillingEvents, _WAITING))
 
     async def differs(self, looks: Mapping[str, Snapshot]) -> Sequence[str]:
         rows = await ask(self._pool, _Known, _KNOWN, {"subjects": list(looks)})
@@ -111,8 +107,7 @@ class PostgresBillingInbox:
         return await tell(self._pool, _CANCEL_AGAIN, {"subjects": list(living)})
 
     async def claim_sweep(self, lease: timedelta) -> tuple[str | None] | None:
-        rows = await ask(self._pool, _Sweep, _CLAIM_SWEEP, {"lease": lease})
-        return (rows[0].cursor,) if rows else None
+        return first_made(await ask(self._pool, _Sweep, _CLAIM_SWEEP, {"lease": lease}), lambda row: (row.cursor,))
 
     async def swept(self, cursor: str | None, due_at: datetime) -> None:
         await tell(self._pool, _SWEPT, {"cursor": cursor, "due_at": due_at})

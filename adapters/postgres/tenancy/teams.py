@@ -7,11 +7,11 @@ from uuid import UUID
 
 from adapters.postgres.columns import Columns
 from adapters.postgres.rows import AnswerRow, IdRow
-from adapters.postgres.statements import Statements, first
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.roles import gives_service_roles
 from adapters.postgres.ties import has_name, is_own_member, shown_name
-from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, RoleId, TeamId, UserId
 from core.domain.tenancy.roles import HOLDER
@@ -40,11 +40,8 @@ def _member(*, email: str, **columns: Any) -> TeamMember:
     return TeamMember(email=Email(email), **columns)
 
 
-class TeamRows:
+class TeamRows(OnStatements):
     """Implements `ports.tenancy.teams.TeamStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def list(self, organization: OrganizationId) -> Sequence[Team]:
         return await self._statements.ask(TEAM.row, _LIST, {"organization": organization})
@@ -79,16 +76,13 @@ class TeamRows:
 
     async def gives_service_roles(self, team: Team) -> bool:
         parameters = {"team": team.id, **_carried(team)}
-        (answer,) = await self._statements.ask(AnswerRow, _GIVES_SERVICE_ROLES, parameters)
-        return answer.yes
+        return only(await self._statements.ask(AnswerRow, _GIVES_SERVICE_ROLES, parameters)).yes
 
     async def role_gives_service_roles(self, team: Team) -> bool:
-        (answer,) = await self._statements.ask(AnswerRow, _ROLE_GIVES_SERVICE_ROLES, _carried(team))
-        return answer.yes
+        return only(await self._statements.ask(AnswerRow, _ROLE_GIVES_SERVICE_ROLES, _carried(team))).yes
 
     async def directory_carries(self, role: RoleId) -> bool:
-        (answer,) = await self._statements.ask(AnswerRow, _DIRECTORY_CARRIES, {"role": role})
-        return answer.yes
+        return only(await self._statements.ask(AnswerRow, _DIRECTORY_CARRIES, {"role": role})).yes
 
     async def add_members(self, team: Team, users: Collection[UserId], at: datetime) -> Collection[UserId]:
         return await self._changed(_ADD_MEMBERS, team, users, at)

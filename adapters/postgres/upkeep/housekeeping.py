@@ -11,7 +11,7 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation import logout_notices
 from adapters.postgres.rate_limits import FORGET_FULL
 from adapters.postgres.signing_keys import NEEDED_UNTIL
-from adapters.postgres.statements import ask, tell
+from adapters.postgres.statements import ask, only, tell
 from adapters.postgres.tables.declaring import Age, Setting
 from adapters.postgres.tables.every import TABLES
 from adapters.postgres.tenancy.siem_queue import FORGET_RECEIVED
@@ -42,8 +42,7 @@ class SweepOfParts(Sweep):
     """
 
     async def delete_expired(self, limit: int) -> int:
-        (swept,) = await ask(self.pool, _Swept, self.statement, {"limit": limit, "retention": self.retention})
-        return swept.count
+        return only(await ask(self.pool, _Swept, self.statement, {"limit": limit, "retention": self.retention})).count
 
 
 def sweep(pool: Pool, name: str, retention: timedelta | None = None) -> Sweep:

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Final
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import ask, only
 from core.frozen import Frozen
 from ports.clock import Clock
 from ports.database import Partitions
@@ -45,8 +45,7 @@ class PostgresPartitions:
         return [one.name for one in found]
 
     async def ahead(self) -> timedelta:
-        (found,) = await ask(self._pool, _Ahead, _AHEAD, {"table": self.table})
-        return found.ahead
+        return only(await ask(self._pool, _Ahead, _AHEAD, {"table": self.table})).ahead
 
 
 def partitions(

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, LiteralString
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import ask, tell
+from adapters.postgres.statements import ask, only, tell
 from adapters.postgres.tables.declaring import Sealing
 from adapters.postgres.tables.every import TABLES
 from core.frozen import Frozen
@@ -78,8 +78,7 @@ class PostgresSealedColumns:
         return await ask(self._pool, SealedValue, _COLUMNS[column].outdated, parameters)
 
     async def count_outdated(self, column: str) -> int:
-        (row,) = await ask(self._pool, _Count, _COLUMNS[column].count, {"header": self._keyring.current_header()})
-        return row.values
+        return only(await ask(self._pool, _Count, _COLUMNS[column].count, {"header": self._keyring.current_header()})).values
 
     async def replace(self, column: str, row: str, old: bytes, new: bytes) -> bool:
         return await tell(self._pool, _COLUMNS[column].replace, {"row": row, "old": old, "new": new}) == 1

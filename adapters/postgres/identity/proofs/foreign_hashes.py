@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, LiteralString
 
-from adapters.postgres.driver.pool import Pool
+from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask
 from core.frozen import Frozen
 from ports.identity.foreign_hashes import PasswordCounts
@@ -26,11 +26,8 @@ class _Own(Frozen):
     none: int
 
 
-class PostgresForeignHashes:
+class PostgresForeignHashes(OnPool):
     """Implements `ports.identity.foreign_hashes.ForeignHashStore`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def shapes(self) -> Sequence[str]:
         return [row.shape for row in await ask(self._pool, _Shape, _SHAPES, {"most": MOST_SHAPES})]

@@ -9,7 +9,7 @@ from adapters.postgres.arrays import array
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.presence import mark
 from adapters.postgres.shared_lookups import SharedLookups
-from adapters.postgres.statements import Statements, ask_in_order
+from adapters.postgres.statements import Statements, ask_in_order, first_made
 from adapters.postgres.transaction import Transaction
 from core.domain.tenancy.keys.machine_keys import Holder, KnownKey
 from core.frozen import Frozen
@@ -70,8 +70,7 @@ class _Added(Frozen):
 
 async def added(transaction: Statements | Transaction, statement: LiteralString, columns: Mapping[str, Any]) -> int | None:
     """Runs a statement that `adding` made. Returns the number of keys before, or None when another key has the prefix."""
-    rows = await transaction.ask(_Added, statement, columns)
-    return rows[0].before if rows else None
+    return first_made(await transaction.ask(_Added, statement, columns), lambda row: row.before)
 
 
 def asked_keys(table: KeyTable) -> LiteralString:
