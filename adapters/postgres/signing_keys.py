@@ -10,13 +10,8 @@ from adapters.postgres.database import BELIEVED
 from adapters.postgres.speaking import OnTransaction
 from core.domain.identifiers import KeyId
 from core.domain.signing_keys import SigningKey
-from core.frozen import Frozen
 
 SIGNING_KEY: Final = Columns(SigningKey, "signing_keys")
-
-
-class _Identity(Frozen):
-    id: str
 
 
 class SigningKeyRows(OnTransaction):
@@ -38,7 +33,7 @@ class SigningKeyRows(OnTransaction):
         await self._transaction.tell(_RETIRE, {"id": key, "until": until})
 
     async def delete_retired(self, before: datetime) -> int:
-        return len(await self._transaction.ask(_Identity, _DELETE_RETIRED, {"before": before}))
+        return len(await self._transaction.ask_in_order(str, _DELETE_RETIRED, {"before": before}))
 
 
 _ALL: Final[LiteralString] = f"select {SIGNING_KEY.names} from signing_keys order by created_at, id"

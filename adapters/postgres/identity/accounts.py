@@ -103,8 +103,7 @@ class AccountRows(OnTransaction):
         return sorted(accounts, key=lambda account: (account.created_at, account.id))
 
     async def never_used(self, users: Collection[UserId], now: datetime) -> Sequence[UserId]:
-        rows = await self._transaction.ask(IdRow, NEVER_USED, {"users": list(users), "now": now})
-        return [UserId(row.id) for row in rows]
+        return [UserId(row.id) for row in await self._transaction.ask(IdRow, NEVER_USED, {"users": list(users), "now": now})]
 
     async def email_is_taken(self, email: Email, user: UserId) -> bool:
         return only(await self._transaction.ask(AnswerRow, _EMAIL_IS_TAKEN, {"email_key": email.key, "user": user})).yes

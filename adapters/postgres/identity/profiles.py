@@ -46,10 +46,6 @@ class _Held(Frozen):
     language: str | None
 
 
-class _Used(Frozen):
-    digest: bytes
-
-
 class ProfileRows(OnStatements):
     """Implements `ports.identity.profiles.ProfileStore`."""
 
@@ -74,7 +70,7 @@ class ProfileRows(OnStatements):
         await self._statements.tell(_SAVE, parameters)
 
     async def use_up(self, username_digest: bytes) -> bool:
-        return bool(await self._statements.ask(_Used, _USE_UP, {"digest": username_digest}))
+        return bool(await self._statements.ask_in_order(bytes, _USE_UP, {"digest": username_digest}))
 
     async def point(self, user: UserId, picture: PictureId | None, at: datetime) -> None:
         await self._statements.tell(_POINT, {"user": user, "picture": picture, "at": at})

@@ -82,10 +82,6 @@ class _Here(Frozen):
     schema: int
 
 
-class _Status(Frozen):
-    status: str
-
-
 class _Faulty(Frozen):
     count: int
     first: int
@@ -285,7 +281,7 @@ class ArrivingOrganization:
         return await self._transaction.ask(NamedPerson, people.NAMED, self._given(people.NAMED))
 
     async def status(self) -> str:
-        return only(await self._transaction.ask(_Status, _STATUS, self._given(_STATUS))).status
+        return only(await self._transaction.ask_in_order(str, _STATUS, self._given(_STATUS)))
 
     async def renamed(self, *, changed: bool) -> AsyncIterator[Sequence[PersonIds]]:
         """Everybody's id there and here, or only those whose id has changed."""

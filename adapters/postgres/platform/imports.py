@@ -55,14 +55,6 @@ class _Account(Frozen):
         return Existing(user=UserId(self.id), is_shut=self.is_shut, is_member=self.is_member, was_removed=self.was_removed)
 
 
-class _Digest(Frozen):
-    digest: bytes
-
-
-class _Members(Frozen):
-    members: int
-
-
 class _Identity(Frozen):
     provider: str
     issuer: str
@@ -145,12 +137,12 @@ class ImportRows(OnStatements):
         return True
 
     async def _members(self, organization: OrganizationId) -> int:
-        rows = await self._statements.ask(_Members, _MEMBERS, {"organization": organization})
-        return rows[0].members if rows else NO_MEMBERS
+        rows = await self._statements.ask_in_order(int, _MEMBERS, {"organization": organization})
+        return rows[0] if rows else NO_MEMBERS
 
     async def _usernames(self, candidates: Sequence[Candidate]) -> frozenset[bytes]:
         digests = array(one.marks.username.hex() for one in candidates if one.person.username)
-        return frozenset(row.digest for row in await self._statements.ask(_Digest, _USED_NAMES, {"digests": digests}))
+        return frozenset(await self._statements.ask_in_order(bytes, _USED_NAMES, {"digests": digests}))
 
     async def _identities(self, to: ImportDestination, candidates: Sequence[Candidate]) -> frozenset[tuple[str, str, str]]:
         subjects = array_of_texts({told.subject for one in candidates for told in one.person.identities})
@@ -162,7 +154,7 @@ class ImportRows(OnStatements):
 
     async def _passkeys(self, candidates: Sequence[Candidate]) -> frozenset[bytes]:
         credentials = array(told.credential_id.hex() for one in candidates for told in one.person.passkeys)
-        return frozenset(row.digest for row in await self._statements.ask(_Digest, _KNOWN_PASSKEYS, {"digests": credentials}))
+        return frozenset(await self._statements.ask_in_order(bytes, _KNOWN_PASSKEYS, {"digests": credentials}))
 
 
 _BUILT_IN: Final = {found.slug: found for role in (BuiltInRole.ADMIN, BuiltInRole.MEMBER) if (found := built_in(role)) is not None}

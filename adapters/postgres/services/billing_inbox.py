@@ -7,15 +7,11 @@ from typing import Any, Final
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.speaking import OnPool
-from adapters.postgres.statements import ask, first_made, only, tell
+from adapters.postgres.statements import ask, ask_in_order, first_made, only, tell
 from core.domain.services.billing.billing import Facets
 from core.domain.services.billing.billing_news import News, Snapshot
 from core.frozen import Frozen
 from ports.services.billing import BillingOutcome, ListedEvent, WaitingBillingEvents
-
-
-class _Taken(Frozen):
-    id: str
 
 
 class _Due(Frozen):
@@ -28,10 +24,6 @@ class _Event(Frozen):
     type: str
     created: int
     payload: Mapping[str, Any]
-
-
-class _Claimed(Frozen):
-    external_id: str
 
 
 class _Known(Frozen):
@@ -62,11 +54,10 @@ class PostgresBillingInbox(OnPool):
             "outcome": None if outcome is None else outcome.value,
             "at": at,
         }
-        return bool(await ask(self._pool, _Taken, _TAKE, parameters))
+        return bool(await ask_in_order(self._pool, str, _TAKE, parameters))
 
     async def due(self, before: datetime, limit: int) -> Sequence[tuple[str, bool]]:
-        rows = await ask(self._pool, _Due, _DUE, {"before": before, "limit": limit})
-        return [(row.subject, row.is_customer) for row in rows]
+        return [(row.subject, row.is_customer) for row in await ask(self._pool, _Due, _DUE, {"before": before, "limit": limit})]
 
     async def customer_news(self, subject: str) -> Sequence[News]:
         rows = await ask(self._pool, _Event, _CUSTOMER_NEWS, {"subject": subject})
@@ -90,15 +81,13 @@ class PostgresBillingInbox(OnPool):
         return [subject for subject, snapshot in looks.items() if _differs(snapshot, known.get(subject))]
 
     async def claim_checks(self, limit: int, again: datetime) -> Sequence[str]:
-        rows = await ask(self._pool, _Claimed, _CLAIM_CHECKS, {"limit": limit, "again": again})
-        return [row.external_id for row in rows]
+        return await ask_in_order(self._pool, str, _CLAIM_CHECKS, {"limit": limit, "again": again})
 
     async def checked(self, subject: str, check_at: datetime | None) -> None:
         await tell(self._pool, _CHECKED, {"subject": subject, "check_at": check_at})
 
     async def claim_cancellations(self, limit: int, again: datetime) -> Sequence[str]:
-        rows = await ask(self._pool, _Claimed, _CLAIM_CANCELLATIONS, {"limit": limit, "again": again})
-        return [row.external_id for row in rows]
+        return await ask_in_order(self._pool, str, _CLAIM_CANCELLATIONS, {"limit": limit, "again": again})
 
     async def cancelled(self, subject: str) -> None:
         await tell(self._pool, _CANCELLED, {"subject": subject})

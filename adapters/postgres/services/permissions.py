@@ -11,13 +11,8 @@ from adapters.postgres.statements import first, only
 from adapters.postgres.storable import storable_text
 from core.domain.identifiers import OrganizationId, ServiceId
 from core.domain.services.permissions import ServicePermission
-from core.frozen import Frozen
 
 PERMISSION: Final = Columns(ServicePermission, "permissions", named={"service": "service_id"}, texts=("description",))
-
-
-class _Key(Frozen):
-    key: str
 
 
 class ServicePermissionRows(OnStatements):
@@ -33,7 +28,7 @@ class ServicePermissionRows(OnStatements):
 
     async def unknown(self, service: ServiceId, keys: Collection[str]) -> Collection[str]:
         wanted = [storable_text(key) for key in keys]
-        return [row.key for row in await self._statements.ask(_Key, _UNKNOWN, {"service": service, "keys": wanted})]
+        return await self._statements.ask_in_order(str, _UNKNOWN, {"service": service, "keys": wanted})
 
     async def get(self, service: ServiceId, key: str) -> ServicePermission | None:
         return first(await self._statements.ask(PERMISSION.row, _GET, {"service": service, "key": storable_text(key)}))

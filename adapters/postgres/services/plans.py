@@ -20,10 +20,6 @@ class _Service(Frozen):
     id: UUID
 
 
-class _Key(Frozen):
-    key: str
-
-
 def _overview(*, subscription_count: int, **columns: Any) -> PlanOverview:
     return PlanOverview(PLAN.row(**columns), subscription_count)
 
@@ -39,7 +35,7 @@ class PlanRows(OnStatements):
         return rows
 
     async def keys(self, service: ServiceId) -> Collection[str]:
-        return {row.key for row in await self._statements.ask(_Key, _KEYS, {"service": service})}
+        return set(await self._statements.ask_in_order(str, _KEYS, {"service": service}))
 
     async def add(self, plan: Plan) -> None:
         await self._statements.tell(_ADD, PLAN.values(plan))

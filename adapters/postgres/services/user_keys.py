@@ -177,8 +177,7 @@ class UserKeyRows(OnStatements):
 
     async def list(self, service: ServiceId, user: UserId | None, after: UserKeyId | None, limit: int) -> UserKeyPage:
         parameters = {"service": service, "user": user, "after": after or _NEWEST, "limit": limit + 1}
-        rows = await self._statements.ask(_owned, _LIST if user is None else _LIST_OF_USER, parameters)
-        return _page(rows, limit)
+        return _page(await self._statements.ask(_owned, _LIST if user is None else _LIST_OF_USER, parameters), limit)
 
     async def list_of(self, organization: OrganizationId, service_slug: str, after: UserKeyId | None, limit: int) -> UserKeyPage | None:
         slug = storable_text(service_slug)

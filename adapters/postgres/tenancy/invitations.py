@@ -341,8 +341,7 @@ class InvitationRows(OnStatements):
         return [row.invitation() for row in await self._statements.ask(_Invitation, _CANCEL_MADE, parameters)]
 
     async def expire_due(self, at: datetime, since: datetime | None, limit: int) -> Sequence[Lapsed]:
-        rows = await self._statements.ask(_Lapsed, _EXPIRE_DUE, {"at": at, "since": since, "limit": limit})
-        return [row.lapsed() for row in rows]
+        return [row.lapsed() for row in await self._statements.ask(_Lapsed, _EXPIRE_DUE, {"at": at, "since": since, "limit": limit})]
 
 
 def _parameters(which: ByToken | ById) -> Mapping[str, Any]:

@@ -25,10 +25,6 @@ class _Failing(Frozen):
     failing_since: datetime
 
 
-class _Recovered(Frozen):
-    had_fallen_back: bool
-
-
 class MailServerRows(OnStatements):
     """Implements `ports.tenancy.mail_servers.MailServerStore`."""
 
@@ -51,8 +47,7 @@ class MailServerRows(OnStatements):
         return first(await self._statements.ask(MAIL_SERVER.row, _FALL_BACK, {"id": server, "since": failing_since, "at": at}))
 
     async def recover(self, server: MailServerId) -> bool:
-        rows = await self._statements.ask(_Recovered, _RECOVER, {"id": server})
-        return bool(rows) and rows[0].had_fallen_back
+        return bool(first(await self._statements.ask_in_order(bool, _RECOVER, {"id": server})))
 
     async def owners(self, organization: OrganizationId) -> Sequence[Owner]:
         return await owners(self._statements, organization)

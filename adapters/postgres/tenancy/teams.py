@@ -27,10 +27,6 @@ def teams_of(user: LiteralString, organization: LiteralString) -> LiteralString:
 TEAM: Final = Columns(Team, "teams", named={"organization": "org_id"}, texts=("name", "external_id"), empties=("role",))
 
 
-class _Slug(Frozen):
-    slug: str
-
-
 class _Counts(Frozen):
     present: int
     former: int
@@ -50,8 +46,7 @@ class TeamRows(OnStatements):
         return first(await self._statements.ask(TEAM.row, _GET, {"organization": organization, "slug": storable_text(slug)}))
 
     async def slugs_of(self, organization: OrganizationId, user: UserId, most: int) -> Sequence[str]:
-        rows = await self._statements.ask(_Slug, _SLUGS_OF, {"organization": organization, "user": user, "most": most})
-        return [row.slug for row in rows]
+        return await self._statements.ask_in_order(str, _SLUGS_OF, {"organization": organization, "user": user, "most": most})
 
     async def members(self, team: Team, after: UserId | None, limit: int) -> Sequence[TeamMember]:
         parameters = {"team": team.id, "organization": team.organization, "after": after or _NOBODY, "limit": limit}
@@ -62,8 +57,7 @@ class TeamRows(OnStatements):
         return row.present, row.former
 
     async def slugs_like(self, organization: OrganizationId, stem: str) -> Collection[str]:
-        rows = await self._statements.ask(_Slug, _SLUGS_LIKE, {"organization": organization, "stem": stem})
-        return {row.slug for row in rows}
+        return set(await self._statements.ask_in_order(str, _SLUGS_LIKE, {"organization": organization, "stem": stem}))
 
     async def add(self, team: Team) -> bool:
         return bool(await self._statements.ask(IdRow, _ADD, _columns(team)))

@@ -11,14 +11,9 @@ from adapters.postgres.statements import first, only
 from adapters.postgres.tenancy.owners import owners
 from core.domain.identifiers import OrganizationId, WebhookId
 from core.domain.tenancy.webhooks import Webhook
-from core.frozen import Frozen
 from ports.tenancy.webhooks import Owner
 
 WEBHOOK: Final = Columns(Webhook, "webhooks", named={"organization": "org_id"}, texts=("name",))
-
-
-class _Sealed(Frozen):
-    sealed_secret: bytes
 
 
 class WebhookRows(OnStatements):
@@ -44,9 +39,7 @@ class WebhookRows(OnStatements):
         return bool(await self._statements.ask(IdRow, _SAVE, WEBHOOK.values(webhook)))
 
     async def sealed_secret(self, webhook: WebhookId) -> bytes:
-        return only(
-            await self._statements.ask(_Sealed, "select sealed_secret from webhooks where id = %(id)s", {"id": webhook})
-        ).sealed_secret
+        return only(await self._statements.ask_in_order(bytes, "select sealed_secret from webhooks where id = %(id)s", {"id": webhook}))
 
     async def replace_secret(self, webhook: WebhookId, sealed: bytes, previous_sealed: bytes, previous_until: datetime) -> None:
         parameters = {"id": webhook, "sealed": sealed, "previous": previous_sealed, "until": previous_until}

@@ -74,8 +74,7 @@ class PostgresForgottenPeople:
         return bool(await ask(self._pool, IdRow, _FINISH, {"request": owner}))
 
     async def stranded(self, patience: timedelta, limit: int) -> Sequence[UUID]:
-        rows = await ask(self._pool, IdRow, _STRANDED, {"kind": FORGET_JOB, "patience": patience, "limit": limit})
-        return [row.id for row in rows]
+        return [row.id for row in await ask(self._pool, IdRow, _STRANDED, {"kind": FORGET_JOB, "patience": patience, "limit": limit})]
 
     async def _sweep_mails(self, going: _BeingForgotten, after: UUID, limit: int) -> Swept:
         """Deletes mails that wait or were given up: mails to the person, and mails for the account whose address nobody may have proved.

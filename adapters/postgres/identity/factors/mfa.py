@@ -60,10 +60,6 @@ class _Deleted(Frozen):
     was_enabled: bool
 
 
-class _Failures(Frozen):
-    failures: int
-
-
 class MfaRows:
     """Implements `ports.identity.mfa.MfaStore`."""
 
@@ -156,8 +152,8 @@ class MfaRows:
         return first(await self._statements.ask(_preauthentication, _FIND_PREAUTHENTICATION, {"id": id, "most": MOST_WRONG_CODES}))
 
     async def fail_preauthentication(self, id: PreauthenticationId) -> int:  # noqa: A002
-        rows = await self._statements.ask(_Failures, _FAIL_PREAUTHENTICATION, {"id": id})
-        return rows[0].failures if rows else 0
+        rows = await self._statements.ask_in_order(int, _FAIL_PREAUTHENTICATION, {"id": id})
+        return rows[0] if rows else 0
 
     async def end_preauthentications(self, user: UserId, at: datetime) -> None:
         await self._statements.tell(_END_PREAUTHENTICATIONS, {"user": user, "at": at})

@@ -12,10 +12,6 @@ from core.domain.identity.sign_in import ServiceName
 from core.frozen import Frozen
 
 
-class _Permitted(Frozen):
-    permitted: bool
-
-
 class _Application(Frozen):
     client_id: str
     redirect_uri: str
@@ -25,7 +21,7 @@ class SignInLinkRows(OnTransaction):
     """Implements `ports.identity.sign_in_links.SignInLinkStore` in one transaction."""
 
     async def are_permitted(self, user: UserId) -> bool:
-        return only(await self._transaction.ask(_Permitted, _ARE_PERMITTED, {"user": user})).permitted
+        return only(await self._transaction.ask_in_order(bool, _ARE_PERMITTED, {"user": user}))
 
     async def application(self, service: ServiceName, redirect_uri: str) -> tuple[ClientId, str] | None:
         parameters = {

@@ -146,8 +146,7 @@ class ManagementKeyRows(OnTransaction):
         return first(await self._transaction.ask(_key, _ADOPT, parameters))
 
     async def made(self, key: ManagementKeyId) -> MadeByKey:
-        rows = await self._transaction.ask(_Made, _MADE, {"id": key, "limit": MOST_LISTED})
-        return _made({row.kind: row.things for row in rows})
+        return _made({row.kind: row.things for row in await self._transaction.ask(_Made, _MADE, {"id": key, "limit": MOST_LISTED})})
 
     async def end(self, organization: OrganizationId | None, key: ManagementKeyId) -> ManagementKey | None:
         return first(await self._transaction.ask(_key, *_in(organization, _END, id=key)))

@@ -86,10 +86,6 @@ def _draft(*, state: str, **columns: Any) -> SetupDraft:
     return DRAFT.row(state=SetupDraftState(state), **columns)
 
 
-class _Added(Frozen):
-    before: int
-
-
 class _Kept(Frozen):
     sealed_credentials: bytes | None
     digest: bytes | None
@@ -123,8 +119,7 @@ class SetupLinkRows(OnStatements):
         return ListedSetupLink(rows[0], await self.drafts(link), await self._connections(organization)) if rows else None
 
     async def _connections(self, organization: OrganizationId) -> Mapping[UpstreamProviderId, UpstreamProvider]:
-        rows = await self._statements.ask(provider_of, _CONNECTIONS, {"organization": organization})
-        return {provider.id: provider for provider in rows}
+        return {provider.id: provider for provider in await self._statements.ask(provider_of, _CONNECTIONS, {"organization": organization})}
 
     async def drafts(self, link: SetupLinkId) -> Sequence[SetupDraft]:
         return await self._statements.ask(_draft, _DRAFTS, {"link": link})
@@ -137,7 +132,7 @@ class SetupLinkRows(OnStatements):
         return await self._known(_FIND, {"id": link})
 
     async def add(self, link: SetupLink, digest: bytes) -> int | None:
-        return first_made(await self._statements.ask(_Added, _ADD, {**LINK.values(link), "digest": digest}), lambda row: row.before)
+        return first(await self._statements.ask_in_order(int, _ADD, {**LINK.values(link), "digest": digest}))
 
     async def own(self, link: SetupLinkId, browser: UsedBy, at: datetime) -> SetupLink | None:
         parameters = {
