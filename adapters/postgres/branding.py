@@ -2,8 +2,8 @@
 
 from typing import Final, LiteralString
 
-from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import ask
+from adapters.postgres.speaking import OnPool
+from adapters.postgres.statements import ask, first_made
 from core.domain.branding import Branding, branding
 from core.frozen import Frozen
 
@@ -14,15 +14,13 @@ class _Looks(Frozen):
     primary_color: str | None
 
 
-class PostgresBrandings:
+class PostgresBrandings(OnPool):
     """Implements `ports.branding.Brandings`."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
     async def find(self, organization: str) -> Branding | None:
-        rows = await ask(self._pool, _Looks, _FIND, {"slug": organization})
-        return branding(rows[0].name, rows[0].logo_digest, rows[0].primary_color) if rows else None
+        return first_made(
+            await ask(self._pool, _Looks, _FIND, {"slug": organization}), lambda row: branding(row.name, row.logo_digest, row.primary_color)
+        )
 
 
 def links_of(organizations: LiteralString) -> LiteralString:

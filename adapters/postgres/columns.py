@@ -176,6 +176,11 @@ def page_of(rows: Sequence[tuple[int, Item | None]]) -> Listed[Item]:
     return Listed([item for _, item in rows if item is not None], rows[0][0] if rows else 0)
 
 
+def listed(rows: Sequence[Item | None]) -> Sequence[Item] | None:
+    """The things of a place. An empty place has one row of nulls. None without a row: there is no such place."""
+    return [item for item in rows if item is not None] if rows else None
+
+
 ALL: Final[list[Columns[Any]]] = []
 """Every declaration, for the test that compares them with the tables."""
 

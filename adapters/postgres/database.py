@@ -12,7 +12,7 @@ from adapters.postgres.driver.lookout import Lookout, SeenHost
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.driver.watch import Watch
 from adapters.postgres.failures import translated
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import ask, only
 from adapters.postgres.writes import READ_ONLY, Writes
 from core.domain.errors import RetryLater
 from core.frozen import Frozen
@@ -104,8 +104,7 @@ class PostgresDatabase:
         return self._clock_ahead
 
     async def doubt_of_clock(self) -> str | None:
-        (found,) = await ask(self._pool, _Doubt, _DOUBT, {"now": self._clock.now()})
-        return found.doubt
+        return only(await ask(self._pool, _Doubt, _DOUBT, {"now": self._clock.now()})).doubt
 
     async def population(self) -> Population:
         return Population(

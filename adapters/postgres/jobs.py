@@ -12,7 +12,7 @@ import structlog
 from adapters.postgres.driver.lost_claims import LostClaims
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import ask, tell
+from adapters.postgres.statements import ask, only, tell
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.causes import causing_request
@@ -184,8 +184,7 @@ class PostgresJobQueue:
         return await self._while_leased(_EXTEND, job, length=lease)
 
     async def next_due(self, kinds: Sequence[str]) -> datetime | None:
-        (first,) = await ask(self._pool, _Due, _NEXT_DUE, _turns(kinds))
-        return first.run_at
+        return only(await ask(self._pool, _Due, _NEXT_DUE, _turns(kinds))).run_at
 
     async def dead(self, limit: int) -> Sequence[DeadJob]:
         return await ask(self._pool, DeadJob, _DEAD, {"limit": limit})

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final, LiteralString
 
-from adapters.postgres.driver.pool import Pool
+from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask, tell
 from adapters.postgres.transaction import Transaction
 from core.domain.rate_limits import Place, RateLimit
@@ -20,11 +20,8 @@ class _Taken(Frozen):
     wait: float
 
 
-class PostgresBuckets:
+class PostgresBuckets(OnPool):
     """Implements `ports.rate_limits.SharedBuckets`. The key names the limited caller, never the secret that a caller tries to guess."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def take(self, limit: RateLimit, key: str) -> float:
         (wait,) = await self.take_all([limit], key)

@@ -6,7 +6,7 @@ import os
 from typing import Final
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import ask, tell
+from adapters.postgres.statements import ask, first_made, tell
 from core.frozen import Frozen
 from ports.clock import Clock
 from ports.encryption import KeyRing
@@ -41,8 +41,10 @@ class PostgresServerSecrets:
     async def find(self, purpose: str) -> bytes | None:
         known = self._known.get(purpose)
         if known is None:
-            rows = await ask(self._pool, _Row, _FIND, {"purpose": purpose})
-            return self._keyring.open(rows[0].sealed_secret, sealing_context(purpose)) if rows else None
+            return first_made(
+                await ask(self._pool, _Row, _FIND, {"purpose": purpose}),
+                lambda row: self._keyring.open(row.sealed_secret, sealing_context(purpose)),
+            )
         return known
 
     async def _load(self, purpose: str) -> bytes:

@@ -7,23 +7,15 @@ from typing import Final, LiteralString
 from adapters.postgres import locks
 from adapters.postgres.columns import Columns
 from adapters.postgres.database import BELIEVED
-from adapters.postgres.transaction import Transaction
+from adapters.postgres.speaking import OnTransaction
 from core.domain.identifiers import KeyId
 from core.domain.signing_keys import SigningKey
-from core.frozen import Frozen
 
 SIGNING_KEY: Final = Columns(SigningKey, "signing_keys")
 
 
-class _Identity(Frozen):
-    id: str
-
-
-class SigningKeyRows:
+class SigningKeyRows(OnTransaction):
     """Implements `ports.signing_keys.SigningKeyStore` in one transaction."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
 
     async def hold(self) -> None:
         await self._transaction.hold(locks.SIGNING_KEYS)
@@ -41,7 +33,7 @@ class SigningKeyRows:
         await self._transaction.tell(_RETIRE, {"id": key, "until": until})
 
     async def delete_retired(self, before: datetime) -> int:
-        return len(await self._transaction.ask(_Identity, _DELETE_RETIRED, {"before": before}))
+        return len(await self._transaction.ask_in_order(str, _DELETE_RETIRED, {"before": before}))
 
 
 _ALL: Final[LiteralString] = f"select {SIGNING_KEY.names} from signing_keys order by created_at, id"

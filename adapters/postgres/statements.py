@@ -73,6 +73,17 @@ def first(rows: Sequence[Item]) -> Item | None:
     return rows[0] if rows else None
 
 
+def first_made(rows: Sequence[Row], made: Callable[[Row], Item]) -> Item | None:
+    """What is made of the row of a statement that has one or none."""
+    return made(rows[0]) if rows else None
+
+
+def only(rows: Sequence[Item]) -> Item:
+    """The row of a statement that always has one."""
+    (row,) = rows
+    return row
+
+
 class NeedsUnitOfWork(Exception):
     """The caller has a bug: outside any unit of work, it asked a store for something that only a transaction can do."""
 

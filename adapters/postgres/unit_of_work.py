@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Generic, Protocol, TypeVar
+from typing import Any, TypeVar, cast
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.failures import translated
@@ -88,118 +88,121 @@ from ports.clock import Clock
 from ports.encryption import KeyRing
 from ports.jobs import Doorbell
 from ports.system import Ids
-from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+from ports.unit_of_work import AskedStores, UnitOfWork, UnitOfWorkFactory
 
-Source_co = TypeVar("Source_co", covariant=True)
-Source = TypeVar("Source")
 Store = TypeVar("Store")
 
 
-class _Speaking(Protocol[Source_co]):
-    @property
-    def statements(self) -> Source_co: ...
-
-
-class _Made(Generic[Source, Store]):
+class _Made:
     """A store, made at its first use: a unit of work needs only two or three stores."""
 
-    def __init__(self, make: Callable[[Source], Store]) -> None:
+    def __init__(self, make: Callable[[Any], object]) -> None:
         self._make = make
         self._name = ""
 
     def __set_name__(self, _owner: type, name: str) -> None:
         self._name = name
 
-    def __get__(self, stores: _Speaking[Source], _owner: type) -> Store:
+    def __get__(self, stores: "Stores", _owner: type) -> object:
         store = self._make(stores.statements)
         # From now on Python finds the attribute before this descriptor, which has no `__set__`.
         stores.__dict__[self._name] = store
         return store
 
 
-class Stores:
-    """The stores that are also asked outside a unit of work, with `Statements`."""
+def anywhere(make: Callable[[Statements | Transaction], Store]) -> Store:
+    """A store that is also asked outside a unit of work. For the type checker it is the store, because it is one at its first use."""
+    return cast("Store", _Made(make))
 
-    vouched_accounts = _Made(VouchedAccountRows)
-    profiles = _Made(ProfileRows)
-    pictures = _Made(PictureRows)
-    flows = _Made(FlowRows)
-    passkeys = _Made(PasskeyRows)
-    identities = _Made(IdentityRows)
-    identity_grants = _Made(IdentityGrantRows)
-    login_events = _Made(LoginEventRows)
-    devices = _Made(DeviceRows)
-    privacy = _Made(PrivacyRows)
-    organizations = _Made(OrganizationRows)
-    members = _Made(MemberRows)
-    profile_fields = _Made(ProfileFieldRows)
-    profile_values = _Made(ProfileValueRows)
-    roles = _Made(RoleRows)
-    teams = _Made(TeamRows)
-    sign_in_rules = _Made(SignInRulesRows)
-    mail_servers = _Made(MailServerRows)
-    looks = _Made(LookRows)
-    connection_refreshes = _Made(ConnectionRefreshRows)
-    domains = _Made(DomainRows)
-    domain_routes = _Made(DomainRouteRows)
-    join_requests = _Made(JoinRequestRows)
-    oauth_credentials = _Made(OAuthCredentialRows)
-    upstream_providers = _Made(UpstreamProviderRows)
-    webhooks = _Made(WebhookRows)
-    webhook_deliveries = _Made(WebhookDeliveryRows)
-    setup_links = _Made(SetupLinkRows)
-    siem = _Made(SiemRows)
-    assignments = _Made(AssignmentRows)
-    client_secrets = _Made(ClientSecretRows)
-    permissions = _Made(ServicePermissionRows)
-    plans = _Made(PlanRows)
-    resource_servers = _Made(ResourceServerRows)
-    trusted_issuers = _Made(TrustedIssuerRows)
-    service_roles = _Made(ServiceRoleRows)
-    service_claims = _Made(ServiceClaimRows)
-    service_users = _Made(ServiceUserRows)
-    services = _Made(ServiceRows)
-    subscriptions = _Made(SubscriptionRows)
-    user_keys = _Made(UserKeyRows)
-    imports = _Made(ImportRows)
-    invitations = _Made(InvitationRows)
-    end_users = _Made(EndUserRows)
-    authorization_codes = _Made(AuthorizationCodeRows)
-    exchanges = _Made(ExchangeRows)
-    device_codes = _Made(DeviceCodeRows)
-    consents = _Made(ConsentRows)
-    document_services = _Made(DocumentServiceRows)
-    provisioned_users = _Made(ProvisionedUserRows)
-    directory_teams = _Made(DirectoryTeamRows)
+
+def inside(make: Callable[[Transaction], Store]) -> Store:
+    """A store that only a unit of work has."""
+    return cast("Store", _Made(make))
+
+
+class Stores(AskedStores):
+    """With `Statements`, they are asked outside a unit of work."""
+
+    vouched_accounts = anywhere(VouchedAccountRows)
+    profiles = anywhere(ProfileRows)
+    pictures = anywhere(PictureRows)
+    flows = anywhere(FlowRows)
+    passkeys = anywhere(PasskeyRows)
+    identities = anywhere(IdentityRows)
+    identity_grants = anywhere(IdentityGrantRows)
+    login_events = anywhere(LoginEventRows)
+    devices = anywhere(DeviceRows)
+    privacy = anywhere(PrivacyRows)
+    organizations = anywhere(OrganizationRows)
+    members = anywhere(MemberRows)
+    profile_fields = anywhere(ProfileFieldRows)
+    profile_values = anywhere(ProfileValueRows)
+    roles = anywhere(RoleRows)
+    teams = anywhere(TeamRows)
+    sign_in_rules = anywhere(SignInRulesRows)
+    mail_servers = anywhere(MailServerRows)
+    looks = anywhere(LookRows)
+    connection_refreshes = anywhere(ConnectionRefreshRows)
+    domains = anywhere(DomainRows)
+    domain_routes = anywhere(DomainRouteRows)
+    join_requests = anywhere(JoinRequestRows)
+    oauth_credentials = anywhere(OAuthCredentialRows)
+    upstream_providers = anywhere(UpstreamProviderRows)
+    webhooks = anywhere(WebhookRows)
+    webhook_deliveries = anywhere(WebhookDeliveryRows)
+    setup_links = anywhere(SetupLinkRows)
+    siem = anywhere(SiemRows)
+    assignments = anywhere(AssignmentRows)
+    client_secrets = anywhere(ClientSecretRows)
+    permissions = anywhere(ServicePermissionRows)
+    plans = anywhere(PlanRows)
+    resource_servers = anywhere(ResourceServerRows)
+    trusted_issuers = anywhere(TrustedIssuerRows)
+    service_roles = anywhere(ServiceRoleRows)
+    service_claims = anywhere(ServiceClaimRows)
+    service_users = anywhere(ServiceUserRows)
+    services = anywhere(ServiceRows)
+    subscriptions = anywhere(SubscriptionRows)
+    user_keys = anywhere(UserKeyRows)
+    imports = anywhere(ImportRows)
+    invitations = anywhere(InvitationRows)
+    end_users = anywhere(EndUserRows)
+    authorization_codes = anywhere(AuthorizationCodeRows)
+    exchanges = anywhere(ExchangeRows)
+    device_codes = anywhere(DeviceCodeRows)
+    consents = anywhere(ConsentRows)
+    document_services = anywhere(DocumentServiceRows)
+    provisioned_users = anywhere(ProvisionedUserRows)
+    directory_teams = anywhere(DirectoryTeamRows)
 
     def __init__(self, statements: Statements | Transaction) -> None:
         self.statements = statements
 
 
-class PostgresUnitOfWork(Stores):
-    """Implements `ports.unit_of_work.UnitOfWork`."""
+class PostgresUnitOfWork(Stores, UnitOfWork):
+    """The stores that only a transaction has stand here, beside those of `Stores`."""
 
     statements: Transaction
-    accounts = _Made(AccountRows)
-    account_passwords = _Made(AccountPasswordRows)
-    platform_owners = _Made(PlatformOwnerRows)
-    sessions = _Made(SessionRows)
-    browser_sessions = _Made(BrowserSessionRows)
-    sign_ins = _Made(SignInRows)
-    sign_in_links = _Made(SignInLinkRows)
-    connection_tests = _Made(ConnectionTestRows)
-    directory_sessions = _Made(DirectorySessionRows)
-    identity_assertions = _Made(IdentityAssertionRows)
-    provider_outages = _Made(ProviderOutageRows)
-    mailed_tokens = _Made(MailedTokenRows)
-    impersonations = _Made(ImpersonationRows)
-    ownerships = _Made(OwnershipRows)
-    management_keys = _Made(ManagementKeyRows)
-    api_keys = _Made(ApiKeyRows)
-    billing = _Made(BillingRows)
-    scim_tokens = _Made(ScimTokenRows)
-    saml = _Made(SamlRows)
-    signing_keys = _Made(SigningKeyRows)
+    accounts = inside(AccountRows)
+    account_passwords = inside(AccountPasswordRows)
+    platform_owners = inside(PlatformOwnerRows)
+    sessions = inside(SessionRows)
+    browser_sessions = inside(BrowserSessionRows)
+    sign_ins = inside(SignInRows)
+    sign_in_links = inside(SignInLinkRows)
+    connection_tests = inside(ConnectionTestRows)
+    directory_sessions = inside(DirectorySessionRows)
+    identity_assertions = inside(IdentityAssertionRows)
+    provider_outages = inside(ProviderOutageRows)
+    mailed_tokens = inside(MailedTokenRows)
+    impersonations = inside(ImpersonationRows)
+    ownerships = inside(OwnershipRows)
+    management_keys = inside(ManagementKeyRows)
+    api_keys = inside(ApiKeyRows)
+    billing = inside(BillingRows)
+    scim_tokens = inside(ScimTokenRows)
+    saml = inside(SamlRows)
+    signing_keys = inside(SigningKeyRows)
 
     def __init__(self, transaction: Transaction, ids: Ids, clock: Clock, keyring: KeyRing, doorbell: Doorbell) -> None:
         super().__init__(transaction)

@@ -10,7 +10,9 @@ catalogue, with `values` in its placeholders. For a refusal without `words`, the
 
 from collections.abc import Mapping
 from datetime import timedelta
-from typing import ClassVar, Final
+from typing import ClassVar, Final, TypeVar
+
+Thing = TypeVar("Thing")
 
 _NO_VALUES: Final[Mapping[str, object]] = {}
 
@@ -173,3 +175,10 @@ class OutcomeUnknown(Unavailable):
 
     code = "OUTCOME_UNKNOWN"
     text = "This may or may not have happened: look before you try again"
+
+
+def found(thing: Thing | None, message: str, *, words: str = "", refusal: type[Refusal] = NotFound) -> Thing:
+    """The thing of a look-up. Raises `NotFound`, or another refusal, if there is none."""
+    if thing is None:
+        raise refusal(message, words=words)
+    return thing

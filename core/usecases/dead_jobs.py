@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from core.domain.errors import NotFound
+from core.domain.errors import found
 from core.domain.identifiers import JobId
 from core.domain.jobs import DeadJob
 from core.domain.record.events import Actor, Event, Target
@@ -29,9 +29,7 @@ class GivenUpJobs(Frozen):
         one revives it.
         """
         async with self.unit_of_work() as uow:
-            kind = await uow.jobs.revive(job)
-            if kind is None:
-                raise NotFound("There is no such dead job")
+            kind = found(await uow.jobs.revive(job), "There is no such dead job")
             await uow.record(Event("platform.job.revived", actor, Target("job", str(job)), details={"kind": kind}))
             await uow.commit()
         return kind

@@ -1,6 +1,9 @@
 """Refusals carry a code and a text that may be shown; what is private stays apart."""
 
+import pytest
+
 from core.domain import errors
+from core.domain.errors import BadRequest, NotFound, found
 
 
 def _family(kind: type[errors.Refusal]) -> list[type[errors.Refusal]]:
@@ -34,3 +37,16 @@ def test_a_refusal_names_its_words_for_people_by_its_code_or_by_its_cause() -> N
     assert errors.Conflict("slug: taken").words == "conflict"
     refusal = errors.BadRequest("At most 3", words="too_many", values={"most": 3})
     assert (refusal.words, refusal.values) == ("too_many", {"most": 3})
+
+
+def test_what_was_found_comes_back_even_if_it_is_empty() -> None:
+    assert found("", "There is no such team") == ""
+
+
+def test_what_is_not_there_is_refused_in_the_words_of_its_noun() -> None:
+    with pytest.raises(NotFound) as missing:
+        found(None, "There is no such account", words="account_unknown")
+    assert (missing.value.message, missing.value.words) == ("There is no such account", "account_unknown")
+    with pytest.raises(BadRequest) as unfit:
+        found(None, "role: there is no such role", refusal=BadRequest)
+    assert (unfit.value.message, unfit.value.words) == ("role: there is no such role", "bad_request")

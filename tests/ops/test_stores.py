@@ -31,8 +31,8 @@ def _methods(node: ast.ClassDef) -> set[str]:
 @cache
 def _stores() -> Mapping[str, tuple[frozenset[str], frozenset[str]]]:
     """The stores of the unit of work: what each permits outside it, and all that it has."""
-    unit = next(node for _, node in _classes("ports") if node.name == "UnitOfWork")
-    names = {ast.unparse(part.returns) for part in unit.body if isinstance(part, ast.FunctionDef) and part.returns is not None}
+    units = [node for _, node in _classes("ports") if node.name in {"AskedStores", "UnitOfWork"}]
+    names = {ast.unparse(part.annotation) for unit in units for part in unit.body if isinstance(part, ast.AnnAssign)}
     stores = {}
     for _, node in _classes("ports"):
         if node.name in names:

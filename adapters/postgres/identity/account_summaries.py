@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final, LiteralString
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.addresses import is_proved
 from adapters.postgres.identity.factors.mfa import ADMINISTERS, grace_ends, second_factor_since
+from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask, first
 from core.domain.email import Email
 from core.domain.identifiers import UserId
@@ -52,11 +52,8 @@ def _start(
     return _summary(**columns), places
 
 
-class PostgresAccountSummaries:
+class PostgresAccountSummaries(OnPool):
     """Implements `ports.identity.account_summaries.AccountSummaryLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def find(self, user: UserId, now: datetime) -> AccountSummary | None:
         return first(await ask(self._pool, _summary, _FIND, _asked(user, now)))

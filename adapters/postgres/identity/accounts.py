@@ -13,9 +13,9 @@ from adapters.postgres.identity.privacy.forgetting import HANDED_OVER, HOLDS
 from adapters.postgres.identity.privacy.holding import NEVER_USED, NOBODYS
 from adapters.postgres.identity.upstream.proved_domains import proved_domains
 from adapters.postgres.rows import AnswerRow, IdRow
-from adapters.postgres.statements import first
+from adapters.postgres.speaking import OnTransaction
+from adapters.postgres.statements import first, only
 from adapters.postgres.storable import storable_text
-from adapters.postgres.transaction import Transaction
 from core.domain.email import Email, mail_domain
 from core.domain.errors import BadRequest
 from core.domain.identifiers import IdentityId, OrganizationId, PasskeyId, ServiceId, UserId
@@ -37,11 +37,8 @@ OPENS_BY_PROOF: Final = "users.deactivated_by is not null"
 _NO_WAYS_IN: Final = WaysIn(password=False, passkeys=0, identities=0)
 
 
-class AccountRows:
+class AccountRows(OnTransaction):
     """Implements `ports.identity.accounts.AccountStore` in one transaction."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
 
     async def add(
         self,
@@ -106,12 +103,10 @@ class AccountRows:
         return sorted(accounts, key=lambda account: (account.created_at, account.id))
 
     async def never_used(self, users: Collection[UserId], now: datetime) -> Sequence[UserId]:
-        rows = await self._transaction.ask(IdRow, NEVER_USED, {"users": list(users), "now": now})
-        return [UserId(row.id) for row in rows]
+        return [UserId(row.id) for row in await self._transaction.ask(IdRow, NEVER_USED, {"users": list(users), "now": now})]
 
     async def email_is_taken(self, email: Email, user: UserId) -> bool:
-        (answer,) = await self._transaction.ask(AnswerRow, _EMAIL_IS_TAKEN, {"email_key": email.key, "user": user})
-        return answer.yes
+        return only(await self._transaction.ask(AnswerRow, _EMAIL_IS_TAKEN, {"email_key": email.key, "user": user})).yes
 
     async def await_email(self, user: UserId, email: Email, at: datetime) -> Account | None:
         parameters = {"user": user, "email": email.address, "email_key": email.key, "at": at}

@@ -4,17 +4,14 @@ from datetime import datetime
 from typing import Final
 
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import Statements, first
-from adapters.postgres.transaction import Transaction
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first
 from core.domain.identifiers import PictureId, UserId
 from core.domain.identity.profile.pictures import Picture
 
 
-class PictureRows:
+class PictureRows(OnStatements):
     """Implements `ports.identity.pictures.PictureStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def get(self, picture: PictureId) -> Picture | None:
         return first(await self._statements.ask(Picture, _GET, {"id": picture}))

@@ -6,8 +6,8 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.identity.privacy.forgetting import PROFILE
-from adapters.postgres.statements import Statements
-from adapters.postgres.transaction import Transaction
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first_made
 from core.domain.identifiers import PictureId, UserId
 from core.domain.identity.profile.profiles import NO_PROFILE, HeldProfile, OwnProfile
 from core.domain.languages import Language
@@ -46,19 +46,14 @@ class _Held(Frozen):
     language: str | None
 
 
-class _Used(Frozen):
-    digest: bytes
-
-
-class ProfileRows:
+class ProfileRows(OnStatements):
     """Implements `ports.identity.profiles.ProfileStore`."""
 
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
-
     async def find(self, user: UserId) -> HeldProfile | None:
-        rows = await self._statements.ask(_Held, _FIND, {"user": user})
-        return HeldProfile(profile_of(rows[0].told), Language.of(rows[0].language)) if rows else None
+        return first_made(
+            await self._statements.ask(_Held, _FIND, {"user": user}),
+            lambda row: HeldProfile(profile_of(row.told), Language.of(row.language)),
+        )
 
     async def save(self, user: UserId, profile: HeldProfile, at: datetime) -> None:
         told = profile.profile
@@ -75,7 +70,7 @@ class ProfileRows:
         await self._statements.tell(_SAVE, parameters)
 
     async def use_up(self, username_digest: bytes) -> bool:
-        return bool(await self._statements.ask(_Used, _USE_UP, {"digest": username_digest}))
+        return bool(await self._statements.ask_in_order(bytes, _USE_UP, {"digest": username_digest}))
 
     async def point(self, user: UserId, picture: PictureId | None, at: datetime) -> None:
         await self._statements.tell(_POINT, {"user": user, "picture": picture, "at": at})

@@ -26,6 +26,7 @@ from adapters.postgres.moving.forms import decoders_of, read
 from adapters.postgres.moving.proof import LogDigest
 from adapters.postgres.record.audit_chains import ADD_LINKS, CONTENT
 from adapters.postgres.rows import CountRow, IdRow
+from adapters.postgres.statements import only
 from adapters.postgres.tables.every import MOVED
 from adapters.postgres.tables.moving import IdMeaning
 from adapters.postgres.transaction import Transaction
@@ -79,10 +80,6 @@ class _Here(Frozen):
     was_here: bool
     imported: datetime | None
     schema: int
-
-
-class _Status(Frozen):
-    status: str
 
 
 class _Faulty(Frozen):
@@ -277,16 +274,14 @@ class ArrivingOrganization:
     async def counted_people(self) -> MovedPeople:
         """After everything is written."""
         (numbers,) = await self._transaction.ask(_Numbers, people.COUNT)
-        (without,) = await self._transaction.ask(CountRow, people.TO_CHOOSE)
-        return MovedPeople(numbers.new, numbers.known, numbers.renamed, without.count)
+        return MovedPeople(numbers.new, numbers.known, numbers.renamed, only(await self._transaction.ask(CountRow, people.TO_CHOOSE)).count)
 
     async def named(self) -> Sequence[NamedPerson]:
         """After everything is written."""
         return await self._transaction.ask(NamedPerson, people.NAMED, self._given(people.NAMED))
 
     async def status(self) -> str:
-        (row,) = await self._transaction.ask(_Status, _STATUS, self._given(_STATUS))
-        return row.status
+        return only(await self._transaction.ask_in_order(str, _STATUS, self._given(_STATUS)))
 
     async def renamed(self, *, changed: bool) -> AsyncIterator[Sequence[PersonIds]]:
         """Everybody's id there and here, or only those whose id has changed."""

@@ -12,6 +12,7 @@ from adapters.postgres.moving import people
 from adapters.postgres.moving.catalogue import MovedTable, moved_tables
 from adapters.postgres.moving.proof import LogDigest
 from adapters.postgres.record.audit_chains import CONTENT, LINKS, StoredLinkRow, stored_link
+from adapters.postgres.statements import only
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId
 from core.domain.platform.moving import AuditProof
@@ -49,8 +50,7 @@ class LeavingOrganization:
         self.people = 0
 
     async def described(self) -> LeavingDescription:
-        (found,) = await self._transaction.ask(LeavingDescription, _DESCRIBED, {"organization": self._organization})
-        return found
+        return only(await self._transaction.ask(LeavingDescription, _DESCRIBED, {"organization": self._organization}))
 
     async def rows_of_people(self) -> AsyncIterator[Sequence[bytes]]:
         statement = people.ROWS.replace("{own}", people.OWN)

@@ -7,10 +7,10 @@ from typing import Any, Final, LiteralString
 
 import msgspec
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT
 from adapters.postgres.identity.factors.mfa import second_factor_since
-from adapters.postgres.statements import ask
+from adapters.postgres.speaking import OnPool
+from adapters.postgres.statements import ask, only
 from core.domain.email import Email
 from core.domain.identifiers import UserId
 from core.domain.identity.accounts import Account
@@ -46,11 +46,8 @@ def _user(**columns: Any) -> tuple[Account, Mapping[str, Any]]:
     return ACCOUNT.taken(columns), columns
 
 
-class PostgresAccountOverviews:
+class PostgresAccountOverviews(OnPool):
     """Implements `ports.platform.account_overviews.AccountOverviews`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def find(self, who: Email | UserId) -> AccountOverview | None:
         if isinstance(who, Email):
@@ -61,8 +58,7 @@ class PostgresAccountOverviews:
             return None
         ((account, columns),) = users
         parameters = {"user": account.id, "most": MOST_CREDENTIALS, "most_attempts": MOST_ATTEMPTS}
-        (had,) = await ask(self._pool, _had, _HAD, parameters)
-        return _overview(account, **columns, **had)
+        return _overview(account, **columns, **only(await ask(self._pool, _had, _HAD, parameters)))
 
 
 def _overview(account: Account, *, pending_email: str | None, **columns: Any) -> AccountOverview:

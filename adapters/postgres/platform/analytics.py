@@ -11,10 +11,10 @@ from typing import Any, Final, LiteralString
 
 from adapters.postgres import locks
 from adapters.postgres.database import ACTIVE_USERS, COUNTED_EXACTLY, MFA_ENABLED_USERS, count_or_estimate
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.proofs.login_events import LOGIN
 from adapters.postgres.rows import CountRow
-from adapters.postgres.statements import ask
+from adapters.postgres.speaking import OnPool
+from adapters.postgres.statements import ask, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import has_name, may_see_name, shown_name
 from core.domain.identifiers import LoginEventId, OrganizationId
@@ -51,11 +51,8 @@ def _attempts(*, day: date, failed: int, attempts: int) -> tuple[date, int, int]
     return day, failed, attempts
 
 
-class PostgresAnalytics:
+class PostgresAnalytics(OnPool):
     """Implements `ports.platform.analytics.AnalyticsLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def by_day(self, organization: OrganizationId, span: Span) -> Sequence[LoginsOfDay]:
         return await ask(self._pool, LoginsOfDay, BY_DAY, _within(organization, span))
@@ -103,20 +100,15 @@ class PostgresAnalytics:
             "week": today - timedelta(days=6),
             "month": today - timedelta(days=29),
         }
-        (overview,) = await ask(self._pool, _overview, OVERVIEW, parameters)
-        return overview
+        return only(await ask(self._pool, _overview, OVERVIEW, parameters))
 
 
-class PostgresLoginCounter:
+class PostgresLoginCounter(OnPool):
     """Implements `ports.platform.analytics.LoginCounter`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def count(self, limit: int) -> int:
         parameters = {"namespace": locks.NAMESPACE, "lock": locks.LOGIN_COUNTS, "limit": limit}
-        (row,) = await ask(self._pool, CountRow, COUNT, parameters)
-        return row.count
+        return only(await ask(self._pool, CountRow, COUNT, parameters)).count
 
 
 def _within(organization: OrganizationId, span: Span) -> Mapping[str, Any]:

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.driver.pool import Pool
+from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask
 from core.domain.identifiers import OrganizationId
 from core.domain.platform.expiries import AHEAD, BEHIND, MOST_LISTED, Expiry, ExpiryKind
@@ -15,11 +15,8 @@ def _expiry(*, kind: str, organization: UUID | None, **columns: Any) -> Expiry:
     return Expiry(kind=ExpiryKind(kind), organization=None if organization is None else OrganizationId(organization), **columns)
 
 
-class PostgresExpiries:
+class PostgresExpiries(OnPool):
     """Implements `ports.platform.expiries.ExpiryLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def of(self, organization: OrganizationId, now: datetime) -> Sequence[Expiry]:
         return await self._list(_OF_ORGANIZATION, organization, now)

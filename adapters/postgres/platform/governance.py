@@ -6,8 +6,8 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.columns import page_of
-from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import ask, first
+from adapters.postgres.speaking import OnPool
+from adapters.postgres.statements import ask, first, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.organizations import ORGANIZATION, TIER
 from adapters.postgres.ties import shown_name
@@ -35,11 +35,8 @@ def _counted(*, total: int, **columns: Any) -> tuple[int, GovernedOrganization |
     return total, None if columns["id"] is None else _governed(**columns)
 
 
-class PostgresOrganizationRegister:
+class PostgresOrganizationRegister(OnPool):
     """Implements `ports.platform.governance.OrganizationRegister`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def list(self, wanted: OrganizationFilter, limit: int, offset: int) -> Listed[GovernedOrganization]:
         parameters = {"status": wanted.status, "tier": wanted.tier, "limit": limit, "offset": offset, "most": MOST_COUNTED}
@@ -57,8 +54,7 @@ class PostgresOrganizationRegister:
         return first(rows)
 
     async def belongings(self, organization: OrganizationId) -> Belongings:
-        (counted,) = await ask(self._pool, Belongings, _BELONGINGS, {"organization": organization, "most": MOST_COUNTED})
-        return counted
+        return only(await ask(self._pool, Belongings, _BELONGINGS, {"organization": organization, "most": MOST_COUNTED}))
 
 
 _COLUMNS: Final[LiteralString] = f"""{ORGANIZATION.names},

@@ -10,10 +10,9 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.arrays import array, array_of_texts
 from adapters.postgres.identity.addresses import BRINGS_PROOFS
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import Statements
+from adapters.postgres.speaking import OnStatements
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.tenancy.fields.profile_fields import ProfileFieldRows
-from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, RoleId, ServiceId, ServiceRoleId, TeamId, UserId
 from core.domain.json import Json
 from core.domain.platform.imports.clients import slug_of
@@ -56,25 +55,14 @@ class _Account(Frozen):
         return Existing(user=UserId(self.id), is_shut=self.is_shut, is_member=self.is_member, was_removed=self.was_removed)
 
 
-class _Digest(Frozen):
-    digest: bytes
-
-
-class _Members(Frozen):
-    members: int
-
-
 class _Identity(Frozen):
     provider: str
     issuer: str
     subject: str
 
 
-class ImportRows:
+class ImportRows(OnStatements):
     """Implements `ports.platform.imports.ImportStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def destination(self, slug: str, shared: Sequence[KnownProvider]) -> ImportDestination | None:
         fields = ProfileFieldRows(self._statements)
@@ -149,12 +137,12 @@ class ImportRows:
         return True
 
     async def _members(self, organization: OrganizationId) -> int:
-        rows = await self._statements.ask(_Members, _MEMBERS, {"organization": organization})
-        return rows[0].members if rows else NO_MEMBERS
+        rows = await self._statements.ask_in_order(int, _MEMBERS, {"organization": organization})
+        return rows[0] if rows else NO_MEMBERS
 
     async def _usernames(self, candidates: Sequence[Candidate]) -> frozenset[bytes]:
         digests = array(one.marks.username.hex() for one in candidates if one.person.username)
-        return frozenset(row.digest for row in await self._statements.ask(_Digest, _USED_NAMES, {"digests": digests}))
+        return frozenset(await self._statements.ask_in_order(bytes, _USED_NAMES, {"digests": digests}))
 
     async def _identities(self, to: ImportDestination, candidates: Sequence[Candidate]) -> frozenset[tuple[str, str, str]]:
         subjects = array_of_texts({told.subject for one in candidates for told in one.person.identities})
@@ -166,7 +154,7 @@ class ImportRows:
 
     async def _passkeys(self, candidates: Sequence[Candidate]) -> frozenset[bytes]:
         credentials = array(told.credential_id.hex() for one in candidates for told in one.person.passkeys)
-        return frozenset(row.digest for row in await self._statements.ask(_Digest, _KNOWN_PASSKEYS, {"digests": credentials}))
+        return frozenset(await self._statements.ask_in_order(bytes, _KNOWN_PASSKEYS, {"digests": credentials}))
 
 
 _BUILT_IN: Final = {found.slug: found for role in (BuiltInRole.ADMIN, BuiltInRole.MEMBER) if (found := built_in(role)) is not None}

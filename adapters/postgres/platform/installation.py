@@ -4,8 +4,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from adapters.postgres.driver.listener import APPLICATION_NAME
-from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import ask
+from adapters.postgres.speaking import OnPool
+from adapters.postgres.statements import ask, only
 from core.domain.platform.installation import AwayProvider, FirstStepsDone, InstallationState, ServingProcess
 from core.frozen import Frozen
 
@@ -18,11 +18,8 @@ class _State(Frozen):
     providers: list[dict[str, Any]]
 
 
-class PostgresInstallation:
+class PostgresInstallation(OnPool):
     """Implements `ports.platform.installation.InstallationLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def state(self) -> InstallationState:
         (row,) = await ask(self._pool, _State, _STATE, {"listener": APPLICATION_NAME, "most": MOST_LISTED})
@@ -38,8 +35,7 @@ class PostgresInstallation:
         )
 
     async def first_steps(self) -> FirstStepsDone:
-        (row,) = await ask(self._pool, FirstStepsDone, _FIRST_STEPS, {})
-        return row
+        return only(await ask(self._pool, FirstStepsDone, _FIRST_STEPS, {}))
 
 
 # Each serving process listens on one connection. Every role sees the names and the beginnings of connections.

@@ -6,24 +6,20 @@ from typing import Final, LiteralString
 from adapters.postgres import locks
 from adapters.postgres.identity.addresses import is_proved
 from adapters.postgres.rows import AnswerRow, IdRow
-from adapters.postgres.transaction import Transaction
+from adapters.postgres.speaking import OnTransaction
+from adapters.postgres.statements import only
 from core.domain.email import Email
 from core.domain.identifiers import UserId
 
 
-class PlatformOwnerRows:
+class PlatformOwnerRows(OnTransaction):
     """Implements `ports.platform.platform_owners.PlatformOwnerStore` in one transaction."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-
     async def exist(self) -> bool:
-        (answer,) = await self._transaction.ask(AnswerRow, _HAS_PLATFORM_OWNER)
-        return answer.yes
+        return only(await self._transaction.ask(AnswerRow, _HAS_PLATFORM_OWNER)).yes
 
     async def exist_besides(self, user: UserId) -> bool:
-        (answer,) = await self._transaction.ask(AnswerRow, _HAS_OTHER_PLATFORM_OWNER, {"user": user})
-        return answer.yes
+        return only(await self._transaction.ask(AnswerRow, _HAS_OTHER_PLATFORM_OWNER, {"user": user})).yes
 
     async def promote(self, email: Email) -> UserId | None:
         promoted = await self._transaction.ask(IdRow, _PROMOTE, {"email_key": email.key})

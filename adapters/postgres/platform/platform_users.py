@@ -6,10 +6,10 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.database import ACTIVE_USERS, COUNTED_EXACTLY, MFA_ENABLED_USERS, count_or_estimate
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT
 from adapters.postgres.identity.factors.mfa import second_factor_since
-from adapters.postgres.statements import ask, first
+from adapters.postgres.speaking import OnPool
+from adapters.postgres.statements import ask, first, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import shown_name
 from core.domain.email import Email
@@ -46,11 +46,8 @@ def _metrics(*, users_counted: int, users_estimated: float, mfa_counted: int, mf
     return MfaMetrics(users=users, mfa_enabled=enabled, **counts)
 
 
-class PostgresUserDirectory:
+class PostgresUserDirectory(OnPool):
     """Implements `ports.platform.platform_users.UserDirectory`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def search(self, part: str, user: UserId | None, limit: int) -> Sequence[FoundUser]:
         text = storable_text(part)
@@ -77,8 +74,7 @@ class PostgresUserDirectory:
             "used": MfaEvent.BACKUP_CODE_USED,
             "failed": MfaEvent.VERIFY_FAILED,
         }
-        (metrics,) = await ask(self._pool, _metrics, _METRICS, parameters)
-        return metrics
+        return only(await ask(self._pool, _metrics, _METRICS, parameters))
 
 
 def containing(part: str) -> str:

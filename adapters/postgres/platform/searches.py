@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.driver.pool import Pool
+from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from core.domain.identifiers import OrganizationId
@@ -20,11 +20,8 @@ def _thing_or_none(*, complete: bool, kind: str | None, **columns: Any) -> tuple
     return complete, None if kind is None else _thing(kind=kind, **columns)
 
 
-class PostgresThings:
+class PostgresThings(OnPool):
     """Implements `ports.platform.searches.ThingLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def of(self, organization: OrganizationId, text: str, kinds: Collection[ThingKind]) -> Sequence[FoundThing]:
         return await ask(self._pool, _thing, _OF_ORGANIZATION, {**_sought(text), "organization": organization, "kinds": list(kinds)})

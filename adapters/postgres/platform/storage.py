@@ -4,7 +4,7 @@ from datetime import date
 from typing import Any, Final, LiteralString
 
 from adapters.postgres.database import BELIEVED
-from adapters.postgres.driver.pool import Pool
+from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask, tell
 from core.domain.platform.storage import Storage, StoredTable
 
@@ -13,11 +13,8 @@ def _sampled(*, today: date, sampled: date | None, whole: int, **table: Any) -> 
     return today, sampled, whole, StoredTable(**table)
 
 
-class PostgresStorageSamples:
+class PostgresStorageSamples(OnPool):
     """Implements `ports.platform.storage.StorageSamples`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def look(self) -> Storage:
         rows = await ask(self._pool, _sampled, _LOOK)

@@ -3,8 +3,8 @@
 from datetime import datetime
 from typing import Final, LiteralString
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.mfa import second_factor_due
+from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask
 from adapters.postgres.tenancy.connection_refreshes import ENDS_SOON, WAITS
 from core.domain.identifiers import OrganizationId
@@ -20,11 +20,8 @@ class _Counted(Frozen):
     found: int
 
 
-class PostgresTodos:
+class PostgresTodos(OnPool):
     """Implements `ports.platform.todos.TodoLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def of(self, organization: OrganizationId, now: datetime) -> Todos:
         parameters = {"organization": organization, "now": now, "soon": now + SOON, "most": MOST_COUNTED, "most_members": _MOST_MEMBERS}

@@ -7,9 +7,9 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.columns import page_of
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.record.being_forgotten import STAYS
-from adapters.postgres.statements import ask
+from adapters.postgres.speaking import OnPool
+from adapters.postgres.statements import ask, first_made
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import has_name, may_see_name, shown_name
 from core.domain.identifiers import ApiKeyId, AuditEntryId, ManagementKeyId, OrganizationId, ScimTokenId, SetupLinkId, UserId
@@ -34,11 +34,8 @@ _LAST: Final = """
 """
 
 
-class PostgresAuditLog:
+class PostgresAuditLog(OnPool):
     """Implements `ports.record.audit.AuditLog`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def newest(self, organization: OrganizationId, page: Page) -> Listed[AuditEntry]:
         return await self._list(NEWEST, {"organization": organization}, page)
@@ -57,8 +54,7 @@ class PostgresAuditLog:
         return await self._list(matching(wanted, of_platform=organization == PLATFORM_CHAIN), parameters, page)
 
     async def last(self, action: str) -> datetime | None:
-        rows = await ask(self._pool, _Last, _LAST, {"action": action})
-        return rows[0].created_at if rows else None
+        return first_made(await ask(self._pool, _Last, _LAST, {"action": action}), lambda row: row.created_at)
 
     async def find(self, organization: OrganizationId, entry: AuditEntryId) -> AuditEntry | None:
         rows = await ask(

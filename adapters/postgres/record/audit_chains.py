@@ -10,10 +10,10 @@ from psycopg.errors import UniqueViolation
 
 from adapters.postgres import locks
 from adapters.postgres.arrays import array
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.failures import translated
 from adapters.postgres.record.audit import PERSONAL_DIGEST
-from adapters.postgres.statements import ask, tell
+from adapters.postgres.speaking import OnPool
+from adapters.postgres.statements import ask, ask_in_order, first_made, only, tell
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.errors import Unavailable
@@ -52,10 +52,6 @@ class _Backlog(Frozen):
     oldest: datetime | None
 
 
-class _Chain(Frozen):
-    chain_id: UUID
-
-
 class StoredLinkRow(Frozen):
     sequence: int
     entry_id: UUID
@@ -82,15 +78,8 @@ class _Organization(Frozen):
     slug: str
 
 
-class _Size(Frozen):
-    links: int
-
-
-class PostgresAuditChains:
+class PostgresAuditChains(OnPool):
     """Implements `ports.record.audit.AuditChains`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def link(self, key: bytes, most: int) -> int | None:
         try:
@@ -131,8 +120,7 @@ class PostgresAuditChains:
         return Backlog(row.pending, row.oldest)
 
     async def next_chains(self, after: OrganizationId | None, most: int) -> Sequence[OrganizationId]:
-        rows = await ask(self._pool, _Chain, _FIRST if after is None else _NEXT, {"after": after, "most": most})
-        return [OrganizationId(row.chain_id) for row in rows]
+        return await ask_in_order(self._pool, OrganizationId, _FIRST if after is None else _NEXT, {"after": after, "most": most})
 
     async def links(self, chain: OrganizationId, since: int, most: int) -> Sequence[StoredLink]:
         rows = await ask(self._pool, StoredLinkRow, LINKS, {"chain": chain, "sequence": since, "most": most})
@@ -156,8 +144,7 @@ class PostgresAuditChains:
         return parts
 
     async def about(self, chain: OrganizationId | None) -> int:
-        (row,) = await ask(self._pool, _Size, _ABOUT_ALL if chain is None else _ABOUT_ONE, {"chain": chain})
-        return row.links
+        return only(await ask_in_order(self._pool, int, _ABOUT_ALL if chain is None else _ABOUT_ONE, {"chain": chain}))
 
     async def unchained(self, chain: OrganizationId | None, most: int, advance: Advance = ignored) -> Sequence[ChainFinding]:
         statement = UNCHAINED if chain is None else UNCHAINED_OF_PLATFORM if chain == PLATFORM_CHAIN else UNCHAINED_OF_ORGANIZATION
@@ -178,8 +165,7 @@ class PostgresAuditChains:
         return found[:most]
 
     async def find(self, slug: str) -> OrganizationId | None:
-        rows = await ask(self._pool, _Organization, _FIND, {"slug": storable_text(slug)})
-        return OrganizationId(rows[0].id) if rows else None
+        return first_made(await ask(self._pool, _Organization, _FIND, {"slug": storable_text(slug)}), lambda row: OrganizationId(row.id))
 
     async def slugs(self) -> Mapping[OrganizationId, str]:
         return {OrganizationId(row.id): row.slug for row in await ask(self._pool, _Organization, _SLUGS)}

@@ -7,8 +7,8 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.rows import CountRow
+from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable
 from adapters.postgres.transaction import Transaction
@@ -41,11 +41,8 @@ class _ChangedSetting(Frozen):
         )
 
 
-class PostgresChangedSettings:
+class PostgresChangedSettings(OnPool):
     """Implements `ports.record.changed_settings.ChangedSettings`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def list(self, organization: OrganizationId | None, place: str, thing: str | None, since: datetime) -> Sequence[ChangedSetting]:
         parameters = {

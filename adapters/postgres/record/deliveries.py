@@ -17,7 +17,7 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.arrays import array
 from adapters.postgres.driver.lost_claims import LostClaims
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import ask, tell
+from adapters.postgres.statements import ask, first_made, tell
 from adapters.postgres.storable import storable_text
 from core.domain.identifiers import OrganizationId
 from core.domain.record.deliveries import DeliveryOutcome
@@ -107,8 +107,7 @@ class PostgresDeliveryQueue(Generic[To, Due]):
 
     async def settle(self, claimed: To, outcomes: Sequence[DeliveryOutcome]) -> datetime | None:
         parameters = {"receiver": claimed.id, "lease": claimed.lease, "outcomes": _told(outcomes)}
-        rows = await ask(self._pool, _Settled, self._settle, parameters)
-        return rows[0].failing_since if rows else None
+        return first_made(await ask(self._pool, _Settled, self._settle, parameters), lambda row: row.failing_since)
 
     async def release(self, claimed: To, rest: timedelta | None = None) -> None:
         await tell(self._pool, self._release, {"receiver": claimed.id, "lease": claimed.lease, "rest": rest})

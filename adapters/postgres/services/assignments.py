@@ -7,9 +7,9 @@ from uuid import UUID
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
 from adapters.postgres.rows import AnswerRow, IdRow
-from adapters.postgres.statements import Statements
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first_made, only
 from adapters.postgres.storable import storable_text
-from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import AssignmentId, OrganizationId, RoleId, ServiceId, ServiceRoleId, UserId
 from core.domain.services.assignments import HOLDER, Assignee, Assignment, AssignmentPage, ToPerson, ToRole, ToTeam
 from core.domain.tenancy.roles import built_in
@@ -62,11 +62,8 @@ class _Team(Frozen):
     by_directory: bool
 
 
-class AssignmentRows:
+class AssignmentRows(OnStatements):
     """Implements `ports.services.assignments.AssignmentStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def list(
         self,
@@ -95,22 +92,24 @@ class AssignmentRows:
 
     async def find(self, organization: OrganizationId, service_slug: str, assignment: AssignmentId) -> Assignment | None:
         parameters = {"organization": organization, "service_slug": storable_text(service_slug), "id": assignment}
-        rows = await self._statements.ask(_Assignment, _FIND, parameters)
-        return rows[0].assignment() if rows else None
+        return first_made(await self._statements.ask(_Assignment, _FIND, parameters), _Assignment.assignment)
 
     async def is_known(self, organization: OrganizationId, service: ServiceId, user: UserId) -> bool:
-        (answer,) = await self._statements.ask(AnswerRow, _IS_KNOWN, {"organization": organization, "service": service, "user": user})
-        return answer.yes
+        return only(await self._statements.ask(AnswerRow, _IS_KNOWN, {"organization": organization, "service": service, "user": user})).yes
 
     async def role(self, organization: OrganizationId, slug: str) -> ToRole | None:
         if (built := built_in(slug)) is not None:
             return ToRole(built.slug, None)
-        rows = await self._statements.ask(_Role, _ROLE, {"organization": organization, "slug": storable_text(slug)})
-        return ToRole(slug, RoleId(rows[0].id), rows[0].by_directory) if rows else None
+        return first_made(
+            await self._statements.ask(_Role, _ROLE, {"organization": organization, "slug": storable_text(slug)}),
+            lambda row: ToRole(slug, RoleId(row.id), row.by_directory),
+        )
 
     async def team(self, organization: OrganizationId, slug: str) -> ToTeam | None:
-        rows = await self._statements.ask(_Team, _TEAM, {"organization": organization, "slug": storable_text(slug)})
-        return ToTeam(rows[0].id, rows[0].slug, rows[0].by_directory) if rows else None
+        return first_made(
+            await self._statements.ask(_Team, _TEAM, {"organization": organization, "slug": storable_text(slug)}),
+            lambda row: ToTeam(row.id, row.slug, row.by_directory),
+        )
 
     async def add(self, organization: OrganizationId, assignment: Assignment) -> bool:
         to = assignment.to

@@ -8,8 +8,9 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.rows import IdRow
+from adapters.postgres.speaking import OnTransaction
+from adapters.postgres.statements import first_made
 from adapters.postgres.storable import storable_text
-from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, PlanId, ServiceId, SubscriptionId, UserId
 from core.domain.languages import Language
@@ -97,15 +98,13 @@ class _Reader(Frozen):
     service_name: str
 
 
-class BillingRows:
+class BillingRows(OnTransaction):
     """Implements `ports.services.billing.BillingStore` in one transaction."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-
     async def candidate(self, subject: str, look: Snapshot | None) -> LikelyBuyer | None:
-        rows = await self._transaction.ask(_Candidate, _CANDIDATE, {"subject": subject, "look": _look(look)})
-        return rows[0].candidate() if rows else None
+        return first_made(
+            await self._transaction.ask(_Candidate, _CANDIDATE, {"subject": subject, "look": _look(look)}), _Candidate.candidate
+        )
 
     async def enroll(self, buyer: Buyer, at: datetime) -> None:
         parameters = {"service": buyer.service, "user": buyer.user, "organization": buyer.organization, "at": at}
@@ -201,8 +200,9 @@ class BillingRows:
         await self._transaction.tell(_ASK_FOR_CUSTOMER, {"id": customer, "attempt": attempt, "at": at})
 
     async def link_customer(self, customer: UUID, external_id: str) -> str | None:
-        rows = await self._transaction.ask(_Linked, _LINK_CUSTOMER, {"id": customer, "external_id": external_id})
-        return rows[0].external_id if rows else None
+        return first_made(
+            await self._transaction.ask(_Linked, _LINK_CUSTOMER, {"id": customer, "external_id": external_id}), lambda row: row.external_id
+        )
 
     async def add_customer(self, organization: OrganizationId, id: UUID, external_id: str, at: datetime) -> bool:  # noqa: A002 - the column's name
         parameters = {"id": id, "organization": organization, "external_id": external_id, "at": at}

@@ -6,16 +6,12 @@ from typing import Any, Final
 
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import ask, tell
+from adapters.postgres.speaking import OnPool
+from adapters.postgres.statements import ask, ask_in_order, first_made, only, tell
 from core.domain.services.billing.billing import Facets
 from core.domain.services.billing.billing_news import News, Snapshot
 from core.frozen import Frozen
 from ports.services.billing import BillingOutcome, ListedEvent, WaitingBillingEvents
-
-
-class _Taken(Frozen):
-    id: str
 
 
 class _Due(Frozen):
@@ -28,10 +24,6 @@ class _Event(Frozen):
     type: str
     created: int
     payload: Mapping[str, Any]
-
-
-class _Claimed(Frozen):
-    external_id: str
 
 
 class _Known(Frozen):
@@ -49,11 +41,8 @@ def _listed(*, created: int, **columns: Any) -> ListedEvent:
     return ListedEvent(created=datetime.fromtimestamp(created, UTC), **columns)
 
 
-class PostgresBillingInbox:
+class PostgresBillingInbox(OnPool):
     """Implements `ports.services.billing.BillingInbox`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def take(self, news: News, outcome: BillingOutcome | None, at: datetime) -> bool:
         parameters = {
@@ -65,11 +54,10 @@ class PostgresBillingInbox:
             "outcome": None if outcome is None else outcome.value,
             "at": at,
         }
-        return bool(await ask(self._pool, _Taken, _TAKE, parameters))
+        return bool(await ask_in_order(self._pool, str, _TAKE, parameters))
 
     async def due(self, before: datetime, limit: int) -> Sequence[tuple[str, bool]]:
-        rows = await ask(self._pool, _Due, _DUE, {"before": before, "limit": limit})
-        return [(row.subject, row.is_customer) for row in rows]
+        return [(row.subject, row.is_customer) for row in await ask(self._pool, _Due, _DUE, {"before": before, "limit": limit})]
 
     async def customer_news(self, subject: str) -> Sequence[News]:
         rows = await ask(self._pool, _Event, _CUSTOMER_NEWS, {"subject": subject})
@@ -85,8 +73,7 @@ class PostgresBillingInbox:
         return await ask(self._pool, _listed, _LIST_WAITING if waiting else _LIST, {"limit": limit})
 
     async def waiting(self) -> WaitingBillingEvents:
-        (found,) = await ask(self._pool, WaitingBillingEvents, _WAITING)
-        return found
+        return only(await ask(self._pool, WaitingBillingEvents, _WAITING))
 
     async def differs(self, looks: Mapping[str, Snapshot]) -> Sequence[str]:
         rows = await ask(self._pool, _Known, _KNOWN, {"subjects": list(looks)})
@@ -94,15 +81,13 @@ class PostgresBillingInbox:
         return [subject for subject, snapshot in looks.items() if _differs(snapshot, known.get(subject))]
 
     async def claim_checks(self, limit: int, again: datetime) -> Sequence[str]:
-        rows = await ask(self._pool, _Claimed, _CLAIM_CHECKS, {"limit": limit, "again": again})
-        return [row.external_id for row in rows]
+        return await ask_in_order(self._pool, str, _CLAIM_CHECKS, {"limit": limit, "again": again})
 
     async def checked(self, subject: str, check_at: datetime | None) -> None:
         await tell(self._pool, _CHECKED, {"subject": subject, "check_at": check_at})
 
     async def claim_cancellations(self, limit: int, again: datetime) -> Sequence[str]:
-        rows = await ask(self._pool, _Claimed, _CLAIM_CANCELLATIONS, {"limit": limit, "again": again})
-        return [row.external_id for row in rows]
+        return await ask_in_order(self._pool, str, _CLAIM_CANCELLATIONS, {"limit": limit, "again": again})
 
     async def cancelled(self, subject: str) -> None:
         await tell(self._pool, _CANCELLED, {"subject": subject})
@@ -111,8 +96,7 @@ class PostgresBillingInbox:
         return await tell(self._pool, _CANCEL_AGAIN, {"subjects": list(living)})
 
     async def claim_sweep(self, lease: timedelta) -> tuple[str | None] | None:
-        rows = await ask(self._pool, _Sweep, _CLAIM_SWEEP, {"lease": lease})
-        return (rows[0].cursor,) if rows else None
+        return first_made(await ask(self._pool, _Sweep, _CLAIM_SWEEP, {"lease": lease}), lambda row: (row.cursor,))
 
     async def swept(self, cursor: str | None, due_at: datetime) -> None:
         await tell(self._pool, _SWEPT, {"cursor": cursor, "due_at": due_at})

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any, Final, LiteralString
 
-from adapters.postgres.columns import Columns
+from adapters.postgres.columns import Columns, listed
 from adapters.postgres.rows import CountRow
-from adapters.postgres.statements import Statements, first
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.keys.machine_keys import KeyTable
-from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import ClientSecretId, ManagementKeyId, OrganizationId, ServiceId
 from core.domain.services.client_secrets import ClientSecret, PlacedSecret
 
@@ -20,21 +20,14 @@ def _placed(**columns: Any) -> PlacedSecret:
     return PlacedSecret(SECRET.taken(columns), **columns)
 
 
-class ClientSecretRows:
+class ClientSecretRows(OnStatements):
     """Implements `ports.services.client_secrets.ClientSecretStore`."""
 
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
-
     async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[ClientSecret] | None:
-        rows = await self._statements.ask(SECRET.found, _LIST, {"organization": organization, "slug": storable_text(service_slug)})
-        if not rows:
-            return None
-        return [secret for secret in rows if secret is not None]
+        return listed(await self._statements.ask(SECRET.found, _LIST, {"organization": organization, "slug": storable_text(service_slug)}))
 
     async def count(self, service: ServiceId) -> int:
-        (answer,) = await self._statements.ask(CountRow, _COUNT, {"service": service})
-        return answer.count
+        return only(await self._statements.ask(CountRow, _COUNT, {"service": service})).count
 
     async def add(self, secret: ClientSecret, digest: bytes) -> None:
         await self._statements.tell(_ADD, {**SECRET.values(secret), "digest": digest})

@@ -4,41 +4,31 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Final, LiteralString
 
-from adapters.postgres.columns import Columns
+from adapters.postgres.columns import Columns, listed
 from adapters.postgres.rows import CountRow, IdRow
-from adapters.postgres.statements import Statements, first
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first, only
 from adapters.postgres.storable import storable_text
-from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, ServiceId
 from core.domain.services.permissions import ServicePermission
-from core.frozen import Frozen
 
 PERMISSION: Final = Columns(ServicePermission, "permissions", named={"service": "service_id"}, texts=("description",))
 
 
-class _Key(Frozen):
-    key: str
-
-
-class ServicePermissionRows:
+class ServicePermissionRows(OnStatements):
     """Implements `ports.services.permissions.ServicePermissionStore`."""
 
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
-
     async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[ServicePermission] | None:
-        rows = await self._statements.ask(PERMISSION.found, _LIST, {"organization": organization, "slug": storable_text(service_slug)})
-        if not rows:
-            return None
-        return [permission for permission in rows if permission is not None]
+        return listed(
+            await self._statements.ask(PERMISSION.found, _LIST, {"organization": organization, "slug": storable_text(service_slug)})
+        )
 
     async def count(self, service: ServiceId) -> int:
-        (answer,) = await self._statements.ask(CountRow, _COUNT, {"service": service})
-        return answer.count
+        return only(await self._statements.ask(CountRow, _COUNT, {"service": service})).count
 
     async def unknown(self, service: ServiceId, keys: Collection[str]) -> Collection[str]:
         wanted = [storable_text(key) for key in keys]
-        return [row.key for row in await self._statements.ask(_Key, _UNKNOWN, {"service": service, "keys": wanted})]
+        return await self._statements.ask_in_order(str, _UNKNOWN, {"service": service, "keys": wanted})
 
     async def get(self, service: ServiceId, key: str) -> ServicePermission | None:
         return first(await self._statements.ask(PERMISSION.row, _GET, {"service": service, "key": storable_text(key)}))

@@ -6,9 +6,9 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.columns import Columns
-from adapters.postgres.statements import Statements, first
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first, first_made
 from adapters.postgres.storable import storable_text
-from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, PlanId, ServiceId
 from core.domain.services.plans import Plan, PlanOverview
 from core.frozen import Frozen
@@ -20,19 +20,12 @@ class _Service(Frozen):
     id: UUID
 
 
-class _Key(Frozen):
-    key: str
-
-
 def _overview(*, subscription_count: int, **columns: Any) -> PlanOverview:
     return PlanOverview(PLAN.row(**columns), subscription_count)
 
 
-class PlanRows:
+class PlanRows(OnStatements):
     """Implements `ports.services.plans.PlanStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[PlanOverview] | None:
         parameters = {"organization": organization, "slug": storable_text(service_slug)}
@@ -42,7 +35,7 @@ class PlanRows:
         return rows
 
     async def keys(self, service: ServiceId) -> Collection[str]:
-        return {row.key for row in await self._statements.ask(_Key, _KEYS, {"service": service})}
+        return set(await self._statements.ask_in_order(str, _KEYS, {"service": service}))
 
     async def add(self, plan: Plan) -> None:
         await self._statements.tell(_ADD, PLAN.values(plan))
@@ -54,8 +47,7 @@ class PlanRows:
 
     async def offer(self, service: ServiceId, plan: PlanId, *, leaving: PlanId | None = None) -> Plan | None:
         await self._statements.tell(_HOLD_OWN, {"service": service, "id": plan, "leaving": leaving})
-        rows = await self._statements.ask(_overview, _OFFER, {"id": plan})
-        return rows[0].plan if rows else None
+        return first_made(await self._statements.ask(_overview, _OFFER, {"id": plan}), lambda row: row.plan)
 
     async def save(self, plan: Plan) -> None:
         await self._statements.tell(_SAVE, PLAN.values(plan))

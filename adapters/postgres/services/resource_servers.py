@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.columns import Columns
 from adapters.postgres.locks import DOMAINS, NAMESPACE
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import Statements, first
+from adapters.postgres.statements import Statements, first, only
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.tenancy.domain_proofs import DOMAIN, OF_ANOTHER, DomainRow, ProofRows, ProofTable
 from adapters.postgres.transaction import Transaction
@@ -93,8 +93,7 @@ class ResourceServerRows(ProofRows[ResourceHost]):
 
     async def existing(self, organization: OrganizationId, identifier: str, host: str) -> ExistingResourceServers:
         parameters = {"organization": organization, "identifier": identifier, "host": host}
-        (row,) = await self._statements.ask(ExistingResourceServers, _EXISTING, parameters)
-        return row
+        return only(await self._statements.ask(ExistingResourceServers, _EXISTING, parameters))
 
     async def services(self, organization: OrganizationId, slugs: Collection[str], stands: str | None) -> NamedServices:
         wanted = [storable_text(slug) for slug in {*slugs, *([] if stands is None else [stands])}]

@@ -7,10 +7,10 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.identity.proofs.sign_in_policy import admits, assignments_of
-from adapters.postgres.statements import Statements
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first_made
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import IS_MEMBER_HERE, has_come, is_own_member
-from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import AssignmentId, OrganizationId, ServiceId, UserId
 from core.domain.services.access_evaluations import FoundSubjects
 from core.domain.services.rights import BlockReason, ExplainedRights, GivenBy, HeldRole, ServiceRights
@@ -52,11 +52,8 @@ class _Holder(Frozen):
     holds: bool
 
 
-class RightsRows:
+class RightsRows(OnStatements):
     """Implements `ports.services.rights.RightsStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def of(self, organization: OrganizationId, service: ServiceId, user: UserId) -> ServiceRights:
         rows = await self._statements.ask(_Held, _OF, {"organization": organization, "service": service, "user": user})
@@ -66,8 +63,7 @@ class RightsRows:
         self, service: ServiceId, user: UserId, permissions: Collection[str] = ()
     ) -> tuple[ExplainedRights, Collection[str]] | None:
         parameters = {"service": service, "user": user, "permissions": [storable_text(one) for one in permissions]}
-        rows = await self._statements.ask(_Explained, EXPLAIN, parameters)
-        return (rows[0].explained(), rows[0].known) if rows else None
+        return first_made(await self._statements.ask(_Explained, EXPLAIN, parameters), lambda row: (row.explained(), row.known))
 
     async def holders(self, service: ServiceId, permission: str, after: UserId | None, limit: int) -> FoundSubjects:
         parameters = {"service": service, "permission": storable_text(permission), "after": after, "looked": _LOOKED_AT}

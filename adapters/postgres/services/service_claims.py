@@ -8,9 +8,9 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.rows import AnswerRow, CountRow, IdRow
-from adapters.postgres.statements import Statements
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first_made, only
 from adapters.postgres.storable import storable, storable_text
-from adapters.postgres.transaction import Transaction
 from core.domain.claims import ClaimPlace, ClaimSource, ServiceClaim
 from core.domain.identifiers import OrganizationId, ServiceClaimId, ServiceId
 from core.domain.services.service_claims import ConfiguredClaim
@@ -46,23 +46,18 @@ class _Claim(Frozen, kw_only=True):
         )
 
 
-class ServiceClaimRows:
+class ServiceClaimRows(OnStatements):
     """Implements `ports.services.service_claims.ServiceClaimStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[ConfiguredClaim] | None:
         rows = await self._statements.ask(_Claim, _LIST, {"organization": organization, "slug": storable_text(service_slug)})
         return [claim for row in rows if (claim := row.configured()) is not None] if rows else None
 
     async def get(self, service: ServiceId, claim: ServiceClaimId) -> ConfiguredClaim | None:
-        rows = await self._statements.ask(_Claim, _GET, {"service": service, "id": claim})
-        return rows[0].configured() if rows else None
+        return first_made(await self._statements.ask(_Claim, _GET, {"service": service, "id": claim}), _Claim.configured)
 
     async def count(self, service: ServiceId) -> int:
-        (answer,) = await self._statements.ask(CountRow, _COUNT, {"service": service})
-        return answer.count
+        return only(await self._statements.ask(CountRow, _COUNT, {"service": service})).count
 
     async def add(self, claim: ConfiguredClaim) -> bool:
         return bool(await self._statements.ask(IdRow, _ADD, _columns(claim)))
@@ -71,12 +66,10 @@ class ServiceClaimRows:
         return bool(await self._statements.ask(IdRow, _SAVE, _columns(claim)))
 
     async def is_made_of(self, organization: OrganizationId, field: str) -> bool:
-        (answer,) = await self._statements.ask(AnswerRow, _IS_MADE_OF, {"organization": organization, "field": storable_text(field)})
-        return answer.yes
+        return only(await self._statements.ask(AnswerRow, _IS_MADE_OF, {"organization": organization, "field": storable_text(field)})).yes
 
     async def delete(self, service: ServiceId, claim: ServiceClaimId) -> ConfiguredClaim | None:
-        rows = await self._statements.ask(_Claim, _DELETE, {"service": service, "id": claim})
-        return rows[0].configured() if rows else None
+        return first_made(await self._statements.ask(_Claim, _DELETE, {"service": service, "id": claim}), _Claim.configured)
 
 
 def _columns(configured: ConfiguredClaim) -> Mapping[str, Any]:

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Final, LiteralString
 
-from adapters.postgres.columns import Columns
+from adapters.postgres.columns import Columns, listed
 from adapters.postgres.rows import CountRow, IdRow
-from adapters.postgres.statements import Statements, first
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first, only
 from adapters.postgres.storable import storable_text
-from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, ServiceId, ServiceRoleId
 from core.domain.services.service_roles import ServiceRole
 
@@ -16,17 +16,13 @@ ROLE: Final = Columns(
 )
 
 
-class ServiceRoleRows:
+class ServiceRoleRows(OnStatements):
     """Implements `ports.services.service_roles.ServiceRoleStore`."""
 
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
-
     async def list(self, organization: OrganizationId, service_slug: str) -> Sequence[ServiceRole] | None:
-        rows = await self._statements.ask(ROLE.found, _LIST, {"organization": organization, "service_slug": storable_text(service_slug)})
-        if not rows:
-            return None
-        return [role for role in rows if role is not None]
+        return listed(
+            await self._statements.ask(ROLE.found, _LIST, {"organization": organization, "service_slug": storable_text(service_slug)})
+        )
 
     async def find(self, organization: OrganizationId, service_slug: str, slug: str) -> ServiceRole | None:
         parameters = {"organization": organization, "service_slug": storable_text(service_slug), "slug": storable_text(slug)}
@@ -36,8 +32,7 @@ class ServiceRoleRows:
         return first(await self._statements.ask(ROLE.row, _GET, {"service": service, "slug": storable_text(slug)}))
 
     async def count(self, service: ServiceId) -> int:
-        (answer,) = await self._statements.ask(CountRow, _COUNT, {"service": service})
-        return answer.count
+        return only(await self._statements.ask(CountRow, _COUNT, {"service": service})).count
 
     async def add(self, role: ServiceRole) -> bool:
         return bool(await self._statements.ask(IdRow, _ADD, ROLE.values(role)))
@@ -46,8 +41,7 @@ class ServiceRoleRows:
         await self._statements.tell(_SAVE, ROLE.values(role))
 
     async def delete(self, role: ServiceRoleId) -> int:
-        (answer,) = await self._statements.ask(CountRow, _DELETE, {"id": role})
-        return answer.count
+        return only(await self._statements.ask(CountRow, _DELETE, {"id": role})).count
 
 
 _LIST: Final[LiteralString] = f"""

@@ -14,11 +14,11 @@ from adapters.postgres.identity.privacy.holding import ELSEWHERE, HOLD_ORGANIZAT
 from adapters.postgres.identity.privacy.privacy import REMEMBER
 from adapters.postgres.identity.sessions.revoking import ending_codes, noticing
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import Statements, first
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first, first_made, only
 from adapters.postgres.storable import storable
 from adapters.postgres.tenancy.fields.profile_values import values_in_organization
 from adapters.postgres.ties import IS_UNCONFIRMED_OWNER, has_come, shown_name
-from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, PrivacyRequestId, ServiceId, UserId
@@ -99,11 +99,8 @@ class _Detail(Frozen):
 _LOOKS: Final = 2
 
 
-class ServiceUserRows:
+class ServiceUserRows(OnStatements):
     """Implements `ports.services.service_users.ServiceUserStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def list(self, service: ServiceId, limit: int, offset: int) -> Listed[ServiceUser]:
         rows = await self._statements.ask(_Listed, LIST, {"service": service, "limit": limit, "offset": offset})
@@ -111,8 +108,7 @@ class ServiceUserRows:
         return Listed([user for row in rows if (user := row.user()) is not None], rows[0].total if rows else 0)
 
     async def detail(self, service: ServiceId, user: UserId) -> ServiceUserDetail | None:
-        rows = await self._statements.ask(_Detail, DETAIL, {"service": service, "user": user})
-        return rows[0].detail() if rows else None
+        return first_made(await self._statements.ask(_Detail, DETAIL, {"service": service, "user": user}), _Detail.detail)
 
     async def hold_detail(self, service: ServiceId, user: UserId) -> ServiceUserDetail | None:
         await self._statements.tell(_HOLD_PLACE, {"service": service, "user": user})
@@ -148,8 +144,7 @@ class ServiceUserRows:
         return frozenset(OrganizationId(row.id) for row in rows)
 
     async def elsewhere(self, user: UserId, maker: OrganizationId) -> Elsewhere:
-        (row,) = await self._statements.ask(_Elsewhere, ELSEWHERE, {"user": user, "organization": maker})
-        return row.elsewhere()
+        return only(await self._statements.ask(_Elsewhere, ELSEWHERE, {"user": user, "organization": maker})).elsewhere()
 
     async def delete_account(self, user: UserId, request: PrivacyRequestId, at: datetime) -> None:
         parameters = {"user": user, "target": str(user), "request": request, "by": None, "until": at}

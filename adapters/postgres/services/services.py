@@ -8,12 +8,11 @@ from psycopg.errors import UniqueViolation
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.columns import Columns
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.rows import CountRow, IdRow
-from adapters.postgres.statements import Statements, ask, first
+from adapters.postgres.speaking import OnPool, OnStatements
+from adapters.postgres.statements import ask, first, only
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.tenancy.organizations import ORGANIZATION, TIER
-from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId
 from core.domain.pages import MOST_COUNTED, Listed
 from core.domain.services.client_ids import shown
@@ -57,11 +56,8 @@ class ClientIdRow(NamedTuple):
     client_id: str
 
 
-class ServiceRows:
+class ServiceRows(OnStatements):
     """Implements `ports.services.services.ServiceStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def list(
         self, organization: OrganizationId, *, service_type: ServiceType | None = None, limit: int | None = None, offset: int = 0
@@ -83,8 +79,7 @@ class ServiceRows:
         return bool(await self._statements.ask(IdRow, _ADD, _values(service)))
 
     async def usage(self, organization: OrganizationId) -> tuple[Organization, ServiceUsage]:
-        (usage,) = await self._statements.ask(_usage, _USAGE, {"organization": organization})
-        return usage
+        return only(await self._statements.ask(_usage, _USAGE, {"organization": organization}))
 
     async def hold(self, organization: OrganizationId, slug: str) -> Service | None:
         await self._statements.tell(_HOLD, {"organization": organization, "slug": storable_text(slug)})
@@ -108,17 +103,14 @@ def _registered(**columns: Any) -> RegisteredService:
     return RegisteredService(service=SERVICE.taken(columns), **columns)
 
 
-class PostgresServiceRegister:
+class PostgresServiceRegister(OnPool):
     """Implements `ports.services.services.ServiceRegister`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def list(self, organization_slug: str | None, limit: int, offset: int) -> Listed[RegisteredService]:
         organization = None if organization_slug is None else storable_text(organization_slug)
         parameters = {"organization": organization, "limit": limit, "offset": offset, "most": MOST_COUNTED}
-        (counted,) = await ask(self._pool, CountRow, _COUNT_REGISTERED, parameters)
-        return Listed(await ask(self._pool, _registered, _LIST_REGISTERED, parameters), counted.count)
+        listed = await ask(self._pool, _registered, _LIST_REGISTERED, parameters)
+        return Listed(listed, only(await ask(self._pool, CountRow, _COUNT_REGISTERED, parameters)).count)
 
     async def find(self, organization_slug: str, slug: str) -> RegisteredService | None:
         parameters = {"organization": storable_text(organization_slug), "slug": storable_text(slug)}

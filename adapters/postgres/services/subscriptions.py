@@ -7,9 +7,9 @@ from typing import Any, Final, LiteralString
 from adapters.postgres.columns import Columns, page_of
 from adapters.postgres.identity.sessions.subscription_state import CURRENT_FIRST, SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import Statements, first
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first, first_made
 from adapters.postgres.storable import storable_text
-from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.pages import Listed
 from core.domain.services.subscriptions import Expired, Occasion, OwnSubscription, Subscription, SubscriptionStatus
@@ -35,11 +35,8 @@ def _expired(*, organization_id: OrganizationId | None, service_slug: str | None
     return Expired(SUBSCRIPTION.row(**columns), occasion)
 
 
-class SubscriptionRows:
+class SubscriptionRows(OnStatements):
     """Implements `ports.services.subscriptions.SubscriptionStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def list(self, service: ServiceId, status: SubscriptionStatus | None, limit: int, offset: int) -> Listed[Subscription]:
         parameters = {"service": service, "limit": limit, "offset": offset}
@@ -50,15 +47,16 @@ class SubscriptionRows:
 
     async def own(self, organization: OrganizationId, service_slug: str, user: UserId) -> OwnSubscription | None:
         parameters = {"organization": organization, "slug": storable_text(service_slug), "user": user}
-        rows = await self._statements.ask(_Own, OWN, parameters)
-        return OwnSubscription(rows[0].service_slug, subscription_state(rows[0].subscription)) if rows else None
+        return first_made(
+            await self._statements.ask(_Own, OWN, parameters),
+            lambda row: OwnSubscription(row.service_slug, subscription_state(row.subscription)),
+        )
 
     async def hold(self, service: ServiceId, user: UserId) -> Subscriber | None:
         parameters = {"service": service, "user": user}
         for statement in (_HOLD_USER, _HOLD_USER_OF_SERVICE, _HOLD):
             await self._statements.tell(statement, parameters)
-        rows = await self._statements.ask(SUBSCRIPTION.found, _FIND_SUBSCRIBER, parameters)
-        return Subscriber(rows[0]) if rows else None
+        return first_made(await self._statements.ask(SUBSCRIPTION.found, _FIND_SUBSCRIBER, parameters), Subscriber)
 
     async def add(self, subscription: Subscription) -> bool:
         return bool(await self._statements.ask(IdRow, _ADD, SUBSCRIPTION.values(subscription)))

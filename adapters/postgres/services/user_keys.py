@@ -16,11 +16,11 @@ from adapters.postgres.identity.sessions.audiences import IS_OPEN, asks_nothing,
 from adapters.postgres.rows import IdRow
 from adapters.postgres.services.api_keys import API_KEYS, ITS_SERVICE, KNOWN, KnownApiKeyRow
 from adapters.postgres.shared_lookups import SharedLookups
-from adapters.postgres.statements import Statements, ask_in_order, first
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import ask_in_order, first, first_made
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.keys.machine_keys import KeyTable, added, adding
 from adapters.postgres.ties import counts_for, has_come
-from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import ApiKeyId, OrganizationId, ResourceServerId, ServiceId, UserId, UserKeyId
 from core.domain.services.api_keys import KeyHolder
 from core.domain.services.resource_servers import ResourceScope
@@ -131,19 +131,18 @@ class PostgresUserKeys:
         }
 
 
-class UserKeyRows:
+class UserKeyRows(OnStatements):
     """Implements `ports.services.user_keys.UserKeyStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def settings(self, organization: OrganizationId, service_slug: str) -> UserKeySettings | None:
         parameters = {"organization": organization, "slug": storable_text(service_slug)}
         return first(await self._statements.ask(_settings_row, _SETTINGS, parameters))
 
     async def standing_for(self, service: ServiceId, identifier: str) -> ResourceServerId | None:
-        rows = await self._statements.ask(IdRow, _STANDS, {"service": service, "identifier": storable_text(identifier)})
-        return ResourceServerId(rows[0].id) if rows else None
+        return first_made(
+            await self._statements.ask(IdRow, _STANDS, {"service": service, "identifier": storable_text(identifier)}),
+            lambda row: ResourceServerId(row.id),
+        )
 
     async def save_settings(self, service: ServiceId, settings: UserKeySettings, at: datetime) -> None:
         parameters = {"service_id": service, "resource_id": settings.resource_id, "updated_at": at}
@@ -170,8 +169,7 @@ class UserKeyRows:
 
     async def list(self, service: ServiceId, user: UserId | None, after: UserKeyId | None, limit: int) -> UserKeyPage:
         parameters = {"service": service, "user": user, "after": after or _NEWEST, "limit": limit + 1}
-        rows = await self._statements.ask(_owned, _LIST if user is None else _LIST_OF_USER, parameters)
-        return _page(rows, limit)
+        return _page(await self._statements.ask(_owned, _LIST if user is None else _LIST_OF_USER, parameters), limit)
 
     async def list_of(self, organization: OrganizationId, service_slug: str, after: UserKeyId | None, limit: int) -> UserKeyPage | None:
         slug = storable_text(service_slug)
@@ -206,8 +204,10 @@ class UserKeyRows:
 
     async def service(self, organization: OrganizationId, service_slug: str) -> ServiceId | None:
         parameters = {"organization": organization, "slug": storable_text(service_slug)}
-        rows = await self._statements.ask(IdRow, "select id from services where org_id = %(organization)s and slug = %(slug)s", parameters)
-        return ServiceId(rows[0].id) if rows else None
+        return first_made(
+            await self._statements.ask(IdRow, "select id from services where org_id = %(organization)s and slug = %(slug)s", parameters),
+            lambda row: ServiceId(row.id),
+        )
 
 
 def _page(rows: Sequence[OwnedUserKey | None], limit: int) -> UserKeyPage:

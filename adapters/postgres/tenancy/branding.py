@@ -2,26 +2,24 @@
 
 from typing import Final
 
-from adapters.postgres.statements import Statements, first
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first, first_made
 from adapters.postgres.storable import storable_text
-from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import LogoId, OrganizationId
 from core.domain.tenancy.branding import Logo, OrganizationLook
 from core.frozen import Frozen
 
 
-class LookRows:
+class LookRows(OnStatements):
     """Implements `ports.tenancy.branding.LookStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def get(self, organization: OrganizationId) -> OrganizationLook | None:
         return first(await self._statements.ask(OrganizationLook, _GET, {"id": organization}))
 
     async def logo(self, digest: str) -> Logo | None:
-        rows = await self._statements.ask(_Logo, _LOGO, {"digest": storable_text(digest)})
-        return Logo(rows[0].media_type, rows[0].content) if rows else None
+        return first_made(
+            await self._statements.ask(_Logo, _LOGO, {"digest": storable_text(digest)}), lambda row: Logo(row.media_type, row.content)
+        )
 
     async def save(self, organization: OrganizationId, look: OrganizationLook) -> None:
         parameters = {

@@ -8,11 +8,11 @@ from psycopg.types.json import Jsonb
 
 from adapters.postgres.identity.upstream.saml_settings import kept_settings
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import Statements, first
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first, only
 from adapters.postgres.storable import storable
 from adapters.postgres.tenancy.owners import owners
 from adapters.postgres.tenancy.upstream_providers import PROVIDER, provider_of
-from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
 from core.domain.identity.upstream.refreshes import ConnectionEnding, RefreshFault
 from core.domain.tenancy.upstream_providers import UpstreamProvider
@@ -25,19 +25,15 @@ def _due(*, organization_slug: str | None, is_active_organization: bool | None, 
     return DueConnection(provider_of(**columns), organization_slug or "", bool(is_active_organization))
 
 
-class ConnectionRefreshRows:
+class ConnectionRefreshRows(OnStatements):
     """Implements `ports.tenancy.connection_refreshes.ConnectionRefreshStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def claim_due(self, at: datetime, until: datetime, limit: int) -> Sequence[DueConnection]:
         return await self._statements.ask(_due, _CLAIM_DUE, {"at": at, "until": until, "limit": limit})
 
     async def counted(self, now: datetime, soon: datetime, failing_before: datetime, *, urgent: datetime) -> ConnectionsEnding:
         parameters = {"now": now, "soon": soon, "failing_before": failing_before, "urgent": urgent}
-        (row,) = await self._statements.ask(ConnectionsEnding, _COUNTED, parameters)
-        return row
+        return only(await self._statements.ask(ConnectionsEnding, _COUNTED, parameters))
 
     async def hold(self, provider: UpstreamProviderId) -> UpstreamProvider | None:
         return first(await self._statements.ask(provider_of, _HOLD, {"id": provider}))

@@ -8,7 +8,7 @@ from typing import Any, Final, Generic, LiteralString, Protocol, TypeVar
 from uuid import UUID
 
 from adapters.postgres.locks import DOMAINS, NAMESPACE
-from adapters.postgres.statements import Statements, first
+from adapters.postgres.statements import Statements, first, first_made
 from adapters.postgres.tenancy.owners import owners
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import DomainId, OrganizationId
@@ -85,8 +85,7 @@ class ProofRows(Generic[Proved]):
 
     async def missed(self, domain: Proved, at: datetime, next_check_at: datetime, most: int) -> Proved | None:
         parameters = {"id": domain.id, "checked_at": domain.checked_at, "at": at, "next": next_check_at, "most": most}
-        rows = await self._statements.ask(self._table.row, self._table.missed, parameters)
-        return rows[0].made() if rows else None
+        return first_made(await self._statements.ask(self._table.row, self._table.missed, parameters), lambda row: row.made())
 
     async def owners(self, organization: OrganizationId) -> Sequence[Owner]:
         return await owners(self._statements, organization)

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.statements import Statements
+from adapters.postgres.statements import Statements, first_made, only
 from adapters.postgres.tenancy.domain_proofs import DOMAIN, DomainRow, ProofRows, ProofTable
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import DomainId, OrganizationId, UpstreamProviderId
@@ -51,12 +51,10 @@ class DomainRouteRows(ProofRows[DomainRoute]):
         return [row.made() for row in await self._statements.ask(_Route, _LIST, {"organization": organization})]
 
     async def get(self, organization: OrganizationId, route: DomainId) -> DomainRoute | None:
-        rows = await self._statements.ask(_Route, _GET, {"organization": organization, "id": route})
-        return rows[0].made() if rows else None
+        return first_made(await self._statements.ask(_Route, _GET, {"organization": organization, "id": route}), _Route.made)
 
     async def standing(self, organization: OrganizationId, domain: str) -> ExistingRoutes:
-        (row,) = await self._statements.ask(ExistingRoutes, _STANDING, {"organization": organization, "domain": domain})
-        return row
+        return only(await self._statements.ask(ExistingRoutes, _STANDING, {"organization": organization, "domain": domain}))
 
     async def add(self, route: DomainRoute, most: int, *, provider_is_known: bool) -> DomainRoute | None:
         parameters = {
@@ -68,8 +66,7 @@ class DomainRouteRows(ProofRows[DomainRoute]):
             "token": route.token,
             "created_at": route.created_at,
         }
-        rows = await self._statements.ask(_Route, _ADD, parameters)
-        return rows[0].made() if rows else None
+        return first_made(await self._statements.ask(_Route, _ADD, parameters), _Route.made)
 
     async def find(self, organization: OrganizationId, route: DomainId, provider: NamedProvider = NO_PROVIDER) -> HeldRoute | None:
         shared, own = provider
@@ -79,8 +76,7 @@ class DomainRouteRows(ProofRows[DomainRoute]):
             "shared_provider": None if shared is None else shared.value,
             "own_provider": own,
         }
-        rows = await self._statements.ask(_Held, _FIND, parameters)
-        return HeldRoute(rows[0].made(), rows[0].provider_is_known) if rows else None
+        return first_made(await self._statements.ask(_Held, _FIND, parameters), lambda row: HeldRoute(row.made(), row.provider_is_known))
 
     async def save(self, route: DomainRoute) -> None:
         await self._statements.tell(_SAVE, _led(route))

@@ -2,7 +2,7 @@
 
 from typing import Final, LiteralString
 
-from adapters.postgres.statements import Statements
+from adapters.postgres.statements import Statements, first_made
 from adapters.postgres.tenancy.domain_proofs import DOMAIN, DomainRow, ProofRows, ProofTable
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId
@@ -24,8 +24,7 @@ class DomainRows(ProofRows[Domain]):
         super().__init__(statements, _PROOFS)
 
     async def get(self, organization: OrganizationId) -> Domain | None:
-        rows = await self._statements.ask(_Domain, _GET, {"organization": organization})
-        return rows[0].made() if rows else None
+        return first_made(await self._statements.ask(_Domain, _GET, {"organization": organization}), _Domain.made)
 
     async def save(self, domain: Domain) -> None:
         await self._statements.tell(
@@ -40,8 +39,7 @@ class DomainRows(ProofRows[Domain]):
         )
 
     async def remove(self, organization: OrganizationId) -> Domain | None:
-        rows = await self._statements.ask(_Domain, _REMOVE, {"organization": organization})
-        return rows[0].made() if rows else None
+        return first_made(await self._statements.ask(_Domain, _REMOVE, {"organization": organization}), _Domain.made)
 
 
 _GET: Final[LiteralString] = f"select {DOMAIN} from domains where org_id = %(organization)s"

@@ -9,12 +9,12 @@ from adapters.postgres.branding import links_of
 from adapters.postgres.identity.addresses import may_answer
 from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import Statements
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first_made
 from adapters.postgres.tenancy.keys.management_keys import OWES_SECOND_FACTOR
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
 from adapters.postgres.tenancy.roles import gives_service_roles
 from adapters.postgres.ties import has_name, is_own_member, shown_name
-from adapters.postgres.transaction import Transaction
 from core.domain.branding import branding
 from core.domain.email import Email
 from core.domain.identifiers import InvitationId, ManagementKeyId, OrganizationId, RoleId, SessionId, UserId, first_id
@@ -240,16 +240,12 @@ class _Own(Frozen):
         return OwnInvitation(InvitationId(self.id), email, self.role, self.slug, self.name, self.expires_at, self.created_at, role_name)
 
 
-class InvitationRows:
+class InvitationRows(OnStatements):
     """Implements `ports.tenancy.invitations.InvitationStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def find(self, which: ByToken | ById) -> InvitationOffer | None:
         statement = _FIND_BY_TOKEN if isinstance(which, ByToken) else _FIND_BY_ID
-        rows = await self._statements.ask(_Offer, statement, {**_parameters(which), "manager": None})
-        return rows[0].offer() if rows else None
+        return first_made(await self._statements.ask(_Offer, statement, {**_parameters(which), "manager": None}), _Offer.offer)
 
     async def list(
         self, organization: OrganizationId, status: InvitationStatus | None, at: datetime, page: Page
@@ -272,20 +268,22 @@ class InvitationRows:
     async def prospect(self, organization: OrganizationId, inviter: UserId, email: Email, at: datetime) -> Prospect | None:
         await self._statements.tell(_HOLD_ORGANIZATION, {"organization": organization})
         await self._statements.tell(_HOLD_INVITER, {"inviter": inviter})
-        rows = await self._statements.ask(
-            _Prospect,
-            _PROSPECT,
-            {
-                "organization": organization,
-                "inviter": inviter,
-                "email_key": email.key,
-                "at": at,
-                "others_to_address": MOST_TO_ONE_ADDRESS - 1,
-                "others": MOST_IN_ALL - 1,
-                "first": first_id(at - WITHIN),
-            },
+        return first_made(
+            await self._statements.ask(
+                _Prospect,
+                _PROSPECT,
+                {
+                    "organization": organization,
+                    "inviter": inviter,
+                    "email_key": email.key,
+                    "at": at,
+                    "others_to_address": MOST_TO_ONE_ADDRESS - 1,
+                    "others": MOST_IN_ALL - 1,
+                    "first": first_id(at - WITHIN),
+                },
+            ),
+            lambda row: row.prospect(organization),
         )
-        return rows[0].prospect(organization) if rows else None
 
     async def add(self, invitation: Invitation) -> bool:
         added = await self._statements.ask(
@@ -320,15 +318,19 @@ class InvitationRows:
 
     async def _hold(self, which: ByToken | ById, manager: UserId | None) -> InvitationOffer | None:
         statement = _HOLD_BY_TOKEN if isinstance(which, ByToken) else _HOLD_BY_ID
-        rows = await self._statements.ask(_Offer, statement, {**_parameters(which), "manager": manager})
-        return rows[0].offer(on_behalf=manager is not None) if rows else None
+        return first_made(
+            await self._statements.ask(_Offer, statement, {**_parameters(which), "manager": manager}),
+            lambda row: row.offer(on_behalf=manager is not None),
+        )
 
     async def close(self, invitation: InvitationId, status: InvitationStatus, at: datetime) -> None:
         await self._statements.tell(_CLOSE, {"id": invitation, "status": status.value, "at": at})
 
     async def cancel(self, organization: OrganizationId, invitation: InvitationId, at: datetime) -> Invitation | None:
-        rows = await self._statements.ask(_Invitation, _CANCEL, {"id": invitation, "organization": organization, "at": at})
-        return rows[0].invitation() if rows else None
+        return first_made(
+            await self._statements.ask(_Invitation, _CANCEL, {"id": invitation, "organization": organization, "at": at}),
+            _Invitation.invitation,
+        )
 
     async def cancel_to(self, organization: OrganizationId, users: Collection[UserId], at: datetime) -> Sequence[Invitation]:
         parameters = {"organization": organization, "users": list(users), "at": at}
@@ -339,8 +341,7 @@ class InvitationRows:
         return [row.invitation() for row in await self._statements.ask(_Invitation, _CANCEL_MADE, parameters)]
 
     async def expire_due(self, at: datetime, since: datetime | None, limit: int) -> Sequence[Lapsed]:
-        rows = await self._statements.ask(_Lapsed, _EXPIRE_DUE, {"at": at, "since": since, "limit": limit})
-        return [row.lapsed() for row in rows]
+        return [row.lapsed() for row in await self._statements.ask(_Lapsed, _EXPIRE_DUE, {"at": at, "since": since, "limit": limit})]
 
 
 def _parameters(which: ByToken | ById) -> Mapping[str, Any]:

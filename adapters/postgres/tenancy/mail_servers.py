@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 
 from adapters.postgres.columns import Columns
-from adapters.postgres.statements import Statements, first
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first, first_made
 from adapters.postgres.tenancy.owners import owners
-from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import MailServerId, OrganizationId
 from core.domain.tenancy.mail_servers import MailServer
 from core.frozen import Frozen
@@ -25,22 +25,17 @@ class _Failing(Frozen):
     failing_since: datetime
 
 
-class _Recovered(Frozen):
-    had_fallen_back: bool
-
-
-class MailServerRows:
+class MailServerRows(OnStatements):
     """Implements `ports.tenancy.mail_servers.MailServerStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def find(self, organization: OrganizationId) -> SealedMailServer | None:
         return first(await self._statements.ask(_sealed, _FIND, {"organization": organization}))
 
     async def failed(self, server: MailServerId, at: datetime, rests_until: datetime) -> datetime | None:
-        rows = await self._statements.ask(_Failing, _FAILED, {"id": server, "at": at, "rests_until": rests_until})
-        return rows[0].failing_since if rows else None
+        return first_made(
+            await self._statements.ask(_Failing, _FAILED, {"id": server, "at": at, "rests_until": rests_until}),
+            lambda row: row.failing_since,
+        )
 
     async def save(self, server: MailServer, sealed_password: bytes) -> None:
         await self._statements.tell(_SAVE, {**MAIL_SERVER.values(server), "sealed_password": sealed_password})
@@ -52,8 +47,7 @@ class MailServerRows:
         return first(await self._statements.ask(MAIL_SERVER.row, _FALL_BACK, {"id": server, "since": failing_since, "at": at}))
 
     async def recover(self, server: MailServerId) -> bool:
-        rows = await self._statements.ask(_Recovered, _RECOVER, {"id": server})
-        return bool(rows) and rows[0].had_fallen_back
+        return bool(first(await self._statements.ask_in_order(bool, _RECOVER, {"id": server})))
 
     async def owners(self, organization: OrganizationId) -> Sequence[Owner]:
         return await owners(self._statements, organization)

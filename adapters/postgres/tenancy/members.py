@@ -12,12 +12,12 @@ from adapters.postgres.identity.privacy.holding import BELONGS_HERE_ALONE
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
 from adapters.postgres.rows import AnswerRow, IdRow
-from adapters.postgres.statements import Statements, first
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
 from adapters.postgres.tenancy.teams import teams_of
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP, IS_OWN_USE, IS_UNCONFIRMED_OWNER, counts_for, shown_name
-from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, RoleId, SessionId, UserId
 from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD
@@ -115,11 +115,8 @@ def _detail(
     )
 
 
-class MemberRows:
+class MemberRows(OnStatements):
     """Implements `ports.tenancy.members.MemberStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def list(self, organization: OrganizationId, page: Page, role: str | None, search: str = "") -> MemberList:
         statement = _LIST_MATCHING if search else _LIST if role is None else _LIST_OF_ROLE
@@ -214,8 +211,7 @@ class MemberRows:
         return await self._statements.ask(MEMBERSHIP.row, _CONFIRM, parameters)
 
     async def listed_among(self, user: UserId, organizations: Collection[OrganizationId]) -> bool:
-        (answer,) = await self._statements.ask(AnswerRow, _LISTED_AMONG, {"user": user, "organizations": list(organizations)})
-        return answer.yes
+        return only(await self._statements.ask(AnswerRow, _LISTED_AMONG, {"user": user, "organizations": list(organizations)})).yes
 
     async def hold_listed(self, organization: OrganizationId, user: UserId) -> KnownMember | None:
         parameters = {"organization": organization, "user": user}
@@ -233,8 +229,7 @@ class MemberRows:
             "owner": BuiltInRole.OWNER.value,
             "admin": BuiltInRole.ADMIN.value,
         }
-        (handed,) = await self._statements.ask(Handed, _TRANSFER, parameters)
-        return handed
+        return only(await self._statements.ask(Handed, _TRANSFER, parameters))
 
     async def _find(self, organization: OrganizationId, users: Sequence[UserId]) -> Mapping[UserId, KnownMember]:
         rows = await self._statements.ask(_known, _FIND, {"organization": organization, "users": list(users)})

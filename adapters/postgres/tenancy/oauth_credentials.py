@@ -4,9 +4,9 @@ from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.statements import Statements
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first_made
 from adapters.postgres.storable import storable_text
-from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OAuthCredentialId, OrganizationId
 from core.domain.identity.upstream.providers import Provider
 from core.domain.tenancy.oauth_credentials import OAuthCredentials
@@ -32,15 +32,14 @@ class _Credentials(Frozen):
         )
 
 
-class OAuthCredentialRows:
+class OAuthCredentialRows(OnStatements):
     """Implements `ports.tenancy.oauth_credentials.OAuthCredentialStore`."""
 
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
-
     async def get(self, organization: OrganizationId, provider: Provider) -> OAuthCredentials | None:
-        rows = await self._statements.ask(_Credentials, _GET, {"organization": organization, "provider": provider.value})
-        return rows[0].credentials() if rows else None
+        return first_made(
+            await self._statements.ask(_Credentials, _GET, {"organization": organization, "provider": provider.value}),
+            _Credentials.credentials,
+        )
 
     async def save(self, credentials: OAuthCredentials, sealed_secret: bytes) -> None:
         await self._statements.tell(
@@ -56,8 +55,10 @@ class OAuthCredentialRows:
         )
 
     async def remove(self, organization: OrganizationId, provider: Provider) -> OAuthCredentials | None:
-        rows = await self._statements.ask(_Credentials, _REMOVE, {"organization": organization, "provider": provider.value})
-        return rows[0].credentials() if rows else None
+        return first_made(
+            await self._statements.ask(_Credentials, _REMOVE, {"organization": organization, "provider": provider.value}),
+            _Credentials.credentials,
+        )
 
 
 _COLUMNS: Final = "id, org_id, provider, client_id, created_at, updated_at"

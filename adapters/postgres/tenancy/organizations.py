@@ -9,11 +9,11 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.columns import Columns
 from adapters.postgres.identity.factors.mfa import second_factor_due
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import Statements, first
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first
 from adapters.postgres.storable import storable
 from adapters.postgres.tenancy.members import MEMBERSHIP
 from adapters.postgres.ties import IS_UNCONFIRMED_OWNER
-from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.tenancy.metadata import Metadata
 from core.domain.tenancy.organizations import MOST_LISTED, Organization, OrganizationOverview
@@ -43,11 +43,8 @@ def _overview(*, own_since: datetime | None, role_name: str | None, **columns: A
     )
 
 
-class OrganizationRows:
+class OrganizationRows(OnStatements):
     """Implements `ports.tenancy.organizations.OrganizationStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def list(self, user: UserId) -> Sequence[OrganizationOverview]:
         return await self._statements.ask_for_many(_overview, LIST, {"user": user, "most": MOST_LISTED}, lambda row: row)

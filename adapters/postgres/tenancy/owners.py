@@ -8,6 +8,7 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.rows import IdRow
+from adapters.postgres.speaking import OnTransaction
 from adapters.postgres.statements import Statements, first
 from adapters.postgres.ties import IS_UNCONFIRMED_OWNER, counts_for
 from adapters.postgres.transaction import Transaction
@@ -49,11 +50,8 @@ async def _in_roles(
     return await statements.ask(_owner, _IN_ROLES, parameters)
 
 
-class OwnershipRows:
+class OwnershipRows(OnTransaction):
     """Implements `ports.tenancy.members.OwnershipStore`."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
 
     async def confirm(self, ownership: UnconfirmedOwnership, at: datetime) -> bool:
         parameters = {"organization": ownership.organization, "user": ownership.user, "at": at}

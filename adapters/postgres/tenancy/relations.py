@@ -3,8 +3,8 @@
 from datetime import datetime
 from typing import Final, LiteralString
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
+from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.teams import teams_of
@@ -64,11 +64,8 @@ class _Standing(Frozen):
     owes_second_factor: bool
 
 
-class PostgresRelations:
+class PostgresRelations(OnPool):
     """Implements `ports.tenancy.relations.RelationLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def find(self, email: Email, slug: str) -> Accessor | None:
         rows = await ask(self._pool, _Standing, _EXPLAIN, {"email_key": email.key, "slug": storable_text(slug)})

@@ -5,9 +5,9 @@ from typing import Any, Final, LiteralString
 
 from adapters.postgres.columns import Columns
 from adapters.postgres.rows import CountRow, IdRow
-from adapters.postgres.statements import Statements, first
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first, only
 from adapters.postgres.storable import storable_text
-from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, RoleId
 from core.domain.tenancy.roles import Assignable, Role, built_in, capabilities_of, kept_permissions
 
@@ -23,11 +23,8 @@ def _assignable(*, gives_service_roles: bool, **columns: Any) -> Assignable:
     return Assignable(role.slug, role.id, capabilities_of(role.permissions), gives_service_roles)
 
 
-class RoleRows:
+class RoleRows(OnStatements):
     """Implements `ports.tenancy.roles.RoleStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def list(self, organization: OrganizationId) -> Sequence[Role]:
         return await self._statements.ask(_role, _LIST, {"organization": organization})
@@ -43,8 +40,7 @@ class RoleRows:
         return first(await self._statements.ask(_assignable, _FIND_BY_SLUG, parameters))
 
     async def count(self, organization: OrganizationId) -> int:
-        (answer,) = await self._statements.ask(CountRow, _COUNT, {"organization": organization})
-        return answer.count
+        return only(await self._statements.ask(CountRow, _COUNT, {"organization": organization})).count
 
     async def add(self, role: Role) -> bool:
         return bool(await self._statements.ask(IdRow, _ADD, _columns(role)))

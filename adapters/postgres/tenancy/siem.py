@@ -4,9 +4,9 @@ from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.statements import Statements
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first_made, only
 from adapters.postgres.storable import storable_text
-from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, SiemId
 from core.domain.tenancy.siem import SiemConfiguration, SiemHealth, SiemProvider
 from core.frozen import Frozen
@@ -63,23 +63,20 @@ class _Shown(_Configuration):
         return SiemHealth(self.last_delivered_at, self.last_error, self.lag, self.lag_seconds)
 
 
-class SiemRows:
+class SiemRows(OnStatements):
     """Implements `ports.tenancy.siem.SiemStore`."""
 
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
-
     async def get(self, organization: OrganizationId) -> ShownSiem | None:
-        rows = await self._statements.ask(_Shown, _SHOWN, {"organization": organization})
-        return ShownSiem(rows[0].configuration(), rows[0].health()) if rows else None
+        return first_made(
+            await self._statements.ask(_Shown, _SHOWN, {"organization": organization}),
+            lambda row: ShownSiem(row.configuration(), row.health()),
+        )
 
     async def stored(self, organization: OrganizationId) -> Stored | None:
-        rows = await self._statements.ask(_Configuration, _GET, {"organization": organization})
-        return rows[0].stored() if rows else None
+        return first_made(await self._statements.ask(_Configuration, _GET, {"organization": organization}), _Configuration.stored)
 
     async def hold(self, organization: OrganizationId) -> Stored | None:
-        rows = await self._statements.ask(_Configuration, _HOLD, {"organization": organization})
-        return rows[0].stored() if rows else None
+        return first_made(await self._statements.ask(_Configuration, _HOLD, {"organization": organization}), _Configuration.stored)
 
     async def save(self, configuration: SiemConfiguration, sealed_credentials: bytes | None) -> None:
         await self._statements.tell(
@@ -102,8 +99,7 @@ class SiemRows:
         await self._statements.tell("delete from siem_configurations where id = %(id)s", {"id": configuration})
 
     async def health(self, configuration: SiemId) -> SiemHealth:
-        (row,) = await self._statements.ask(_Health, _OF_ONE, {"id": configuration})
-        return row.health()
+        return only(await self._statements.ask(_Health, _OF_ONE, {"id": configuration})).health()
 
 
 _COLUMNS: Final = "id, org_id, name, provider_type, endpoint_url, sealed_credentials, batch_size, is_active, created_at, updated_at"

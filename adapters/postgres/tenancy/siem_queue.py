@@ -11,7 +11,7 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.record.being_forgotten import IS_BEING_FORGOTTEN, STAYS
 from adapters.postgres.record.deliveries import AT_LEISURE
 from adapters.postgres.rows import CountRow, IdRow
-from adapters.postgres.statements import ask, ask_for_many, tell
+from adapters.postgres.statements import ask, ask_for_many, first_made, only, tell
 from adapters.postgres.storable import storable_text
 from core.domain.identifiers import OrganizationId, SiemId
 from core.domain.tenancy.siem import SiemProvider
@@ -89,8 +89,7 @@ class PostgresSiemQueue:
 
     async def number(self, most: int) -> int:
         parameters = {"namespace": locks.NAMESPACE, "lock": locks.SIGN_IN_NUMBERS, "most": most}
-        (answer,) = await ask(self._pool, CountRow, _NUMBER, parameters)
-        return answer.count
+        return only(await ask(self._pool, CountRow, _NUMBER, parameters)).count
 
     async def claim(self, limit: int, lease: timedelta, *, failing: bool) -> Sequence[ClaimedExport]:
         """Claims in a circle: after the last configuration comes the first again, so no configuration waits for ever behind others."""
@@ -111,8 +110,10 @@ class PostgresSiemQueue:
         return await ask_for_many(self._pool, _Numbered, _ENTRIES[stream], parameters, _Numbered.numbered)
 
     async def hold(self, claimed: ClaimedExport, lease: timedelta) -> ExportTarget | None:
-        rows = await ask(self._pool, _Held, _HOLD, {**_leased(claimed), "for": lease})
-        return ExportTarget(rows[0].endpoint_url, rows[0].sealed_credentials) if rows else None
+        return first_made(
+            await ask(self._pool, _Held, _HOLD, {**_leased(claimed), "for": lease}),
+            lambda row: ExportTarget(row.endpoint_url, row.sealed_credentials),
+        )
 
     async def received(self, claimed: ClaimedExport, stream: Stream, end: Cursor, at: datetime) -> bool:
         parameters = {**_leased(claimed), "sequence": end.sequence, "digest": end.digest, "at": at}

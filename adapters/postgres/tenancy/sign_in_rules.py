@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Final, LiteralString
 
 from adapters.postgres.identity.factors.mfa import ADMINISTERS, has_passkey, has_second_factor
-from adapters.postgres.statements import Statements
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first_made, only
 from adapters.postgres.storable import storable_text
-from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.outbound.metadata_clients import MetadataClients
 from core.domain.pages import MOST_COUNTED
@@ -53,15 +53,11 @@ class _Held(_Rules, kw_only=True):
     has_passkey: bool
 
 
-class SignInRulesRows:
+class SignInRulesRows(OnStatements):
     """Implements `ports.tenancy.sign_in_rules.SignInRulesStore`."""
 
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
-
     async def get(self, organization: OrganizationId) -> SignInRules | None:
-        rows = await self._statements.ask(_Rules, _GET, {"id": organization})
-        return rows[0].rules() if rows else None
+        return first_made(await self._statements.ask(_Rules, _GET, {"id": organization}), _Rules.rules)
 
     async def reach(self, organization: OrganizationId, asked: RulesAsked) -> RulesReach:
         parameters = {
@@ -73,8 +69,7 @@ class SignInRulesRows:
             "admin_factor": asked.admin_factor,
             "most": MOST_COUNTED,
         }
-        (row,) = await self._statements.ask(RulesReach, _REACH, parameters)
-        return row
+        return only(await self._statements.ask(RulesReach, _REACH, parameters))
 
     async def find(self, organization: OrganizationId, user: UserId) -> HeldRules:
         (row,) = await self._statements.ask(_Held, _FIND_HELD, {"id": organization, "user": user})

@@ -7,11 +7,11 @@ from uuid import UUID
 
 from adapters.postgres.columns import Columns
 from adapters.postgres.rows import AnswerRow, IdRow
-from adapters.postgres.statements import Statements, first
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.roles import gives_service_roles
 from adapters.postgres.ties import has_name, is_own_member, shown_name
-from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, RoleId, TeamId, UserId
 from core.domain.tenancy.roles import HOLDER
@@ -27,10 +27,6 @@ def teams_of(user: LiteralString, organization: LiteralString) -> LiteralString:
 TEAM: Final = Columns(Team, "teams", named={"organization": "org_id"}, texts=("name", "external_id"), empties=("role",))
 
 
-class _Slug(Frozen):
-    slug: str
-
-
 class _Counts(Frozen):
     present: int
     former: int
@@ -40,11 +36,8 @@ def _member(*, email: str, **columns: Any) -> TeamMember:
     return TeamMember(email=Email(email), **columns)
 
 
-class TeamRows:
+class TeamRows(OnStatements):
     """Implements `ports.tenancy.teams.TeamStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def list(self, organization: OrganizationId) -> Sequence[Team]:
         return await self._statements.ask(TEAM.row, _LIST, {"organization": organization})
@@ -53,8 +46,7 @@ class TeamRows:
         return first(await self._statements.ask(TEAM.row, _GET, {"organization": organization, "slug": storable_text(slug)}))
 
     async def slugs_of(self, organization: OrganizationId, user: UserId, most: int) -> Sequence[str]:
-        rows = await self._statements.ask(_Slug, _SLUGS_OF, {"organization": organization, "user": user, "most": most})
-        return [row.slug for row in rows]
+        return await self._statements.ask_in_order(str, _SLUGS_OF, {"organization": organization, "user": user, "most": most})
 
     async def members(self, team: Team, after: UserId | None, limit: int) -> Sequence[TeamMember]:
         parameters = {"team": team.id, "organization": team.organization, "after": after or _NOBODY, "limit": limit}
@@ -65,8 +57,7 @@ class TeamRows:
         return row.present, row.former
 
     async def slugs_like(self, organization: OrganizationId, stem: str) -> Collection[str]:
-        rows = await self._statements.ask(_Slug, _SLUGS_LIKE, {"organization": organization, "stem": stem})
-        return {row.slug for row in rows}
+        return set(await self._statements.ask_in_order(str, _SLUGS_LIKE, {"organization": organization, "stem": stem}))
 
     async def add(self, team: Team) -> bool:
         return bool(await self._statements.ask(IdRow, _ADD, _columns(team)))
@@ -79,16 +70,13 @@ class TeamRows:
 
     async def gives_service_roles(self, team: Team) -> bool:
         parameters = {"team": team.id, **_carried(team)}
-        (answer,) = await self._statements.ask(AnswerRow, _GIVES_SERVICE_ROLES, parameters)
-        return answer.yes
+        return only(await self._statements.ask(AnswerRow, _GIVES_SERVICE_ROLES, parameters)).yes
 
     async def role_gives_service_roles(self, team: Team) -> bool:
-        (answer,) = await self._statements.ask(AnswerRow, _ROLE_GIVES_SERVICE_ROLES, _carried(team))
-        return answer.yes
+        return only(await self._statements.ask(AnswerRow, _ROLE_GIVES_SERVICE_ROLES, _carried(team))).yes
 
     async def directory_carries(self, role: RoleId) -> bool:
-        (answer,) = await self._statements.ask(AnswerRow, _DIRECTORY_CARRIES, {"role": role})
-        return answer.yes
+        return only(await self._statements.ask(AnswerRow, _DIRECTORY_CARRIES, {"role": role})).yes
 
     async def add_members(self, team: Team, users: Collection[UserId], at: datetime) -> Collection[UserId]:
         return await self._changed(_ADD_MEMBERS, team, users, at)

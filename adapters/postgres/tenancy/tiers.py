@@ -3,17 +3,14 @@
 from collections.abc import Sequence
 from typing import Final
 
-from adapters.postgres.driver.pool import Pool
+from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask, first
 from core.domain.identifiers import TierId
 from core.domain.tenancy.tiers import Tier
 
 
-class PostgresTiers:
+class PostgresTiers(OnPool):
     """Implements `ports.tenancy.tiers.Tiers`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def list(self) -> Sequence[Tier]:
         return await ask(self._pool, Tier, _LIST)

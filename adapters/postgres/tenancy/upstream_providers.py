@@ -12,9 +12,9 @@ from adapters.postgres.identity.sessions.revoking import revoking
 from adapters.postgres.identity.upstream.identity_assertions import ASSERTION_SETTINGS
 from adapters.postgres.identity.upstream.saml_settings import kept_settings, saml_settings
 from adapters.postgres.rows import AnswerRow, CountRow, IdRow
-from adapters.postgres.statements import Statements, first
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first, first_made, only
 from adapters.postgres.storable import storable
-from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
 from core.domain.identity.upstream.connections import ProviderKind
 from core.domain.identity.upstream.vouching import Voucher
@@ -77,18 +77,14 @@ class _Succeeded(Frozen):
     succeeds: list[str]
 
 
-class UpstreamProviderRows:
+class UpstreamProviderRows(OnStatements):
     """Implements `ports.tenancy.upstream_providers.UpstreamProviderStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def list(self, organization: OrganizationId) -> Sequence[UpstreamProvider]:
         return await self._statements.ask(provider_of, _LIST, {"organization": organization})
 
     async def count(self, organization: OrganizationId) -> int:
-        (row,) = await self._statements.ask(CountRow, _COUNT, {"organization": organization})
-        return row.count
+        return only(await self._statements.ask(CountRow, _COUNT, {"organization": organization})).count
 
     async def add(self, provider: UpstreamProvider, sealed_secret: bytes | None, sealed_key: bytes | None = None) -> bool:
         parameters = {**_values(provider, sealed_secret), "sealed_key": sealed_key}
@@ -103,8 +99,7 @@ class UpstreamProviderRows:
 
     async def is_issuing(self, provider: UpstreamProvider) -> bool:
         parameters = {"organization": provider.organization, "id": provider.id, "issuer": provider.assertions.issuer or provider.issuer}
-        (answer,) = await self._statements.ask(AnswerRow, _IS_ISSUING, parameters)
-        return answer.yes
+        return only(await self._statements.ask(AnswerRow, _IS_ISSUING, parameters)).yes
 
     async def save_assertions(self, provider: UpstreamProvider) -> None:
         await self._end_unless_issuing(provider)
@@ -122,8 +117,10 @@ class UpstreamProviderRows:
 
     async def succeeded_by(self, organization: OrganizationId, former: UpstreamProviderId) -> Sequence[Voucher] | None:
         voucher = Voucher(organization, former)
-        rows = await self._statements.ask(_Succeeded, _SUCCEEDED_BY, {"organization": organization, "id": former, "voucher": voucher.text})
-        return _known(rows[0].succeeds) if rows else None
+        return first_made(
+            await self._statements.ask(_Succeeded, _SUCCEEDED_BY, {"organization": organization, "id": former, "voucher": voucher.text}),
+            lambda row: _known(row.succeeds),
+        )
 
     async def succeed(self, provider: UpstreamProvider) -> None:
         await self._statements.tell(_SUCCEED, UPSTREAM_PROVIDER.values(provider))
@@ -139,8 +136,7 @@ class UpstreamProviderRows:
         await self._statements.tell(_DROP_FORMER, {"id": provider, "now": now})
 
     async def is_named(self, provider: UpstreamProviderId) -> bool:
-        (answer,) = await self._statements.ask(AnswerRow, _IS_NAMED, {"id": provider})
-        return answer.yes
+        return only(await self._statements.ask(AnswerRow, _IS_NAMED, {"id": provider})).yes
 
     async def delete(self, provider: UpstreamProviderId) -> None:
         await self._end_sessions(provider)

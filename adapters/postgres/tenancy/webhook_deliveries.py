@@ -6,9 +6,9 @@ from typing import Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.record.being_forgotten import IS_BEING_FORGOTTEN, names_somebody_being_forgotten, target_user
-from adapters.postgres.statements import Statements
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first_made, only
 from adapters.postgres.storable import storable_text
-from adapters.postgres.transaction import Transaction
 from core.domain.causes import causing_request
 from core.domain.identifiers import EventId, OrganizationId, UserId, WebhookDeliveryId, WebhookId, first_id
 from core.domain.json import Json
@@ -86,11 +86,8 @@ class _Replayed(Frozen):
     last: datetime | None
 
 
-class WebhookDeliveryRows:
+class WebhookDeliveryRows(OnStatements):
     """Implements `ports.tenancy.webhook_deliveries.WebhookDeliveryStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def list(self, organization: OrganizationId, webhook: WebhookId, wanted: WantedDeliveries, page: Page) -> Listed[Delivery] | None:
         conditions = _conditions(wanted)
@@ -108,13 +105,11 @@ class WebhookDeliveryRows:
         return Listed([row.delivery() for row in rows], totals.total)
 
     async def newest_test(self, webhook: WebhookId) -> Delivery:
-        (row,) = await self._statements.ask(_Delivery, _NEWEST_TEST, {"webhook": webhook, "test": TEST_EVENT})
-        return row.delivery()
+        return only(await self._statements.ask(_Delivery, _NEWEST_TEST, {"webhook": webhook, "test": TEST_EVENT})).delivery()
 
     async def redeliver(self, webhook: WebhookId, delivery: WebhookDeliveryId) -> Delivery | None:
         await self._statements.tell(_REDELIVER, {"webhook": webhook, "id": delivery})
-        rows = await self._statements.ask(_Delivery, _ONE, {"webhook": webhook, "id": delivery})
-        return rows[0].delivery() if rows else None
+        return first_made(await self._statements.ask(_Delivery, _ONE, {"webhook": webhook, "id": delivery}), _Delivery.delivery)
 
     async def replay(self, webhook: WebhookId, since: datetime, until: datetime, event_type: str | None, limit: int) -> Replayed:
         # An event's id begins with the time at which the id was made, in milliseconds. This time is a moment before or after `occurred_at`.

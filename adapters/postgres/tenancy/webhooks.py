@@ -6,26 +6,18 @@ from typing import Final, LiteralString
 
 from adapters.postgres.columns import Columns
 from adapters.postgres.rows import CountRow, IdRow
-from adapters.postgres.statements import Statements, first
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first, only
 from adapters.postgres.tenancy.owners import owners
-from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, WebhookId
 from core.domain.tenancy.webhooks import Webhook
-from core.frozen import Frozen
 from ports.tenancy.webhooks import Owner
 
 WEBHOOK: Final = Columns(Webhook, "webhooks", named={"organization": "org_id"}, texts=("name",))
 
 
-class _Sealed(Frozen):
-    sealed_secret: bytes
-
-
-class WebhookRows:
+class WebhookRows(OnStatements):
     """Implements `ports.tenancy.webhooks.WebhookStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def list(self, organization: OrganizationId) -> Sequence[Webhook]:
         return await self._statements.ask(WEBHOOK.row, _LIST, {"organization": organization})
@@ -34,8 +26,7 @@ class WebhookRows:
         return first(await self._statements.ask(WEBHOOK.row, _GET, {"organization": organization, "id": webhook}))
 
     async def count(self, organization: OrganizationId) -> int:
-        (answer,) = await self._statements.ask(CountRow, _COUNT, {"organization": organization})
-        return answer.count
+        return only(await self._statements.ask(CountRow, _COUNT, {"organization": organization})).count
 
     async def add(self, webhook: Webhook, sealed_secret: bytes) -> bool:
         parameters = {**WEBHOOK.values(webhook), "sealed_secret": sealed_secret}
@@ -48,8 +39,7 @@ class WebhookRows:
         return bool(await self._statements.ask(IdRow, _SAVE, WEBHOOK.values(webhook)))
 
     async def sealed_secret(self, webhook: WebhookId) -> bytes:
-        (row,) = await self._statements.ask(_Sealed, "select sealed_secret from webhooks where id = %(id)s", {"id": webhook})
-        return row.sealed_secret
+        return only(await self._statements.ask_in_order(bytes, "select sealed_secret from webhooks where id = %(id)s", {"id": webhook}))
 
     async def replace_secret(self, webhook: WebhookId, sealed: bytes, previous_sealed: bytes, previous_until: datetime) -> None:
         parameters = {"id": webhook, "sealed": sealed, "previous": previous_sealed, "until": previous_until}

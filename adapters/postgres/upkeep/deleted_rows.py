@@ -12,7 +12,7 @@ from uuid import UUID
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import ask, only
 from ports.deleted_rows import Swept
 
 _BEFORE_ALL: Final = UUID(int=0)
@@ -56,8 +56,7 @@ class PostgresDeletedRows:
 
     async def sweep(self, part: str, owner: UUID, after: UUID | None, limit: int) -> Swept:
         parameters = {"owner": owner, "after": after or _BEFORE_ALL, "limit": limit}
-        (swept,) = await ask(self._pool, Swept, self._statements[part], parameters)
-        return swept
+        return only(await ask(self._pool, Swept, self._statements[part], parameters))
 
     async def finish(self, owner: UUID) -> bool:
         return bool(await ask(self._pool, IdRow, self._finish, {"owner": owner}))

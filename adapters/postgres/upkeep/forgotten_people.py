@@ -11,7 +11,7 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.privacy.forgetting import CREDENTIALS, PARTS
 from adapters.postgres.jobs import SealedJobs
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import ask, tell
+from adapters.postgres.statements import ask, only, tell
 from core.domain.email import Email
 from core.domain.identity.account_mails import ACCOUNT_MAIL_JOB
 from core.domain.identity.privacy import FORGET_JOB
@@ -68,15 +68,13 @@ class PostgresForgottenPeople:
             return Swept(None, 0)
         if part == _MAILS:
             return await self._sweep_mails(going, after or _BEFORE_ALL, limit)
-        (swept,) = await ask(self._pool, Swept, PARTS[part], parameters)
-        return swept
+        return only(await ask(self._pool, Swept, PARTS[part], parameters))
 
     async def finish(self, owner: UUID) -> bool:
         return bool(await ask(self._pool, IdRow, _FINISH, {"request": owner}))
 
     async def stranded(self, patience: timedelta, limit: int) -> Sequence[UUID]:
-        rows = await ask(self._pool, IdRow, _STRANDED, {"kind": FORGET_JOB, "patience": patience, "limit": limit})
-        return [row.id for row in rows]
+        return [row.id for row in await ask(self._pool, IdRow, _STRANDED, {"kind": FORGET_JOB, "patience": patience, "limit": limit})]
 
     async def _sweep_mails(self, going: _BeingForgotten, after: UUID, limit: int) -> Swept:
         """Deletes mails that wait or were given up: mails to the person, and mails for the account whose address nobody may have proved.

@@ -11,7 +11,7 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.federation import logout_notices
 from adapters.postgres.rate_limits import FORGET_FULL
 from adapters.postgres.signing_keys import NEEDED_UNTIL
-from adapters.postgres.statements import ask, tell
+from adapters.postgres.statements import ask_in_order, only, tell
 from adapters.postgres.tables.declaring import Age, Setting
 from adapters.postgres.tables.every import TABLES
 from adapters.postgres.tenancy.siem_queue import FORGET_RECEIVED
@@ -32,18 +32,13 @@ class Sweep(Frozen):
         return await tell(self.pool, self.statement, {"limit": limit, "retention": self.retention})
 
 
-class _Swept(Frozen):
-    count: int
-
-
 class SweepOfParts(Sweep):
     """Sweeps a table that is cut by month. Whole months are dropped, not swept (`upkeep/partitions.py`). These rows were there before the
     first month, or belong to none.
     """
 
     async def delete_expired(self, limit: int) -> int:
-        (swept,) = await ask(self.pool, _Swept, self.statement, {"limit": limit, "retention": self.retention})
-        return swept.count
+        return only(await ask_in_order(self.pool, int, self.statement, {"limit": limit, "retention": self.retention}))
 
 
 def sweep(pool: Pool, name: str, retention: timedelta | None = None) -> Sweep:

@@ -5,17 +5,13 @@ from datetime import timedelta
 from typing import Final
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import ask
+from adapters.postgres.statements import ask, ask_in_order, only
 from core.frozen import Frozen
 from ports.clock import Clock
 from ports.database import Partitions
 
 # A server that nobody starts for so long still finds parts to write to. Later rows go to the part of the rest.
 MONTHS_AHEAD: Final = 3
-
-
-class _Named(Frozen):
-    name: str
 
 
 class _Ahead(Frozen):
@@ -32,21 +28,17 @@ class PostgresPartitions:
         self._retention = retention
 
     async def make(self) -> Sequence[str]:
-        made = await ask(self._pool, _Named, _MAKE, {"table": self.table, "months": MONTHS_AHEAD})
-        return [one.name for one in made]
+        return await ask_in_order(self._pool, str, _MAKE, {"table": self.table, "months": MONTHS_AHEAD})
 
     async def drop(self, up: timedelta) -> Sequence[str]:
         parameters = {"table": self.table, "retention": self._retention, "up": up, "now": self._clock.now()}
-        dropped = await ask(self._pool, _Named, _DROP, parameters)
-        return [one.name for one in dropped]
+        return await ask_in_order(self._pool, str, _DROP, parameters)
 
     async def in_the_way(self) -> Sequence[str]:
-        found = await ask(self._pool, _Named, _IN_THE_WAY, {"table": self.table, "months": MONTHS_AHEAD})
-        return [one.name for one in found]
+        return await ask_in_order(self._pool, str, _IN_THE_WAY, {"table": self.table, "months": MONTHS_AHEAD})
 
     async def ahead(self) -> timedelta:
-        (found,) = await ask(self._pool, _Ahead, _AHEAD, {"table": self.table})
-        return found.ahead
+        return only(await ask(self._pool, _Ahead, _AHEAD, {"table": self.table})).ahead
 
 
 def partitions(

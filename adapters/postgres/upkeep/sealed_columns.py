@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, LiteralString
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import ask, tell
+from adapters.postgres.statements import ask, ask_in_order, only, tell
 from adapters.postgres.tables.declaring import Sealing
 from adapters.postgres.tables.every import TABLES
 from core.frozen import Frozen
@@ -18,10 +18,6 @@ class _Column(Frozen):
     outdated: LiteralString
     count: LiteralString
     replace: LiteralString
-
-
-class _Count(Frozen):
-    values: int
 
 
 def _column(table: LiteralString, column: LiteralString, sealing: Sealing) -> _Column:
@@ -78,8 +74,7 @@ class PostgresSealedColumns:
         return await ask(self._pool, SealedValue, _COLUMNS[column].outdated, parameters)
 
     async def count_outdated(self, column: str) -> int:
-        (row,) = await ask(self._pool, _Count, _COLUMNS[column].count, {"header": self._keyring.current_header()})
-        return row.values
+        return only(await ask_in_order(self._pool, int, _COLUMNS[column].count, {"header": self._keyring.current_header()}))
 
     async def replace(self, column: str, row: str, old: bytes, new: bytes) -> bool:
         return await tell(self._pool, _COLUMNS[column].replace, {"row": row, "old": old, "new": new}) == 1

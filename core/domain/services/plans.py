@@ -11,6 +11,7 @@ from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, PlanId, ServiceId
 from core.domain.json import Json
 from core.domain.lines import one_line
+from core.domain.record.differences import differences
 from core.domain.record.events import Actor, Event, Target
 from core.domain.tenancy.teams import free_slug, slug_stem
 from core.frozen import Frozen, names_of
@@ -170,10 +171,7 @@ def plan_created(plan: Plan, organization: OrganizationId, service_slug: str, ac
 
 def plan_updated(before: Plan, after: Plan, organization: OrganizationId, service_slug: str, actor: Actor) -> Event:
     """The event says what changed, with the earlier values."""
-    old, new = _terms(before), _terms(after)
-    changed = [term for term in new if old[term] != new[term]]
-    details: dict[str, Json] = {"service_slug": service_slug, "name": after.name}
-    details |= {f"old_{term}": old[term] for term in changed} | {f"new_{term}": new[term] for term in changed}
+    details: dict[str, Json] = {"service_slug": service_slug, "name": after.name, **differences(_terms(before), _terms(after))}
     return _event("plan.updated", after, organization, details, actor)
 
 

@@ -19,6 +19,7 @@ from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
 from core.domain.json import Json
 from core.domain.lines import has_markup, typed_line
 from core.domain.outbound.metadata_clients import MetadataClients, metadata_hosts
+from core.domain.record.differences import differences
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.services.resource_identifiers import ResourceIdentifier, resource_identifier
 from core.domain.signing_keys import TokenAlgorithm
@@ -334,9 +335,7 @@ def resource_server_created(server: ResourceServer, actor: Actor) -> Event:
 
 def resource_server_updated(before: ResourceServer, after: ResourceServer, actor: Actor) -> Event:
     """The event says what changed, with the earlier values."""
-    old, new = _told(before), _told(after)
-    differ = [field for field in new if old[field] != new[field]]
-    details: dict[str, Json] = {f"old_{field}": old[field] for field in differ} | {f"new_{field}": new[field] for field in differ}
+    details = differences(_told(before), _told(after))
     if before.scopes != after.scopes and before.scope_names == after.scope_names:
         details["changed_scopes"] = [one.name for one, other in zip(after.scopes, before.scopes, strict=True) if one != other]
     return _event("resource_server.updated", after, actor, details)

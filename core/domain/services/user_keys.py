@@ -13,6 +13,7 @@ from core.domain.changes import UNCHANGED, RecordChange, Unchanged
 from core.domain.errors import BadRequest, Forbidden, NotFound
 from core.domain.identifiers import ApiKeyId, OrganizationId, ResourceServerId, ServiceId, UserId, UserKeyId
 from core.domain.json import Json, timestamp
+from core.domain.record.differences import differences
 from core.domain.record.events import Actor, Event, Target
 from core.domain.services import api_keys, client_secrets
 from core.domain.services.api_keys import LONGEST_LIFE, key_expiry
@@ -296,9 +297,7 @@ def named_keys(keys: Sequence[PlacedUserKey | HeldUserKey]) -> tuple[str, ...]:
 def user_keys_updated(before: UserKeySettings, after: UserKeySettings, service: Service, actor: Actor) -> Event:
     """The event says what changed, with the earlier values."""
     old, new = ({name: value for name, value in values_of(one).items() if name != "resource_id"} for one in (before, after))
-    differ = [name for name in new if old[name] != new[name]]
-    details: dict[str, Json] = {"service_slug": service.slug}
-    details |= {f"old_{name}": old[name] for name in differ} | {f"new_{name}": new[name] for name in differ}
+    details: dict[str, Json] = {"service_slug": service.slug, **differences(old, new)}
     return Event("service.user_keys.updated", actor, Target("service", str(service.id)), service.organization, details)
 
 

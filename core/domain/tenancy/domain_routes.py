@@ -14,6 +14,7 @@ from core.domain.identifiers import UpstreamProviderId
 from core.domain.identity.realms import LoginPolicy
 from core.domain.identity.upstream.providers import Provider
 from core.domain.json import Json
+from core.domain.record.differences import differences
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.tenancy.domains import Domain, domain_name
 from core.domain.tenancy.free_mail import FREE_MAIL
@@ -125,14 +126,7 @@ def route_created(route: DomainRoute, actor: Actor) -> Event:
 
 def route_updated(before: DomainRoute, after: DomainRoute, actor: Actor) -> Event:
     """The event says what changed, with the earlier values."""
-    old, new = _told(before), _told(after)
-    changed = [field for field in new if old[field] != new[field]]
-    return _event(
-        "domain_route.updated",
-        after,
-        actor,
-        {f"old_{field}": old[field] for field in changed} | {f"new_{field}": new[field] for field in changed},
-    )
+    return _event("domain_route.updated", after, actor, differences(_told(before), _told(after)))
 
 
 def route_verified(route: DomainRoute, actor: Actor) -> Event:

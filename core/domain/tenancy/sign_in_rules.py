@@ -15,6 +15,7 @@ from core.domain.identifiers import OrganizationId
 from core.domain.identity.devices import DEFAULT_TRUST_DAYS, LONGEST_TRUST_DAYS
 from core.domain.json import Json
 from core.domain.outbound.metadata_clients import MetadataClients, metadata_hosts
+from core.domain.record.differences import differences
 from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen, replace
 
@@ -248,9 +249,7 @@ def session_lifetime(hours: int | None) -> timedelta | None:
 
 def sign_in_rules_updated(organization: OrganizationId, before: SignInRules, after: SignInRules, actor: Actor) -> Event:
     """The event says what changed, with the earlier values."""
-    old, new = _told(before), _told(after)
-    changed = [rule for rule in new if old[rule] != new[rule]]
-    details: dict[str, Json] = {f"old_{rule}": old[rule] for rule in changed} | {f"new_{rule}": new[rule] for rule in changed}
+    details = differences(_told(before), _told(after))
     target = Target("organization", str(organization))
     return Event("organization.sign_in_rules.updated", actor, target, organization, details)
 

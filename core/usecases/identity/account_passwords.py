@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Collection, Sequence
 
 from core.domain.email import Email
-from core.domain.errors import BadRequest, NotFound, RateLimited, Unauthorized
+from core.domain.errors import BadRequest, NotFound, RateLimited, Unauthorized, found
 from core.domain.identifiers import SessionId, UserId, UserKeyId
 from core.domain.identity.accounts import PASSWORD_GUESSES, Account, AccountPassword, PasswordChosen, opened_by_proof, require_acceptable
 from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD, MailedToken, refusal_of
@@ -68,23 +68,21 @@ class AccountPasswords(Frozen):
 
     async def change(self, user: UserId, session: SessionId, current: Password, new: Password, actor: Actor) -> None:
         """Changes the password. All other sessions end, and so does the trust in devices. Guesses at the current password are limited."""
-        found = await self._guessed(user)
-        if found is None:
-            raise NotFound("There is no such account", words="account_unknown")
-        if found.encoded is None:
+        known = found(await self._guessed(user), "There is no such account", words="account_unknown")
+        if known.encoded is None:
             raise BadRequest("The account has no password yet: set one first", words="no_password")
-        self.rules.require(new, found.email)
-        if not await self.passwords.verify(found.encoded, current, Priority.PROVEN):
+        self.rules.require(new, known.email)
+        if not await self.passwords.verify(known.encoded, current, Priority.PROVEN):
             await self._remember_wrong_password(user, actor)
             raise Unauthorized("The current password is wrong", words="wrong_current_password")
         encoded = await self.passwords.hash(new, Priority.PROVEN)
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(user)
-            if not await uow.account_passwords.replace(user, found.encoded, encoded, self.clock.now()):
+            if not await uow.account_passwords.replace(user, known.encoded, encoded, self.clock.now()):
                 # Another request has changed the password meanwhile, so the password that was checked is no longer the current one.
                 raise Unauthorized("The current password is wrong", words="wrong_current_password")
             await end_access(uow, user, self.clock.now(), but=session)
-            await self._tell(uow, user, found, actor, how="changed")
+            await self._tell(uow, user, known, actor, how="changed")
             await uow.commit()
 
     async def encoded(self, new: Password, email: Email) -> str:

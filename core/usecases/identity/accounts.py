@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from core.domain.email import Email
-from core.domain.errors import BadRequest, Conflict, NotFound, RateLimited
+from core.domain.errors import BadRequest, Conflict, RateLimited, found
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.account_mails import NOWHERE, AccountMail, AskedMail, Onward
 from core.domain.identity.accounts import EMAIL_CHANGES, Account, EmailChange, signed_up, unverified_account
@@ -163,9 +163,7 @@ class Accounts(Frozen):
             await (uow.accounts.hold_to_move if self.immediate_email_changes else uow.accounts.hold)(user)
             if await uow.accounts.email_is_taken(email, user):
                 raise BadRequest("email: this e-mail address cannot be used", words="email_unusable")
-            current = await uow.accounts.await_email(user, email, now)
-            if current is None:
-                raise NotFound("There is no such account", words="account_unknown")
+            current = found(await uow.accounts.await_email(user, email, now), "There is no such account", words="account_unknown")
             await require_living(uow, session)
             if current.email.address != email.address:
                 _require_movable(current)

@@ -6,7 +6,7 @@ log: one for the start, with the reason, and one for every request made in the u
 
 from datetime import datetime
 
-from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, Unauthorized
+from core.domain.errors import BadRequest, OrganizationNotActive, Unauthorized, found
 from core.domain.identifiers import AuditEntryId, ImpersonationId, OrganizationId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.callers import Caller
@@ -108,18 +108,18 @@ class Impersonations(Frozen):
 
 async def _found(uow: UnitOfWork, caller: Caller, user: UserId, organization: str, service: str) -> Impersonable:
     """The person, whom the caller may impersonate. Raises `NotFound`, `Unauthorized`, `BadRequest`."""
-    found = await uow.impersonations.find_user(user, organization, service, by=caller.user, session=caller.session)
-    if found is None:
-        raise NotFound("There is no such user")
-    if found.opener is None:
+    known = found(
+        await uow.impersonations.find_user(user, organization, service, by=caller.user, session=caller.session), "There is no such user"
+    )
+    if known.opener is None:
         # The platform owner's session has ended since the request came in, with everything opened from it, so no impersonation may begin.
         raise Unauthorized("The session has ended")
-    if found.account.is_platform_owner:
+    if known.account.is_platform_owner:
         raise BadRequest("A platform owner cannot be impersonated", words="no_acting_as_owner")
-    if found.account.deactivated_at is not None:
+    if known.account.deactivated_at is not None:
         # The first request of such a session would be refused.
         raise BadRequest("The account is deactivated", words="account_deactivated")
-    return found
+    return known
 
 
 async def _started(uow: UnitOfWork, session: Session, impersonated: Impersonated, reason: str, actor: Actor) -> AuditEntryId:

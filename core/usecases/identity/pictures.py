@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from core.domain.errors import NotFound
+from core.domain.errors import found
 from core.domain.identifiers import PictureId, UserId
 from core.domain.identity.profile.pictures import Picture, picture_of, picture_removed, picture_set
 from core.domain.identity.profile.profiles import HeldProfile
@@ -20,10 +20,7 @@ class Pictures(Frozen):
 
     async def get(self, picture: PictureId) -> Picture:
         """Raises `NotFound`."""
-        found = await self.lookup.get(picture)
-        if found is None:
-            raise NotFound("There is no such picture")
-        return found
+        return found(await self.lookup.get(picture), "There is no such picture")
 
     async def put(self, user: UserId, content: bytes, actor: Actor, *, declared: str = "") -> HeldProfile:
         """Sets the picture, and returns the profile with its new id. Raises `BadRequest`, `PayloadTooLarge`, and `NotFound` when the
@@ -34,9 +31,7 @@ class Pictures(Frozen):
         new = PictureId(UUID(bytes=self.system.secrets.key_bytes(16), version=4))
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(user)
-            held = await uow.profiles.find(user)
-            if held is None:
-                raise NotFound("There is no such account", words="account_unknown")
+            held = found(await uow.profiles.find(user), "There is no such account", words="account_unknown")
             now = self.system.clock.now()
             await uow.pictures.replace(user, picture, new, now)
             await uow.profiles.point(user, new, now)

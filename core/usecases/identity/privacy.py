@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 import structlog
 
 from core.domain.email import Email
-from core.domain.errors import NotFound
+from core.domain.errors import NotFound, found
 from core.domain.identifiers import LoginEventId, OrganizationId, PrivacyRequestId, UserId
 from core.domain.identity.privacy import (
     PAGE,
@@ -56,10 +56,7 @@ class Privacy(Frozen):
         """Reads the first page of sign-ins here, and the other pages only when the reader asks for them, so that a slow reader holds no
         connection. The export is recorded, unless people ask for their own data. Raises `NotFound`, `Forbidden`.
         """
-        found = await self.lookup.export(user, asker, self.system.clock.now(), self.most_logins)
-        if found is None:
-            raise NotFound(_UNKNOWN)
-        subject, export, logins = found
+        subject, export, logins = found(await self.lookup.export(user, asker, self.system.clock.now(), self.most_logins), _UNKNOWN)
         scope = export_scope(subject, asker)
         if asker.user != user:
             async with self.unit_of_work() as uow:
@@ -87,18 +84,13 @@ class Privacy(Frozen):
 
     async def find(self, email: Email) -> UserId:
         """Returns the person with this address. Raises `NotFound`."""
-        found = await self.lookup.user(email)
-        if found is None:
-            raise NotFound("There is no account with this e-mail")
-        return found
+        return found(await self.lookup.user(email), "There is no account with this e-mail")
 
     async def _forget(self, user: UserId, asker: PrivacyRequester, actor: Actor, attempt: int) -> PrivacyRequest:
         async with self.unit_of_work() as uow:
             # Organizations are held before accounts.
             await uow.ownerships.hold_all(user)
-            subject = await uow.privacy.hold(user, asker, self.system.clock.now())
-            if subject is None:
-                raise NotFound(_UNKNOWN)
+            subject = found(await uow.privacy.hold(user, asker, self.system.clock.now()), _UNKNOWN)
             require_may_forget(subject, asker)
             if subject.request is not None:
                 return subject.request

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from core.domain.errors import Conflict, NotFound, RateLimited
+from core.domain.errors import Conflict, RateLimited, found
 from core.domain.identifiers import UserId
 from core.domain.identity.profile.profiles import NOTHING_TOLD, HeldProfile, OwnProfileChange, ToldProfile, filled, profile_updated
 from core.domain.identity.profile.usernames import USED_USERNAMES, USERNAME_CHANGES, username_digest
@@ -51,9 +51,7 @@ class Profiles(Frozen):
 
     async def apply(self, uow: UnitOfWork, user: UserId, prepared: PreparedChange, actor: Actor) -> HeldProfile:
         """The second half of `change`. The account is held. Raises `Conflict` and `NotFound`."""
-        before = await uow.profiles.find(user)
-        if before is None:
-            raise NotFound("There is no such account", words="account_unknown")
+        before = found(await uow.profiles.find(user), "There is no such account", words="account_unknown")
         return await self._store(uow, user, before, prepared, actor)
 
     async def fill(self, uow: UnitOfWork, user: UserId, told: ToldProfile, actor: Actor, provider: str) -> None:

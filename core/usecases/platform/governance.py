@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from core.domain.changes import UNCHANGED
-from core.domain.errors import NotFound
+from core.domain.errors import NotFound, found
 from core.domain.identifiers import OrganizationId, TierId
 from core.domain.pages import Listed
 from core.domain.platform import governance
@@ -55,10 +55,7 @@ class Governance(Frozen):
 
     async def show(self, organization: str | OrganizationId) -> GovernedOrganization:
         """Finds the organization by its slug, or by its id. Raises `NotFound`."""
-        found = await self.register.find(organization)
-        if found is None:
-            raise NotFound(_UNKNOWN)
-        return found
+        return found(await self.register.find(organization), _UNKNOWN)
 
     async def belongings(self, organization: OrganizationId) -> Belongings:
         """Counts the things that would end with the organization."""
@@ -116,9 +113,7 @@ class Governance(Frozen):
         """
         now = self.clock.now()
         async with self.unit_of_work() as uow:
-            held = await uow.organizations.hold(organization)
-            if held is None:
-                raise NotFound(_UNKNOWN)
+            held = found(await uow.organizations.hold(organization), _UNKNOWN)
             await uow.organizations.delete(organization, now)
             await uow.jobs.add(purge_job(organization))
             for event in organization_deleted(held.organization, by.actor):
@@ -127,18 +122,13 @@ class Governance(Frozen):
         return held.organization
 
     async def _found(self, tier: TierId) -> Tier:
-        found = await self.tier_lookup.find(tier)
-        if found is None:
-            raise NotFound("There is no such tier")
-        return found
+        return found(await self.tier_lookup.find(tier), "There is no such tier")
 
     async def _decide(
         self, organization: OrganizationId, by: Authority, decide: Callable[[HeldOrganization], GovernanceDecision | None]
     ) -> Organization:
         async with self.unit_of_work() as uow:
-            held = await uow.organizations.hold(organization)
-            if held is None:
-                raise NotFound(_UNKNOWN)
+            held = found(await uow.organizations.hold(organization), _UNKNOWN)
             decision = decide(held)
             if decision is None:
                 return held.organization

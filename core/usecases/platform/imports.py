@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from core.domain.email import Email
-from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, Overloaded
+from core.domain.errors import BadRequest, OrganizationNotActive, Overloaded, found
 from core.domain.identifiers import AssignmentId, IdentityId, MembershipId, PasskeyId, UserId
 from core.domain.identity.account_mails import AccountMail, AskedMail
 from core.domain.identity.mfa import sealing_context
@@ -92,9 +92,7 @@ class Imports(Frozen, kw_only=True):
         return tally
 
     async def _destination(self, store: ImportStore, rules: ImportRules) -> ImportDestination:
-        to = await store.destination(rules.organization, self.providers)
-        if to is None:
-            raise NotFound(f"There is no organization {rules.organization}")
+        to = found(await store.destination(rules.organization, self.providers), f"There is no organization {rules.organization}")
         if not to.is_active:
             raise OrganizationNotActive
         if to.organization is not None:

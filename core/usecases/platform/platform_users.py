@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 
 from core.domain.email import Email
-from core.domain.errors import BadRequest, NotFound
+from core.domain.errors import BadRequest, found
 from core.domain.identifiers import UserId
 from core.domain.identity.alerts import LOOKED_BACK, Alert
 from core.domain.identity.impersonation import reason_of
@@ -57,10 +57,7 @@ class PlatformUsers(Frozen):
 
     async def mfa(self, user: UserId) -> MfaOverview:
         """Raises `NotFound`."""
-        found = await self.directory.mfa(user)
-        if found is None:
-            raise NotFound("There is no such user")
-        return found
+        return found(await self.directory.mfa(user), "There is no such user")
 
     async def force_disable_mfa(self, user: UserId, by: UserId, reason: str, actor: Actor) -> bool:
         """Disables the second factor of a person who has lost it, and mails the person. Returns False when there was no second factor.

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 from uuid import UUID
 
-from core.domain.errors import NotFound
+from core.domain.errors import NotFound, found
 from core.domain.identifiers import AuditEntryId, OrganizationId
 from core.domain.pages import Listed, Page
 from core.domain.record.audit import AuditEntry, AuditFilter, require_reachable
@@ -60,10 +60,7 @@ class Audit(Frozen):
 
     async def get(self, organization: OrganizationId, entry: AuditEntryId) -> AuditEntry:
         """Raises `NotFound`, also for an entry of another organization."""
-        found = await self.log.find(organization, entry)
-        if found is None:
-            raise NotFound("There is no such entry")
-        return found
+        return found(await self.log.find(organization, entry), "There is no such entry")
 
     @staticmethod
     def actions() -> Sequence[EventType]:

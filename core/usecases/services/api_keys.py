@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from core.domain.errors import NotFound
+from core.domain.errors import found
 from core.domain.identifiers import ApiKeyId
 from core.domain.pages import Listed
 from core.domain.record.events import SYSTEM, Actor
@@ -25,7 +25,7 @@ from core.domain.tenancy.keys.machine_keys import NewMachineKey, holder_of, key_
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
-from core.usecases.services.services import found
+from core.usecases.services.services import NO_SUCH_SERVICE
 from core.usecases.tenancy.keys.machine_keys import add_key
 from core.usecases.tenancy.rights import hold_members, hold_rights, require_capability
 from ports.presence import Presence
@@ -67,7 +67,7 @@ class ApiKeys(Frozen):
         expires_at = key_expiry(expires_in_days, now)
         async with self.unit_of_work() as uow:
             require_grantable(permissions, await hold_rights(uow, member, Capability.SERVICES_MANAGE))
-            service = found(await uow.services.hold(member.organization, service_slug))
+            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
             made, count = await add_key(
                 uow.api_keys.add,
                 lambda: self.system.secrets.key(KIND),
@@ -91,14 +91,11 @@ class ApiKeys(Frozen):
 
     async def list(self, member: Member, service_slug: str, limit: int, offset: int) -> Listed[ApiKey]:
         """Newest first, expired keys included. Raises `NotFound`."""
-        return found(await self.lookup.list(member.organization, service_slug, limit, offset))
+        return found(await self.lookup.list(member.organization, service_slug, limit, offset), NO_SUCH_SERVICE)
 
     async def get(self, member: Member, service_slug: str, key: ApiKeyId) -> ApiKey:
         """Raises `NotFound`."""
-        known = await self.lookup.get(member.organization, service_slug, key)
-        if known is None:
-            raise NotFound(_NO_SUCH_KEY)
-        return known
+        return found(await self.lookup.get(member.organization, service_slug, key), _NO_SUCH_KEY)
 
     async def made(self, member: Member, key: ApiKey) -> Sequence[MadeUserKey] | None:
         """The keys of users that the key has made. None when the caller may not see the users of services."""
@@ -113,9 +110,7 @@ class ApiKeys(Frozen):
                 acting, _ = await hold_members(uow, member)
                 require_capability(acting, Capability.SERVICES_MANAGE)
                 require_capability(acting, Capability.END_USERS_MANAGE)
-            deleted = await uow.api_keys.delete(member.organization, service_slug, key)
-            if deleted is None:
-                raise NotFound(_NO_SUCH_KEY)
+            deleted = found(await uow.api_keys.delete(member.organization, service_slug, key), _NO_SUCH_KEY)
             ended = await uow.user_keys.end_made(deleted.key.service, key) if end_made else ()
             revoked = [user_key_revoked(one, deleted.service_slug, deleted.organization, actor) for one in ended]
             await uow.record_all([api_key_deleted(deleted, actor), *revoked])
@@ -126,9 +121,7 @@ class ApiKeys(Frozen):
         checked that the operator may do this. Raises `NotFound`.
         """
         async with self.unit_of_work() as uow:
-            deleted = await uow.api_keys.revoke(prefix)
-            if deleted is None:
-                raise NotFound("There is no API key with this prefix")
+            deleted = found(await uow.api_keys.revoke(prefix), "There is no API key with this prefix")
             await uow.record(api_key_deleted(deleted, SYSTEM, operator))
             await uow.commit()
         return deleted

@@ -1,6 +1,6 @@
 """Assignments of a service's roles: members assign them to people, to roles of the organization and to teams, and take them away."""
 
-from core.domain.errors import BadRequest, Conflict, NotFound
+from core.domain.errors import BadRequest, Conflict, NotFound, found
 from core.domain.identifiers import AssignmentId, OrganizationId, UserId
 from core.domain.record.events import Actor
 from core.domain.services.assignments import (
@@ -17,7 +17,7 @@ from core.domain.services.assignments import (
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
-from core.usecases.services.services import found
+from core.usecases.services.services import NO_SUCH_SERVICE
 from core.usecases.tenancy.rights import acted_as_owner, hold_members, require_capability
 from ports.services.assignments import AssignmentStore
 from ports.system import System
@@ -44,7 +44,10 @@ class Assignments(Frozen):
         limit: int,
     ) -> AssignmentPage:
         """Oldest first; of one role, or of one person's own assignments, if they are given. Raises `NotFound`."""
-        return found(await self.lookup.list(member.organization, service_slug, role_slug=role_slug, user=user, after=after, limit=limit))
+        return found(
+            await self.lookup.list(member.organization, service_slug, role_slug=role_slug, user=user, after=after, limit=limit),
+            NO_SUCH_SERVICE,
+        )
 
     async def needs_proof(self, member: Member, wanted: WantedAssignee) -> bool:
         """Whether the caller has to prove afresh who they are before they assign a role so: a directory decides who gets it. Callers who
@@ -73,10 +76,13 @@ class Assignments(Frozen):
             require_may_assign(to, is_owner=acting.is_owner, is_proved=is_proved)
             if needs_owner(to):
                 await acted_as_owner(uow, acting, self.system.clock.now())
-            service = found(await uow.services.hold(member.organization, service_slug))
-            role = await uow.service_roles.get(service.id, role_slug)
-            if role is None:
-                raise BadRequest("role: the service has no such role", words="role_unknown")
+            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
+            role = found(
+                await uow.service_roles.get(service.id, role_slug),
+                "role: the service has no such role",
+                words="role_unknown",
+                refusal=BadRequest,
+            )
             if isinstance(to, ToPerson) and not await uow.assignments.is_known(service.organization, service.id, to.user):
                 raise BadRequest("user_id: neither a member of the organization nor a user of the service", words="person_unknown_here")
             assignment = Assignment(AssignmentId(self.system.ids.new()), service.id, role.id, role.slug, to, self.system.clock.now())
@@ -90,12 +96,12 @@ class Assignments(Frozen):
         """What the assignment opened is refused from the next request on. The sessions of a person whom the service admits no more end.
         Raises `NotFound`, `Forbidden`.
         """
-        going = _found(await self.lookup.find(member.organization, service_slug, assignment))
+        going = found(await self.lookup.find(member.organization, service_slug, assignment), _UNKNOWN)
         person = going.to.user if isinstance(going.to, ToPerson) else None
         async with self.unit_of_work() as uow:
             acting, _ = await hold_members(uow, member, *([] if person is None else [person]))
             require_capability(acting, Capability.SERVICES_MANAGE)
-            service = found(await uow.services.hold(member.organization, service_slug))
+            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
             if not await uow.assignments.remove(service.id, assignment):
                 raise NotFound(_UNKNOWN)
             if person is not None:
@@ -109,20 +115,15 @@ async def _assignee(uow: UnitOfWork, organization: OrganizationId, wanted: Wante
     if wanted.user is not None:
         return ToPerson(wanted.user)
     if wanted.role is not None:
-        role = await uow.assignments.role(organization, wanted.role)
-        if role is None:
-            raise BadRequest("organization_role: there is no such role", words="role_unknown")
-        return role
-    team = await uow.assignments.team(organization, wanted.team or "")
-    if team is None:
-        raise BadRequest("team: there is no such team", words="team_unknown")
-    return team
+        return found(
+            await uow.assignments.role(organization, wanted.role),
+            "organization_role: there is no such role",
+            words="role_unknown",
+            refusal=BadRequest,
+        )
+    return found(
+        await uow.assignments.team(organization, wanted.team or ""), "team: there is no such team", words="team_unknown", refusal=BadRequest
+    )
 
 
 _UNKNOWN = "The service has no such assignment"
-
-
-def _found(assignment: Assignment | None) -> Assignment:
-    if assignment is None:
-        raise NotFound(_UNKNOWN)
-    return assignment

@@ -9,7 +9,7 @@ from uuid import UUID
 
 import structlog
 
-from core.domain.errors import BadRequest, BillingFailed, NotFound, OrganizationNotActive
+from core.domain.errors import BadRequest, BillingFailed, NotFound, OrganizationNotActive, found
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.services.billing.billing_checkouts import KEY_LIFETIME, LIFETIME, digest_of, is_repeated, return_address
 from core.domain.tenancy.members import Member
@@ -193,9 +193,7 @@ class Checkouts(Frozen):
         """
         provider, now = self._required(), self.system.clock.now()
         async with self.unit_of_work() as uow:
-            known = await uow.billing.customer(organization, self.system.ids.new(), now)
-            if known is None:
-                raise NotFound(_UNKNOWN)
+            known = found(await uow.billing.customer(organization, self.system.ids.new(), now), _UNKNOWN)
             if known.external_id is not None:
                 return known.external_id
             attempt = known.attempt or 1

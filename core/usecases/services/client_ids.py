@@ -2,7 +2,7 @@
 no other service of the installation can have.
 """
 
-from core.domain.errors import BadRequest, Conflict, NotFound
+from core.domain.errors import BadRequest, Conflict, found
 from core.domain.identifiers import OrganizationId
 from core.domain.record.events import Actor
 from core.domain.services.client_ids import kept_client_id
@@ -24,9 +24,7 @@ class KeptClientIds(Frozen):
         """
         wanted = None if kept is None else kept_client_id(kept)
         async with self.unit_of_work() as uow:
-            before = await uow.services.hold(organization, slug)
-            if before is None:
-                raise NotFound("The organization has no such service")
+            before = found(await uow.services.hold(organization, slug), "The organization has no such service")
             if before.service_type is ServiceType.METADATA:
                 raise BadRequest("A document describes this application, and its address is its client id", words="described_by_document")
             client = await uow.services.keep_client_id(before.id, wanted)

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from core.domain.errors import NotFound
+from core.domain.errors import found
 from core.domain.identifiers import ClientSecretId
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
@@ -18,7 +18,7 @@ from core.domain.tenancy.keys.machine_keys import prefix_of
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
-from core.usecases.services.services import found
+from core.usecases.services.services import NO_SUCH_SERVICE
 from core.usecases.tenancy.rights import hold_rights
 from ports.services.client_secrets import ClientSecretStore
 from ports.system import System
@@ -44,7 +44,7 @@ class ClientSecrets(Frozen):
         text = self.system.secrets.key(KIND)
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            service = found(await uow.services.hold(member.organization, service_slug))
+            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
             require_confidential(service)
             require_room(await uow.client_secrets.count(service.id))
             secret = ClientSecret(
@@ -62,14 +62,12 @@ class ClientSecrets(Frozen):
 
     async def list(self, member: Member, service_slug: str) -> Sequence[ClientSecret]:
         """Oldest first. Raises `NotFound`."""
-        return found(await self.lookup.list(member.organization, service_slug))
+        return found(await self.lookup.list(member.organization, service_slug), NO_SUCH_SERVICE)
 
     async def delete(self, member: Member, service_slug: str, secret: ClientSecretId, actor: Actor) -> None:
         """The secret is refused from the next request on. Raises `NotFound`."""
         async with self.unit_of_work() as uow:
-            service = found(await uow.services.hold(member.organization, service_slug))
-            deleted = await uow.client_secrets.delete(service.id, secret)
-            if deleted is None:
-                raise NotFound("The service has no such client secret")
+            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
+            deleted = found(await uow.client_secrets.delete(service.id, secret), "The service has no such client secret")
             await uow.record(client_secret_deleted(deleted, service, actor))
             await uow.commit()

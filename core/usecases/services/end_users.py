@@ -3,7 +3,7 @@
 from contextlib import nullcontext
 from typing import Final
 
-from core.domain.errors import NotFound
+from core.domain.errors import NotFound, found
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.pages import Listed, Page
 from core.domain.record.events import Actor
@@ -37,10 +37,7 @@ class EndUsers(Frozen):
 
     async def get(self, organization: OrganizationId, user: UserId) -> EndUserDetail:
         """Raises `NotFound` for a person who uses none of the organization's services."""
-        found = await self.lookup.get(organization, user)
-        if found is None:
-            raise NotFound(_UNKNOWN)
-        return found
+        return found(await self.lookup.get(organization, user), _UNKNOWN)
 
     async def end_sessions(self, organization: OrganizationId, user: UserId, actor: Actor, *, of_member: bool = False) -> int:
         """Sign the person out of the organization's services, from the person's next request on. Authorization codes and device codes that
@@ -51,9 +48,7 @@ class EndUsers(Frozen):
             # Lock the account against a concurrent exchange of a code: either the exchange has added its session already, or the exchange
             # waits and then finds the code gone.
             await uow.accounts.hold(user)
-            ended = await uow.end_users.end_sessions(organization, user, of_member=of_member)
-            if ended is None:
-                raise NotFound(_NO_MEMBER if of_member else _UNKNOWN)
+            ended = found(await uow.end_users.end_sessions(organization, user, of_member=of_member), _NO_MEMBER if of_member else _UNKNOWN)
             if ended:
                 await uow.record(sessions_in_services_ended(organization, user, ended, actor))
             # Commit also when no session has ended: codes that were approved a moment ago have no session yet, and are removed too.

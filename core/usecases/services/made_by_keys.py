@@ -1,6 +1,6 @@
 """What management keys have made: it lasts without the key, and may end with it."""
 
-from core.domain.errors import NotFound
+from core.domain.errors import found
 from core.domain.identifiers import ManagementKeyId
 from core.domain.record.events import Actor
 from core.domain.services.api_keys import api_key_deleted
@@ -31,9 +31,7 @@ class MadeByKeys(Frozen):
             if end_made:
                 require_capability(acting, Capability.SERVICES_MANAGE)
             made = await uow.management_keys.made(key)
-            ended = await uow.management_keys.end(member.organization, key)
-            if ended is None:
-                raise NotFound(NO_SUCH_MANAGEMENT_KEY)
+            ended = found(await uow.management_keys.end(member.organization, key), NO_SUCH_MANAGEMENT_KEY)
             events = [management_key_ended(ended, actor, made, ended_made=end_made)]
             if end_made:
                 # They are void in any case, so cancelling them takes no further right. Any beyond the limit stay void until they expire.

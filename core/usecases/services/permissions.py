@@ -1,8 +1,9 @@
 """Permissions of a service: members add, describe and delete them."""
 
 from collections.abc import Sequence
+from typing import Final
 
-from core.domain.errors import Conflict, NotFound
+from core.domain.errors import Conflict, found
 from core.domain.identifiers import ServicePermissionId
 from core.domain.record.events import Actor
 from core.domain.services.permissions import (
@@ -16,11 +17,13 @@ from core.domain.services.permissions import (
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability, role_description
 from core.frozen import Frozen, replace
-from core.usecases.services.services import found
+from core.usecases.services.services import NO_SUCH_SERVICE
 from core.usecases.tenancy.rights import hold_rights
 from ports.services.permissions import ServicePermissionStore
 from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory
+
+_NO_SUCH_PERMISSION: Final = "The service has no such permission"
 
 
 class ServicePermissions(Frozen):
@@ -32,7 +35,7 @@ class ServicePermissions(Frozen):
 
     async def list(self, member: Member, service_slug: str) -> Sequence[ServicePermission]:
         """By key. Raises `NotFound`."""
-        return found(await self.lookup.list(member.organization, service_slug))
+        return found(await self.lookup.list(member.organization, service_slug), NO_SUCH_SERVICE)
 
     async def create(self, member: Member, service_slug: str, key: str, description: str, actor: Actor) -> ServicePermission:
         """Raises `NotFound`, `BadRequest`, `Conflict` when the service has or had a permission with this key, and `Forbidden` when the
@@ -41,7 +44,7 @@ class ServicePermissions(Frozen):
         key, description = permission_key(key), role_description(description)
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            service = found(await uow.services.hold(member.organization, service_slug))
+            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
             require_room(await uow.permissions.count(service.id))
             permission = ServicePermission(
                 ServicePermissionId(self.system.ids.new()), service.id, key, description, self.system.clock.now()
@@ -59,8 +62,8 @@ class ServicePermissions(Frozen):
         description = role_description(description)
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            service = found(await uow.services.hold(member.organization, service_slug))
-            before = _found(await uow.permissions.get(service.id, key))
+            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
+            before = found(await uow.permissions.get(service.id, key), _NO_SUCH_PERMISSION)
             if before.description == description:
                 return before
             after = replace(before, description=description)
@@ -73,14 +76,8 @@ class ServicePermissions(Frozen):
         """The roles that have the permission lose it from the next request on. Raises `NotFound`, `Forbidden`."""
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            service = found(await uow.services.hold(member.organization, service_slug))
-            permission = _found(await uow.permissions.get(service.id, key))
+            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
+            permission = found(await uow.permissions.get(service.id, key), _NO_SUCH_PERMISSION)
             await uow.permissions.delete(permission, self.system.clock.now())
             await uow.record(permission_deleted(permission, service, actor))
             await uow.commit()
-
-
-def _found(permission: ServicePermission | None) -> ServicePermission:
-    if permission is None:
-        raise NotFound("The service has no such permission")
-    return permission

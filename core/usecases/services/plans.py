@@ -1,8 +1,9 @@
 """Plans: the offers of a service. Members of the service's organization create and change them."""
 
 from collections.abc import Sequence
+from typing import Final
 
-from core.domain.errors import BadRequest, Conflict, NotFound
+from core.domain.errors import BadRequest, Conflict, found
 from core.domain.identifiers import PlanId
 from core.domain.record.events import Actor
 from core.domain.services.plans import (
@@ -26,6 +27,8 @@ from ports.services.plans import PlanStore
 from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory
 
+_NO_SUCH_PLAN: Final = "There is no such plan"
+
 
 class Plans(Frozen):
     unit_of_work: UnitOfWorkFactory
@@ -34,10 +37,7 @@ class Plans(Frozen):
 
     async def list(self, member: Member, service: str) -> Sequence[PlanOverview]:
         """Cheapest first. Raises `NotFound`."""
-        found = await self.lookup.list(member.organization, service)
-        if found is None:
-            raise NotFound("There is no such service")
-        return found
+        return found(await self.lookup.list(member.organization, service), "There is no such service")
 
     async def create(self, member: Member, service: str, actor: Actor, wanted: WantedPlan) -> PlanOverview:
         """Raises `BadRequest`, `NotFound`, `Conflict` when another plan of the service has the key, and `Forbidden` when the caller may no
@@ -47,10 +47,8 @@ class Plans(Frozen):
         terms = stored_terms(values_of(wanted))
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            found = await uow.services.hold(member.organization, service)
-            if found is None:
-                raise NotFound("There is no such service")
-            taken = await uow.plans.keys(found.id)
+            known = found(await uow.services.hold(member.organization, service), "There is no such service")
+            taken = await uow.plans.keys(known.id)
             if len(taken) >= MOST_PLANS:
                 raise BadRequest(
                     f"A service has at most {MOST_PLANS} plans: delete one first", words="limit_reached", values={"most": MOST_PLANS}
@@ -60,7 +58,7 @@ class Plans(Frozen):
             now = self.system.clock.now()
             plan = Plan(
                 id=PlanId(self.system.ids.new()),
-                service=found.id,
+                service=known.id,
                 key=free_key(terms["name"], taken) if wanted_key is None else wanted_key,
                 **terms,
                 created_at=now,
@@ -82,7 +80,7 @@ class Plans(Frozen):
         terms = stored_terms(change.said)
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            held = _found(await uow.plans.hold(member.organization, service, plan))
+            held = found(await uow.plans.hold(member.organization, service, plan), _NO_SUCH_PLAN)
             before = held.plan
             after = replace(before, **terms)
             if after == before:
@@ -99,15 +97,9 @@ class Plans(Frozen):
         """
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            held = _found(await uow.plans.hold(member.organization, service, plan))
+            held = found(await uow.plans.hold(member.organization, service, plan), _NO_SUCH_PLAN)
             if held.subscription_count:
                 raise BadRequest("The plan has active subscriptions", words="plan_in_use")
             await uow.plans.delete(plan, self.system.clock.now())
             await uow.record(plan_deleted(held.plan, member.organization, service, actor))
             await uow.commit()
-
-
-def _found(plan: PlanOverview | None) -> PlanOverview:
-    if plan is None:
-        raise NotFound("There is no such plan")
-    return plan

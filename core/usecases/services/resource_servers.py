@@ -5,7 +5,7 @@ nobody can prove.
 from collections.abc import Sequence
 from typing import Final
 
-from core.domain.errors import BadRequest, Conflict, NotFound
+from core.domain.errors import BadRequest, Conflict, found
 from core.domain.identifiers import ResourceServerId
 from core.domain.identity.callers import Caller
 from core.domain.record.events import Actor
@@ -47,6 +47,9 @@ _TAKEN: Final = (
 )
 
 
+_NO_SUCH_SERVER: Final = "There is no such resource server"
+
+
 class ResourceServers(Frozen):
     """Every change locks the organization, and checks the caller's rights again."""
 
@@ -61,7 +64,7 @@ class ResourceServers(Frozen):
 
     async def get(self, member: Member, server: ResourceServerId) -> ResourceServer:
         """Raises `NotFound`."""
-        return found(await self.lookup.get(member.organization, server))
+        return found(await self.lookup.get(member.organization, server), _NO_SUCH_SERVER)
 
     async def create(self, member: Member, identifier: str, settings: ResourceServerSettings, actor: Actor) -> ResourceServer:
         """Register an API. If the organization has proved the host already, tokens are made for the API from now on. Raises `BadRequest`,
@@ -108,7 +111,7 @@ class ResourceServers(Frozen):
         """Look for the proof of the host. A host that is proved stays so, even if the proof is not found. Raises `NotFound`, and
         `BadRequest` for a host that nobody can prove.
         """
-        known = found(await self.lookup.get(member.organization, server))
+        known = found(await self.lookup.get(member.organization, server), _NO_SUCH_SERVER)
         if known.is_local:
             raise BadRequest("The address is on the developer's own machine: it needs no proof", words="resource_needs_no_proof")
         if not known.can_be_proved:
@@ -185,7 +188,7 @@ class ResourceApprovals(Frozen):
         """
         async with self.unit_of_work() as uow:
             await hold_office(uow, caller)
-            waiting = _waiting(found(await uow.resource_servers.find(server)))
+            waiting = _waiting(found(await uow.resource_servers.find(server), _NO_SUCH_SERVER))
             given = await uow.resource_servers.approve(waiting, self.system.clock.now())
             if given is None:
                 raise Conflict(
@@ -201,7 +204,7 @@ class ResourceApprovals(Frozen):
         now = self.system.clock.now()
         async with self.unit_of_work() as uow:
             await hold_office(uow, caller)
-            approved = found(await uow.resource_servers.find(server))
+            approved = found(await uow.resource_servers.find(server), _NO_SUCH_SERVER)
             if not await uow.resource_servers.withdraw_approval(server, now):
                 return approved
             after = replace(approved, approved_at=None, updated_at=now)
@@ -212,7 +215,7 @@ class ResourceApprovals(Frozen):
 
 async def _held(uow: UnitOfWork, member: Member, server: ResourceServerId) -> ResourceServer:
     await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-    return found(await uow.resource_servers.get(member.organization, server))
+    return found(await uow.resource_servers.get(member.organization, server), _NO_SUCH_SERVER)
 
 
 async def _with_services(uow: UnitOfWork, server: ResourceServer) -> ResourceServer:
@@ -226,10 +229,4 @@ def _waiting(server: ResourceServer) -> ResourceServer:
         raise BadRequest("The address is on the developer's own machine: it needs no approval", words="resource_needs_no_proof")
     if server.verified_at is not None or server.approved_at is not None:
         raise BadRequest("Tokens are made for this API already", words="resource_not_waiting")
-    return server
-
-
-def found(server: ResourceServer | None) -> ResourceServer:
-    if server is None:
-        raise NotFound("There is no such resource server")
     return server

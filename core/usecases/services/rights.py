@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Sequence
 
-from core.domain.errors import NotFound
+from core.domain.errors import found
 from core.domain.identifiers import UserId
 from core.domain.services.access_evaluations import (
     MOST_SUBJECTS,
@@ -68,7 +68,4 @@ class PeoplesRights(Frozen):
         return await self.lookup.holders(holder.service, question.action, after, MOST_SUBJECTS)
 
     async def _ask(self, holder: KeyHolder, user: UserId, permissions: Collection[str] = ()) -> tuple[ExplainedRights, Collection[str]]:
-        asked = await self.lookup.explain(holder.service, user, permissions)
-        if asked is None:
-            raise NotFound("The service has no such user")
-        return asked
+        return found(await self.lookup.explain(holder.service, user, permissions), "The service has no such user")

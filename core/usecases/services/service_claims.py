@@ -1,10 +1,11 @@
 """The claims that a service gets besides the standard ones: members of its organization configure them."""
 
 from collections.abc import Sequence
+from typing import Final
 
 from core.domain.changes import UNCHANGED, Unchanged
 from core.domain.claims import ClaimPlace, ClaimSource, ServiceClaim
-from core.domain.errors import BadRequest, Conflict, NotFound
+from core.domain.errors import BadRequest, Conflict, found
 from core.domain.identifiers import OrganizationId, ServiceClaimId
 from core.domain.json import Json
 from core.domain.record.events import Actor
@@ -21,11 +22,13 @@ from core.domain.tenancy.members import Member
 from core.domain.tenancy.profile_fields import FieldWriter
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, replace
-from core.usecases.services.services import found
+from core.usecases.services.services import NO_SUCH_SERVICE
 from core.usecases.tenancy.rights import hold_rights
 from ports.services.service_claims import ServiceClaimStore
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+_NO_SUCH_CLAIM: Final = "The service has no such claim"
 
 
 class ServiceClaimChange(Frozen, kw_only=True):
@@ -44,7 +47,7 @@ class ServiceClaims(Frozen):
 
     async def list(self, member: Member, service_slug: str) -> Sequence[ConfiguredClaim]:
         """By name. Raises `NotFound`."""
-        return found(await self.lookup.list(member.organization, service_slug))
+        return found(await self.lookup.list(member.organization, service_slug), NO_SUCH_SERVICE)
 
     async def create(self, member: Member, service_slug: str, wanted: ServiceClaim, actor: Actor) -> ConfiguredClaim:
         """The service's next token has the claim. Raises `BadRequest`, `NotFound`, `Conflict` when the service has a claim of this name,
@@ -53,7 +56,7 @@ class ServiceClaims(Frozen):
         wanted = checked_claim(wanted)
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            service = found(await uow.services.hold(member.organization, service_slug))
+            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
             require_room(await uow.service_claims.count(service.id))
             person_writes = await _known(uow, wanted, member.organization)
             claim = ConfiguredClaim(ServiceClaimId(self.system.ids.new()), service.id, wanted, self.system.clock.now(), person_writes)
@@ -72,8 +75,8 @@ class ServiceClaims(Frozen):
             raise BadRequest("Send at least one of name, source, argument and into", words="nothing_to_change")
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            service = found(await uow.services.hold(member.organization, service_slug))
-            before = _existing(await uow.service_claims.get(service.id, claim))
+            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
+            before = found(await uow.service_claims.get(service.id, claim), _NO_SUCH_CLAIM)
             wanted = checked_claim(replace(before.claim, **said))
             if wanted == before.claim:
                 return before
@@ -88,8 +91,8 @@ class ServiceClaims(Frozen):
         """Raises `NotFound`, and `Forbidden` when the caller may no longer manage services."""
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            service = found(await uow.services.hold(member.organization, service_slug))
-            deleted = _existing(await uow.service_claims.delete(service.id, claim))
+            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
+            deleted = found(await uow.service_claims.delete(service.id, claim), _NO_SUCH_CLAIM)
             await uow.record(service_claim_deleted(deleted, service, actor))
             await uow.commit()
 
@@ -105,12 +108,6 @@ async def _known(uow: UnitOfWork, claim: ServiceClaim, organization: Organizatio
     by_key = {field.key: field for field in fields}
     require_known(claim, by_key)
     return by_key[str(claim.argument)].is_written_by(FieldWriter.PERSON)
-
-
-def _existing(claim: ConfiguredClaim | None) -> ConfiguredClaim:
-    if claim is None:
-        raise NotFound("The service has no such claim")
-    return claim
 
 
 def _taken() -> Conflict:

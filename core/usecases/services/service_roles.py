@@ -1,8 +1,9 @@
 """Roles of a service: members add, change and delete them."""
 
 from collections.abc import Sequence
+from typing import Final
 
-from core.domain.errors import BadRequest, Conflict, NotFound
+from core.domain.errors import BadRequest, Conflict, found
 from core.domain.identifiers import ServiceRoleId
 from core.domain.record.events import Actor
 from core.domain.services.service_roles import (
@@ -20,11 +21,13 @@ from core.domain.services.service_roles import (
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, replace, values_of
-from core.usecases.services.services import found
+from core.usecases.services.services import NO_SUCH_SERVICE
 from core.usecases.tenancy.rights import hold_rights
 from ports.services.service_roles import ServiceRoleStore
 from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory
+
+NO_SUCH_SERVICE_ROLE: Final = "The service has no such role"
 
 
 class ServiceRoles(Frozen):
@@ -38,11 +41,11 @@ class ServiceRoles(Frozen):
 
     async def list(self, member: Member, service_slug: str) -> Sequence[ServiceRole]:
         """By slug. Raises `NotFound`."""
-        return found(await self.lookup.list(member.organization, service_slug))
+        return found(await self.lookup.list(member.organization, service_slug), NO_SUCH_SERVICE)
 
     async def get(self, member: Member, service_slug: str, slug: str) -> ServiceRole:
         """Raises `NotFound`."""
-        return found_role(await self.lookup.find(member.organization, service_slug, slug))
+        return found(await self.lookup.find(member.organization, service_slug, slug), NO_SUCH_SERVICE_ROLE)
 
     async def create(self, member: Member, service_slug: str, wanted: WantedServiceRole, actor: Actor) -> ServiceRole:
         """Raises `NotFound`; `BadRequest`, also for a permission that the service does not have; `Conflict` when the service has or had a
@@ -51,7 +54,7 @@ class ServiceRoles(Frozen):
         slug, settings = service_role_slug(wanted.slug), stored_role(values_of(wanted))
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            service = found(await uow.services.hold(member.organization, service_slug))
+            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
             require_room(await uow.service_roles.count(service.id))
             if settings["permissions"]:
                 require_known(await uow.permissions.unknown(service.id, settings["permissions"]))
@@ -78,8 +81,8 @@ class ServiceRoles(Frozen):
         settings = stored_role(change.said)
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            service = found(await uow.services.hold(member.organization, service_slug))
-            before = found_role(await uow.service_roles.get(service.id, slug))
+            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
+            before = found(await uow.service_roles.get(service.id, slug), NO_SUCH_SERVICE_ROLE)
             after = replace(before, **settings)
             if after == before:
                 return before
@@ -95,14 +98,8 @@ class ServiceRoles(Frozen):
         """The role's assignments end with it, from the next request on. Raises `NotFound`, `Forbidden`."""
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            service = found(await uow.services.hold(member.organization, service_slug))
-            role = found_role(await uow.service_roles.get(service.id, slug))
+            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
+            role = found(await uow.service_roles.get(service.id, slug), NO_SUCH_SERVICE_ROLE)
             assignments = await uow.service_roles.delete(role.id)
             await uow.record(service_role_deleted(role, service, actor, assignments))
             await uow.commit()
-
-
-def found_role(role: ServiceRole | None) -> ServiceRole:
-    if role is None:
-        raise NotFound("The service has no such role")
-    return role

@@ -1,10 +1,10 @@
 """The users of a service. The service's own servers manage them with an API key. Every method is limited to the key's service."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Final
 
 from core.domain.email import Email
-from core.domain.errors import NotFound, RateLimited, Unavailable
+from core.domain.errors import RateLimited, Unavailable, found
 from core.domain.identifiers import PrivacyRequestId, UserId
 from core.domain.identity.accounts import unverified_account
 from core.domain.json import Json
@@ -51,7 +51,7 @@ class ServiceUsers(Frozen):
 
     async def detail(self, holder: KeyHolder, user: UserId) -> ServiceUserDetail:
         """The user with what the service and its organization keep of them. Raises `NotFound`."""
-        return _found(await self.lookup.detail(holder.service, user))
+        return found(await self.lookup.detail(holder.service, user), _UNKNOWN)
 
     async def change_kept(
         self, holder: KeyHolder, user: UserId, actor: Actor, *, metadata: Metadata | None, profile: Mapping[str, Json] | None
@@ -62,8 +62,8 @@ class ServiceUsers(Frozen):
         wanted = None if metadata is None else checked_metadata(metadata)
         async with self.unit_of_work() as uow:
             # The organization and the account are locked before the person's place in the service.
-            kept = None if profile is None else _found(await uow.profile_values.hold(user, holder.organization))
-            after = _found(await uow.service_users.hold_detail(holder.service, user))
+            kept = None if profile is None else found(await uow.profile_values.hold(user, holder.organization), _UNKNOWN)
+            after = found(await uow.service_users.hold_detail(holder.service, user), _UNKNOWN)
             if wanted is not None and not same_metadata(wanted, after.metadata):
                 await uow.service_users.save_metadata(holder.service, user, wanted)
                 await uow.record(metadata_changed(user, holder, actor))
@@ -104,9 +104,9 @@ class ServiceUsers(Frozen):
         belongs elsewhere too, and `BadRequest` for an address that is taken.
         """
         async with self.unit_of_work() as uow:
-            held = _found(await uow.service_users.hold(holder.service, user))
+            held = found(await uow.service_users.hold(holder.service, user), _UNKNOWN)
             if email is None or email.address == held.account.email.address:
-                return _found(await uow.service_users.detail(holder.service, user))
+                return found(await uow.service_users.detail(holder.service, user), _UNKNOWN)
             held.require_movable()
             # Read the clock after `hold`, so that `now` is later than every earlier change of the account.
             now = self.system.clock.now()
@@ -128,7 +128,7 @@ class ServiceUsers(Frozen):
             )
             await uow.jobs.add(mail.as_job())
             await uow.record(email_changed(user, holder, actor))
-            after = _found(await uow.service_users.detail(holder.service, user))
+            after = found(await uow.service_users.detail(holder.service, user), _UNKNOWN)
             await uow.commit()
         return after
 
@@ -139,7 +139,7 @@ class ServiceUsers(Frozen):
         """
         async with self.unit_of_work() as uow:
             organizations = await uow.service_users.hold_organizations(user, holder.organization, also=None)
-            held = _found(await uow.service_users.hold(holder.service, user))
+            held = found(await uow.service_users.hold(holder.service, user), _UNKNOWN)
             fate = held.fate()
             events: Sequence[Event] = ()
             if fate is AccountFate.DELETED:
@@ -152,12 +152,5 @@ class ServiceUsers(Frozen):
             await uow.commit()
 
 
-Found = TypeVar("Found")
 _UNKNOWN: Final = "The service has no such user"
 _SOON: Final = 1.0
-
-
-def _found(one: Found | None) -> Found:
-    if one is None:
-        raise NotFound(_UNKNOWN)
-    return one

@@ -1,9 +1,9 @@
 """Services: members of the organization create, list and change them, and the owner deletes them."""
 
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Final
 
-from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive
+from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive, found
 from core.domain.identifiers import ClientId, PlanId, ServiceId
 from core.domain.json import Json
 from core.domain.outbound.key_sets import PATIENCE
@@ -38,7 +38,7 @@ from ports.services.services import ServiceRegister, ServiceStore
 from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory
 
-Found = TypeVar("Found")
+NO_SUCH_SERVICE: Final = "The organization has no such service"
 
 
 class CreatedService(Frozen):
@@ -90,7 +90,7 @@ class OrganizationServices(Frozen):
 
     async def get(self, member: Member, slug: str) -> Service:
         """Raises `NotFound`."""
-        return found(await self.lookup.get(member.organization, slug))
+        return found(await self.lookup.get(member.organization, slug), NO_SUCH_SERVICE)
 
     async def change(self, member: Member, slug: str, change: ServiceChange, actor: Actor) -> Service:
         """Change a service. Raises `NotFound`; `BadRequest`, also when the service has something that its new type may not have, for
@@ -104,7 +104,7 @@ class OrganizationServices(Frozen):
             change = change.with_published(await self._published(change.jwks_uri))
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            before = found(await uow.services.hold(member.organization, slug))
+            before = found(await uow.services.hold(member.organization, slug), NO_SUCH_SERVICE)
             after = changed(before, change, self.system.clock.now())
             if after is before:
                 return before
@@ -125,7 +125,7 @@ class OrganizationServices(Frozen):
             # A deletion cannot be undone, so a person who has just transferred the ownership must not be able to delete the service.
             acting, _ = await hold_members(uow, member)
             await require_owner(uow, acting, self.system.clock.now())
-            service = found(await uow.services.hold(member.organization, slug))
+            service = found(await uow.services.hold(member.organization, slug), NO_SUCH_SERVICE)
             await uow.services.delete(service.id, self.system.clock.now())
             await uow.jobs.add(purge_job(service.id))
             await uow.record(service_deleted(service, actor))
@@ -158,11 +158,4 @@ class RegisteredServices(Frozen):
 
     async def show(self, organization_slug: str, slug: str) -> RegisteredService:
         """Raises `NotFound`."""
-        return found(await self.register.find(organization_slug, slug))
-
-
-def found(of_service: Found | None) -> Found:
-    """The result of a look-up within a service. Raises `NotFound` for None, which means that there is no such service."""
-    if of_service is None:
-        raise NotFound("The organization has no such service")
-    return of_service
+        return found(await self.register.find(organization_slug, slug), NO_SUCH_SERVICE)

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Final
 
-from core.domain.errors import BadRequest, Conflict, Forbidden, NotFound, Unauthorized
+from core.domain.errors import BadRequest, Conflict, Forbidden, NotFound, Unauthorized, found
 from core.domain.identifiers import PlanId, SubscriptionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.pages import Listed
@@ -54,7 +54,7 @@ class Subscriptions(Frozen):
 
     async def get(self, holder: KeyHolder, user: UserId) -> Subscription:
         """The user's active or past-due subscription, otherwise the newest. Raises `NotFound`."""
-        return _found(await self.lookup.current(holder.service, user)).settled(self.system.clock.now())
+        return found(await self.lookup.current(holder.service, user), _NONE).settled(self.system.clock.now())
 
     async def create(
         self,
@@ -72,9 +72,7 @@ class Subscriptions(Frozen):
         now = self.system.clock.now()
         end = now + PERIOD if current_period_end is None else period_end(current_period_end)
         async with self.unit_of_work() as uow:
-            held = await uow.subscriptions.hold(holder.service, user)
-            if held is None:
-                raise NotFound("The service has no such user")
+            held = found(await uow.subscriptions.hold(holder.service, user), "The service has no such user")
             current = held.current
             leaving = current.plan if current is not None and current.has_lapsed(now) else None
             offered = _of_service(await uow.plans.offer(holder.service, plan, leaving=leaving), holder)
@@ -113,7 +111,7 @@ class Subscriptions(Frozen):
         async with self.unit_of_work() as uow:
             held = await uow.subscriptions.hold(holder.service, user)
             now = self.system.clock.now()
-            before = await _settle(uow, _found(None if held is None else held.current), holder, now)
+            before = await _settle(uow, found(None if held is None else held.current, _NONE), holder, now)
             after = replace(
                 before,
                 status=before.status if status is None else status,
@@ -134,7 +132,7 @@ class Subscriptions(Frozen):
         """Remove all subscriptions that the user ever had to the service. Raises `NotFound`."""
         async with self.unit_of_work() as uow:
             held = await uow.subscriptions.hold(holder.service, user)
-            current = _found(None if held is None else held.current).settled(self.system.clock.now())
+            current = found(None if held is None else held.current, _NONE).settled(self.system.clock.now())
             await uow.subscriptions.delete_all(holder.service, user)
             await uow.record(subscription_deleted(current, _by(holder, actor)))
             await uow.commit()
@@ -181,9 +179,3 @@ def _of_service(plan: Plan | None, holder: KeyHolder) -> Plan:
     if plan.service != holder.service:
         raise Forbidden("The plan belongs to another service", words="plan_unfit")
     return plan
-
-
-def _found(subscription: Subscription | None) -> Subscription:
-    if subscription is None:
-        raise NotFound(_NONE)
-    return subscription

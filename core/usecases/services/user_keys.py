@@ -5,7 +5,7 @@ organization set the bounds and end keys.
 from collections.abc import Callable, Collection, Sequence
 from typing import TypeVar
 
-from core.domain.errors import BadRequest, NotFound, Unauthorized
+from core.domain.errors import BadRequest, NotFound, Unauthorized, found
 from core.domain.identifiers import ApiKeyId, OrganizationId, ServiceId, UserId, UserKeyId
 from core.domain.identity.callers import Caller
 from core.domain.record.events import Actor
@@ -37,7 +37,7 @@ from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, replace
 from core.usecases.identity.account_access import require_living
-from core.usecases.services.services import found
+from core.usecases.services.services import NO_SUCH_SERVICE
 from core.usecases.tenancy.keys.machine_keys import add_key
 from core.usecases.tenancy.rights import hold_rights
 from ports.mail_templates import MailTemplates
@@ -130,9 +130,7 @@ class UserKeys(Frozen):
 
     async def _tell(self, uow: UnitOfWork, key: UserKey, place: UserKeyPlace, actor: Actor) -> None:
         """Mails the person, whoever made the key: it acts as the person, and a stranger may have made it."""
-        person = (await uow.accounts.find_all([key.user])).get(key.user)
-        if person is None:
-            raise NotFound("There is no such account", words="account_unknown")
+        person = found((await uow.accounts.find_all([key.user])).get(key.user), "There is no such account", words="account_unknown")
         by_person = key.made_by_key is None
         mail = self.templates.mail(
             "user_key_made",
@@ -199,20 +197,20 @@ class UserKeys(Frozen):
 
     async def list_of_service(self, member: Member, service_slug: str, after: UserKeyId | None, limit: int) -> UserKeyPage:
         """As `list`, for a member of the organization. Raises `NotFound`."""
-        return found(await self.lookup.list_of(member.organization, service_slug, after, limit))
+        return found(await self.lookup.list_of(member.organization, service_slug, after, limit), NO_SUCH_SERVICE)
 
     async def get_of_service(self, member: Member, service_slug: str, key: UserKeyId) -> OwnedUserKey:
         """Raises `NotFound`."""
-        return _known(await self.lookup.get(found(await self.lookup.service(member.organization, service_slug)), key))
+        return _known(await self.lookup.get(found(await self.lookup.service(member.organization, service_slug), NO_SUCH_SERVICE), key))
 
     async def revoke_of_service(self, member: Member, service_slug: str, key: UserKeyId, actor: Actor) -> None:
         """Raises `NotFound`."""
-        service = found(await self.lookup.service(member.organization, service_slug))
+        service = found(await self.lookup.service(member.organization, service_slug), NO_SUCH_SERVICE)
         await self._end(key, actor, service=service, service_slug=service_slug, organization=member.organization)
 
     async def settings(self, member: Member, service_slug: str) -> UserKeySettings:
         """Raises `NotFound`."""
-        return found(await self.lookup.settings(member.organization, service_slug))
+        return found(await self.lookup.settings(member.organization, service_slug), NO_SUCH_SERVICE)
 
     async def change_settings(self, member: Member, service_slug: str, change: UserKeySettingsChange, actor: Actor) -> UserKeySettings:
         """Raises `NotFound`, `BadRequest`, and `Forbidden` when the caller may no longer manage services."""
@@ -220,13 +218,16 @@ class UserKeys(Frozen):
             raise BadRequest("Send at least one field", words="nothing_to_change")
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            service = found(await uow.services.hold(member.organization, service_slug))
-            before = found(await uow.user_keys.settings(member.organization, service_slug))
+            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
+            before = found(await uow.user_keys.settings(member.organization, service_slug), NO_SUCH_SERVICE)
             after = changed(before, change)
             if after.resource is not None and after.resource_id is None:
-                api = await uow.user_keys.standing_for(service.id, after.resource)
-                if api is None:
-                    raise BadRequest("resource: the service stands for no API with this identifier", words="no_such_api")
+                api = found(
+                    await uow.user_keys.standing_for(service.id, after.resource),
+                    "resource: the service stands for no API with this identifier",
+                    words="no_such_api",
+                    refusal=BadRequest,
+                )
                 after = replace(after, resource_id=api)
             if after == before:
                 return before
@@ -252,12 +253,8 @@ class UserKeys(Frozen):
 
 
 def _known(key: Found | None) -> Found:
-    if key is None:
-        raise NotFound("The service has no such key of a user", words="user_key_unknown")
-    return key
+    return found(key, "The service has no such key of a user", words="user_key_unknown")
 
 
 def _place(place: UserKeyPlace | None) -> UserKeyPlace:
-    if place is None:
-        raise NotFound("There is no such application", words="service_unknown")
-    return place
+    return found(place, "There is no such application", words="service_unknown")

@@ -1,7 +1,7 @@
 """Branding: the logo and the colour of an organization, chosen by members with permission."""
 
 from core.domain.changes import UNCHANGED
-from core.domain.errors import NotFound
+from core.domain.errors import found
 from core.domain.identifiers import LogoId
 from core.domain.record.events import Actor
 from core.domain.tenancy.branding import (
@@ -39,10 +39,7 @@ class OrganizationBranding(Frozen):
 
     async def logo(self, digest: str) -> Logo:
         """Returns the logo for everybody, because public pages show it. Raises `NotFound`."""
-        logo = await self.lookup.logo(digest)
-        if logo is None:
-            raise NotFound("There is no such logo")
-        return logo
+        return found(await self.lookup.logo(digest), "There is no such logo")
 
     async def change(self, member: Member, change: LookChange, actor: Actor) -> OrganizationLook:
         """Changes the branding. Postern fetches a logo whenever its address is sent, so sending the address again brings the new picture.
@@ -100,6 +97,4 @@ class OrganizationBranding(Frozen):
 
 
 def _found(look: OrganizationLook | None) -> OrganizationLook:
-    if look is None:
-        raise NotFound("There is no such organization", words="organization_unknown")
-    return look
+    return found(look, "There is no such organization", words="organization_unknown")

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from core.domain.email import Email
-from core.domain.errors import BadRequest, Forbidden, InvitationExpired, NotFound, RateLimited
+from core.domain.errors import BadRequest, Forbidden, InvitationExpired, NotFound, RateLimited, found
 from core.domain.identifiers import InvitationId, MembershipId, OrganizationId, UserId
 from core.domain.identity.account_mails import AccountMail, AskedMail
 from core.domain.identity.accounts import opened_by_proof, unverified_account
@@ -106,9 +106,12 @@ class Invitations(Frozen):
                 )
             if prospect is None:
                 raise NotFound("There is no such organization", words="organization_unknown")
-            offered = await uow.roles.assignable(member.organization, role)
-            if offered is None:
-                raise BadRequest("role: the organization has no such role", words="role_unknown")
+            offered = found(
+                await uow.roles.assignable(member.organization, role),
+                "role: the organization has no such role",
+                words="role_unknown",
+                refusal=BadRequest,
+            )
             require_may_offer(offered, prospect.capabilities if granted is None else prospect.capabilities & granted)
             require_invitable(email, prospect.domains)
             if prospect.is_member:
@@ -161,9 +164,10 @@ class Invitations(Frozen):
 
     async def cancel(self, member: Member, invitation: InvitationId, actor: Actor) -> None:
         async with self.unit_of_work() as uow:
-            cancelled = await uow.invitations.cancel(member.organization, invitation, self.system.clock.now())
-            if cancelled is None:
-                raise NotFound("There is no such pending invitation")
+            cancelled = found(
+                await uow.invitations.cancel(member.organization, invitation, self.system.clock.now()),
+                "There is no such pending invitation",
+            )
             await uow.record(revoked(cancelled, actor))
             await uow.commit()
 
@@ -259,9 +263,11 @@ class Invitations(Frozen):
         while not done:
             async with self.unit_of_work() as uow:
                 granted = None if member.key is None else await hold_rights(uow, member, Capability.MEMBERS_MANAGE)
-                offer = await uow.invitations.hold(ById(invitation, member.organization), manager=member.responsible)
-                if offer is None:
-                    raise NotFound("There is no such invitation", words="invitation_unknown")
+                offer = found(
+                    await uow.invitations.hold(ById(invitation, member.organization), manager=member.responsible),
+                    "There is no such invitation",
+                    words="invitation_unknown",
+                )
                 if granted is not None:
                     offer = replace(offer, backing=granted)
                 require_may_offer(offer.offered, offer.backing)

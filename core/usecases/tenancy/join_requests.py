@@ -6,7 +6,7 @@ from typing import Final
 import structlog
 
 from core.domain.email import Email, mail_domain
-from core.domain.errors import NotFound, RetryLater
+from core.domain.errors import NotFound, RetryLater, found
 from core.domain.identifiers import JoinRequestId, MembershipId, UserId
 from core.domain.pages import Page
 from core.domain.record.events import Actor
@@ -181,8 +181,6 @@ class JoinRequests(Frozen):
 async def _held(uow: UnitOfWork, member: Member, request: JoinRequestId) -> tuple[Asking, frozenset[Capability]]:
     """Returns the request and the member's rights."""
     rights = await hold_rights(uow, member, Capability.MEMBERS_MANAGE)
-    asking = await uow.join_requests.find(member.organization, request)
-    if asking is None:
-        raise NotFound(_UNKNOWN)
+    asking = found(await uow.join_requests.find(member.organization, request), _UNKNOWN)
     asking.require_pending()
     return asking, rights

@@ -9,7 +9,7 @@ from typing import Final
 import structlog
 
 from core.domain.branding import Branding
-from core.domain.errors import BadRequest, NotFound
+from core.domain.errors import BadRequest, found
 from core.domain.identifiers import JobId, MailServerId, OrganizationId
 from core.domain.mail import Mail
 from core.domain.record.events import Actor
@@ -130,10 +130,8 @@ class MailServers:
 
     async def test(self, member: Member, actor: Actor) -> Tested:
         """Send the caller a mail now. A success ends the mail server's earlier failure. Raises `NotFound` when there is no mail server."""
-        found = await self._lookup.find(member.organization)
-        if found is None:
-            raise NotFound("No mail server is set")
-        server = found.server
+        known = found(await self._lookup.find(member.organization), "No mail server is set")
+        server = known.server
         to = member.caller.email.address
         mail = self._templates.mail(
             "mail_server_test",
@@ -145,7 +143,7 @@ class MailServers:
         )
         try:
             with self._hand(server.organization):
-                await self._post.send(server, self._opened(found), mail, JobId(self._ids.new()))
+                await self._post.send(server, self._opened(known), mail, JobId(self._ids.new()))
         except (MailDelayed, MailRefused) as failure:
             return Tested(False, str(failure))
         if server.failing_since is not None:

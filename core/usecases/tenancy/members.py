@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import nullcontext
 
 from core.domain.email import mail_domain
-from core.domain.errors import BadRequest, Forbidden, NotFound, OrganizationNotActive, Unauthorized
+from core.domain.errors import BadRequest, Forbidden, NotFound, OrganizationNotActive, Unauthorized, found
 from core.domain.identifiers import OrganizationId, SessionId, UserId, UserKeyId
 from core.domain.identity.accounts import Account, PasswordChosen
 from core.domain.identity.callers import NOT_A_MEMBER, Caller
@@ -71,10 +71,7 @@ class Members(Frozen):
 
     async def get(self, member: Member, user: UserId) -> MemberDetail:
         """Raises `NotFound`."""
-        found = await self.lookup.detail(member.organization, user)
-        if found is None:
-            raise NotFound("There is no such member")
-        return found
+        return found(await self.lookup.detail(member.organization, user), "There is no such member")
 
     async def change_role(self, caller: Member, user: UserId, slug: str, actor: Actor) -> KnownMember:
         """Give a member another role, built in or the organization's own. May be repeated. Raises `BadRequest` for the caller's own role,
@@ -89,9 +86,12 @@ class Members(Frozen):
             acting, known = await hold_members(uow, caller, user)
             await require_owner(uow, acting, self.clock.now())
             target = target_in(known, user)
-            role = await uow.roles.assignable(caller.organization, slug)
-            if role is None:
-                raise BadRequest("role: there is no such role", words="role_unknown")
+            role = found(
+                await uow.roles.assignable(caller.organization, slug),
+                "role: there is no such role",
+                words="role_unknown",
+                refusal=BadRequest,
+            )
             require_no_more(target.capabilities, acting.capabilities)
             require_grantable(role.needed, acting.grantable)
             if target.membership.role == role.slug:
@@ -188,9 +188,12 @@ class Members(Frozen):
         async with self.unit_of_work() as uow:
             acting, known = await hold_members(uow, caller, user)
             await require_owner(uow, acting, self.clock.now())
-            target = known.get(user)
-            if target is None:
-                raise BadRequest("new_owner_user_id: this user is not a member of the organization", words="owner_not_member")
+            target = found(
+                known.get(user),
+                "new_owner_user_id: this user is not a member of the organization",
+                words="owner_not_member",
+                refusal=BadRequest,
+            )
             if target.account.deactivated_at is not None:
                 raise BadRequest("new_owner_user_id: this user is deactivated", words="account_deactivated")
             handed = await uow.members.transfer_ownership(caller.organization, caller.user, user, self.clock.now())
@@ -240,9 +243,7 @@ def _themselves(user: UserId) -> Actor:
 
 def target_in(known: Mapping[UserId, KnownMember], user: UserId) -> KnownMember:
     """The member that a caller wants to change or remove. Raises `NotFound`, and `BadRequest` for the owner."""
-    target = known.get(user)
-    if target is None:
-        raise NotFound("There is no such member")
+    target = found(known.get(user), "There is no such member")
     if target.membership.role == BuiltInRole.OWNER:
         raise BadRequest("This cannot be done to the owner: transfer the ownership first", words="transfer_first")
     return target

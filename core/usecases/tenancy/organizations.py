@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from core.domain.email import Email
-from core.domain.errors import BadRequest, Conflict, Forbidden, NotFound, Unauthorized
+from core.domain.errors import BadRequest, Conflict, Forbidden, NotFound, Unauthorized, found
 from core.domain.identifiers import MembershipId, OrganizationId, TierId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.callers import NOT_A_MEMBER, Caller
@@ -171,9 +171,7 @@ class Organizations(Frozen):
         new_name = None if name is None else organization_name(name)
         kept = None if metadata is None else checked_metadata(metadata)
         async with self.unit_of_work() as uow:
-            held = await uow.organizations.hold(member.organization)
-            if held is None:
-                raise NotFound(_UNKNOWN, words="organization_unknown")
+            held = found(await uow.organizations.hold(member.organization), _UNKNOWN, words="organization_unknown")
             known = await uow.members.find(member.organization, member.user)
             if known is None or Capability.SETTINGS_MANAGE not in known.capabilities:
                 raise Forbidden
@@ -195,9 +193,7 @@ class Organizations(Frozen):
         or no longer, the owner, and `NotFound`.
         """
         async with self.unit_of_work() as uow:
-            held = await uow.organizations.hold(member.organization)
-            if held is None:
-                raise NotFound(_UNKNOWN, words="organization_unknown")
+            held = found(await uow.organizations.hold(member.organization), _UNKNOWN, words="organization_unknown")
             # A deletion cannot be undone, so a person who has just transferred the ownership must not be able to delete the organization.
             acting, _ = await hold_members(uow, member, in_any_state=True)
             await require_owner(uow, acting, self.system.clock.now())

@@ -3,7 +3,7 @@
 from typing import Final
 
 from core.domain.branding import Branding
-from core.domain.errors import BadRequest, Forbidden, NotFound
+from core.domain.errors import BadRequest, Forbidden, NotFound, found
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.callers import Caller
@@ -111,9 +111,7 @@ def require_in_person(caller: Caller) -> None:
 
 
 async def _require_owner(uow: UnitOfWork, organization: OrganizationId, user: UserId) -> None:
-    known = await uow.members.find(organization, user)
-    if known is None:
-        raise NotFound(_UNKNOWN, words="organization_unknown")
+    known = found(await uow.members.find(organization, user), _UNKNOWN, words="organization_unknown")
     if known.membership.role != BuiltInRole.OWNER:
         raise BadRequest("You are not the owner of this organization", words="not_the_owner")
 

@@ -5,7 +5,7 @@ from typing import Final
 
 import structlog
 
-from core.domain.errors import BadRequest, Forbidden, NotFound, Refusal
+from core.domain.errors import BadRequest, Forbidden, NotFound, Refusal, found
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowPurpose
@@ -43,12 +43,12 @@ class ProfileValues(Frozen):
 
     async def of_installation(self, user: UserId) -> KeptValues:
         """What the installation keeps of the person, for platform owners. Raises `NotFound`."""
-        return _found(await self.lookup.read_tied(user, None)).kept
+        return found(await self.lookup.read_tied(user, None), _UNKNOWN).kept
 
     async def write_in_installation(self, user: UserId, given: Mapping[str, Json], actor: Actor) -> KeptValues:
         """A platform owner writes. Raises `NotFound`, `BadRequest`."""
         async with self.unit_of_work() as uow:
-            held = _found(await uow.profile_values.hold(user, None))
+            held = found(await uow.profile_values.hold(user, None), _UNKNOWN)
             after = await self.written(uow, held, given, FieldWriter.ADMINISTRATOR, actor)
             await uow.commit()
         return after
@@ -92,7 +92,7 @@ class ProfileValues(Frozen):
         """The person writes, for the organization with this slug, or for the installation. Raises `NotFound`, `BadRequest`."""
         keeper = await self._keeper(caller.user, slug)
         async with self.unit_of_work() as uow:
-            held = _found(await uow.profile_values.hold(caller.user, keeper.organization))
+            held = found(await uow.profile_values.hold(caller.user, keeper.organization), _UNKNOWN)
             after = await self.written(uow, held, given, FieldWriter.PERSON, actor)
             await uow.commit()
         return KeptBy(keeper.organization, keeper.slug, keeper.name, after)
@@ -171,12 +171,6 @@ class ProviderValues(Frozen):
                 await uow.commit()
         except Refusal as refusal:
             log.warning("provider_values_not_kept", organization=str(organization), provider=provider, reason=refusal.message)
-
-
-def _found(held: HeldPerson | None) -> HeldPerson:
-    if held is None:
-        raise NotFound(_UNKNOWN)
-    return held
 
 
 def _needed(held: HeldPerson) -> Capability:

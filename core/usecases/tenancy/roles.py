@@ -1,8 +1,9 @@
 """An organization's own roles: added, changed and deleted."""
 
 from collections.abc import Collection, Sequence
+from typing import Final
 
-from core.domain.errors import BadRequest, Conflict, NotFound
+from core.domain.errors import BadRequest, Conflict, found
 from core.domain.identifiers import RoleId
 from core.domain.identity.proofs import FreshProofNeeded
 from core.domain.record.events import Actor
@@ -28,6 +29,8 @@ from ports.system import System
 from ports.tenancy.roles import RoleStore
 from ports.unit_of_work import UnitOfWorkFactory
 
+_NO_SUCH_ROLE: Final = "There is no such role"
+
 
 class Roles(Frozen):
     """Every change locks the organization and checks the caller's rights again, because another change may have come in since the first
@@ -44,7 +47,7 @@ class Roles(Frozen):
 
     async def get(self, member: Member, role: RoleId) -> Role:
         """Raises `NotFound`."""
-        return _found(await self.lookup.get(member.organization, role))
+        return found(await self.lookup.get(member.organization, role), _NO_SUCH_ROLE)
 
     async def create(self, caller: Member, slug: str, actor: Actor, *, name: str, description: str, permissions: Collection[str]) -> Role:
         """Raises `BadRequest`, `Forbidden` for a capability that the caller does not hold, `Conflict` when the slug is taken."""
@@ -99,7 +102,7 @@ class Roles(Frozen):
             acting, _ = await hold_members(uow, caller)
             require_capability(acting, Capability.ROLES_MANAGE)
             held = acting.capabilities
-            before = _found(await uow.roles.hold(caller.organization, role))
+            before = found(await uow.roles.hold(caller.organization, role), _NO_SUCH_ROLE)
             require_no_more(before.permissions, held)
             after = replace(
                 before,
@@ -128,15 +131,9 @@ class Roles(Frozen):
         """
         async with self.unit_of_work() as uow:
             held = await hold_rights(uow, caller, Capability.ROLES_MANAGE)
-            found = _found(await uow.roles.hold(caller.organization, role))
-            require_no_more(found.permissions, held)
+            known = found(await uow.roles.hold(caller.organization, role), _NO_SUCH_ROLE)
+            require_no_more(known.permissions, held)
             if not await uow.roles.delete(role):
                 raise Conflict("This role is in use: a member or a team has it, or a pending invitation offers it", words="role_in_use")
-            await uow.record(role_deleted(found, actor))
+            await uow.record(role_deleted(known, actor))
             await uow.commit()
-
-
-def _found(role: Role | None) -> Role:
-    if role is None:
-        raise NotFound("There is no such role")
-    return role

@@ -3,7 +3,7 @@
 import structlog
 
 from core.domain.changes import Unchanged
-from core.domain.errors import BadRequest, Forbidden, NotFound
+from core.domain.errors import BadRequest, Forbidden, found
 from core.domain.identifiers import SiemId
 from core.domain.outbound.destinations import OutboundDestination
 from core.domain.record.deliveries import ATTEMPT_TIMEOUT
@@ -58,10 +58,7 @@ class Siem(Frozen):
 
     async def get(self, member: Member) -> ShownSiem:
         """Raises `NotFound`."""
-        shown = await self.lookup.get(member.organization)
-        if shown is None:
-            raise NotFound(_NONE)
-        return shown
+        return found(await self.lookup.get(member.organization), _NONE)
 
     async def configure(
         self,
@@ -118,9 +115,7 @@ class Siem(Frozen):
         """Removes the configuration. Entries that are not sent yet are not sent; a batch under way may still arrive. Raises `NotFound`."""
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.INTEGRATIONS_MANAGE)
-            removed = await uow.siem.hold(member.organization)
-            if removed is None:
-                raise NotFound(_NONE)
+            removed = found(await uow.siem.hold(member.organization), _NONE)
             await uow.siem.delete(removed.configuration.id)
             await uow.record(siem_removed(removed.configuration, actor))
             await uow.commit()
@@ -129,9 +124,7 @@ class Siem(Frozen):
         """Sends something that is no entry, once. Raises `NotFound`, `BadRequest` when it is disabled."""
         async with self.unit_of_work() as uow:
             await _hold(uow, member)
-            stored = await uow.siem.hold(member.organization)
-            if stored is None:
-                raise NotFound(_NONE)
+            stored = found(await uow.siem.hold(member.organization), _NONE)
             configuration = stored.configuration
             if not configuration.is_active:
                 raise BadRequest("The export is disabled: enable it first", words="siem_disabled")

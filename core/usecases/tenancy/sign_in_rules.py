@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from core.domain.errors import BadRequest, NotFound
+from core.domain.errors import BadRequest, found
 from core.domain.record.events import Actor
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
@@ -31,10 +31,7 @@ class OrganizationSignInRules(Frozen):
 
     async def get(self, member: Member) -> SignInRules:
         """Raises `NotFound` when the organization has been deleted since the request came in."""
-        rules = await self.lookup.get(member.organization)
-        if rules is None:
-            raise NotFound("There is no such organization", words="organization_unknown")
-        return rules
+        return found(await self.lookup.get(member.organization), "There is no such organization", words="organization_unknown")
 
     async def effects(self, member: Member, change: SignInRulesChange) -> RulesEffects:
         """What the change would reach, without making it. Raises as `change` does for a change that is not allowed, and `NotFound`."""

@@ -2,8 +2,9 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from typing import Final
 
-from core.domain.errors import BadRequest, Conflict, NotFound
+from core.domain.errors import BadRequest, Conflict, NotFound, found
 from core.domain.identifiers import TeamId, UserId
 from core.domain.identity.proofs import FreshProofNeeded
 from core.domain.record.events import Actor
@@ -29,6 +30,8 @@ from ports.system import System
 from ports.tenancy.teams import TeamStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
+_NO_SUCH_TEAM: Final = "There is no such team"
+
 
 class Teams(Frozen):
     """Every change locks the organization and checks the caller's rights again, because another change may have come in since the first
@@ -45,7 +48,7 @@ class Teams(Frozen):
 
     async def get(self, member: Member, slug: str) -> Team:
         """Raises `NotFound`."""
-        return _found(await self.lookup.get(member.organization, slug))
+        return found(await self.lookup.get(member.organization, slug), _NO_SUCH_TEAM)
 
     async def members(self, member: Member, slug: str, after: UserId | None, limit: int) -> TeamMembers:
         """Members in the order of their ids, from the one after `after`. Raises `NotFound`."""
@@ -92,7 +95,7 @@ class Teams(Frozen):
         wanted_name = None if name is None else team_name(name)
         async with self.unit_of_work() as uow:
             acting = await _hold(uow, caller)
-            before = _found(await uow.teams.get(caller.organization, slug))
+            before = found(await uow.teams.get(caller.organization, slug), _NO_SUCH_TEAM)
             if before.is_directorys and wanted_name not in {None, before.name}:
                 raise BadRequest("name: the directory names this team", words="team_named_there")
             after = before if wanted_name is None else replace(before, name=wanted_name)
@@ -122,7 +125,7 @@ class Teams(Frozen):
         """
         async with self.unit_of_work() as uow:
             acting = await _hold(uow, caller)
-            team = _found(await uow.teams.get(caller.organization, slug))
+            team = found(await uow.teams.get(caller.organization, slug), _NO_SUCH_TEAM)
             await _require_carried(uow, caller, acting, team)
             await uow.teams.delete(team.id)
             await uow.record(team_deleted(team, actor))
@@ -159,7 +162,7 @@ class Teams(Frozen):
 
     async def _hold_own(self, uow: UnitOfWork, caller: Member, slug: str) -> tuple[Acting, Team]:
         acting = await _hold(uow, caller)
-        team = _found(await uow.teams.get(caller.organization, slug))
+        team = found(await uow.teams.get(caller.organization, slug), _NO_SUCH_TEAM)
         if team.is_directorys:
             raise BadRequest("The directory fills this team: change its members there", words="team_filled_there")
         return acting, team
@@ -198,9 +201,9 @@ async def _assignable(uow: UnitOfWork, caller: Member, acting: Acting, slug: str
         return None
     if slug == BuiltInRole.OWNER:
         raise BadRequest("role: a team cannot be the owner", words="team_no_owner")
-    role = await uow.roles.assignable(caller.organization, slug)
-    if role is None:
-        raise BadRequest("role: there is no such role", words="role_unknown")
+    role = found(
+        await uow.roles.assignable(caller.organization, slug), "role: there is no such role", words="role_unknown", refusal=BadRequest
+    )
     await require_may_grant(uow, acting, role.capabilities, at)
     return role
 
@@ -210,9 +213,3 @@ async def _require_carried(uow: UnitOfWork, caller: Member, acting: Acting, team
     role = await uow.roles.assignable(caller.organization, team.role) if team.role else None
     if role is not None:
         require_no_more(role.capabilities, acting.capabilities)
-
-
-def _found(team: Team | None) -> Team:
-    if team is None:
-        raise NotFound("There is no such team")
-    return team

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from typing import Final, Protocol
 
 from core.domain.changes import Unchanged
-from core.domain.errors import BadRequest, Conflict, NotFound
+from core.domain.errors import BadRequest, Conflict, found
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
 from core.domain.identity.upstream.connections import NO_CHANGE, NOTHING_SET, ConnectionState, ProviderKind, SamlChange
 from core.domain.identity.upstream.identity_assertions import AssertionSettings
@@ -47,7 +47,7 @@ from ports.system import System
 from ports.tenancy.upstream_providers import UpstreamProviderStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
-T = TypeVar("T")
+NO_SUCH_PROVIDER: Final = "There is no such upstream provider"
 
 
 class OrganizationUpstreamProviders(Frozen):
@@ -303,13 +303,7 @@ async def changed(uow: UnitOfWork, acting: Acting, before: UpstreamProvider, out
 async def held(uow: UnitOfWork, member: Member, provider: UpstreamProviderId) -> tuple[Acting, UpstreamProvider]:
     acting, _ = await hold_members(uow, member)
     require_capability(acting, Capability.SETTINGS_MANAGE)
-    return acting, found(await uow.upstream_providers.hold(member.organization, provider))
-
-
-def found(provider: T | None) -> T:
-    if provider is None:
-        raise NotFound("There is no such upstream provider")
-    return provider
+    return acting, found(await uow.upstream_providers.hold(member.organization, provider), NO_SUCH_PROVIDER)
 
 
 def _require_kind(before: UpstreamProvider, change: UpstreamProviderChange, settings: SamlChange) -> None:

@@ -6,7 +6,7 @@ from datetime import datetime
 import structlog
 
 from core.domain.branding import Branding
-from core.domain.errors import BadRequest, NotFound
+from core.domain.errors import BadRequest, found
 from core.domain.identifiers import WebhookDeliveryId, WebhookId
 from core.domain.pages import Listed, Page
 from core.domain.record.deliveries import DeliveryOutcome
@@ -46,18 +46,13 @@ class WebhookDeliveries(Frozen):
 
     async def list(self, member: Member, webhook: WebhookId, wanted: WantedDeliveries, page: Page) -> Listed[Delivery]:
         """Newest event first. Raises `NotFound`."""
-        listed = await self.lookup.list(member.organization, webhook, wanted, page)
-        if listed is None:
-            raise NotFound("There is no such webhook")
-        return listed
+        return found(await self.lookup.list(member.organization, webhook, wanted, page), "There is no such webhook")
 
     async def redeliver(self, member: Member, webhook: WebhookId, delivery: WebhookDeliveryId) -> Delivery:
         """Queue a delivery again. Raises `NotFound`, `BadRequest` when the webhook is disabled."""
         async with self.unit_of_work() as uow:
             await held_active(uow, member, webhook)
-            queued = await uow.webhook_deliveries.redeliver(webhook, delivery)
-            if queued is None:
-                raise NotFound("The webhook has no such delivery")
+            queued = found(await uow.webhook_deliveries.redeliver(webhook, delivery), "The webhook has no such delivery")
             await uow.webhook_deliveries.ring()
             await uow.commit()
         return queued

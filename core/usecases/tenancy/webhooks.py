@@ -1,8 +1,9 @@
 """Webhooks: members with the right create, change, test and delete them."""
 
 from collections.abc import Sequence
+from typing import Final
 
-from core.domain.errors import BadRequest, NotFound
+from core.domain.errors import BadRequest, found
 from core.domain.identifiers import WebhookId
 from core.domain.record.event_types import WEBHOOK_EVENTS, EventType
 from core.domain.record.events import Actor
@@ -39,6 +40,9 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 _NAME_TAKEN = "name: the organization has a webhook of this name"
 
 
+_NO_SUCH_WEBHOOK: Final = "There is no such webhook"
+
+
 class NewWebhook(Frozen):
     """A webhook with its new secret. No later answer shows the secret."""
 
@@ -64,7 +68,7 @@ class Webhooks(Frozen):
 
     async def get(self, member: Member, webhook: WebhookId) -> Webhook:
         """Raises `NotFound`."""
-        return found(await self.lookup.get(member.organization, webhook))
+        return found(await self.lookup.get(member.organization, webhook), _NO_SUCH_WEBHOOK)
 
     async def create(self, member: Member, actor: Actor, wanted: WebhookSettings) -> NewWebhook:
         """Create a webhook. Raises `BadRequest`, also for a name that another webhook of the organization has."""
@@ -161,7 +165,7 @@ class Webhooks(Frozen):
 
 async def _held(uow: UnitOfWork, member: Member, webhook: WebhookId) -> Webhook:
     await hold_rights(uow, member, Capability.WEBHOOKS_MANAGE)
-    return found(await uow.webhooks.hold(member.organization, webhook))
+    return found(await uow.webhooks.hold(member.organization, webhook), _NO_SUCH_WEBHOOK)
 
 
 async def held_active(uow: UnitOfWork, member: Member, webhook: WebhookId) -> Webhook:
@@ -169,9 +173,3 @@ async def held_active(uow: UnitOfWork, member: Member, webhook: WebhookId) -> We
     held = await _held(uow, member, webhook)
     require_active(held)
     return held
-
-
-def found(webhook: Webhook | None) -> Webhook:
-    if webhook is None:
-        raise NotFound("There is no such webhook")
-    return webhook

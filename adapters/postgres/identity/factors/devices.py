@@ -7,10 +7,10 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.columns import Columns
-from adapters.postgres.statements import Statements, first
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first
 from adapters.postgres.storable import storable_address, storable_text
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP
-from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import DeviceId, SessionId, UserId
 from core.domain.identity.devices import Device, DeviceType, Location, UserAgent, located
 from core.domain.identity.risk import FAILED_ATTEMPTS, HISTORY, NOTHING_KNOWN, Approach, Knowledge, KnownDevice, Sighting
@@ -168,11 +168,8 @@ def _device(
     )
 
 
-class DeviceRows:
+class DeviceRows(OnStatements):
     """Implements `ports.identity.devices.DeviceStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def list(self, user: UserId) -> Sequence[Device]:
         return await self._statements.ask(_device, _LIST, {"user": user})

@@ -11,7 +11,7 @@ from adapters.postgres.columns import Columns
 from adapters.postgres.identity.upstream.proved_domains import proved_domains
 from adapters.postgres.rate_limits import TAKE_WANTED
 from adapters.postgres.rows import AnswerRow
-from adapters.postgres.statements import Parameters, Statements, first
+from adapters.postgres.statements import Parameters, Statements, first, only
 from adapters.postgres.storable import storable, storable_address, storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import PreauthenticationId, SessionId, UserId
@@ -60,10 +60,6 @@ class _Deleted(Frozen):
     was_enabled: bool
 
 
-class _Failures(Frozen):
-    failures: int
-
-
 class MfaRows:
     """Implements `ports.identity.mfa.MfaStore`."""
 
@@ -73,8 +69,7 @@ class MfaRows:
         self._clock = clock
 
     async def status(self, user: UserId) -> SecondFactorStatus:
-        (status,) = await self._statements.ask(SecondFactorStatus, _STATUS, {"user": user})
-        return status
+        return only(await self._statements.ask(SecondFactorStatus, _STATUS, {"user": user}))
 
     async def has_codes(self, user: UserId, digests: Sequence[bytes]) -> bool:
         return bool(await self._statements.ask(_Person, _HAS_CODES, {"user": user, "digests": list(digests)}))
@@ -93,28 +88,27 @@ class MfaRows:
         return first(await self._statements.ask(MFA_SECRET.row, _FIND, {"user": user}))
 
     async def hold(self, user: UserId) -> bool:
-        (row,) = await self._statements.ask(AnswerRow, _HOLD, {"user": user})
-        return row.yes
+        return only(await self._statements.ask(AnswerRow, _HOLD, {"user": user})).yes
 
     async def is_enabled(self, user: UserId) -> bool:
-        (row,) = await self._statements.ask(AnswerRow, _IS_ENABLED, {"user": user})
-        return row.yes
+        return only(await self._statements.ask(AnswerRow, _IS_ENABLED, {"user": user})).yes
 
     async def begin_guess(self, user: UserId, limit: RateLimit, client: Client | None = None) -> Guess:
         device, trust = (None, None) if client is None else (client.device_token, client.trust_token)
-        (guess,) = await self._statements.ask(
-            _guess,
-            _BEGIN_GUESS,
-            {
-                "user": user,
-                "device_digest": None if device is None else device.digest(),
-                "trust_digest": None if trust is None else trust.digest(),
-                "limit": limit.name,
-                "burst": float(limit.burst),
-                "pace": limit.seconds_per_request,
-            },
+        return only(
+            await self._statements.ask(
+                _guess,
+                _BEGIN_GUESS,
+                {
+                    "user": user,
+                    "device_digest": None if device is None else device.digest(),
+                    "trust_digest": None if trust is None else trust.digest(),
+                    "limit": limit.name,
+                    "burst": float(limit.burst),
+                    "pace": limit.seconds_per_request,
+                },
+            )
         )
-        return guess
 
     async def enable(self, user: UserId, step: int, at: datetime, *, beside_passkeys: bool = False) -> bool:
         return await self._found(_ENABLE, {"user": user, "step": step, "at": at, "beside_passkeys": beside_passkeys})
@@ -158,8 +152,8 @@ class MfaRows:
         return first(await self._statements.ask(_preauthentication, _FIND_PREAUTHENTICATION, {"id": id, "most": MOST_WRONG_CODES}))
 
     async def fail_preauthentication(self, id: PreauthenticationId) -> int:  # noqa: A002
-        rows = await self._statements.ask(_Failures, _FAIL_PREAUTHENTICATION, {"id": id})
-        return rows[0].failures if rows else 0
+        rows = await self._statements.ask_in_order(int, _FAIL_PREAUTHENTICATION, {"id": id})
+        return rows[0] if rows else 0
 
     async def end_preauthentications(self, user: UserId, at: datetime) -> None:
         await self._statements.tell(_END_PREAUTHENTICATIONS, {"user": user, "at": at})

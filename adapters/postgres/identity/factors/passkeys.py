@@ -10,8 +10,8 @@ from adapters.postgres.identity.factors.devices import FIRST_KNOWLEDGE, knowledg
 from adapters.postgres.identity.factors.mfa import has_second_factor
 from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
 from adapters.postgres.rows import CountRow, IdRow
-from adapters.postgres.statements import Statements, first
-from adapters.postgres.transaction import Transaction
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first, only
 from core.domain.identifiers import PasskeyId, SessionId, UserId
 from core.domain.identity.passkeys import MOST_PASSKEYS, Passkey
 from core.domain.identity.risk import Approach
@@ -32,11 +32,8 @@ def _taken(*, is_fresh: bool, password_hash: str | None, mfa_enabled: bool, know
     return TakenChallenge(is_fresh, passkey, NamedAccount(ACCOUNT.row(**columns), password_hash, mfa_enabled, knowledge_of(knowledge)))
 
 
-class PasskeyRows:
+class PasskeyRows(OnStatements):
     """Implements `ports.identity.passkeys.PasskeyStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def list(self, user: UserId) -> Sequence[Passkey]:
         return await self._statements.ask(PASSKEY.row, _LIST, {"user": user})
@@ -64,8 +61,7 @@ class PasskeyRows:
         return bool(await self._statements.ask(IdRow, _ADD, parameters))
 
     async def count(self, user: UserId) -> int:
-        (row,) = await self._statements.ask(CountRow, _COUNT, {"user": user})
-        return row.count
+        return only(await self._statements.ask(CountRow, _COUNT, {"user": user})).count
 
     async def rename(self, user: UserId, passkey: PasskeyId, name: str) -> Passkey | None:
         return first(await self._statements.ask(PASSKEY.row, _RENAME, {"user": user, "id": passkey, "name": name}))

@@ -19,9 +19,9 @@ from adapters.postgres.identity.profiles import TOLD, profile_of
 from adapters.postgres.identity.proofs.sign_in_policy import assignments_of
 from adapters.postgres.record.being_forgotten import IS_BEING_FORGOTTEN
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import Statements, first
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first, first_made
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP, IS_UNCONFIRMED_OWNER, has_come
-from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import LoginEventId, OrganizationId, PrivacyRequestId, ServiceId, UserId
 from core.domain.identity.accounts import Account
@@ -108,11 +108,8 @@ def _login(*, login: Mapping[str, Any]) -> ExportedLogin:
     return convert({**login, "risk_score": round(login["risk_score"], 2)}, ExportedLogin)
 
 
-class PrivacyRows:
+class PrivacyRows(OnStatements):
     """Implements `ports.identity.privacy.PrivacyStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def export(
         self, user: UserId, asker: PrivacyRequester, at: datetime, most: int
@@ -138,8 +135,10 @@ class PrivacyRows:
         return first(await self._statements.ask(PRIVACY_REQUEST.row, _REQUEST, {"id": request}))
 
     async def user(self, email: Email) -> UserId | None:
-        rows = await self._statements.ask(IdRow, "select id from users where email_key = %(email_key)s", {"email_key": email.key})
-        return UserId(rows[0].id) if rows else None
+        return first_made(
+            await self._statements.ask(IdRow, "select id from users where email_key = %(email_key)s", {"email_key": email.key}),
+            lambda row: UserId(row.id),
+        )
 
     async def hold(self, user: UserId, asker: PrivacyRequester, at: datetime) -> Subject | None:
         await self._statements.tell(_HOLD, {"user": user})

@@ -6,8 +6,8 @@ from typing import Any, Final, LiteralString
 from adapters.postgres.identity.accounts import ACCOUNT, ACCOUNT_AND_WHO_DEACTIVATED, OPENS_BY_PROOF
 from adapters.postgres.identity.addresses import is_unproved, is_vouched
 from adapters.postgres.rows import AnswerRow, IdRow
-from adapters.postgres.statements import first
-from adapters.postgres.transaction import Transaction
+from adapters.postgres.speaking import OnTransaction
+from adapters.postgres.statements import first, first_made
 from core.domain.email import Email
 from core.domain.identifiers import UserId
 from core.domain.identity.accounts import AccountPassword, BeforeReset, Registration, Unverified
@@ -22,11 +22,8 @@ def _before(*, had_password: bool, **account: Any) -> BeforeReset:
     return BeforeReset(ACCOUNT.row(**account), had_password)
 
 
-class AccountPasswordRows:
+class AccountPasswordRows(OnTransaction):
     """Implements `ports.identity.account_passwords.AccountPasswordStore` in one transaction."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
 
     async def find(self, user: UserId) -> AccountPassword | None:
         return first(await self._transaction.ask(_password, _FIND_HASH, {"user": user}))
@@ -42,8 +39,10 @@ class AccountPasswordRows:
         return first(await self._transaction.ask(Registration, _FIND_REGISTRATION, {"user": user}))
 
     async def forget_unverified(self, user: UserId, at: datetime) -> Unverified | None:
-        rows = await self._transaction.ask(AnswerRow, _FORGET_UNVERIFIED_HASH, {"user": user, "at": at})
-        return Unverified(is_vouched=rows[0].yes) if rows else None
+        return first_made(
+            await self._transaction.ask(AnswerRow, _FORGET_UNVERIFIED_HASH, {"user": user, "at": at}),
+            lambda row: Unverified(is_vouched=row.yes),
+        )
 
     async def forget(self, user: UserId, at: datetime) -> None:
         await self._transaction.tell(_FORGET_HASH, {"user": user, "at": at})

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.driver.pool import Pool
+from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask
 from adapters.postgres.ties import shown_name
 from core.domain.email import Email
@@ -39,11 +39,8 @@ class _Alert(Frozen):
         return Alert(UserId(self.user_id), Email(self.email), AlertType(self.type), self.details, self.detected_at, self.name)
 
 
-class PostgresSuspiciousActivity:
+class PostgresSuspiciousActivity(OnPool):
     """Implements `ports.platform.platform_users.SuspiciousActivity`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def alerts(self, since: datetime) -> Sequence[Alert]:
         return [row.alert() for row in await ask(self._pool, _Alert, _ALERTS, {**_RULES, "since": since})]

@@ -11,9 +11,9 @@ from adapters.postgres.branding import links_of
 from adapters.postgres.identity.factors.devices import STRICTEST_TRUST
 from adapters.postgres.identity.upstream.own import OwnRow, own
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import Statements
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first_made
 from adapters.postgres.storable import storable, storable_text
-from adapters.postgres.transaction import Transaction
 from core.domain.branding import POSTERN, branding
 from core.domain.identifiers import FlowId, PreauthenticationId, ServiceId, SessionId, UserId
 from core.domain.identity.flows import Flow, FlowPurpose, Prompt, Wanted
@@ -129,15 +129,13 @@ def flow_parameters(flow: Flow, browser_digest: bytes) -> Mapping[str, Any]:
     }
 
 
-class FlowRows:
+class FlowRows(OnStatements):
     """Implements `ports.identity.flows.FlowStore`."""
 
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
-
     async def find(self, flow: FlowId, browser_digest: bytes) -> Flow | None:
-        rows = await self._statements.ask(FlowRow, _FIND, {"id": flow, "browser_digest": browser_digest})
-        return rows[0].flow(flow) if rows else None
+        return first_made(
+            await self._statements.ask(FlowRow, _FIND, {"id": flow, "browser_digest": browser_digest}), lambda row: row.flow(flow)
+        )
 
     async def add(self, flow: Flow, browser_digest: bytes) -> None:
         await self._statements.tell(ADD_FLOW, flow_parameters(flow, browser_digest))

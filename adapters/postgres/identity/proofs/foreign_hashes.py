@@ -3,17 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, LiteralString
 
-from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import ask
+from adapters.postgres.speaking import OnPool
+from adapters.postgres.statements import ask, ask_in_order
 from core.frozen import Frozen
 from ports.identity.foreign_hashes import PasswordCounts
 
 # One source makes hashes of few shapes. Beyond this number, a shape counts once somebody has tried a password of it.
 MOST_SHAPES: Final = 64
-
-
-class _Shape(Frozen):
-    shape: str
 
 
 class _Count(Frozen):
@@ -26,14 +22,11 @@ class _Own(Frozen):
     none: int
 
 
-class PostgresForeignHashes:
+class PostgresForeignHashes(OnPool):
     """Implements `ports.identity.foreign_hashes.ForeignHashStore`."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
     async def shapes(self) -> Sequence[str]:
-        return [row.shape for row in await ask(self._pool, _Shape, _SHAPES, {"most": MOST_SHAPES})]
+        return await ask_in_order(self._pool, str, _SHAPES, {"most": MOST_SHAPES})
 
     async def remaining(self) -> Mapping[str, int]:
         return {row.kind: row.number for row in await ask(self._pool, _Count, _REMAINING)}

@@ -8,9 +8,8 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.arrays import array_of_texts
 from adapters.postgres.columns import Columns
 from adapters.postgres.record.events import TOLD
-from adapters.postgres.statements import Statements
+from adapters.postgres.speaking import OnStatements
 from adapters.postgres.storable import storable, storable_address, storable_text
-from adapters.postgres.transaction import Transaction
 from core.domain.causes import causing_request
 from core.domain.identifiers import EventId, LoginEventId, UserId
 from core.domain.identity.login_events import LoginEvent, OwnLogin, login_tried
@@ -29,11 +28,8 @@ def _own_login(*, risk_score: float, device_name: str | None, organization: str 
     return OwnLogin(LOGIN.row(risk_score=round(risk_score, 2), **login), device_name or "", organization or "", service or "")
 
 
-class LoginEventRows:
+class LoginEventRows(OnStatements):
     """Implements `ports.identity.login_events.LoginEventStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def list_own(self, user: UserId, before: LoginEventId | None, limit: int) -> Sequence[OwnLogin]:
         return await self._statements.ask(_own_login, _LIST_OWN, {"user": user, "before": before, "limit": limit})

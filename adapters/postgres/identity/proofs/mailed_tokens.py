@@ -6,8 +6,8 @@ from typing import Final, LiteralString
 
 from adapters.postgres.columns import Columns
 from adapters.postgres.identity.addresses import is_proved
+from adapters.postgres.speaking import OnTransaction
 from adapters.postgres.statements import first
-from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import FlowId, SessionId, UserId
 from core.domain.identity.mailed_tokens import MOST_CODE_TRIES, MailedToken, MailedTokenPurpose
 from core.domain.repeats import MOMENT
@@ -15,11 +15,8 @@ from core.domain.repeats import MOMENT
 MAILED_TOKEN: Final = Columns(MailedToken, "mailed_tokens", named={"user": "user_id"}, apart=("flow", "code_digest"))
 
 
-class MailedTokenRows:
+class MailedTokenRows(OnTransaction):
     """Implements `ports.identity.mailed_tokens.MailedTokenStore` in one transaction."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
 
     async def issue(self, token: MailedToken, asked_at: datetime | None = None) -> None:
         await self.end(token.user, token.purpose, token.created_at)

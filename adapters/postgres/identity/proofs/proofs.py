@@ -3,10 +3,10 @@
 from datetime import datetime
 from typing import Final, LiteralString
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.addresses import is_proved
 from adapters.postgres.identity.factors.mfa import second_factor_since
-from adapters.postgres.statements import ask
+from adapters.postgres.speaking import OnPool
+from adapters.postgres.statements import ask, first_made
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.proofs import Proved, Standing
 from core.frozen import Frozen
@@ -29,15 +29,11 @@ class _Standing(Frozen):
         )
 
 
-class PostgresProofs:
+class PostgresProofs(OnPool):
     """Implements `ports.identity.proofs.ProofLookup`."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
     async def find(self, session: SessionId, user: UserId) -> Standing | None:
-        rows = await ask(self._pool, _Standing, _FIND, {"session": session, "user": user})
-        return rows[0].standing() if rows else None
+        return first_made(await ask(self._pool, _Standing, _FIND, {"session": session, "user": user}), _Standing.standing)
 
 
 _FIND: Final[LiteralString] = f"""

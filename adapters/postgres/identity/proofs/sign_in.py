@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT
 from adapters.postgres.identity.factors.devices import FIRST_KNOWLEDGE, knowledge_of, knowledge_parameters
 from adapters.postgres.identity.factors.mfa import grace_is_over, has_second_factor, second_factor_due_in
@@ -17,10 +16,10 @@ from adapters.postgres.identity.sessions.profile_columns import tells_more
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.identity.upstream.identities import is_connected, vouching_parameters
 from adapters.postgres.rate_limits import TAKE_WANTED, give_back
-from adapters.postgres.statements import ask
+from adapters.postgres.speaking import OnPool, OnTransaction
+from adapters.postgres.statements import ask, first_made, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import ENTERED_AGAIN, IS_MEMBER_HERE, is_listed, may_know_of_failures
-from adapters.postgres.transaction import Transaction
 from core.domain.email import Email, mail_domain
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.identity.accounts import Account
@@ -157,11 +156,8 @@ def _named(service: ServiceName | None) -> Mapping[str, Any]:
     return {"organization_slug": storable_text(service.organization), "service_slug": storable_text(service.service)}
 
 
-class PostgresAttempts:
+class PostgresAttempts(OnPool):
     """Implements `ports.identity.sign_in.Attempts`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def find(self, email: Email, approach: Approach, service: ServiceName | None = None) -> Attempt:
         parameters = {
@@ -179,26 +175,18 @@ class PostgresAttempts:
         }
         # The choice of the statement depends on the request alone, so its duration tells nothing about the account.
         statement = _FIND[approach.client.device_token is not None, service is not None]
-        (row,) = await ask(self._pool, _Attempt, statement, parameters)
-        return row.attempt()
+        return only(await ask(self._pool, _Attempt, statement, parameters)).attempt()
 
 
-class PostgresDestinations:
+class PostgresDestinations(OnPool):
     """Implements `ports.identity.sign_in.Destinations`."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
     async def find(self, service: ServiceName) -> Destination | None:
-        rows = await ask(self._pool, DestinationRow, _FIND_DESTINATION, _named(service))
-        return rows[0].destination() if rows else None
+        return first_made(await ask(self._pool, DestinationRow, _FIND_DESTINATION, _named(service)), DestinationRow.destination)
 
 
-class SignInRows:
+class SignInRows(OnTransaction):
     """Implements `ports.identity.sign_in.SignInStore` in one transaction."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
 
     async def confirm(self, look: LastLook) -> Confirmed | None:
         parameters = {
@@ -211,8 +199,7 @@ class SignInRows:
             "flow": look.flow,
             **vouching_parameters(look.email),
         }
-        rows = await self._transaction.ask(_Confirmed, _LAST_LOOK, parameters)
-        return rows[0].confirmed if rows else None
+        return first_made(await self._transaction.ask(_Confirmed, _LAST_LOOK, parameters), lambda row: row.confirmed)
 
     async def renew(self, user: UserId, encoded: str, renewed: str) -> None:
         await self._transaction.tell(_RENEW, {"user": user, "encoded": encoded, "renewed": renewed})

@@ -3,16 +3,13 @@
 from typing import Final, LiteralString
 
 from adapters.postgres.identity.sessions.liveness import AUTHENTICATES
+from adapters.postgres.speaking import OnTransaction
+from adapters.postgres.statements import first_made, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP
-from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import ClientId, UserId
 from core.domain.identity.sign_in import ServiceName
 from core.frozen import Frozen
-
-
-class _Permitted(Frozen):
-    permitted: bool
 
 
 class _Application(Frozen):
@@ -20,15 +17,11 @@ class _Application(Frozen):
     redirect_uri: str
 
 
-class SignInLinkRows:
+class SignInLinkRows(OnTransaction):
     """Implements `ports.identity.sign_in_links.SignInLinkStore` in one transaction."""
 
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
-
     async def are_permitted(self, user: UserId) -> bool:
-        (row,) = await self._transaction.ask(_Permitted, _ARE_PERMITTED, {"user": user})
-        return row.permitted
+        return only(await self._transaction.ask_in_order(bool, _ARE_PERMITTED, {"user": user}))
 
     async def application(self, service: ServiceName, redirect_uri: str) -> tuple[ClientId, str] | None:
         parameters = {
@@ -36,8 +29,9 @@ class SignInLinkRows:
             "service": storable_text(service.service),
             "redirect_uri": storable_text(redirect_uri),
         }
-        rows = await self._transaction.ask(_Application, _APPLICATION, parameters)
-        return (ClientId(rows[0].client_id), rows[0].redirect_uri) if rows else None
+        return first_made(
+            await self._transaction.ask(_Application, _APPLICATION, parameters), lambda row: (ClientId(row.client_id), row.redirect_uri)
+        )
 
 
 _ARE_PERMITTED: Final[LiteralString] = f"""

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.addresses import is_verified_for
-from adapters.postgres.statements import ask
+from adapters.postgres.speaking import OnPool
+from adapters.postgres.statements import ask, first_made
 from adapters.postgres.storable import storable_text
 from core.domain.identifiers import OrganizationId, UpstreamProviderId, UserId
 from core.domain.identity.realms import LoginPolicy, Realm
@@ -129,16 +129,13 @@ _FIND: Final[LiteralString] = f"select {_OF_REALM}, false as realm_joins from {_
 _FIND_OF_USER: Final[LiteralString] = f"select {REALM_AND_CLIENT} from users {JOIN_REALM} where users.id = %(user)s"
 
 
-class PostgresRealms:
+class PostgresRealms(OnPool):
     """Implements `ports.identity.realms.RealmLookup`."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
     async def find(self, domain: str) -> Realm | None:
-        rows = await ask(self._pool, RealmRow, _FIND, {"mail_domain": storable_text(domain)})
-        return rows[0].realm() if rows else None
+        return first_made(await ask(self._pool, RealmRow, _FIND, {"mail_domain": storable_text(domain)}), RealmRow.realm)
 
     async def of_user(self, user: UserId, domain: str) -> Realm | None:
-        rows = await ask(self._pool, RealmRow, _FIND_OF_USER, {"user": user, "mail_domain": storable_text(domain)})
-        return rows[0].realm() if rows else None
+        return first_made(
+            await ask(self._pool, RealmRow, _FIND_OF_USER, {"user": user, "mail_domain": storable_text(domain)}), RealmRow.realm
+        )

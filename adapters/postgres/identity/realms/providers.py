@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Final
 
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.speaking import OnTransaction
 from adapters.postgres.statements import ask
-from adapters.postgres.transaction import Transaction
 from core.domain.identity.realms import Realm, RealmProvider
 from core.domain.identity.upstream.outages import is_away
 from core.frozen import Frozen
@@ -41,11 +41,8 @@ class PostgresRealmProviders:
         return RealmProvider(realm.shared_provider, answers)
 
 
-class ProviderOutageRows:
+class ProviderOutageRows(OnTransaction):
     """Implements `ports.identity.realms.ProviderOutageStore` in one transaction."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
 
     async def failed(self, provider: str, at: datetime) -> None:
         await self._transaction.tell(_FAILED, {"provider": provider, "at": at})

@@ -7,19 +7,16 @@ from uuid import UUID
 from adapters.postgres.identity.factors.mfa import second_factor_due
 from adapters.postgres.identity.sessions.renewed_proofs import RENEWED, proof_parameters
 from adapters.postgres.rows import IdRow
+from adapters.postgres.speaking import OnTransaction
 from adapters.postgres.statements import first
 from adapters.postgres.storable import storable_text
-from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.browser_sessions import Chosen
 from core.domain.identity.proofs import Proved
 
 
-class BrowserSessionRows:
+class BrowserSessionRows(OnTransaction):
     """Implements `ports.identity.browser_sessions.BrowserSessionStore` in one transaction."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
 
     async def add(self, digest: bytes, session: SessionId) -> None:
         await self._transaction.tell_along(_ADD, {"digest": digest, "session": session})

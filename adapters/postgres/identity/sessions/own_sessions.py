@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.sessions.revoking import LINE
 from adapters.postgres.rows import IdRow
+from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.devices import located
@@ -36,11 +36,8 @@ def _listed(*, total: int, others: int, **columns: Any) -> tuple[int, int, OwnSe
     return total, others, _session(**columns)
 
 
-class PostgresOwnSessions:
+class PostgresOwnSessions(OnPool):
     """Implements `ports.identity.own_sessions.OwnSessionLookup`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def list(self, user: UserId, of: SessionId, now: datetime, page: Page) -> OwnSessionList:
         parameters = {"user": user, "but": of, "now": now, "limit": page.limit, "offset": page.offset}

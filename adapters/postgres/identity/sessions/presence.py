@@ -4,17 +4,14 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.presence import mark
+from adapters.postgres.speaking import OnPool
 from core.domain.identifiers import SessionId
 from core.domain.identity.sessions import IDLE_LIFETIME
 
 
-class PostgresPresence:
+class PostgresPresence(OnPool):
     """Implements `ports.presence.PresenceStore` for sessions."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def mark_seen(self, times: Mapping[SessionId, datetime]) -> None:
         await mark(self._pool, _MARK_SEEN, times, {"idle": IDLE_LIFETIME})

@@ -5,7 +5,6 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.factors.mfa import OWES_SECOND_FACTOR
 from adapters.postgres.identity.proofs.sign_in_policy import admits
@@ -15,7 +14,8 @@ from adapters.postgres.identity.sessions.liveness import AUTHENTICATES, IS_LIVE,
 from adapters.postgres.identity.sessions.profile_columns import PROFILE, profile, tells_more
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.identity.upstream.directory_contexts import directory_context
-from adapters.postgres.statements import ask
+from adapters.postgres.speaking import OnPool
+from adapters.postgres.statements import ask, first_made
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import counts_for
 from core.domain.email import Email
@@ -116,11 +116,8 @@ class _Presented(Frozen):
         )
 
 
-class PostgresRefreshTokens:
+class PostgresRefreshTokens(OnPool):
     """Implements `ports.identity.refresh_tokens.RefreshTokens`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def rotate(
         self, digest: bytes, successor: bytes, by: bytes, at: datetime, holder: Holder | None = None
@@ -137,8 +134,7 @@ class PostgresRefreshTokens:
             "resource": None if holder is None or holder.resource is None else storable_text(holder.resource),
             "foreign_scopes": [] if holder is None else [storable_text(scope) for scope in holder.foreign_scopes],
         }
-        rows = await ask(self._pool, _Presented, _ROTATE, parameters)
-        return rows[0].presented() if rows else None
+        return first_made(await ask(self._pool, _Presented, _ROTATE, parameters), _Presented.presented)
 
 
 # A condition on `services`: the application has nothing to authenticate with, and no URI from which we could still fetch its keys.

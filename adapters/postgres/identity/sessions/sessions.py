@@ -13,8 +13,8 @@ from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
 from adapters.postgres.identity.sessions.renewed_proofs import RENEWED, proof_parameters
 from adapters.postgres.identity.sessions.revoking import LINE, ending_codes, revoking
 from adapters.postgres.rows import AnswerRow, IdRow
-from adapters.postgres.statements import first
-from adapters.postgres.transaction import Transaction
+from adapters.postgres.speaking import OnTransaction
+from adapters.postgres.statements import first, only
 from core.domain.audiences import TokenAudience
 from core.domain.identifiers import DeviceId, OrganizationId, SessionId, UserId
 from core.domain.identity.proofs import Proved
@@ -36,11 +36,8 @@ def _opener(**columns: Any) -> Opener:
     return Opener(ACCOUNT.taken(columns), PARENT.row(proved=PROVED.taken(columns), **columns))
 
 
-class SessionRows:
+class SessionRows(OnTransaction):
     """Implements `ports.identity.sessions.SessionStore` in one transaction."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
 
     async def hold_opener(self, session: SessionId, user: UserId) -> Opener | None:
         await self._transaction.tell(_HOLD_ACCOUNT, {"user": user})
@@ -48,8 +45,7 @@ class SessionRows:
         return first(await self._transaction.ask(_opener, _HOLD_OPENER, {"session": session, "user": user}))
 
     async def lives(self, session: SessionId) -> bool:
-        (answer,) = await self._transaction.ask(AnswerRow, _LIVES, {"session": session})
-        return answer.yes
+        return only(await self._transaction.ask(AnswerRow, _LIVES, {"session": session})).yes
 
     async def add(self, session: Session) -> None:
         impersonated = session.impersonated

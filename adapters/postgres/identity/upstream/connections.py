@@ -7,13 +7,12 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.columns import Columns
-from adapters.postgres.driver.pool import Pool
+from adapters.postgres.columns import Columns, listed
 from adapters.postgres.identity.upstream.saml_settings import saml_settings
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import ask, first, tell
+from adapters.postgres.speaking import OnPool, OnTransaction
+from adapters.postgres.statements import ask, first, first_made, tell
 from adapters.postgres.storable import storable, storable_text
-from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import (
     ConnectionAnswerId,
     ConnectionTestId,
@@ -130,15 +129,11 @@ EXCHANGE: Final = Columns(
 )
 
 
-class PostgresConnections:
+class PostgresConnections(OnPool):
     """Implements `ConnectionLookup` and `ConnectionExchangeStore` of `ports.identity.upstream.connections`."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
     async def directory(self, provider: UpstreamProviderId) -> ConnectedDirectory | None:
-        rows = await ask(self._pool, _Directory, _FIND, {"provider": provider})
-        return rows[0].directory() if rows else None
+        return first_made(await ask(self._pool, _Directory, _FIND, {"provider": provider}), _Directory.directory)
 
     async def asked(self, provider: UpstreamProviderId, state_digest: bytes) -> AskedDirectory | None:
         parameters = {
@@ -148,8 +143,7 @@ class PostgresConnections:
             "used": used(state_digest),
             "lasts": REPEATABLE,
         }
-        rows = await ask(self._pool, _Asked, _ASKED, parameters)
-        return rows[0].asked() if rows else None
+        return first_made(await ask(self._pool, _Asked, _ASKED, parameters), _Asked.asked)
 
     async def keep(self, answer: NewAnswer) -> bool:
         parameters = {
@@ -164,13 +158,14 @@ class PostgresConnections:
         return bool(await ask(self._pool, IdRow, _KEEP, parameters))
 
     async def redeem(self, provider: UpstreamProviderId, code_digest: bytes) -> tuple[bytes, str] | None:
-        rows = await ask(self._pool, _Redeemed, _REDEEM, {"provider": provider, "code": code_digest})
-        return (rows[0].sealed_answer, answer_context(ConnectionAnswerId(rows[0].id))) if rows else None
+        return first_made(
+            await ask(self._pool, _Redeemed, _REDEEM, {"provider": provider, "code": code_digest}),
+            lambda row: (row.sealed_answer, answer_context(ConnectionAnswerId(row.id))),
+        )
 
     async def exchanges(self, organization: OrganizationId, provider: UpstreamProviderId) -> Sequence[ConnectionExchange] | None:
         parameters = {"organization": organization, "provider": provider, "most": MOST_EXCHANGES}
-        rows = await ask(self._pool, EXCHANGE.found, _EXCHANGES, parameters)
-        return [one for one in rows if one is not None] if rows else None
+        return listed(await ask(self._pool, EXCHANGE.found, _EXCHANGES, parameters))
 
     async def test(self, digest: bytes) -> ConnectionTest | None:
         return first(await ask(self._pool, ConnectionTest, _FIND_TEST, {"digest": digest}))
@@ -190,11 +185,8 @@ class PostgresConnections:
                 await tell(self._pool, _TRIM_EXCHANGES, {"providers": providers, "most": MOST_EXCHANGES})
 
 
-class ConnectionTestRows:
+class ConnectionTestRows(OnTransaction):
     """Implements `ports.identity.upstream.connections.ConnectionTestStore`."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
 
     async def add(self, test: NewConnectionTest) -> None:
         parameters = {
@@ -218,11 +210,8 @@ class _Session(Frozen):
     user_id: UUID
 
 
-class DirectorySessionRows:
+class DirectorySessionRows(OnTransaction):
     """Implements `ports.identity.upstream.connections.DirectorySessionStore`."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
 
     async def keep(self, session: SessionId, visit: DirectoryVisit, now: datetime) -> None:
         parameters = {

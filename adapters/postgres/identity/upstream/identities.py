@@ -9,9 +9,9 @@ from adapters.postgres.identity.accounts import OPENS_BY_PROOF
 from adapters.postgres.identity.addresses import is_unproved, nobody_knows
 from adapters.postgres.identity.upstream.proved_domains import proved_domains
 from adapters.postgres.rows import AnswerRow, IdRow
-from adapters.postgres.statements import Statements
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first_made, only
 from adapters.postgres.storable import storable_text
-from adapters.postgres.transaction import Transaction
 from core.domain.email import Email, mail_domain
 from core.domain.identifiers import IdentityId, ServiceId, SessionId, UserId
 from core.domain.identity.accounts import Account
@@ -49,11 +49,8 @@ class _IdentityInService(_Identity):
     service_id: UUID
 
 
-class IdentityRows:
+class IdentityRows(OnStatements):
     """Implements `ports.identity.upstream.identities.IdentityStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def list(self, user: UserId, organization: str = "", service: str = "") -> Sequence[ConnectedIdentity]:
         statement = _LIST_IN_SERVICE if service else _LIST
@@ -95,17 +92,20 @@ class IdentityRows:
             await self._statements.tell_along(_OWN_MEMBERSHIP, {**_whose(provider, account), "at": at})
 
     async def hold(self, user: UserId, provider: str) -> HeldIdentity | None:
-        rows = await self._statements.ask(_Identity, _HOLD, {"user": user, "provider": storable_text(provider)})
-        return HeldIdentity(rows[0].identity(), None) if rows else None
+        return first_made(
+            await self._statements.ask(_Identity, _HOLD, {"user": user, "provider": storable_text(provider)}),
+            lambda row: HeldIdentity(row.identity(), None),
+        )
 
     async def hold_in_service(self, user: UserId, provider: str, organization: str, service: str) -> HeldIdentity | None:
         parameters = {"user": user, "provider": storable_text(provider), "organization_slug": organization, "service_slug": service}
-        rows = await self._statements.ask(_IdentityInService, _HOLD_IN_SERVICE, parameters)
-        return HeldIdentity(rows[0].identity(), ServiceId(rows[0].service_id)) if rows else None
+        return first_made(
+            await self._statements.ask(_IdentityInService, _HOLD_IN_SERVICE, parameters),
+            lambda row: HeldIdentity(row.identity(), ServiceId(row.service_id)),
+        )
 
     async def is_used_elsewhere(self, identity: IdentityId, service: ServiceId) -> bool:
-        (answer,) = await self._statements.ask(AnswerRow, _IS_USED_ELSEWHERE, {"identity": identity, "service": service})
-        return answer.yes
+        return only(await self._statements.ask(AnswerRow, _IS_USED_ELSEWHERE, {"identity": identity, "service": service})).yes
 
     async def remove(self, identity: IdentityId) -> None:
         await self._statements.tell(_REMOVE, {"identity": identity})

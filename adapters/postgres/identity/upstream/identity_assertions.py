@@ -4,11 +4,10 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 
 from adapters.postgres.columns import Columns
-from adapters.postgres.driver.pool import Pool
-from adapters.postgres.statements import ask, first
+from adapters.postgres.speaking import OnPool, OnTransaction
+from adapters.postgres.statements import ask, first, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import ENTERED_AGAIN, IS_OWN_MEMBERSHIP, counts_for
-from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, ServiceId, UpstreamProviderId, UserId
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind
 from core.domain.identity.upstream.identity_assertions import AssertionSettings, AssertionUse, IssuingConnection, UsedIdentityAssertion
@@ -35,11 +34,8 @@ def _connection(*, kind: str, state: str, enabled: bool, **columns: Any) -> Issu
     return IssuingConnection(**columns, assertions=assertions, speaks_saml=kind == ProviderKind.SAML, is_on=is_on)
 
 
-class PostgresIssuingConnections:
+class PostgresIssuingConnections(OnPool):
     """Implements `ports.identity.upstream.identity_assertions.IssuingConnections`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def get(self, organization: OrganizationId, connection: UpstreamProviderId) -> IssuingConnection | None:
         return first(await ask(self._pool, _connection, _GET, {"organization": organization, "id": connection}))
@@ -48,11 +44,8 @@ class PostgresIssuingConnections:
         return first(await ask(self._pool, _connection, _FIND, {"organization": organization, "issuer": storable_text(issuer)}))
 
 
-class IdentityAssertionRows:
+class IdentityAssertionRows(OnTransaction):
     """Implements `ports.identity.upstream.identity_assertions.IdentityAssertionStore` in one transaction."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
 
     async def use(self, used: UsedIdentityAssertion, user: UserId) -> AssertionUse:
         parameters = {
@@ -62,8 +55,7 @@ class IdentityAssertionRows:
             "expires_at": used.expires_at,
             "user": user,
         }
-        (answer,) = await self._transaction.ask(AssertionUse, _USE, parameters)
-        return answer
+        return only(await self._transaction.ask(AssertionUse, _USE, parameters))
 
     async def enter(self, user: UserId, service: ServiceId, at: datetime) -> None:
         await self._transaction.tell_along(_ENTER, {"user": user, "service": service, "at": at})

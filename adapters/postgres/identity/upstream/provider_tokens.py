@@ -6,9 +6,9 @@ from uuid import UUID
 
 from adapters.postgres.identity.upstream.ways import Parts, WayRow, of_each_kind, provider_parameters
 from adapters.postgres.rows import AnswerRow, IdRow
-from adapters.postgres.statements import Statements
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import only
 from adapters.postgres.storable import storable_text
-from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import IdentityGrantId, IdentityId, ServiceId, UserId
 from core.domain.identity.upstream.provider_tokens import IdentityGrant
 from core.domain.identity.upstream.providers import is_one_of_three
@@ -46,11 +46,8 @@ class _Found(WayRow, kw_only=True):
         )
 
 
-class IdentityGrantRows:
+class IdentityGrantRows(OnStatements):
     """Implements `ports.identity.upstream.provider_tokens.IdentityGrantStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def find(self, user: UserId, provider: str, organization: str, service: str) -> GrantFound:
         parameters = {
@@ -59,12 +56,10 @@ class IdentityGrantRows:
             "organization": storable_text(organization),
             "service_slug": storable_text(service),
         }
-        (row,) = await self._statements.ask(_Found, _FIND[is_one_of_three(provider)], parameters)
-        return row.found()
+        return only(await self._statements.ask(_Found, _FIND[is_one_of_three(provider)], parameters)).found()
 
     async def is_renewable(self, grant: IdentityGrantId, client: str) -> bool:
-        (answer,) = await self._statements.ask(AnswerRow, _IS_RENEWABLE, {"id": grant, "client": client})
-        return answer.yes
+        return only(await self._statements.ask(AnswerRow, _IS_RENEWABLE, {"id": grant, "client": client})).yes
 
     async def keep(self, grant: IdentityGrant, at: datetime, *, replaces: bool = True) -> None:
         await self._statements.tell_along(

@@ -4,7 +4,6 @@ from dataclasses import fields
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, ACCOUNT_AND_WHO_DEACTIVATED
 from adapters.postgres.identity.factors.devices import FIRST_KNOWLEDGE, knowledge_of, knowledge_parameters
 from adapters.postgres.identity.factors.mfa import has_second_factor
@@ -30,7 +29,8 @@ from adapters.postgres.identity.upstream.states import (
     state_parameters,
 )
 from adapters.postgres.identity.upstream.ways import WayRow, provider_parameters
-from adapters.postgres.statements import ask
+from adapters.postgres.speaking import OnPool
+from adapters.postgres.statements import ask, first_made, only
 from adapters.postgres.storable import storable_text
 from core.domain.email import Email, mail_domain
 from core.domain.identifiers import IdentityId, OrganizationId, SessionId, UserId
@@ -89,15 +89,11 @@ class _Settled(Frozen):
     provider: str
 
 
-class PostgresUpstreamSignIn:
+class PostgresUpstreamSignIn(OnPool):
     """Implements `ports.identity.upstream.sign_in.UpstreamLookup`."""
 
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
-
     async def way(self, provider: str, place: ServicePlace) -> WayThrough:
-        (row,) = await ask(self._pool, WayRow, FIND_WAY[is_one_of_three(provider)], place_parameters(provider, place))
-        return row.way()
+        return only(await ask(self._pool, WayRow, FIND_WAY[is_one_of_three(provider)], place_parameters(provider, place))).way()
 
     async def own(self, organization: str) -> OwnProviders:
         rows = await ask(self._pool, OwnRow, _OWN, {"organization": storable_text(organization)})
@@ -108,12 +104,10 @@ class PostgresUpstreamSignIn:
         statements = LEAVE
         if begun is not None:
             statements, parameters = BEGIN_AND_LEAVE, {**parameters, **flow_parameters(begun, state.browser_digest)}
-        (row,) = await ask(self._pool, WayRow, statements[is_one_of_three(state.provider)], parameters)
-        return row.way()
+        return only(await ask(self._pool, WayRow, statements[is_one_of_three(state.provider)], parameters)).way()
 
     async def asker(self, session: SessionId) -> Asker | None:
-        rows = await ask(self._pool, AskerRow, FIND_ASKER, {"session": session})
-        return rows[0].asker() if rows else None
+        return first_made(await ask(self._pool, AskerRow, FIND_ASKER, {"session": session}), AskerRow.asker)
 
     async def take(self, digest: bytes, provider: str, browser: bytes) -> TakenState | None:
         kind, parameters = is_one_of_three(provider), provider_parameters(provider)
@@ -132,8 +126,7 @@ class PostgresUpstreamSignIn:
 
     async def used(self, digest: bytes, provider: str, browser: bytes) -> UsedState | None:
         parameters = {"used": used(digest), "provider": provider, "browser": browser, "lasts": REPEATABLE}
-        rows = await ask(self._pool, UsedRow, FIND_USED, parameters)
-        return rows[0].used if rows else None
+        return first_made(await ask(self._pool, UsedRow, FIND_USED, parameters), lambda row: row.used)
 
     async def settle(self, digest: bytes, led_to: str) -> None:
         parameters = {"used": used(digest), "led_to": led_to} if led_to else {"used": used(digest)}

@@ -5,8 +5,7 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from adapters.postgres.statements import Statements
-from adapters.postgres.transaction import Transaction
+from adapters.postgres.speaking import OnStatements
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.upstream.vouching import AddedKind, AddedWay
 from core.frozen import Frozen
@@ -33,11 +32,8 @@ class _Added(Frozen):
         )
 
 
-class VouchedAccountRows:
+class VouchedAccountRows(OnStatements):
     """Implements `ports.identity.upstream.vouched_accounts.VouchedAccountStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def added(self, user: UserId, session: SessionId) -> Sequence[AddedWay]:
         return [row.added() for row in await self._statements.ask(_Added, _ADDED, {"user": user, "session": session})]

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.driver.pool import Pool
+from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask, first, tell
 from adapters.postgres.storable import storable_text
 from core.domain.json import timestamp
@@ -29,11 +29,8 @@ def _mark(
     return ManagedMark(place=place, named=tuple(named), by=by_person or by_key or "", **columns)
 
 
-class PostgresManagedMarks:
+class PostgresManagedMarks(OnPool):
     """Implements `ports.platform.configurations.ManagedMarks`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def replace(
         self, organization: str, kinds: Sequence[str], marks: Sequence[ManagedMark], person: UUID | None, key: UUID | None

@@ -4,11 +4,11 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
 
-from adapters.postgres.driver.pool import Pool
 from adapters.postgres.platform.configuration.organization_objects import OF_ORGANIZATION
 from adapters.postgres.platform.configuration.service_objects import OF_SERVICE
 from adapters.postgres.rows import CountRow
-from adapters.postgres.statements import ask, ask_for_many
+from adapters.postgres.speaking import OnPool
+from adapters.postgres.statements import ask, ask_for_many, only
 from adapters.postgres.storable import storable_text
 from core.domain.platform.configuration.object_places import ObjectPlace
 from core.frozen import Frozen
@@ -38,11 +38,8 @@ class _Object(Frozen, kw_only=True):
         )
 
 
-class PostgresConfigurations:
+class PostgresConfigurations(OnPool):
     """Implements `ports.platform.configurations.ConfigurationReader`."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._pool = pool
 
     async def slugs(self) -> Sequence[str]:
         return await ask_for_many(self._pool, _Slug, _SLUGS, None, lambda row: row.slug)
@@ -58,8 +55,7 @@ class PostgresConfigurations:
 
     async def lately(self, organization: str, service: str, since: datetime) -> int:
         parameters = {"organization": storable_text(organization), "service": storable_text(service), "since": since}
-        (counted,) = await ask(self._pool, CountRow, _LATELY, parameters)
-        return counted.count
+        return only(await ask(self._pool, CountRow, _LATELY, parameters)).count
 
 
 PLATFORM_FIELDS: Final = "platform_fields"

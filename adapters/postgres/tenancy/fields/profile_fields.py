@@ -9,9 +9,8 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.columns import Columns
 from adapters.postgres.locks import INSTALLATION_FIELDS, NAMESPACE
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import Statements
+from adapters.postgres.speaking import OnStatements
 from adapters.postgres.storable import storable
-from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, ProfileFieldId
 from core.domain.tenancy.profile_fields import FieldKind, FieldRule, FieldShape, FieldWriter, ProfileField, read_rule
 
@@ -38,11 +37,8 @@ FIELD: Final = Columns(
 )
 
 
-class ProfileFieldRows:
+class ProfileFieldRows(OnStatements):
     """Implements `ports.tenancy.profile_fields.ProfileFieldStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def list(self, organization: OrganizationId | None) -> Sequence[ProfileField]:
         statement = _LIST_OF_INSTALLATION if organization is None else _LIST_OF_ORGANIZATION

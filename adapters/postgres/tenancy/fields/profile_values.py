@@ -9,10 +9,9 @@ from typing import Any, Final, LiteralString
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.identity.proofs.sign_in_policy import admits
-from adapters.postgres.statements import Statements
+from adapters.postgres.speaking import OnStatements
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.tenancy.fields.profile_fields import FIELD
-from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import OrganizationId, ProfileFieldId, ServiceId, UserId
 from core.domain.json import Json
 from core.domain.tenancy.profile_fields import FieldValue, KeptValues, kept_value
@@ -40,11 +39,8 @@ class _Row:
         self.keeper_name = keeper_name
 
 
-class ProfileValueRows:
+class ProfileValueRows(OnStatements):
     """Implements `ports.tenancy.profile_values.ProfileValueStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def read_tied(self, user: UserId, organization: OrganizationId | None) -> HeldPerson | None:
         statement = _READ_TIED_TO_INSTALLATION if organization is None else _READ_TIED

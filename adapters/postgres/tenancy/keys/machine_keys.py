@@ -9,7 +9,7 @@ from adapters.postgres.arrays import array
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.presence import mark
 from adapters.postgres.shared_lookups import SharedLookups
-from adapters.postgres.statements import Statements, ask_in_order
+from adapters.postgres.statements import Statements, ask_in_order, first
 from adapters.postgres.transaction import Transaction
 from core.domain.tenancy.keys.machine_keys import Holder, KnownKey
 from core.frozen import Frozen
@@ -64,14 +64,9 @@ class PostgresKeyUse:
         await mark(self._pool, self._mark, times, {"pause": _PAUSE})
 
 
-class _Added(Frozen):
-    before: int
-
-
 async def added(transaction: Statements | Transaction, statement: LiteralString, columns: Mapping[str, Any]) -> int | None:
     """Runs a statement that `adding` made. Returns the number of keys before, or None when another key has the prefix."""
-    rows = await transaction.ask(_Added, statement, columns)
-    return rows[0].before if rows else None
+    return first(await transaction.ask_in_order(int, statement, columns))
 
 
 def asked_keys(table: KeyTable) -> LiteralString:

@@ -8,11 +8,11 @@ from uuid import UUID
 from adapters.postgres.columns import Columns
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
-from adapters.postgres.statements import ask, first
+from adapters.postgres.speaking import OnTransaction
+from adapters.postgres.statements import ask, first, first_made
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.keys.machine_keys import KeyLookups, KeyTable, added, adding, asked_keys
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
-from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.identifiers import ApiKeyId, ClientSecretId, InvitationId, ManagementKeyId, OrganizationId, TrustedIssuerId, UserId
 from core.domain.tenancy.keys.machine_keys import KnownKey
@@ -115,11 +115,8 @@ class PostgresManagementKeys(KeyLookups[ManagementKeyHolder]):
         return rows[0][0], _made({kind: things for _, kind, things in rows if kind is not None and things is not None})
 
 
-class ManagementKeyRows:
+class ManagementKeyRows(OnTransaction):
     """Implements `ports.tenancy.keys.management_keys.ManagementKeyStore` in one transaction."""
-
-    def __init__(self, transaction: Transaction) -> None:
-        self._transaction = transaction
 
     async def add(self, key: ManagementKey, digest: bytes) -> int | None:
         return await added(
@@ -139,8 +136,7 @@ class ManagementKeyRows:
         )
 
     async def able(self, key: ManagementKeyId) -> KnownKey[ManagementKeyHolder] | None:
-        rows = await self._transaction.ask(_Known, _ABLE, {"id": key})
-        return rows[0].known() if rows else None
+        return first_made(await self._transaction.ask(_Known, _ABLE, {"id": key}), _Known.known)
 
     async def find(self, organization: OrganizationId | None, key: ManagementKeyId) -> ManagementKey | None:
         return first(await self._transaction.ask(_key, *_in(organization, _HOLD, id=key)))
@@ -150,8 +146,7 @@ class ManagementKeyRows:
         return first(await self._transaction.ask(_key, _ADOPT, parameters))
 
     async def made(self, key: ManagementKeyId) -> MadeByKey:
-        rows = await self._transaction.ask(_Made, _MADE, {"id": key, "limit": MOST_LISTED})
-        return _made({row.kind: row.things for row in rows})
+        return _made({row.kind: row.things for row in await self._transaction.ask(_Made, _MADE, {"id": key, "limit": MOST_LISTED})})
 
     async def end(self, organization: OrganizationId | None, key: ManagementKeyId) -> ManagementKey | None:
         return first(await self._transaction.ask(_key, *_in(organization, _END, id=key)))

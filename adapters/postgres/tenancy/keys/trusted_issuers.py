@@ -6,10 +6,10 @@ from uuid import UUID
 
 from adapters.postgres.columns import Columns
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import Statements, first
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.keys.machine_keys import KeyTable
-from adapters.postgres.transaction import Transaction
 from core.domain.identifiers import ClientId, ManagementKeyId, OrganizationId, ServiceId, TrustedIssuerId
 from core.domain.tenancy.keys.trusted_issuers import TEXTS, TrustedIssuer
 from ports.tenancy.keys.trusted_issuers import ExistingTrustedIssuers, TrustingService
@@ -26,11 +26,8 @@ TRUSTED_ISSUER: Final = Columns(
 )
 
 
-class TrustedIssuerRows:
+class TrustedIssuerRows(OnStatements):
     """Implements `ports.tenancy.keys.trusted_issuers.TrustedIssuerStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def list(self, organization: OrganizationId) -> Sequence[TrustedIssuer]:
         return await self._statements.ask(TRUSTED_ISSUER.row, _LIST, {"organization": organization})
@@ -49,8 +46,7 @@ class TrustedIssuerRows:
         self, organization: OrganizationId, service: ServiceId | None, key: ManagementKeyId | None
     ) -> ExistingTrustedIssuers:
         parameters = {"organization": organization, "service": service, "key": key}
-        (row,) = await self._statements.ask(ExistingTrustedIssuers, _EXISTING, parameters)
-        return row
+        return only(await self._statements.ask(ExistingTrustedIssuers, _EXISTING, parameters))
 
     async def add(self, rule: TrustedIssuer) -> bool:
         return bool(await self._statements.ask(IdRow, _ADD, TRUSTED_ISSUER.values(rule)))

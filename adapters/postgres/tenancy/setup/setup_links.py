@@ -8,11 +8,11 @@ from adapters.postgres.branding import links_of
 from adapters.postgres.columns import Columns
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
 from adapters.postgres.rows import AnswerRow, IdRow
-from adapters.postgres.statements import Statements, first
+from adapters.postgres.speaking import OnStatements
+from adapters.postgres.statements import first, first_made, only
 from adapters.postgres.storable import storable_address, storable_text
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
 from adapters.postgres.tenancy.upstream_providers import PROVIDER, provider_of
-from adapters.postgres.transaction import Transaction
 from core.domain.branding import branding
 from core.domain.identifiers import OrganizationId, SetupDraftId, SetupLinkId, UpstreamProviderId
 from core.domain.tenancy.roles import BuiltInRole, Capability, capabilities_of
@@ -86,20 +86,13 @@ def _draft(*, state: str, **columns: Any) -> SetupDraft:
     return DRAFT.row(state=SetupDraftState(state), **columns)
 
 
-class _Added(Frozen):
-    before: int
-
-
 class _Kept(Frozen):
     sealed_credentials: bytes | None
     digest: bytes | None
 
 
-class SetupLinkRows:
+class SetupLinkRows(OnStatements):
     """Implements `ports.tenancy.setup_links.SetupLinkStore`."""
-
-    def __init__(self, statements: Statements | Transaction) -> None:
-        self._statements = statements
 
     async def find(self, link: SetupLinkId) -> KnownSetupLink | None:
         return await self._known(_FIND, {"id": link})
@@ -108,8 +101,10 @@ class SetupLinkRows:
         return await self._known(_FIND_BY_TOKEN, {"digest": digest})
 
     async def find_by_connection(self, provider: UpstreamProviderId, browser: bytes) -> SetupLinkId | None:
-        rows = await self._statements.ask(IdRow, _FIND_BY_CONNECTION, {"provider": provider, "browser": browser})
-        return SetupLinkId(rows[0].id) if rows else None
+        return first_made(
+            await self._statements.ask(IdRow, _FIND_BY_CONNECTION, {"provider": provider, "browser": browser}),
+            lambda row: SetupLinkId(row.id),
+        )
 
     async def list(self, organization: OrganizationId) -> Sequence[ListedSetupLink]:
         links = await self._statements.ask(LINK.row, _LIST, {"organization": organization})
@@ -124,8 +119,7 @@ class SetupLinkRows:
         return ListedSetupLink(rows[0], await self.drafts(link), await self._connections(organization)) if rows else None
 
     async def _connections(self, organization: OrganizationId) -> Mapping[UpstreamProviderId, UpstreamProvider]:
-        rows = await self._statements.ask(provider_of, _CONNECTIONS, {"organization": organization})
-        return {provider.id: provider for provider in rows}
+        return {provider.id: provider for provider in await self._statements.ask(provider_of, _CONNECTIONS, {"organization": organization})}
 
     async def drafts(self, link: SetupLinkId) -> Sequence[SetupDraft]:
         return await self._statements.ask(_draft, _DRAFTS, {"link": link})
@@ -138,8 +132,7 @@ class SetupLinkRows:
         return await self._known(_FIND, {"id": link})
 
     async def add(self, link: SetupLink, digest: bytes) -> int | None:
-        rows = await self._statements.ask(_Added, _ADD, {**LINK.values(link), "digest": digest})
-        return rows[0].before if rows else None
+        return first(await self._statements.ask_in_order(int, _ADD, {**LINK.values(link), "digest": digest}))
 
     async def own(self, link: SetupLinkId, browser: UsedBy, at: datetime) -> SetupLink | None:
         parameters = {
@@ -165,12 +158,10 @@ class SetupLinkRows:
         await self._statements.tell(_DROP_DRAFTS, {"link": link})
 
     async def is_being_set_up(self, provider: UpstreamProviderId, now: datetime) -> bool:
-        (answer,) = await self._statements.ask(AnswerRow, _IS_BEING_SET_UP, {"provider": provider, "now": now})
-        return answer.yes
+        return only(await self._statements.ask(AnswerRow, _IS_BEING_SET_UP, {"provider": provider, "now": now})).yes
 
     async def will_activate(self, provider: UpstreamProviderId, now: datetime) -> bool:
-        (answer,) = await self._statements.ask(AnswerRow, _WILL_ACTIVATE, {"provider": provider, "now": now})
-        return answer.yes
+        return only(await self._statements.ask(AnswerRow, _WILL_ACTIVATE, {"provider": provider, "now": now})).yes
 
     async def find_draft(self, organization: OrganizationId, draft: SetupDraftId) -> SetupDraft | None:
         return first(await self._statements.ask(_draft, _DRAFT, {"organization": organization, "id": draft}))

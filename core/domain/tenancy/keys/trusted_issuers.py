@@ -28,6 +28,7 @@ from core.domain.identity.upstream.jwt_assertions import (
 from core.domain.json import Json
 from core.domain.lines import typed_line
 from core.domain.outbound.key_sets import client_keys, keys_destination
+from core.domain.record.differences import differences
 from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen, names_of, replace, values_of
 
@@ -246,11 +247,7 @@ def trusted_issuer_created(rule: TrustedIssuer, actor: Actor) -> Event:
 
 def trusted_issuer_updated(before: TrustedIssuer, after: TrustedIssuer, actor: Actor) -> Event:
     """The event says what changed, with the earlier values."""
-    old, new = _told(before), _told(after)
-    differ = [field for field in new if old[field] != new[field]]
-    details: dict[str, Json] = {"name": after.name}
-    details |= {f"old_{field}": old[field] for field in differ} | {f"new_{field}": new[field] for field in differ}
-    return _event("trusted_issuer.updated", after, actor, details)
+    return _event("trusted_issuer.updated", after, actor, {"name": after.name, **differences(_told(before), _told(after))})
 
 
 def trusted_issuer_deleted(rule: TrustedIssuer, actor: Actor) -> Event:

@@ -6,7 +6,7 @@ from typing import Final
 
 import structlog
 
-from core.domain.errors import NotFound, Overloaded, Unavailable
+from core.domain.errors import NotFound, Overloaded, Unavailable, found
 from core.domain.federation.saml.certificates import (
     TOLD_AFTER_END,
     WARNINGS,
@@ -39,7 +39,7 @@ from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, replace
 from core.usecases.federation.saml.messages import SamlMessages, usable
-from core.usecases.services.services import found
+from core.usecases.services.services import NO_SUCH_SERVICE
 from core.usecases.tenancy.owner_mails import tell_owners
 from core.usecases.tenancy.rights import hold_rights
 from ports.encryption import KeyRing
@@ -78,7 +78,7 @@ class Saml(Frozen):
 
     async def get(self, member: Member, service_slug: str) -> SamlStanding:
         """Raises `NotFound`."""
-        configured = found(await self.lookup.of_service(member.organization, service_slug))
+        configured = found(await self.lookup.of_service(member.organization, service_slug), NO_SUCH_SERVICE)
         return SamlStanding(configured, configured.configuration or unconfigured(configured.service, self.system.clock.now()))
 
     async def configure(self, member: Member, service_slug: str, change: ConfigurationChange, actor: Actor) -> None:
@@ -95,7 +95,7 @@ class Saml(Frozen):
     ) -> Configuration:
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-            service = found(await uow.services.hold(member.organization, service_slug))
+            service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
             now = self.system.clock.now()
             before = await uow.saml.configuration(service.id) or unconfigured(service.id, now)
             after = change(before, now)
@@ -122,7 +122,7 @@ class Saml(Frozen):
         active certificate. Without `activate`, the new certificate becomes the next certificate, which does not sign yet. Raises
         `NotFound`, `BadRequest` while SAML is not enabled, `CertificateNotMade`, and `Forbidden`.
         """
-        configured = found(await self.lookup.of_service(member.organization, service_slug))
+        configured = found(await self.lookup.of_service(member.organization, service_slug), NO_SUCH_SERVICE)
         require_enabled(configured.configuration)
         now = self.system.clock.now().replace(microsecond=0)
         until = three_years_after(now)
@@ -174,7 +174,7 @@ class Saml(Frozen):
 
     async def exchanges(self, member: Member, service_slug: str) -> Sequence[SamlExchange]:
         """The last fifty, newest first. Raises `NotFound`."""
-        return found(await self.lookup.exchanges(member.organization, service_slug))
+        return found(await self.lookup.exchanges(member.organization, service_slug), NO_SUCH_SERVICE)
 
     async def metadata(self, place: ServiceName, *, signed: bool) -> bytes:
         """The metadata for service providers. Raises `NotFound` while the service has no usable SAML, and `OrganizationNotActive`."""
@@ -238,4 +238,4 @@ class Saml(Frozen):
 async def _held_with_certificates(uow: UnitOfWork, member: Member, service_slug: str) -> Service:
     await hold_rights(uow, member, Capability.SERVICES_MANAGE)
     await uow.saml.hold_certificates(member.organization, service_slug)
-    return found(await uow.services.hold(member.organization, service_slug))
+    return found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)

@@ -5,7 +5,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Final
 
-from core.domain.errors import BadRequest, Conflict, NotFound
+from core.domain.errors import BadRequest, Conflict, NotFound, found
 from core.domain.identifiers import UpstreamProviderId
 from core.domain.identity.upstream.connections import (
     CertificateSource,
@@ -46,7 +46,7 @@ from core.domain.tenancy.upstream_providers import (
 from core.frozen import Frozen, replace
 from core.usecases.identity.upstream.connection_keys import ConnectionKeys
 from core.usecases.tenancy.rights import require_owner
-from core.usecases.tenancy.upstream_providers import changed, found, held
+from core.usecases.tenancy.upstream_providers import NO_SUCH_PROVIDER, changed, held
 from ports.clock import Clock
 from ports.encryption import KeyRing
 from ports.identity.upstream.connections import ConnectionLookup
@@ -94,9 +94,7 @@ class Connections(Frozen):
         async with self.unit_of_work() as uow:
             acting, before = await held(uow, member, provider)
             await require_owner(uow, acting, self.clock.now())
-            inherited = await uow.upstream_providers.succeeded_by(member.organization, former)
-            if inherited is None:
-                raise NotFound("There is no such provider")
+            inherited = found(await uow.upstream_providers.succeeded_by(member.organization, former), "There is no such provider")
             after = succeeding(before, former, inherited, self.clock.now())
             if after != before:
                 await uow.upstream_providers.succeed(after)
@@ -106,7 +104,7 @@ class Connections(Frozen):
 
     async def exchanges(self, member: Member, provider: UpstreamProviderId) -> Sequence[ConnectionExchange]:
         """The last fifty, newest first. Raises `NotFound`."""
-        return found(await self.lookup.exchanges(member.organization, provider))
+        return found(await self.lookup.exchanges(member.organization, provider), NO_SUCH_PROVIDER)
 
     async def fill(
         self, member: Member, provider: UpstreamProviderId, actor: Actor, *, document: bytes = b"", address: str = ""
@@ -248,9 +246,12 @@ class Connections(Frozen):
 
 def from_metadata(metadata: DirectoryMetadata, address: str = "") -> SamlChange:
     """Raises `BadRequest`."""
-    sso = metadata.address(SamlBinding.REDIRECT)
-    if sso is None:
-        raise BadRequest("metadata: there is no SingleSignOnService with the binding HTTP-Redirect", words="metadata_no_redirect")
+    sso = found(
+        metadata.address(SamlBinding.REDIRECT),
+        "metadata: there is no SingleSignOnService with the binding HTTP-Redirect",
+        words="metadata_no_redirect",
+        refusal=BadRequest,
+    )
     slo = next(iter(sorted(metadata.sign_out, key=lambda one: one.binding is not SamlBinding.REDIRECT)), None)
     return SamlChange(
         sso_url=sso,

@@ -8,7 +8,7 @@ from typing import Final
 
 import structlog
 
-from core.domain.errors import BadRequest
+from core.domain.errors import BadRequest, found
 from core.domain.identifiers import UpstreamProviderId
 from core.domain.identity.upstream.connections import KeptCertificate, ProviderKind, SamlSettings
 from core.domain.identity.upstream.refreshes import (
@@ -46,7 +46,7 @@ from core.frozen import Frozen, replace
 from core.usecases.tenancy.connections.metadata import DirectoryMetadataReader, NotRead
 from core.usecases.tenancy.owner_mails import tell_owners
 from core.usecases.tenancy.rights import hold_members, require_capability, require_owner
-from core.usecases.tenancy.upstream_providers import found
+from core.usecases.tenancy.upstream_providers import NO_SUCH_PROVIDER
 from ports.clock import Clock
 from ports.identity.upstream.protocols import UpstreamProtocols
 from ports.identity.upstream.saml import ServiceProviderDocuments
@@ -188,7 +188,7 @@ class ConnectionRefreshes(Frozen):
             acting, _ = await hold_members(uow, member)
             require_capability(acting, Capability.SETTINGS_MANAGE)
             await require_owner(uow, acting, self.clock.now())
-            held = found(await uow.upstream_providers.hold(member.organization, provider))
+            held = found(await uow.upstream_providers.hold(member.organization, provider), NO_SUCH_PROVIDER)
             settings = (approved if approves else declined)(held.saml or SamlSettings(), fingerprint)
             after = vouched_by_owner(held, replace(held, saml=settings))
             await uow.connection_refreshes.decided(after)

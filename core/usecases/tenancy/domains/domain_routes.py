@@ -3,7 +3,7 @@
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from core.domain.errors import BadRequest, Conflict, NotFound
+from core.domain.errors import BadRequest, Conflict, found
 from core.domain.identifiers import DomainId
 from core.domain.identity.realms import LoginPolicy
 from core.domain.identity.upstream.providers import Provider
@@ -38,6 +38,9 @@ from ports.tenancy.domain_routes import DomainRouteStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 _USE: Final[Use[DomainRoute]] = Use(lambda uow: uow.domain_routes, route_verified, route_lost, "domain_route_lost")
+
+
+_NO_SUCH_ROUTE: Final = "There is no such domain route"
 
 
 class DomainRoutes(Frozen):
@@ -107,7 +110,7 @@ class DomainRoutes(Frozen):
 
     async def verify(self, member: Member, route: DomainId, actor: Actor) -> Verification:
         """Looks for the proof. A verified route stays verified, even if the proof is not found. Raises `NotFound`."""
-        return await self.proofs.verify(_USE, member, actor, found(await self.lookup.get(member.organization, route)))
+        return await self.proofs.verify(_USE, member, actor, found(await self.lookup.get(member.organization, route), _NO_SUCH_ROUTE))
 
     async def remove(self, member: Member, route: DomainId, actor: Actor) -> None:
         """Removes the route, from the next sign-in on. Raises `NotFound`, and `Forbidden` when the caller may no longer remove it."""
@@ -133,10 +136,4 @@ async def _held(
     """Returns the route, whether the provider is known, and the member's rights."""
     rights = await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
     held = await uow.domain_routes.find(member.organization, route, provider)
-    return found(None if held is None else held.route), held is not None and held.provider_is_known, rights
-
-
-def found(route: DomainRoute | None) -> DomainRoute:
-    if route is None:
-        raise NotFound("There is no such domain route")
-    return route
+    return found(None if held is None else held.route, _NO_SUCH_ROUTE), held is not None and held.provider_is_known, rights

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from core.domain.errors import NotFound
+from core.domain.errors import found
 from core.domain.identifiers import DomainId
 from core.domain.record.events import Actor
 from core.domain.tenancy.domains import LEASE, Domain, domain_deleted, domain_lost, domain_name, domain_set, domain_verified
@@ -53,9 +53,7 @@ class Domains(Frozen):
 
     async def verify(self, member: Member, actor: Actor) -> Verification:
         """Looks for the proof. A verified domain stays verified if the proof is missing. Raises `NotFound` when no domain is set."""
-        domain = await self.lookup.get(member.organization)
-        if domain is None:
-            raise NotFound("No domain is set")
+        domain = found(await self.lookup.get(member.organization), "No domain is set")
         return await self.proofs.verify(_USE, member, actor, domain)
 
     async def remove(self, member: Member, actor: Actor) -> None:

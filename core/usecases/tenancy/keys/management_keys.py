@@ -4,7 +4,7 @@ of the platform.
 
 from collections.abc import Sequence
 
-from core.domain.errors import NotFound
+from core.domain.errors import found
 from core.domain.identifiers import ManagementKeyId, OrganizationId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.record.events import Actor
@@ -83,10 +83,7 @@ class ManagementKeys(Frozen):
 
     async def get(self, organization: OrganizationId | None, key: ManagementKeyId) -> tuple[ManagementKey, MadeByKey]:
         """The key, and what it has made that lasts. Raises `NotFound`."""
-        found = await self.lookup.get(organization, key)
-        if found is None:
-            raise NotFound(NO_SUCH_MANAGEMENT_KEY)
-        return found
+        return found(await self.lookup.get(organization, key), NO_SUCH_MANAGEMENT_KEY)
 
     async def adopt(self, member: Member, key: ManagementKeyId, actor: Actor) -> tuple[ManagementKey, Token | None]:
         """From now on the key no longer depends on its maker, and has a new secret. May be repeated: then there is no secret in the answer.
@@ -107,9 +104,7 @@ class ManagementKeys(Frozen):
         """The key is refused from the next request on. It has made nothing that lasts. Raises `NotFound`."""
         async with self.unit_of_work() as uow:
             await hold_office(uow, owner)
-            ended = await uow.management_keys.end(None, key)
-            if ended is None:
-                raise NotFound(NO_SUCH_MANAGEMENT_KEY)
+            ended = found(await uow.management_keys.end(None, key), NO_SUCH_MANAGEMENT_KEY)
             await uow.record(management_key_ended(ended, actor, MadeByKey(), ended_made=False))
             await uow.commit()
 
@@ -138,9 +133,7 @@ class ManagementKeys(Frozen):
     async def _adopt(
         self, uow: UnitOfWork, organization: OrganizationId | None, key: ManagementKeyId, owner: UserId, actor: Actor
     ) -> tuple[ManagementKey, Token | None]:
-        known = await uow.management_keys.find(organization, key)
-        if known is None:
-            raise NotFound(NO_SUCH_MANAGEMENT_KEY)
+        known = found(await uow.management_keys.find(organization, key), NO_SUCH_MANAGEMENT_KEY)
         if known.adopted_by == owner:
             return known, None
         now = self.system.clock.now()

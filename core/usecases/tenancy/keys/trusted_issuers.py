@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from core.domain.errors import BadRequest, Conflict, Forbidden, NotFound
+from core.domain.errors import BadRequest, Conflict, Forbidden, NotFound, found
 from core.domain.identifiers import ManagementKeyId, ServiceId, TrustedIssuerId
 from core.domain.identity.proofs import FreshProofNeeded
 from core.domain.identity.upstream.jwt_assertions import AssertionRefused
@@ -52,7 +52,7 @@ class TrustedIssuers(Frozen):
 
     async def get(self, member: Member, rule: TrustedIssuerId) -> TrustedIssuer:
         """Raises `NotFound`."""
-        known = found(await self.lookup.get(member.organization, rule))
+        known = found(await self.lookup.get(member.organization, rule), _NONE)
         if known.key is not None and not member.may(Capability.INTEGRATIONS_MANAGE):
             raise NotFound(_NONE)
         return known
@@ -98,7 +98,7 @@ class TrustedIssuers(Frozen):
         if after.jwks_uri != known.jwks_uri:
             await self._look(after)
         async with self.unit_of_work() as uow:
-            before = await self._held(uow, member, found(await uow.trusted_issuers.get(member.organization, rule)), proved=proved)
+            before = await self._held(uow, member, found(await uow.trusted_issuers.get(member.organization, rule), _NONE), proved=proved)
             after = changed(before, change, own_issuer=self.own_issuer, now=self.system.clock.now())
             if after is before:
                 return before
@@ -112,7 +112,7 @@ class TrustedIssuers(Frozen):
         """No more tokens are given, and those with a management key's rights end. Raises `NotFound`, `Forbidden`."""
         async with self.unit_of_work() as uow:
             acting, _ = await hold_members(uow, member)
-            removed = found(await uow.trusted_issuers.get(member.organization, rule))
+            removed = found(await uow.trusted_issuers.get(member.organization, rule), _NONE)
             require_capability(acting, Capability.SERVICES_MANAGE if removed.key is None else Capability.INTEGRATIONS_MANAGE)
             await uow.trusted_issuers.remove(rule)
             await uow.record(trusted_issuer_deleted(removed, actor))
@@ -133,9 +133,7 @@ class TrustedIssuers(Frozen):
             require_capability(acting, Capability.SERVICES_MANAGE)
             return rule
         require_capability(acting, Capability.INTEGRATIONS_MANAGE)
-        key = await uow.management_keys.find(member.organization, rule.key)
-        if key is None:
-            raise NotFound("There is no such management key")
+        key = found(await uow.management_keys.find(member.organization, rule.key), "There is no such management key")
         if member.user != (key.adopted_by or key.created_by):
             raise Forbidden(_NOT_YOURS, words="not_your_key")
         await require_may_grant(uow, acting, named_capabilities(key.capabilities), self.system.clock.now())
@@ -148,12 +146,6 @@ _NONE: Final = "There is no such trusted issuer"
 _TAKEN: Final = "name: the organization has a trusted issuer of this name"
 
 
-def found(rule: TrustedIssuer | None) -> TrustedIssuer:
-    if rule is None:
-        raise NotFound(_NONE)
-    return rule
-
-
 def require_room(existing: ExistingTrustedIssuers) -> None:
     for count, most, whose in (
         (existing.of_one, MOST_OF_ONE, "A service or a key"),
@@ -164,9 +156,7 @@ def require_room(existing: ExistingTrustedIssuers) -> None:
 
 
 async def _service(uow: UnitOfWork, member: Member, slug: str) -> ServiceId:
-    known = await uow.trusted_issuers.service(member.organization, slug)
-    if known is None:
-        raise NotFound("There is no such service")
+    known = found(await uow.trusted_issuers.service(member.organization, slug), "There is no such service")
     if not known.is_confidential:
         raise BadRequest("service_slug: a service on people's devices has no token of its own", words="service_has_no_token")
     return known.id

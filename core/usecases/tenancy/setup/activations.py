@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 
-from core.domain.errors import BadRequest, Conflict
+from core.domain.errors import BadRequest, Conflict, found
 from core.domain.federation.scim.tokens import ScimToken, require_room, scim_token_created
 from core.domain.identifiers import DomainId, ScimTokenId, UserId
 from core.domain.identity.realms import LoginPolicy
@@ -16,7 +16,7 @@ from core.domain.tenancy.upstream_providers import activated, provider_activated
 from core.frozen import Frozen, replace
 from core.usecases.tenancy.domains.domain_proofs import DomainProofs
 from core.usecases.tenancy.setup.siem_drafts import draft_context, receiver
-from core.usecases.tenancy.upstream_providers import found
+from core.usecases.tenancy.upstream_providers import NO_SUCH_PROVIDER
 from ports.clock import Clock
 from ports.encryption import KeyRing
 from ports.unit_of_work import UnitOfWork
@@ -103,7 +103,7 @@ class Activations(Frozen):
     async def _connection(self, uow: UnitOfWork, draft: SetupDraft, _responsible: UserId, actor: Actor) -> None:
         if draft.provider is None:
             raise BadRequest("Settings are missing", words="connection_incomplete")
-        before = found(await uow.upstream_providers.hold(draft.organization, draft.provider))
+        before = found(await uow.upstream_providers.hold(draft.organization, draft.provider), NO_SUCH_PROVIDER)
         # A draft whose connection is active already is active itself, so it does not come this far.
         after = activated(before, self.clock.now())
         await uow.upstream_providers.save(after, None)

@@ -4,7 +4,7 @@ draft like any other that is not active.
 
 from datetime import datetime
 
-from core.domain.errors import BadRequest, Conflict
+from core.domain.errors import BadRequest, Conflict, found
 from core.domain.identifiers import SetupDraftId, UpstreamProviderId
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind, SamlChange
 from core.domain.record.events import Actor
@@ -24,7 +24,7 @@ from core.frozen import Frozen, replace
 from core.usecases.tenancy.connections.lifecycle import Connections, from_metadata
 from core.usecases.tenancy.connections.trials import ConnectionTests
 from core.usecases.tenancy.setup.held_links import drop_connection, held_draft, held_link
-from core.usecases.tenancy.upstream_providers import NewProvider, OrganizationUpstreamProviders, add, found
+from core.usecases.tenancy.upstream_providers import NO_SUCH_PROVIDER, NewProvider, OrganizationUpstreamProviders, add
 from ports.system import System
 from ports.tenancy.setup_links import SetupLinkStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
@@ -150,7 +150,9 @@ class ConnectionDrafts(Frozen):
             require_changeable(held)
             if held.provider is None:
                 raise BadRequest("Settings are missing", words="connection_incomplete")
-            started = await self.tests.add(uow, found(await uow.upstream_providers.hold(held.organization, held.provider)))
+            started = await self.tests.add(
+                uow, found(await uow.upstream_providers.hold(held.organization, held.provider), NO_SUCH_PROVIDER)
+            )
             await uow.commit()
         return started.url
 
@@ -162,7 +164,7 @@ class ConnectionDrafts(Frozen):
             require_changeable(held)
             if held.provider is None:
                 raise BadRequest("The connection is not of the kind saml", words="connection_incomplete")
-            before = found(await uow.upstream_providers.hold(held.organization, held.provider))
+            before = found(await uow.upstream_providers.hold(held.organization, held.provider), NO_SUCH_PROVIDER)
             if before.kind is not ProviderKind.SAML:
                 raise BadRequest("The connection is not of the kind saml", words="connection_incomplete")
             now = self.system.clock.now()

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from core.domain.errors import Conflict, NotFound
+from core.domain.errors import Conflict, NotFound, found
 from core.domain.identifiers import SetupDraftId
 from core.domain.record.events import Actor
 from core.domain.tenancy.setup.setup_drafts import SetupDraft
@@ -37,15 +37,12 @@ async def held_link(uow: UnitOfWork, known: KnownSetupLink, purpose: SetupPurpos
 
 async def held_draft(uow: UnitOfWork, known: KnownSetupLink, draft: SetupDraftId, clock: Clock) -> tuple[KnownSetupLink, SetupDraft]:
     """As `held_link`, with one of its drafts. Raises `NotFound`."""
-    found = await uow.setup_links.find_draft(known.link.organization, draft)
-    if found is None or found.link != known.link.id:
+    seen = await uow.setup_links.find_draft(known.link.organization, draft)
+    if seen is None or seen.link != known.link.id:
         raise NotFound(NO_SUCH_DRAFT)
-    held = await held_link(uow, known, found.purpose, clock)
+    held = await held_link(uow, known, seen.purpose, clock)
     # Read again: the organization is held only now.
-    found = await uow.setup_links.find_draft(known.link.organization, draft)
-    if found is None:
-        raise NotFound(NO_SUCH_DRAFT)
-    return held, found
+    return held, found(await uow.setup_links.find_draft(known.link.organization, draft), NO_SUCH_DRAFT)
 
 
 async def drop_connection(uow: UnitOfWork, draft: SetupDraft, actor: Actor, *, keeps_named: bool = False) -> None:

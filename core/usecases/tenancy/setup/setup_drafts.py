@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import structlog
 
-from core.domain.errors import NotFound
+from core.domain.errors import NotFound, found
 from core.domain.identifiers import SetupDraftId, SetupLinkId, UserId
 from core.domain.identity.links import Links
 from core.domain.record.events import Actor
@@ -102,10 +102,7 @@ class SetupDrafts(Frozen):
         return done
 
     async def _seen(self, known: KnownSetupLink, draft: SetupDraftId) -> SetupDraft:
-        found = next((one for one in await self.lookup.drafts(known.link.id) if one.id == draft), None)
-        if found is None:
-            raise NotFound(NO_SUCH_DRAFT)
-        return found
+        return found(next((one for one in await self.lookup.drafts(known.link.id) if one.id == draft), None), NO_SUCH_DRAFT)
 
     async def _activate(
         self, uow: UnitOfWork, link: SetupLink, draft: SetupDraft, activation: Activation, *, responsible: UserId, actor: Actor

@@ -5,7 +5,7 @@ from collections.abc import Collection, Sequence
 import structlog
 
 from core.domain.email import Email
-from core.domain.errors import NotFound
+from core.domain.errors import NotFound, found
 from core.domain.identifiers import OrganizationId, SetupLinkId, UpstreamProviderId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.links import Links
@@ -101,10 +101,7 @@ class SetupLinks(Frozen):
 
     async def get(self, organization: OrganizationId, link: SetupLinkId) -> ListedSetupLink:
         """Raises `NotFound`."""
-        found = await self.lookup.get(organization, link)
-        if found is None:
-            raise NotFound(NO_SUCH_LINK)
-        return found
+        return found(await self.lookup.get(organization, link), NO_SUCH_LINK)
 
     async def list_for_platform(self, organization: OrganizationId) -> Sequence[ListedSetupLink]:
         """As `list`, for the links that platform owners made."""
@@ -123,10 +120,8 @@ class SetupLinks(Frozen):
         """
         async with self.unit_of_work() as uow:
             acting, _ = await hold_members(uow, member)
-            found = await uow.setup_links.get(member.organization, link)
-            if found is None:
-                raise NotFound(NO_SUCH_LINK)
-            require_may_make(found.link.purposes, acting.capabilities)
+            known = found(await uow.setup_links.get(member.organization, link), NO_SUCH_LINK)
+            require_may_make(known.link.purposes, acting.capabilities)
             await self._release(uow, member.organization, link, actor)
 
     async def release_for_platform(self, owner: Caller, organization: OrganizationId, link: SetupLinkId, actor: Actor) -> None:
@@ -243,16 +238,14 @@ class SetupLinks(Frozen):
             raise NotFound(NO_SUCH_LINK)
 
     async def _release(self, uow: UnitOfWork, organization: OrganizationId, link: SetupLinkId, actor: Actor) -> None:
-        released = await uow.setup_links.release(organization, link)
-        if released is None:
-            raise NotFound("No browser uses this set-up link")
+        released = found(await uow.setup_links.release(organization, link), "No browser uses this set-up link")
         await uow.record(setup_link_released(released, actor))
         await uow.commit()
 
     async def _revoke(self, uow: UnitOfWork, organization: OrganizationId, link: SetupLinkId, actor: Actor) -> None:
-        revoked = await uow.setup_links.revoke(organization, link, self.system.clock.now())
-        if revoked is None:
-            raise NotFound("There is no such set-up link that could be revoked")
+        revoked = found(
+            await uow.setup_links.revoke(organization, link, self.system.clock.now()), "There is no such set-up link that could be revoked"
+        )
         drafts = [draft for draft in await uow.setup_links.drafts(link) if not draft.is_active]
         await uow.setup_links.drop_drafts(link)
         for draft in drafts:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from core.domain.email import Email
-from core.domain.errors import BadRequest, NotFound
+from core.domain.errors import BadRequest, found
 from core.domain.identity.accounts import opened_by_proof
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow
@@ -45,9 +45,7 @@ class SignInLinks(Frozen):
         token = self.system.secrets.token()
         now = self.system.clock.now()
         async with self.unit_of_work() as uow:
-            account = await uow.accounts.find(email)
-            if account is None:
-                raise NotFound(f"There is no account with the address {email}")
+            account = found(await uow.accounts.find(email), f"There is no account with the address {email}")
             if not account.is_platform_owner:
                 raise BadRequest(f"{email} is not a platform owner")
             if account.deactivated_at is not None:
