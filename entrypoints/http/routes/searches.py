@@ -15,7 +15,8 @@ from entrypoints.http.machinery.callers import MEMBER, PLATFORM_OWNER
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import Endpoint, endpoint
-from entrypoints.http.machinery.fields import Id, SlugOfOrganization, example
+from entrypoints.http.machinery.fields import Id, example
+from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.routes.federation import scim_tokens
 from entrypoints.http.routes.services import api_keys, permissions, plans, resource_servers, service_claims, service_roles, services
 from entrypoints.http.routes.tenancy import (
@@ -56,10 +57,6 @@ LISTED_BY: Final[Mapping[ThingKind, Endpoint]] = {
 }
 
 
-class SearchesPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
-
-
 class SoughtName(msgspec.Struct, frozen=True):
     q: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_TEXT), example("crm")]
     """A part of the name or of the slug, in upper or lower case, or an id."""
@@ -97,7 +94,7 @@ class FoundThingList(msgspec.Struct, frozen=True):
 
 
 @endpoint.get("/api/organizations/{org_slug}/search", caller=MEMBER, tags=("organizations",), verb="search run")
-async def search_things(call: Call[None, SoughtName, SearchesPath, Member], postern: Postern) -> FoundThingList:
+async def search_things(call: Call[None, SoughtName, OrganizationPath, Member], postern: Postern) -> FoundThingList:
     """Find things of the organization by a part of their names
 
     Services with their roles, permissions, claims, plans and API keys; resource servers; teams, roles, fields, open invitations,

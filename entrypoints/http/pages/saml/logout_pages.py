@@ -21,12 +21,13 @@ from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, SIGN_IN
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
+from entrypoints.http.machinery.paths import ServicePath
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.authorization.authorization_pages import LEAVING
 from entrypoints.http.pages.declaring import page
 from entrypoints.http.pages.flows import AnyCall, FlowLink, Page, browser_secret, in_this_browser
 from entrypoints.http.pages.saml.messages import REQUEST, RESPONSE, SAML_FORM, address, has, in_address, in_form
-from entrypoints.http.pages.saml.sign_in_pages import SamlPath, advice, has_cookies, own_caller
+from entrypoints.http.pages.saml.sign_in_pages import advice, has_cookies, own_caller
 
 _SLO: Final = "/saml/{org_slug}/{service_slug}/slo"
 _SIGN_OUT_ONWARD: Final = "/ui/saml/sign-out"
@@ -58,7 +59,7 @@ class LogoutMessageQuery(msgspec.Struct, frozen=True):
     also={302: NoBody, 303: NoBody},
     tags=("saml",),
 )
-async def sign_out_by_saml(call: Call[None, LogoutMessageQuery, SamlPath, Caller | None], postern: Postern) -> Page:
+async def sign_out_by_saml(call: Call[None, LogoutMessageQuery, ServicePath, Caller | None], postern: Postern) -> Page:
     """Send a person here to sign out by SAML
 
     Single logout with the redirect binding, for requests and for answers to our requests. A signed request ends the sessions of the person
@@ -86,7 +87,7 @@ async def sign_out_by_saml(call: Call[None, LogoutMessageQuery, SamlPath, Caller
     also={302: NoBody, 303: NoBody},
     tags=("saml",),
 )
-async def sign_out_by_saml_form(call: Call[bytes, None, SamlPath], postern: Postern) -> Page:
+async def sign_out_by_saml_form(call: Call[bytes, None, ServicePath], postern: Postern) -> Page:
     """Send a person here to sign out by a form
 
     This does the same with the POST binding. If the outcome depends on the person in this browser, the answer is a redirect to a GET,

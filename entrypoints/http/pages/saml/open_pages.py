@@ -22,8 +22,9 @@ from entrypoints.http.machinery.browsers import BROWSER, BoundForm, token_for
 from entrypoints.http.machinery.callers import OWN_USER
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import declare
-from entrypoints.http.machinery.fields import SlugOfOrganization, SlugOfService, example
+from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
+from entrypoints.http.machinery.paths import ServicePath
 from entrypoints.http.pages import HTML, account_of, shipped_pages
 from entrypoints.http.pages.authorization.authorization_pages import LEAVING
 from entrypoints.http.pages.declaring import WITH_FORM, page
@@ -49,11 +50,6 @@ class OpenQuery(msgspec.Struct, frozen=True):
     RelayState: str = ""
 
 
-class OpenPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
-    service_slug: SlugOfService
-
-
 _REFUSES_LOGIN: Final = (
     BadRequest,
     NotFound,
@@ -65,7 +61,7 @@ _REFUSES_LOGIN: Final = (
 )
 
 
-async def begin_idp_initiated_sign_in(call: Call[None, LoginQuery, OpenPath, Caller], postern: Postern) -> Answer[bytes]:
+async def begin_idp_initiated_sign_in(call: Call[None, LoginQuery, ServicePath, Caller], postern: Postern) -> Answer[bytes]:
     """Sign in to the service provider from here
 
     A sign-in that the identity provider begins. The answer is a page whose form sends a response to the service provider: show the page in
@@ -100,7 +96,7 @@ saml_login: Final = declare(
 
 
 @page.post(_LOGIN, caller=BROWSER, limit=PAGE_STEPS, policy=LEAVING, advice=advice, refuses=_REFUSES_LOGIN)
-async def saml_login_by_form(call: Call[OpenForm, None, OpenPath], postern: Postern) -> Page:
+async def saml_login_by_form(call: Call[OpenForm, None, ServicePath], postern: Postern) -> Page:
     """Sign in to the service provider from a page of ours"""
     place = ServiceName(call.path.org_slug, call.path.service_slug)
     async with EXCHANGES:
@@ -111,7 +107,7 @@ async def saml_login_by_form(call: Call[OpenForm, None, OpenPath], postern: Post
 
 
 @page.get(_OPEN, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)
-def open_service_provider(call: Call[None, OpenQuery, OpenPath], postern: Postern) -> bytes:
+def open_service_provider(call: Call[None, OpenQuery, ServicePath], postern: Postern) -> bytes:
     """Ask whether to go on to a service provider: no other site can send a person there without this question"""
     state = call.query.RelayState
     return shipped_pages().page(

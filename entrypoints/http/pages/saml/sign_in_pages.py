@@ -36,8 +36,8 @@ from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call, Request
 from entrypoints.http.machinery.decoding import ReadByPage
 from entrypoints.http.machinery.error_shapes import Refused
-from entrypoints.http.machinery.fields import SlugOfOrganization, SlugOfService
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
+from entrypoints.http.machinery.paths import ServicePath
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.authorization.authorization_pages import LEAVING, form_of
 from entrypoints.http.pages.authorization.interim_pages import interim_page, leading_to, until_second_factor
@@ -73,11 +73,6 @@ _BY_SIGN_IN: Final = _SIGN_INS | {AuthorizationStep.DONE}
 # A limit on sign-ins. Each takes a millisecond of our own work, and waits for the database or a thread most of the time.
 EXCHANGES: Final = FewAtOnce(8)
 _OWN_SITES: Final = frozenset({None, b"same-origin", b"none"})
-
-
-class SamlPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
-    service_slug: SlugOfService
 
 
 class SamlQuery(ReadByPage, frozen=True):
@@ -136,7 +131,7 @@ def advice(refused: Refused) -> str:
     also={302: NoBody},
     tags=("saml",),
 )
-async def begin_saml_sign_in(call: Call[None, SamlQuery, SamlPath, Token | None], postern: Postern) -> Page:
+async def begin_saml_sign_in(call: Call[None, SamlQuery, ServicePath, Token | None], postern: Postern) -> Page:
     """Send a person here to sign in by SAML
 
     Single sign-on with the redirect binding. A person who is not signed in goes to `authenticate` first. A person who is signed in, and has
@@ -164,7 +159,7 @@ async def begin_saml_sign_in(call: Call[None, SamlQuery, SamlPath, Token | None]
     also={302: NoBody},
     tags=("saml",),
 )
-async def begin_saml_sign_in_by_form(call: Call[bytes, None, SamlPath], postern: Postern) -> Page:
+async def begin_saml_sign_in_by_form(call: Call[bytes, None, ServicePath], postern: Postern) -> Page:
     """Send a person here by a form
 
     This does the same with the POST binding. Browsers send no cookies with the form of another site, so the person goes on with a GET.
@@ -186,7 +181,7 @@ async def begin_saml_sign_in_by_form(call: Call[bytes, None, SamlPath], postern:
     also={303: NoBody},
     tags=("saml",),
 )
-async def complete_saml_sign_in(call: Call[None, StateLink, SamlPath, Caller | None], postern: Postern) -> Page:
+async def complete_saml_sign_in(call: Call[None, StateLink, ServicePath, Caller | None], postern: Postern) -> Page:
     """Sign in for a SAML request
 
     `sso` sends people here who are not signed in. The page asks for the address, the next one for the password or another way in, then for
@@ -308,7 +303,7 @@ async def to_consent(call: AnyCall, postern: Postern, unfinished: UnfinishedSaml
     return with_headers(headers, to(FINISH, flow))
 
 
-async def _met(call: AnyCall, postern: Postern, path: SamlPath, browser: Token | None) -> Met:
+async def _met(call: AnyCall, postern: Postern, path: ServicePath, browser: Token | None) -> Met:
     """The service, and the person in the browser. From here on this person is the caller of the HTTP request."""
     met = await postern.federation.saml_sign_in.meet(ServiceName(path.org_slug, path.service_slug), browser)
     call.request.caller = met.caller
@@ -348,7 +343,7 @@ def _wanted(unfinished: UnfinishedSamlSignIn) -> Wanted:
     )
 
 
-async def _claimed(call: Call[None, StateLink, SamlPath, Caller | None], postern: Postern) -> Page:
+async def _claimed(call: Call[None, StateLink, ServicePath, Caller | None], postern: Postern) -> Page:
     """A sign-in that began with the form of another site, now with this browser's cookies."""
     browser, headers = browser_secret(call, postern)
     try:

@@ -21,8 +21,9 @@ from entrypoints.http.machinery.callers import PLATFORM_OWNER, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SlugOfOrganization, example
+from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.limits import DOCUMENTS
+from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.routes.configuration.acting import DocumentCaller
 from entrypoints.http.routes.configuration.applying import Applied, Configuring, Planned, endpoint_of
 from entrypoints.http.routes.configuration.exporting import exported
@@ -43,10 +44,6 @@ _TREE: Final = {"postern": 1, "organizations": {"acme": {"roles": {"support": {"
 
 _Tree = Annotated[Mapping[str, Any], example(_TREE)]
 _Pointer = Annotated[str, example("/organizations/acme/roles/support")]
-
-
-class ConfigurationPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
 
 
 class ConfigurationDocumentBody(msgspec.Struct, frozen=True, kw_only=True):
@@ -170,7 +167,7 @@ class ConfigurationApplied(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @endpoint.get(_OF_ORGANIZATION, caller=_MANAGE, keys=True, limit=DOCUMENTS, tags=_TAGS, verb="")
-async def get_organization_configuration(call: Call[None, None, ConfigurationPath, Member], postern: Postern) -> ConfigurationDocument:
+async def get_organization_configuration(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> ConfigurationDocument:
     """Get the configuration of an organization as a document
 
     The document has everything that you may see of the organization's settings, by slugs and names. It never has secrets, proofs of
@@ -185,7 +182,7 @@ async def get_organization_configuration(call: Call[None, None, ConfigurationPat
     f"{_OF_ORGANIZATION}/plan", caller=_MANAGE, keys=True, limit=DOCUMENTS, refuses=(BadRequest,), accepts=_BODY, tags=_TAGS, verb=""
 )
 async def plan_organization_configuration(
-    call: Call[ConfigurationDocumentBody, None, ConfigurationPath, Member], postern: Postern
+    call: Call[ConfigurationDocumentBody, None, OrganizationPath, Member], postern: Postern
 ) -> ConfigurationPlan:
     """Plan a document for an organization
 
@@ -206,7 +203,7 @@ async def plan_organization_configuration(
     f"{_OF_ORGANIZATION}/apply", caller=_APPLY, keys=True, limit=DOCUMENTS, refuses=(BadRequest,), accepts=_BODY, tags=_TAGS, verb=""
 )
 async def apply_organization_configuration(
-    call: Call[ConfigurationDocumentBody, None, ConfigurationPath, Member], postern: Postern
+    call: Call[ConfigurationDocumentBody, None, OrganizationPath, Member], postern: Postern
 ) -> ConfigurationApplied:
     """Apply a document to an organization
 

@@ -19,8 +19,8 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import AgentGrantUuid, EmailAddress, Id, ServiceUuid, SlugOfOrganization, UserUuid, example
-from entrypoints.http.routes.services.services import ServicePath
+from entrypoints.http.machinery.fields import AgentGrantUuid, EmailAddress, Id, ServiceUuid, UserUuid, example
+from entrypoints.http.machinery.paths import OrganizationPath, ServicePath
 
 _GRANTS = "/api/organizations/{org_slug}/agent-grants"
 _GRANT = f"{_GRANTS}/{{grant_id}}"
@@ -29,11 +29,7 @@ _VIEW = able(Capability.END_USERS_VIEW, impersonated=True)
 _MANAGE = able(Capability.END_USERS_MANAGE, impersonated=True)
 
 
-class AgentGrantsPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
-
-
-class AgentGrantPath(AgentGrantsPath, frozen=True):
+class AgentGrantPath(OrganizationPath, frozen=True):
     grant_id: AgentGrantUuid
 
 
@@ -90,7 +86,7 @@ _record = shown(AgentGrant, AgentGrantRecord, named={"user_id": "user", "service
 
 
 @endpoint.get(_GRANTS, caller=_VIEW, keys=True, tags=_TAGS)
-async def list_agent_grants(call: Call[None, AgentGrantsQuery, AgentGrantsPath, Member], postern: Postern) -> AgentGrantList:
+async def list_agent_grants(call: Call[None, AgentGrantsQuery, OrganizationPath, Member], postern: Postern) -> AgentGrantList:
     """List what people let the organization's agents do, the newest first
 
     The list has the grants that stand: those that have ended, by their date or by somebody, are gone.

@@ -15,7 +15,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import Id, example
-from entrypoints.http.routes.services.services import ServicePath
+from entrypoints.http.machinery.paths import ServicePath
 
 _CALLBACK = "https://billing.acme.example/callback"
 

@@ -22,9 +22,9 @@ from entrypoints.http.machinery.callers import ANYONE, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, SlugOfOrganization, SlugOfService, Success, Uri, example
+from entrypoints.http.machinery.fields import CreatedAt, Id, Success, Uri, example
 from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS
-from entrypoints.http.routes.services.services import ServicePath
+from entrypoints.http.machinery.paths import ServicePath
 
 _TAGS = ("saml",)
 _SAML: Final = "/api/organizations/{org_slug}/services/{service_slug}/saml"
@@ -198,11 +198,6 @@ class MetadataQuery(msgspec.Struct, frozen=True):
     """Whether to sign the document, by the active certificate."""
 
 
-class PublicPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
-    service_slug: SlugOfService
-
-
 _change = taken(SamlConfigurationBody, ConfigurationChange)
 _configuration = shown(
     Configuration,
@@ -333,7 +328,7 @@ async def list_saml_exchanges(call: Call[None, None, ServicePath, Member], poste
     refuses=(NotFound, OrganizationNotActive, Overloaded),
     tags=_TAGS,
 )
-async def get_saml_metadata(call: Call[None, MetadataQuery, PublicPath], postern: Postern) -> bytes:
+async def get_saml_metadata(call: Call[None, MetadataQuery, ServicePath], postern: Postern) -> bytes:
     """Get the identity provider's metadata, for the service provider
 
     The service provider reads our addresses and certificates in it. The request needs no credentials, so that the service provider can

@@ -14,15 +14,12 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SlugOfOrganization, changed, example
+from entrypoints.http.machinery.fields import changed, example
 from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.machinery.paths import OrganizationPath
 
 _SETTINGS = "/api/organizations/{org_slug}/scim/settings"
 _TAGS = ("scim",)
-
-
-class ScimSettingsPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
 
 
 _Mapped = Annotated[Mapping[str, str], example({"title": "job_title", "department": "department"})]
@@ -51,7 +48,7 @@ class ChangedScimSettings(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @endpoint.get(_SETTINGS, caller=able(Capability.INTEGRATIONS_MANAGE, impersonated=True), tags=_TAGS)
-async def get_scim_settings(call: Call[None, None, ScimSettingsPath, Member], postern: Postern) -> ScimSettingsBody:
+async def get_scim_settings(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> ScimSettingsBody:
     """Get the settings of the organization's directory
 
     The settings say what the groups of the directory are here, and which fields its attributes fill.
@@ -60,7 +57,7 @@ async def get_scim_settings(call: Call[None, None, ScimSettingsPath, Member], po
 
 
 @endpoint.patch(_SETTINGS, caller=OWNER_IN_PERSON, limit=UNLIMITED, step_up=StepUp.ACCOUNT, refuses=(BadRequest,), tags=_TAGS)
-async def change_scim_settings(call: Call[ChangedScimSettings, None, ScimSettingsPath, Member], postern: Postern) -> ScimSettingsBody:
+async def change_scim_settings(call: Call[ChangedScimSettings, None, OrganizationPath, Member], postern: Postern) -> ScimSettingsBody:
     """Change the settings of the organization's directory
 
     With `teams`, the directory can create, fill, rename and delete teams. What a team carries, its members have; so each team begins

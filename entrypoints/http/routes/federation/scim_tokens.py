@@ -19,8 +19,9 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, Id, Name, SlugOfOrganization, Total, example
+from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, Id, Name, Total, example
 from entrypoints.http.machinery.limits import CREDENTIALS
+from entrypoints.http.machinery.paths import OrganizationPath
 
 _TAGS = ("scim",)
 _TOKENS = "/api/organizations/{org_slug}/scim-tokens"
@@ -31,12 +32,7 @@ _MANAGE = able(Capability.INTEGRATIONS_MANAGE, impersonated=True)
 _GIVE = able(Capability.INTEGRATIONS_MANAGE, impersonated=False)
 
 
-class ScimTokensPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
-
-
-class ScimTokenPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
+class ScimTokenPath(OrganizationPath, frozen=True):
     token_id: UUID
     """The token's id."""
 
@@ -133,7 +129,7 @@ class ScimExchangeList(msgspec.Struct, frozen=True):
 
 
 @endpoint.post(_TOKENS, caller=_GIVE, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
-async def create_scim_token(call: Call[NewScimTokenBody, None, ScimTokensPath, Member], postern: Postern) -> CreatedScimToken:
+async def create_scim_token(call: Call[NewScimTokenBody, None, OrganizationPath, Member], postern: Postern) -> CreatedScimToken:
     """Create a SCIM token
 
     A directory manages the organization's people with this token: it calls the endpoints under `/scim/v2`. The token is shown only once,
@@ -146,7 +142,7 @@ async def create_scim_token(call: Call[NewScimTokenBody, None, ScimTokensPath, M
 
 
 @endpoint.get(_TOKENS, caller=_MANAGE, tags=_TAGS)
-async def list_scim_tokens(call: Call[None, None, ScimTokensPath, Member], postern: Postern) -> ScimTokenList:
+async def list_scim_tokens(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> ScimTokenList:
     """List the SCIM tokens of an organization, the newest first
 
     The tokens themselves are not shown: nobody can look them up. Expired tokens stay listed until you delete them. When a person leaves the
@@ -167,7 +163,7 @@ async def delete_scim_token(call: Call[None, None, ScimTokenPath, Member], poste
 
 
 @endpoint.get(_EXCHANGES, caller=_MANAGE, keys=True, tags=_TAGS)
-async def list_scim_exchanges(call: Call[None, ScimExchangesQuery, ScimTokensPath, Member], postern: Postern) -> ScimExchangeList:
+async def list_scim_exchanges(call: Call[None, ScimExchangesQuery, OrganizationPath, Member], postern: Postern) -> ScimExchangeList:
     """List the last exchanges with directories, the newest first
 
     You get your directory's requests of the last seven days, a thousand at most, and the reason of each refusal. The record leaves out data

@@ -18,8 +18,8 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import EmailText, Id, ServiceUuid, SlugOfOrganization, SlugOfService, UserUuid, example
-from entrypoints.http.routes.services.services import ServicePath
+from entrypoints.http.machinery.fields import EmailText, Id, ServiceUuid, SlugOfService, UserUuid, example
+from entrypoints.http.machinery.paths import OrganizationPath, ServicePath
 
 
 class PreviewQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -129,8 +129,7 @@ async def preview_tokens(call: Call[None, PreviewQuery, ServicePath, Member], po
     return _answer(await previews.preview(call.caller, path.service_slug, UserId(cast(UUID, query.user_id)), scopes))
 
 
-class VerdictsPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
+class VerdictsPath(OrganizationPath, frozen=True):
     user_id: UserUuid
 
 

@@ -18,16 +18,13 @@ from entrypoints.http.machinery.answers import Streamed
 from entrypoints.http.machinery.callers import MEMBER, PLATFORM_OWNER
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import Id, SlugOfOrganization, UserUuid, WayIn, example
+from entrypoints.http.machinery.fields import Id, UserUuid, WayIn, example
+from entrypoints.http.machinery.paths import OrganizationPath
 
 _TAGS: Final = ("analytics",)
 _ANALYTICS: Final = "/api/organizations/{org_slug}/analytics"
 _Day = Annotated[str, msgspec.Meta(extra_json_schema={"format": "date"}, examples=["2026-03-01"])]
 _Logins = Annotated[int, msgspec.Meta(description="The number of sign-ins.", examples=[42])]
-
-
-class AnalyticsPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
 
 
 class SpanQuery(msgspec.Struct, frozen=True):
@@ -112,7 +109,7 @@ class PlatformOverview(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @endpoint.get(f"{_ANALYTICS}/login-trends", caller=MEMBER, keys=Capability.MEMBERS_VIEW, refuses=(BadRequest,), tags=_TAGS)
-async def list_login_trends(call: Call[None, SpanQuery, AnalyticsPath, Member], postern: Postern) -> Sequence[LoginTrend]:
+async def list_login_trends(call: Call[None, SpanQuery, OrganizationPath, Member], postern: Postern) -> Sequence[LoginTrend]:
     """List the number of sign-ins to the organization and its services on each day
 
     Days without sign-ins are left out. People who only use a service count as well as members. Failed attempts are told by `failed-logins`.
@@ -122,7 +119,7 @@ async def list_login_trends(call: Call[None, SpanQuery, AnalyticsPath, Member], 
 
 
 @endpoint.get(f"{_ANALYTICS}/failed-logins", caller=MEMBER, keys=Capability.MEMBERS_VIEW, tags=_TAGS)
-async def get_failed_logins(call: Call[None, None, AnalyticsPath, Member], postern: Postern) -> FailedLogins:
+async def get_failed_logins(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> FailedLogins:
     """Count the failed attempts to sign in on each of the last thirty days
 
     Attempts of people who have been there, or are members by their own act. The log of sign-ins has each of them with its reason.
@@ -132,7 +129,7 @@ async def get_failed_logins(call: Call[None, None, AnalyticsPath, Member], poste
 
 
 @endpoint.get(f"{_ANALYTICS}/logins-by-service", caller=MEMBER, keys=Capability.MEMBERS_VIEW, refuses=(BadRequest,), tags=_TAGS)
-async def list_logins_by_service(call: Call[None, SpanQuery, AnalyticsPath, Member], postern: Postern) -> Sequence[ServiceLogins]:
+async def list_logins_by_service(call: Call[None, SpanQuery, OrganizationPath, Member], postern: Postern) -> Sequence[ServiceLogins]:
     """List the number of sign-ins to each service, the most used service first
 
     Deleted services keep their sign-ins, under their last name. Sign-ins to the organization itself belong to no service.
@@ -142,7 +139,7 @@ async def list_logins_by_service(call: Call[None, SpanQuery, AnalyticsPath, Memb
 
 
 @endpoint.get(f"{_ANALYTICS}/logins-by-provider", caller=MEMBER, keys=Capability.MEMBERS_VIEW, refuses=(BadRequest,), tags=_TAGS)
-async def list_logins_by_provider(call: Call[None, SpanQuery, AnalyticsPath, Member], postern: Postern) -> Sequence[ProviderLogins]:
+async def list_logins_by_provider(call: Call[None, SpanQuery, OrganizationPath, Member], postern: Postern) -> Sequence[ProviderLogins]:
     """List the number of sign-ins in each way, the most used way first
 
     It counts the sign-ins from `start_date` to `end_date`, or those of the last thirty days.
@@ -153,7 +150,7 @@ async def list_logins_by_provider(call: Call[None, SpanQuery, AnalyticsPath, Mem
 
 @endpoint.get(f"{_ANALYTICS}/recent-logins", caller=MEMBER, keys=Capability.MEMBERS_VIEW, refuses=(BadRequest,), tags=_TAGS)
 async def list_recent_logins(
-    call: Call[None, RecentQuery, AnalyticsPath, Member], postern: Postern
+    call: Call[None, RecentQuery, OrganizationPath, Member], postern: Postern
 ) -> Streamed[Sequence[RecentLoginRecord]]:
     """List the newest sign-ins to the organization and its services
 

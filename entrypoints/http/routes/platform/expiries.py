@@ -17,11 +17,8 @@ from entrypoints.http.machinery.callers import PLATFORM_OWNER, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import Id, SlugOfOrganization, example
-
-
-class ExpiriesPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
+from entrypoints.http.machinery.fields import Id, example
+from entrypoints.http.machinery.paths import OrganizationPath
 
 
 class ExpiryRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +61,7 @@ class ExpiryList(msgspec.Struct, frozen=True):
     tags=("organizations",),
     verb="expiry list",
 )
-async def list_expiries(call: Call[None, None, ExpiriesPath, Member], postern: Postern) -> ExpiryList:
+async def list_expiries(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> ExpiryList:
     """List what ends within ninety days
 
     Certificates of applications and directories, also those that have ended; management keys, API keys and SCIM tokens, for thirty days

@@ -20,7 +20,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import Id, PersonName, ServiceUuid, WayIn, example
-from entrypoints.http.routes.record.audit import AuditLogPath
+from entrypoints.http.machinery.paths import OrganizationPath
 
 _LONGEST_PERSON = 254
 _LONGEST_PROVIDER = 50
@@ -93,7 +93,7 @@ class SignInList(msgspec.Struct, frozen=True):
     refuses=(BadRequest,),
     tags=("audit",),
 )
-async def list_sign_ins(call: Call[None, SignInsQuery, AuditLogPath, Member], postern: Postern) -> SignInList:
+async def list_sign_ins(call: Call[None, SignInsQuery, OrganizationPath, Member], postern: Postern) -> SignInList:
     """List attempts to sign in to the organization and its services, the newest first
 
     You get the failed attempts of people who have signed in to the service before. Wrong passwords of others are not told to you. Attempts

@@ -12,13 +12,10 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SlugOfOrganization, example
+from entrypoints.http.machinery.fields import example
+from entrypoints.http.machinery.paths import OrganizationPath
 
 _TAGS: Final = ("organizations",)
-
-
-class TodosPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
 
 
 class TodoRecord(msgspec.Struct, frozen=True):
@@ -31,7 +28,7 @@ class TodoRecord(msgspec.Struct, frozen=True):
 
 
 @endpoint.get("/api/organizations/{org_slug}/todos", caller=able(Capability.SETTINGS_MANAGE, impersonated=True), keys=True, tags=_TAGS)
-async def list_todos(call: Call[None, None, TodosPath, Member], postern: Postern) -> Sequence[TodoRecord]:
+async def list_todos(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Sequence[TodoRecord]:
     """List what waits for a decision
 
     Requests to join, and what was set up with a link and waits for an owner. Certificates and keys that end within thirty days, connections

@@ -27,23 +27,18 @@ from entrypoints.http.machinery.fields import (
     IsPlatformOwner,
     OrganizationUuid,
     PersonName,
-    SlugOfOrganization,
     Success,
     example,
 )
 from entrypoints.http.machinery.paging import Pagination, Paging, page_of
+from entrypoints.http.machinery.paths import OrganizationPath
 
 _TAGS = ("audit",)
 _LONGEST_ACTION = 100
 _LONGEST_TARGET = 200
 
 
-class AuditLogPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
-
-
-class AuditEntryPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
+class AuditEntryPath(OrganizationPath, frozen=True):
     entry_id: UUID
     """The entry's id."""
 
@@ -180,7 +175,7 @@ class AuditEventType(msgspec.Struct, frozen=True):
     refuses=(BadRequest,),
     tags=_TAGS,
 )
-async def list_audit_log(call: Call[None, AuditLogQuery, AuditLogPath, Member], postern: Postern) -> AuditLogPage:
+async def list_audit_log(call: Call[None, AuditLogQuery, OrganizationPath, Member], postern: Postern) -> AuditLogPage:
     """List what was done in the organization, the newest first
 
     `target_id` needs a `target_type`. Without a filter you can read every page, and `total` is exact. With a filter the list ends after the
@@ -218,7 +213,7 @@ def filter_of(query: AuditLogQuery) -> AuditFilter:
 @endpoint.get(
     "/api/organizations/{org_slug}/audit-log/event-types", caller=able(Capability.AUDIT_LOGS_VIEW, impersonated=True), keys=True, tags=_TAGS
 )
-def list_audit_event_types(_call: Call[None, None, AuditLogPath, Member], postern: Postern) -> Sequence[AuditEventType]:
+def list_audit_event_types(_call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Sequence[AuditEventType]:
     """List the actions that the audit log can hold
 
     Each action has a label for people. New versions may add actions.

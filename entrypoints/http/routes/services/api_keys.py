@@ -25,24 +25,20 @@ from entrypoints.http.machinery.fields import (
     Id,
     Name,
     ServiceUuid,
-    SlugOfOrganization,
-    SlugOfService,
     Total,
     UserUuid,
     example,
 )
 from entrypoints.http.machinery.limits import CREDENTIALS
 from entrypoints.http.machinery.paging import OffsetPaging
-from entrypoints.http.routes.services.services import ServicePath
+from entrypoints.http.machinery.paths import ServicePath
 
 _TAGS = ("api-keys",)
 _KEYS = "/api/organizations/{org_slug}/services/{service_slug}/api-keys"
 _KEY = "/api/organizations/{org_slug}/services/{service_slug}/api-keys/{api_key_id}"
 
 
-class ApiKeyPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
-    service_slug: SlugOfService
+class ApiKeyPath(ServicePath, frozen=True):
     api_key_id: UUID
     """The API key's id."""
 

@@ -18,18 +18,16 @@ from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, Slug, SlugOfOrganization, SlugOfService, UserUuid, example
+from entrypoints.http.machinery.fields import CreatedAt, Id, Slug, UserUuid, example
 from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.machinery.paths import ServicePath
 from entrypoints.http.machinery.step_up import require_fresh_proof
-from entrypoints.http.routes.services.services import ServicePath
 
 _TAGS = ("rights",)
 _ASSIGNMENTS = "/api/organizations/{org_slug}/services/{service_slug}/assignments"
 
 
-class AssignmentPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
-    service_slug: SlugOfService
+class AssignmentPath(ServicePath, frozen=True):
     assignment_id: UUID
     """The assignment's id."""
 

@@ -13,9 +13,10 @@ from entrypoints.http.machinery.accepts import Raw
 from entrypoints.http.machinery.callers import ANYONE, BUYER, OWNER_IN_PERSON
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SlugOfOrganization, SlugOfService, Uri, example
+from entrypoints.http.machinery.fields import Uri, example
 from entrypoints.http.machinery.headers import RequestHeader
 from entrypoints.http.machinery.limits import BILLING_WEBHOOK, CHECKOUTS
+from entrypoints.http.machinery.paths import OrganizationPath, ServicePath
 
 # Enough for an event about a subscription with many items.
 _LARGEST_EVENT: Final = 256 << 10
@@ -28,15 +29,6 @@ _SIGNATURES: Final = tuple(
     )
     for name, other in (("Billing-Signature", "Stripe-Signature"), ("Stripe-Signature", "Billing-Signature"))
 )
-
-
-class CheckoutPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
-    service_slug: SlugOfService
-
-
-class PortalPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
 
 
 class NewCheckout(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,7 +83,7 @@ class BillingEventReceived(msgspec.Struct, frozen=True, kw_only=True):
     refuses=(BadRequest, BillingFailed),
     tags=("billing",),
 )
-async def begin_checkout(call: Call[NewCheckout, None, CheckoutPath], postern: Postern) -> Checkout:
+async def begin_checkout(call: Call[NewCheckout, None, ServicePath], postern: Postern) -> Checkout:
     """Begin to buy a plan on the payment provider's page
 
     For members of the organization, and for users of the service with a token for it. If you repeat this within some minutes, you get the
@@ -119,7 +111,7 @@ async def begin_checkout(call: Call[NewCheckout, None, CheckoutPath], postern: P
     tags=("billing",),
     verb="",
 )
-async def open_billing_portal(call: Call[NewBillingPortal, None, PortalPath, Member], postern: Postern) -> BillingPortal:
+async def open_billing_portal(call: Call[NewBillingPortal, None, OrganizationPath, Member], postern: Postern) -> BillingPortal:
     """Open the billing portal
 
     Only the organization's owner can open it. The portal shows invoices, changes the means of payment, and changes or cancels every

@@ -16,17 +16,15 @@ from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, Id, SlugOfOrganization, SlugOfService, example
+from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, Id, example
 from entrypoints.http.machinery.limits import CREDENTIALS
-from entrypoints.http.routes.services.services import ServicePath
+from entrypoints.http.machinery.paths import ServicePath
 
 _TAGS = ("services",)
 _SECRETS = "/api/organizations/{org_slug}/services/{service_slug}/client-secrets"
 
 
-class ClientSecretPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
-    service_slug: SlugOfService
+class ClientSecretPath(ServicePath, frozen=True):
     client_secret_id: UUID
     """The client secret's id."""
 

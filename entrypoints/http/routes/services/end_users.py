@@ -24,24 +24,19 @@ from entrypoints.http.machinery.fields import (
     MessageText,
     PersonName,
     ServiceUuid,
-    SlugOfOrganization,
     UpdatedAt,
     UserUuid,
     example,
 )
 from entrypoints.http.machinery.paging import Pagination, Paging, page_of
+from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.routes.identity.identities import IdentityRecord
 
 _TAGS = ("end-users",)
 
 
-class EndUserPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
+class EndUserPath(OrganizationPath, frozen=True):
     user_id: UserUuid
-
-
-class EndUsersPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
 
 
 class EndUsersQuery(Paging, frozen=True, kw_only=True):
@@ -154,7 +149,7 @@ _answer = shown(
     refuses=(BadRequest,),
     tags=_TAGS,
 )
-async def list_end_users(call: Call[None, EndUsersQuery, EndUsersPath, Member], postern: Postern) -> EndUserList:
+async def list_end_users(call: Call[None, EndUsersQuery, OrganizationPath, Member], postern: Postern) -> EndUserList:
     """List the end users of the organization's services, the newest account first
 
     Counting and searching stop at 10 000 users: a `total` of 10 000 means "10 000 or more", and later pages are refused with 400. Searches

@@ -14,18 +14,16 @@ from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, PermissionKey, RoleDescription, SlugOfOrganization, SlugOfService, example
+from entrypoints.http.machinery.fields import CreatedAt, Id, PermissionKey, RoleDescription, example
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.routes.services.services import ServicePath
+from entrypoints.http.machinery.paths import ServicePath
 
 _TAGS = ("rights",)
 _PERMISSIONS = "/api/organizations/{org_slug}/services/{service_slug}/permissions"
 _PERMISSION = "/api/organizations/{org_slug}/services/{service_slug}/permissions/{permission_key}"
 
 
-class ServicePermissionPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
-    service_slug: SlugOfService
+class ServicePermissionPath(ServicePath, frozen=True):
     permission_key: Annotated[str, example("invoices:write")]
     """The permission's key."""
 

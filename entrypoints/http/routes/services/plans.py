@@ -26,10 +26,9 @@ from entrypoints.http.machinery.fields import (
     PriceId,
     RoleSlug,
     ServiceUuid,
-    SlugOfOrganization,
-    SlugOfService,
     example,
 )
+from entrypoints.http.machinery.paths import ServicePath
 
 Value = TypeVar("Value")
 
@@ -41,14 +40,7 @@ _PLAN = "/api/organizations/{org_slug}/services/{service_slug}/plans/{plan_id}"
 PlanKey = Annotated[RoleSlug, example("team")]
 
 
-class PlansPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
-    service_slug: SlugOfService
-
-
-class PlanPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
-    service_slug: SlugOfService
+class PlanPath(ServicePath, frozen=True):
     plan_id: UUID
     """The plan's id."""
 
@@ -108,7 +100,7 @@ class PlanRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @endpoint.get(_PLANS, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
-async def list_plans(call: Call[None, None, PlansPath, Member], postern: Postern) -> Sequence[PlanRecord]:
+async def list_plans(call: Call[None, None, ServicePath, Member], postern: Postern) -> Sequence[PlanRecord]:
     """List the plans of a service, the cheapest first
 
     You get all plans; a service has at most 100.
@@ -117,7 +109,7 @@ async def list_plans(call: Call[None, None, PlansPath, Member], postern: Postern
 
 
 @endpoint.post(_PLANS, caller=able(Capability.SERVICES_MANAGE, impersonated=True), keys=True, refuses=(BadRequest, Conflict), tags=_TAGS)
-async def create_plan(call: Call[NewPlan, None, PlansPath, Member], postern: Postern) -> PlanRecord:
+async def create_plan(call: Call[NewPlan, None, ServicePath, Member], postern: Postern) -> PlanRecord:
     """Add a plan to a service
 
     `billing_price_id` names the price at the payment provider by which people can buy the plan.

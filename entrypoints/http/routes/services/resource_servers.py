@@ -43,11 +43,11 @@ from entrypoints.http.machinery.fields import (
     MetadataHosts,
     PermissionKey,
     ServiceSlug,
-    SlugOfOrganization,
     UpdatedAt,
     example,
 )
 from entrypoints.http.machinery.limits import CREDENTIALS, UNLIMITED
+from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.routes.tenancy.domains import DomainVerification, VerificationToken
 
 _TAGS = ("resource-servers",)
@@ -75,12 +75,7 @@ _Slugs = Annotated[Sequence[ServiceSlug], example(["till"])]
 _Service = Annotated[ServiceSlug, example("shop")]
 
 
-class ResourceServersPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
-
-
-class ResourceServerPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
+class ResourceServerPath(OrganizationPath, frozen=True):
     resource_id: UUID
     """The resource server's id."""
 
@@ -230,7 +225,7 @@ class ResourceServerRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @endpoint.get(_SERVERS, caller=_VIEW, keys=True, tags=_TAGS)
-async def list_resource_servers(call: Call[None, None, ResourceServersPath, Member], postern: Postern) -> Sequence[ResourceServerRecord]:
+async def list_resource_servers(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Sequence[ResourceServerRecord]:
     """List the resource servers of an organization, the oldest first
 
     You get all of them; an organization has at most 100.
@@ -248,9 +243,7 @@ async def list_resource_servers(call: Call[None, None, ResourceServersPath, Memb
     refuses=(BadRequest, Conflict),
     tags=_TAGS,
 )
-async def create_resource_server(
-    call: Call[NewResourceServer, None, ResourceServersPath, Member], postern: Postern
-) -> ResourceServerRecord:
+async def create_resource_server(call: Call[NewResourceServer, None, OrganizationPath, Member], postern: Postern) -> ResourceServerRecord:
     """Register an API as the audience of tokens
 
     One issuer serves all organizations, so no tokens are made before the organization has proved the host: publish the record or the file

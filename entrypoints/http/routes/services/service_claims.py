@@ -19,9 +19,9 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, SlugOfOrganization, SlugOfService, example
+from entrypoints.http.machinery.fields import CreatedAt, Id, example
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.routes.services.services import ServicePath
+from entrypoints.http.machinery.paths import ServicePath
 
 _TAGS = ("claims",)
 _CLAIMS = "/api/organizations/{org_slug}/services/{service_slug}/claims"
@@ -37,9 +37,7 @@ _Argument = Annotated[Any, example("cost_center")]
 _Into = Annotated[tuple[ClaimPlace, ...], example(["id_token", "userinfo"])]
 
 
-class ServiceClaimPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
-    service_slug: SlugOfService
+class ServiceClaimPath(ServicePath, frozen=True):
     claim_id: UUID
     """The claim's id."""
 

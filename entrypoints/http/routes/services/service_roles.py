@@ -22,22 +22,18 @@ from entrypoints.http.machinery.fields import (
     Name,
     RoleDescription,
     RoleSlug,
-    SlugOfOrganization,
-    SlugOfService,
     UpdatedAt,
     example,
 )
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.routes.services.services import ServicePath
+from entrypoints.http.machinery.paths import ServicePath
 
 _TAGS = ("rights",)
 _ROLES = "/api/organizations/{org_slug}/services/{service_slug}/roles"
 _ROLE = "/api/organizations/{org_slug}/services/{service_slug}/roles/{role_slug}"
 
 
-class ServiceRolePath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
-    service_slug: SlugOfService
+class ServiceRolePath(ServicePath, frozen=True):
     role_slug: Annotated[str, example("editor")]
     """The slug of a role of the service."""
 

@@ -35,12 +35,11 @@ from entrypoints.http.machinery.fields import (
     Name,
     OrganizationUuid,
     ServiceSlug,
-    SlugOfOrganization,
-    SlugOfService,
     Uri,
     example,
 )
 from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.machinery.paths import OrganizationPath, ServicePath
 from entrypoints.http.routes.services.plans import PlanRecord, plan_record
 
 Value = TypeVar("Value")
@@ -62,15 +61,6 @@ _KEY: Final = {
 }
 Metadata = Annotated[Mapping[str, Any], example({"cost_center": "4711"})]
 ClientKeys = Annotated[Mapping[str, Any], example({"keys": [_KEY]})]
-
-
-class ServicesPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
-
-
-class ServicePath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
-    service_slug: SlugOfService
 
 
 class ServicesQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -297,7 +287,7 @@ _listed = shown(ListedService, ListedServiceRecord, within=("service",), named={
     tags=_TAGS,
     accepts=_BODY,
 )
-async def create_service(call: Call[NewServiceBody, None, ServicesPath, Member], postern: Postern) -> ServiceCreated:
+async def create_service(call: Call[NewServiceBody, None, OrganizationPath, Member], postern: Postern) -> ServiceCreated:
     """Create a service
 
     The service begins with a free plan. `web` and `api` services are confidential clients, which may have client secrets; `mobile` and
@@ -310,7 +300,7 @@ async def create_service(call: Call[NewServiceBody, None, ServicesPath, Member],
 
 
 @endpoint.get(_SERVICES, caller=able(Capability.SERVICES_VIEW, impersonated=True), keys=True, tags=_TAGS)
-async def list_services(call: Call[None, ServicesQuery, ServicesPath, Member], postern: Postern) -> ServiceListAnswer:
+async def list_services(call: Call[None, ServicesQuery, OrganizationPath, Member], postern: Postern) -> ServiceListAnswer:
     """List the organization's services, the oldest first
 
     Without `limit` you get all of them. The answer also says how many services the organization may have.

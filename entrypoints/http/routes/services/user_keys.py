@@ -27,10 +27,10 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, EmailAddress, Id, SlugOfOrganization, SlugOfService, UserUuid, example
+from entrypoints.http.machinery.fields import CreatedAt, EmailAddress, Id, UserUuid, example
 from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.machinery.paths import ServicePath
 from entrypoints.http.routes.services.service_user_keys import UserKeysQuery
-from entrypoints.http.routes.services.services import ServicePath
 
 _TAGS = ("user-keys",)
 _KEYS: Final = "/api/organizations/{org_slug}/services/{service_slug}/user-keys"
@@ -45,9 +45,7 @@ _Days = Annotated[int, msgspec.Meta(extra_json_schema={"minimum": 1, "maximum": 
 _Resource = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_IDENTIFIER})]
 
 
-class UserKeyPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
-    service_slug: SlugOfService
+class UserKeyPath(ServicePath, frozen=True):
     user_key_id: UUID
     """The user key's id."""
 

@@ -19,8 +19,9 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.decoding import media_type_of
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SlugOfOrganization, example
+from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.limits import CREDENTIALS
+from entrypoints.http.machinery.paths import OrganizationPath
 
 _TAGS = ("settings",)
 _BRANDING = "/api/organizations/{org_slug}/branding"
@@ -37,10 +38,6 @@ _Link = Annotated[
     ),
 ]
 _Color = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^#[0-9A-Fa-f]{6}$"}, examples=["#a01040"])]
-
-
-class BrandingPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
 
 
 class BrandingPatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,7 +80,7 @@ class BrandingRecord(msgspec.Struct, frozen=True, kw_only=True):
     refuses=(BadRequest,),
     tags=_TAGS,
 )
-async def change_branding(call: Call[BrandingPatch, None, BrandingPath, Member], postern: Postern) -> BrandingRecord:
+async def change_branding(call: Call[BrandingPatch, None, OrganizationPath, Member], postern: Postern) -> BrandingRecord:
     """Change the branding of an organization
 
     We fetch a logo at once and keep a copy: pages and mails show this copy, from our address. To use a new picture, send its address again.
@@ -92,7 +89,7 @@ async def change_branding(call: Call[BrandingPatch, None, BrandingPath, Member],
 
 
 @endpoint.get(_BRANDING, caller=MEMBER, keys=True, tags=_TAGS)
-async def get_branding(call: Call[None, None, BrandingPath, Member], postern: Postern) -> BrandingRecord:
+async def get_branding(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> BrandingRecord:
     """Get the branding of an organization
 
     Our pages and mails for the organization show the branding.
@@ -109,7 +106,7 @@ async def get_branding(call: Call[None, None, BrandingPath, Member], postern: Po
     refuses=(BadRequest,),
     tags=_TAGS,
 )
-async def upload_logo(call: Call[bytes, None, BrandingPath, Member], postern: Postern) -> BrandingRecord:
+async def upload_logo(call: Call[bytes, None, OrganizationPath, Member], postern: Postern) -> BrandingRecord:
     """Upload the logo of an organization
 
     The body is the picture: PNG, JPEG or WebP, of at most 256 KiB and 2048 pixels on a side. We keep what is drawn, and drop metadata. It
@@ -120,7 +117,7 @@ async def upload_logo(call: Call[bytes, None, BrandingPath, Member], postern: Po
 
 
 @endpoint.delete(_LOGO, caller=_MANAGERS, keys=True, status=204, limit=CREDENTIALS, tags=_TAGS)
-async def remove_logo(call: Call[None, None, BrandingPath, Member], postern: Postern) -> NoBody:
+async def remove_logo(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
     """Remove the logo of an organization
 
     The answer is the same if there was none. Browsers that have shown the logo may keep it.

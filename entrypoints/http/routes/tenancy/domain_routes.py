@@ -20,8 +20,9 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, SlugOfOrganization, UpdatedAt, example
+from entrypoints.http.machinery.fields import CreatedAt, Id, UpdatedAt, example
 from entrypoints.http.machinery.limits import CREDENTIALS
+from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.routes.tenancy.domains import PROOF, DomainVerification, VerificationToken
 
 _TAGS = ("sign-in domains",)
@@ -37,12 +38,7 @@ _Login = Annotated[LoginPolicy, example("upstream_only")]
 _Join = Annotated[JoinPolicy, example("ask")]
 
 
-class DomainRoutesPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
-
-
-class DomainRoutePath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
+class DomainRoutePath(OrganizationPath, frozen=True):
     domain_id: UUID
     """The route's id."""
 
@@ -108,7 +104,7 @@ class DomainRouteRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @endpoint.get(_ROUTES, caller=_MANAGE, keys=True, tags=_TAGS)
-async def list_domain_routes(call: Call[None, None, DomainRoutesPath, Member], postern: Postern) -> Sequence[DomainRouteRecord]:
+async def list_domain_routes(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Sequence[DomainRouteRecord]:
     """List the domain routes of the organization, the oldest first
 
     Each has the proof to publish, and whether it was found.
@@ -126,7 +122,7 @@ async def list_domain_routes(call: Call[None, None, DomainRoutesPath, Member], p
     refuses=(BadRequest, Conflict),
     tags=_TAGS,
 )
-async def create_domain_route(call: Call[NewDomainRoute, None, DomainRoutesPath, Member], postern: Postern) -> DomainRouteRecord:
+async def create_domain_route(call: Call[NewDomainRoute, None, OrganizationPath, Member], postern: Postern) -> DomainRouteRecord:
     """Set how the people of a mail domain sign in
 
     Publish the record or the file from the answer, then verify the domain. Until then the route has no effect. Only one organization can

@@ -15,8 +15,9 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import MessageText, SlugOfOrganization, example
+from entrypoints.http.machinery.fields import MessageText, example
 from entrypoints.http.machinery.limits import CREDENTIALS
+from entrypoints.http.machinery.paths import OrganizationPath
 
 _TAGS = ("settings",)
 _DOMAIN = "/api/organizations/{org_slug}/domain"
@@ -25,10 +26,6 @@ _MANAGE = able(Capability.SETTINGS_MANAGE, impersonated=True)
 _IN_PERSON = able(Capability.SETTINGS_MANAGE, impersonated=False)
 
 VerificationToken = Annotated[str, example("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo")]
-
-
-class DomainPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
 
 
 class DomainBody(msgspec.Struct, frozen=True):
@@ -85,7 +82,7 @@ class DomainVerification(msgspec.Struct, frozen=True):
 
 
 @endpoint.post(_DOMAIN, caller=_IN_PERSON, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
-async def set_domain(call: Call[DomainBody, None, DomainPath, Member], postern: Postern) -> DomainRecord:
+async def set_domain(call: Call[DomainBody, None, OrganizationPath, Member], postern: Postern) -> DomainRecord:
     """Set the domain of an organization
 
     The new domain replaces the previous one. Publish the record or the file from the answer, then verify the domain. An organization has
@@ -95,7 +92,7 @@ async def set_domain(call: Call[DomainBody, None, DomainPath, Member], postern: 
 
 
 @endpoint.get(_DOMAIN, caller=_MANAGE, keys=True, tags=_TAGS)
-async def get_domain(call: Call[None, None, DomainPath, Member], postern: Postern) -> DomainRecord:
+async def get_domain(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> DomainRecord:
     """Get the domain of an organization, and the proof to publish
 
     Publish the record or the file of the proof, and ask Postern to look for it.
@@ -104,7 +101,7 @@ async def get_domain(call: Call[None, None, DomainPath, Member], postern: Poster
 
 
 @endpoint.post(f"{_DOMAIN}/verify", caller=_IN_PERSON, keys=True, limit=CREDENTIALS, tags=_TAGS)
-async def verify_domain(call: Call[None, None, DomainPath, Member], postern: Postern) -> DomainVerification:
+async def verify_domain(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> DomainVerification:
     """Look for the proof that an organization owns its domain
 
     Leave the proof published: we look for it every week. When the proof is missing, the owners get a mail; after two further days without
@@ -115,7 +112,7 @@ async def verify_domain(call: Call[None, None, DomainPath, Member], postern: Pos
 
 
 @endpoint.delete(_DOMAIN, caller=_IN_PERSON, keys=True, limit=CREDENTIALS, status=204, tags=_TAGS)
-async def remove_domain(call: Call[None, None, DomainPath, Member], postern: Postern) -> NoBody:
+async def remove_domain(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
     """Remove the domain of an organization
 
     If no domain is set, nothing happens.

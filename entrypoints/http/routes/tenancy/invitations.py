@@ -29,13 +29,13 @@ from entrypoints.http.machinery.fields import (
     Id,
     OrganizationUuid,
     PersonName,
-    SlugOfOrganization,
     SlugOfRole,
     email_field,
     example,
 )
 from entrypoints.http.machinery.limits import INVITATION_ANSWERS, UNLIMITED
 from entrypoints.http.machinery.paging import Paging, page_of
+from entrypoints.http.machinery.paths import OrganizationPath
 
 _TAGS = ("invitations",)
 _MANAGERS = able(Capability.MEMBERS_MANAGE, impersonated=True)
@@ -47,12 +47,7 @@ _REFUSED_ANSWERS = (BadRequest, InvitationExpired, TeamLimitExceeded)
 _ANSWERS = (*_REFUSED_ANSWERS, OrganizationNotActive)
 
 
-class InvitationsPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
-
-
-class OrganizationInvitationPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
+class OrganizationInvitationPath(OrganizationPath, frozen=True):
     invitation_id: UUID
     """The invitation's id."""
 
@@ -179,7 +174,7 @@ class InvitationLink(msgspec.Struct, frozen=True):
 
 
 @endpoint.post(_OF_ORGANIZATION, caller=_MANAGERS_IN_PERSON, keys=True, limit=UNLIMITED, refuses=(BadRequest, RateLimited), tags=_TAGS)
-async def create_invitation(call: Call[NewInvitation, None, InvitationsPath, Member], postern: Postern) -> IssuedInvitation:
+async def create_invitation(call: Call[NewInvitation, None, OrganizationPath, Member], postern: Postern) -> IssuedInvitation:
     """Invite somebody by e-mail
 
     The invitation is valid for a week. To invite into a role other than `member`, you need the right to manage roles and all rights of the
@@ -193,7 +188,7 @@ async def create_invitation(call: Call[NewInvitation, None, InvitationsPath, Mem
 
 
 @endpoint.get(_OF_ORGANIZATION, caller=_MANAGERS, keys=True, tags=_TAGS)
-async def list_invitations(call: Call[None, InvitationsQuery, InvitationsPath, Member], postern: Postern) -> Sequence[InvitationSummary]:
+async def list_invitations(call: Call[None, InvitationsQuery, OrganizationPath, Member], postern: Postern) -> Sequence[InvitationSummary]:
     """List the organization's invitations, the newest first
 
     Filter by `status`.

@@ -18,9 +18,10 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, EmailAddress, Id, SlugOfOrganization, example
+from entrypoints.http.machinery.fields import CreatedAt, EmailAddress, Id, example
 from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.machinery.paging import Paging, page_of
+from entrypoints.http.machinery.paths import OrganizationPath
 
 _TAGS = ("sign-in domains",)
 _REQUESTS = "/api/organizations/{org_slug}/join-requests"
@@ -30,12 +31,7 @@ _MANAGERS = able(Capability.MEMBERS_MANAGE, impersonated=True)
 _MANAGERS_IN_PERSON = able(Capability.MEMBERS_MANAGE, impersonated=False)
 
 
-class JoinRequestsPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
-
-
-class JoinRequestPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
+class JoinRequestPath(OrganizationPath, frozen=True):
     request_id: UUID
     """The request's id."""
 
@@ -64,7 +60,7 @@ class JoinRequestRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 @endpoint.get(_REQUESTS, caller=_MANAGERS, keys=True, tags=_TAGS)
 async def list_join_requests(
-    call: Call[None, JoinRequestsQuery, JoinRequestsPath, Member], postern: Postern
+    call: Call[None, JoinRequestsQuery, OrganizationPath, Member], postern: Postern
 ) -> Sequence[JoinRequestRecord]:
     """List the requests to become a member, the newest first
 

@@ -15,8 +15,9 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SECRET, EmailText, MessageText, SlugOfOrganization, example
+from entrypoints.http.machinery.fields import SECRET, EmailText, MessageText, example
 from entrypoints.http.machinery.limits import CREDENTIALS
+from entrypoints.http.machinery.paths import OrganizationPath
 
 _TAGS = ("settings",)
 _SMTP = "/api/organizations/{org_slug}/smtp"
@@ -32,10 +33,6 @@ _FromName = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_
 _Port = Annotated[int, example(587)]
 _Host = Annotated[str, example("smtp.acme.example")]
 _HostText = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": 253}, examples=["smtp.acme.example"])]
-
-
-class SmtpPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
 
 
 class SmtpBody(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,7 +86,7 @@ _record = shown(MailServer, SmtpRecord, named={"fallback_since": "fallen_back_at
 
 
 @endpoint.post(_SMTP, caller=_IN_PERSON, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
-async def set_mail_server(call: Call[SmtpBody, None, SmtpPath, Member], postern: Postern) -> SmtpRecord:
+async def set_mail_server(call: Call[SmtpBody, None, OrganizationPath, Member], postern: Postern) -> SmtpRecord:
     """Set the mail server of an organization
 
     From now on the organization's invitations, and mails to its owners about its settings, go through this server. Mails about people's
@@ -101,7 +98,7 @@ async def set_mail_server(call: Call[SmtpBody, None, SmtpPath, Member], postern:
 
 
 @endpoint.get(_SMTP, caller=_MANAGE, keys=True, tags=_TAGS)
-async def get_mail_server(call: Call[None, None, SmtpPath, Member], postern: Postern) -> SmtpRecord:
+async def get_mail_server(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> SmtpRecord:
     """Get the mail server of an organization, without its password
 
     If none is set, only `configured` is present.
@@ -111,7 +108,7 @@ async def get_mail_server(call: Call[None, None, SmtpPath, Member], postern: Pos
 
 
 @endpoint.delete(_SMTP, caller=_IN_PERSON, keys=True, limit=CREDENTIALS, status=204, tags=_TAGS)
-async def remove_mail_server(call: Call[None, None, SmtpPath, Member], postern: Postern) -> NoBody:
+async def remove_mail_server(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
     """Remove the mail server of an organization
 
     From now on the organization's mails go through the installation's server. If no mail server is set, nothing happens.
@@ -121,7 +118,7 @@ async def remove_mail_server(call: Call[None, None, SmtpPath, Member], postern: 
 
 
 @endpoint.post(f"{_SMTP}/test", caller=_IN_PERSON, limit=CREDENTIALS, tags=_TAGS)
-async def test_mail_server(call: Call[None, None, SmtpPath, Member], postern: Postern) -> SmtpTestResult:
+async def test_mail_server(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> SmtpTestResult:
     """Send yourself a mail through the mail server of an organization
 
     The answer says whether the server accepted the mail and, if not, how the server answered.

@@ -19,8 +19,9 @@ from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, EmailAddress, Id, Name, SlugOfOrganization, SlugOfRole, Total, example
+from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, EmailAddress, Id, Name, SlugOfRole, Total, example
 from entrypoints.http.machinery.limits import CREDENTIALS
+from entrypoints.http.machinery.paths import OrganizationPath
 
 _TAGS = ("management-keys",)
 _KEYS = "/api/organizations/{org_slug}/management-keys"
@@ -29,12 +30,7 @@ _KEY = f"{_KEYS}/{{key_id}}"
 Days = Annotated[int, msgspec.Meta(ge=1, le=LONGEST_LIFE, examples=[USUAL_LIFE])]
 
 
-class ManagementKeysPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
-
-
-class ManagementKeyPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
+class ManagementKeyPath(OrganizationPath, frozen=True):
     key_id: UUID
     """The management key's id."""
 
@@ -194,7 +190,7 @@ class EndedManagementKey(msgspec.Struct, frozen=True, kw_only=True):
     refuses=(BadRequest,),
     tags=_TAGS,
 )
-async def create_management_key(call: Call[NewManagementKey, None, ManagementKeysPath, Member], postern: Postern) -> CreatedManagementKey:
+async def create_management_key(call: Call[NewManagementKey, None, OrganizationPath, Member], postern: Postern) -> CreatedManagementKey:
     """Create a management key
 
     For a program that manages the organization, and sends the key as a Bearer token. The key is shown only once: we keep just a digest of
@@ -208,7 +204,7 @@ async def create_management_key(call: Call[NewManagementKey, None, ManagementKey
 
 
 @endpoint.get(_KEYS, caller=able(Capability.INTEGRATIONS_MANAGE, impersonated=True), tags=_TAGS)
-async def list_management_keys(call: Call[None, None, ManagementKeysPath, Member], postern: Postern) -> ManagementKeyList:
+async def list_management_keys(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> ManagementKeyList:
     """List the management keys of an organization, the newest first
 
     The keys themselves are not shown: nobody can look them up. An expired key stays listed for thirty days.

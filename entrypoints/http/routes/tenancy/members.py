@@ -28,13 +28,13 @@ from entrypoints.http.machinery.fields import (
     OrganizationUuid,
     PersonName,
     RefreshTokenText,
-    SlugOfOrganization,
     SlugOfRole,
     UserUuid,
     example,
 )
 from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.machinery.paging import Pagination, Paging, page_of
+from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.routes.identity.mfa import MfaForceDisabled, StatedReason
 
 _TAGS = ("members",)
@@ -42,12 +42,7 @@ _SELECTION = (NotFound, OrganizationNotActive, ReauthenticationRequired, SecondF
 _MEMBER = "/api/organizations/{org_slug}/members/{user_id}"
 
 
-class MembersPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
-
-
-class MemberPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
+class MemberPath(OrganizationPath, frozen=True):
     user_id: UserUuid
 
 
@@ -227,7 +222,7 @@ class OrganizationSelected(msgspec.Struct, frozen=True):
     refuses=(BadRequest,),
     tags=_TAGS,
 )
-async def list_members(call: Call[None, MembersQuery, MembersPath, Member], postern: Postern) -> MemberListAnswer:
+async def list_members(call: Call[None, MembersQuery, OrganizationPath, Member], postern: Postern) -> MemberListAnswer:
     """List the members of the organization, the longest-standing first
 
     `total` counts all members, or only the members in the role that you ask for or whom you search for; counting these stops at 10 000.
@@ -322,7 +317,7 @@ async def disable_mfa_of_member(call: Call[StatedReason, StatedReason, MemberPat
     tags=_TAGS,
     verb="",
 )
-async def transfer_ownership(call: Call[OwnershipTransfer, None, MembersPath, Member], postern: Postern) -> OwnershipTransferred:
+async def transfer_ownership(call: Call[OwnershipTransfer, None, OrganizationPath, Member], postern: Postern) -> OwnershipTransferred:
     """Make another member the owner
 
     You become an admin, and the new owner gets a mail. The new owner confirms the ownership by the first thing that only an owner may do.
@@ -337,7 +332,7 @@ async def transfer_ownership(call: Call[OwnershipTransfer, None, MembersPath, Me
 
 
 @endpoint.post("/api/organizations/{org_slug}/ownership", caller=OWN_PERSON, limit=UNLIMITED, refuses=(BadRequest, NotFound), tags=_TAGS)
-async def answer_ownership(call: Call[OwnershipReply, None, MembersPath], postern: Postern) -> Message:
+async def answer_ownership(call: Call[OwnershipReply, None, OrganizationPath], postern: Postern) -> Message:
     """Say whether an organization is yours that others have made you the owner of
 
     This is for the owner after a transfer, or of an organization that was moved here. If you decline, the former owner is the owner again;
@@ -354,7 +349,7 @@ async def answer_ownership(call: Call[OwnershipReply, None, MembersPath], poster
 
 
 @endpoint.post("/api/organizations/{org_slug}/select", caller=OWN_PERSON, refuses=_SELECTION, tags=_TAGS)
-async def select_organization(call: Call[None, None, MembersPath], postern: Postern) -> OrganizationSelected:
+async def select_organization(call: Call[None, None, OrganizationPath], postern: Postern) -> OrganizationSelected:
     """Get tokens for an organization
 
     This opens a session in the organization, beside the session of your token, which may be for the platform or for another organization.

@@ -14,8 +14,9 @@ from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SECRET, SlugOfOrganization, example
+from entrypoints.http.machinery.fields import SECRET, example
 from entrypoints.http.machinery.limits import CREDENTIALS
+from entrypoints.http.machinery.paths import OrganizationPath
 
 _TAGS = ("settings",)
 _CREDENTIALS = "/api/organizations/{org_slug}/oauth-credentials/{provider}"
@@ -28,8 +29,7 @@ _ClientId = Annotated[str, _Length, example("Iv1.4f2d9a1b")]
 _ClientSecret = Annotated[str, _Length, SECRET, example("3c6e0b8a9c15224a8228b9a98ca1531d")]
 
 
-class OAuthCredentialsPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
+class OAuthCredentialsPath(OrganizationPath, frozen=True):
     provider: Annotated[str, example("codehost")]
     """The provider: `codehost`, `websuite` or `officesuite`."""
 

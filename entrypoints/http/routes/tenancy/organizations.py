@@ -23,19 +23,15 @@ from entrypoints.http.machinery.fields import (
     Id,
     IsPlatformOwner,
     RefreshTokenText,
-    SlugOfOrganization,
     example,
 )
 from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.routes.tenancy.members import MembershipRecord
 from entrypoints.http.routes.tenancy.organization_records import OrganizationRecord, TierRecord, organization_record, tier_record
 
 _TAGS = ("organizations",)
 _ORGANIZATION = "/api/organizations/{org_slug}"
-
-
-class OwnOrganizationPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
 
 
 class NewOrganization(msgspec.Struct, frozen=True):
@@ -143,7 +139,7 @@ async def list_organizations(call: Call, postern: Postern) -> Sequence[OwnOrgani
 
 
 @endpoint.get(_ORGANIZATION, caller=MEMBER_OF_INACTIVE, tags=_TAGS)
-async def get_organization(call: Call[None, None, OwnOrganizationPath, Member], postern: Postern) -> OwnOrganizationWithMetadata:
+async def get_organization(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> OwnOrganizationWithMetadata:
     """Get an organization that you are a member of, in any state
 
     The answer has the organization's metadata, your membership, and the tier. You see an organization that is pending or suspended, too.
@@ -153,7 +149,7 @@ async def get_organization(call: Call[None, None, OwnOrganizationPath, Member], 
 
 @endpoint.patch(_ORGANIZATION, caller=able(Capability.SETTINGS_MANAGE, impersonated=True), tags=_TAGS)
 async def change_organization(
-    call: Call[OrganizationChange, None, OwnOrganizationPath, Member], postern: Postern
+    call: Call[OrganizationChange, None, OrganizationPath, Member], postern: Postern
 ) -> OwnOrganizationWithMetadata:
     """Rename an organization, or replace its metadata
 
@@ -170,7 +166,7 @@ async def change_organization(
 
 
 @endpoint.delete(_ORGANIZATION, caller=OWNER_IN_PERSON_OF_INACTIVE, limit=UNLIMITED, step_up=StepUp.ACCOUNT, status=204, tags=_TAGS)
-async def delete_organization(call: Call[None, None, OwnOrganizationPath, Member], postern: Postern) -> NoBody:
+async def delete_organization(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
     """Delete an organization and all its data for good
 
     No request, list or token finds the organization from now on, and its slug is free. A background job removes its data, usually within a

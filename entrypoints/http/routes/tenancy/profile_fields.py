@@ -26,8 +26,9 @@ from entrypoints.http.machinery.callers import MEMBER, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken, turned
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, SlugOfOrganization, UpdatedAt, example
+from entrypoints.http.machinery.fields import CreatedAt, Id, UpdatedAt, example
 from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.machinery.paths import OrganizationPath
 
 Value = TypeVar("Value")
 
@@ -43,12 +44,7 @@ FieldPosition = Annotated[int, msgspec.Meta(extra_json_schema={"minimum": 0, "ma
 FieldScope = Annotated[str, msgspec.Meta(extra_json_schema={"enum": list(FIELD_SCOPES)}), example("profile")]
 
 
-class FieldsPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
-
-
-class FieldPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
+class FieldPath(OrganizationPath, frozen=True):
     key: FieldKey
     """The field's key."""
 
@@ -163,7 +159,7 @@ field_record = shown(ProfileField, FieldRecord, rule=lambda one: bounds_record(o
 
 
 @endpoint.get(_FIELDS, caller=MEMBER, keys=True, tags=_TAGS)
-async def list_fields(call: Call[None, None, FieldsPath, Member], postern: Postern) -> Sequence[FieldRecord]:
+async def list_fields(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Sequence[FieldRecord]:
     """List the organization's fields, by position
 
     You get all of them; an organization has at most 50.
@@ -172,7 +168,7 @@ async def list_fields(call: Call[None, None, FieldsPath, Member], postern: Poste
 
 
 @endpoint.post(_FIELDS, caller=_MANAGERS, keys=True, limit=UNLIMITED, status=201, refuses=(BadRequest, Conflict), tags=_TAGS)
-async def create_field(call: Call[NewField, None, FieldsPath, Member], postern: Postern) -> FieldRecord:
+async def create_field(call: Call[NewField, None, OrganizationPath, Member], postern: Postern) -> FieldRecord:
     """Declare a field
 
     The organization keeps its values for itself: no other organization and no application of others sees them. Each person sees their own.

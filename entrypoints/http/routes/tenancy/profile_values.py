@@ -16,8 +16,9 @@ from entrypoints.http.machinery.callers import MEMBER, MEMBER_IN_PERSON, OWN_USE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import Slug, SlugOfOrganization, UserUuid, example
+from entrypoints.http.machinery.fields import Slug, UserUuid, example
 from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.routes.tenancy.profile_fields import FieldRecord, field_record
 
 _TAGS = ("fields",)
@@ -30,8 +31,7 @@ Values = Annotated[Mapping[str, Any], example({"department": "Sales", "started_o
 MetadataObject = Annotated[Mapping[str, Any], example({"crm_id": "4711"})]
 
 
-class KeptOfPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
+class KeptOfPath(OrganizationPath, frozen=True):
     user_id: UserUuid
 
 

@@ -23,12 +23,12 @@ from entrypoints.http.machinery.fields import (
     OrganizationUuid,
     RoleDescription,
     RoleSlug,
-    SlugOfOrganization,
     UpdatedAt,
     example,
     given,
 )
 from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.machinery.step_up import with_proof_if_needed
 
 Value = TypeVar("Value")
@@ -38,12 +38,7 @@ _ROLES = "/api/organizations/{org_slug}/roles"
 _ROLE = "/api/organizations/{org_slug}/roles/{role_id}"
 
 
-class RolesPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
-
-
-class RolePath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
+class RolePath(OrganizationPath, frozen=True):
     role_id: UUID
     """The role's id."""
 
@@ -90,7 +85,7 @@ class RoleRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @endpoint.get(_ROLES, caller=MEMBER, keys=Capability.MEMBERS_VIEW, tags=_TAGS)
-async def list_roles(call: Call[None, None, RolesPath, Member], postern: Postern) -> Sequence[RoleRecord]:
+async def list_roles(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Sequence[RoleRecord]:
     """List the organization's own roles, by slug
 
     You get all of them; an organization has at most 100. The built-in roles owner, admin and member are not in the list.
@@ -107,7 +102,7 @@ async def list_roles(call: Call[None, None, RolesPath, Member], postern: Postern
     refuses=(BadRequest, Conflict),
     tags=_TAGS,
 )
-async def create_role(call: Call[NewRole, None, RolesPath, Member], postern: Postern) -> RoleRecord:
+async def create_role(call: Call[NewRole, None, OrganizationPath, Member], postern: Postern) -> RoleRecord:
     """Add a role
 
     You cannot grant permissions that you do not have. Some permissions include others. `org.members.manage` includes the permissions of a

@@ -26,8 +26,9 @@ from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, EmailText, Id, Name, SlugOfOrganization, Total, email_field, example
+from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, EmailText, Id, Name, Total, email_field, example
 from entrypoints.http.machinery.limits import CREDENTIALS
+from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.routes.tenancy.connections import ConfirmedSettings
 from entrypoints.http.routes.tenancy.upstream_providers import UpstreamProviderRecord, record_of
 from ports.tenancy.setup_links import ListedSetupLink
@@ -43,18 +44,12 @@ _LinkName = Annotated[Name, example("Directory of Example Ltd")]
 _Purposes = Annotated[tuple[SetupPurpose, ...], msgspec.Meta(min_length=1, max_length=10), example(["domain", "connection"])]
 
 
-class SetupLinksPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
-
-
-class SetupLinkPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
+class SetupLinkPath(OrganizationPath, frozen=True):
     link_id: UUID
     """The set-up link's id."""
 
 
-class SetupDraftPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
+class SetupDraftPath(OrganizationPath, frozen=True):
     link_id: UUID
     """The set-up link's id."""
     draft_id: UUID
@@ -183,7 +178,7 @@ class CreatedSetupLink(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @endpoint.post(_LINKS, caller=_MAKE, step_up=StepUp.ACCOUNT, limit=CREDENTIALS, status=201, refuses=(BadRequest,), tags=_TAGS)
-async def create_setup_link(call: Call[NewSetupLink, None, SetupLinksPath, Member], postern: Postern) -> CreatedSetupLink:
+async def create_setup_link(call: Call[NewSetupLink, None, OrganizationPath, Member], postern: Postern) -> CreatedSetupLink:
     """Make a set-up link
 
     For somebody without an account, such as a customer's administrator: with the link they set up mail domains, a connection to their
@@ -197,7 +192,7 @@ async def create_setup_link(call: Call[NewSetupLink, None, SetupLinksPath, Membe
 
 
 @endpoint.get(_LINKS, caller=_VIEW, tags=_TAGS)
-async def list_setup_links(call: Call[None, None, SetupLinksPath, Member], postern: Postern) -> SetupLinkList:
+async def list_setup_links(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> SetupLinkList:
     """List the set-up links of an organization, the newest first
 
     With what was set up with each of them, and who uses it. An ended link stays listed for thirty days.

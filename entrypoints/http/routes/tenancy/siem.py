@@ -18,8 +18,9 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.cors import Origins
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SECRET, CreatedAt, Id, Name, SlugOfOrganization, UpdatedAt, changed, example
+from entrypoints.http.machinery.fields import SECRET, CreatedAt, Id, Name, UpdatedAt, changed, example
 from entrypoints.http.machinery.limits import CREDENTIALS, UNLIMITED
+from entrypoints.http.machinery.paths import OrganizationPath
 from ports.tenancy.siem import ShownSiem
 
 _TAGS = ("siem",)
@@ -32,10 +33,6 @@ _Credential = Annotated[
     str, SECRET, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_CREDENTIAL}), example("b2b1c5a0-4f1d-4c5e-9d55-0c1f4f9a7e21")
 ]
 _KEY: Final = {"kty": "EC", "crv": "P-256", "kid": "9f2c1a7e", "use": "sig", "alg": "ES256", "x": "f83OJ3D2xF1B…", "y": "x_FEzRu9m36H…"}
-
-
-class SiemPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
 
 
 class SiemBody(msgspec.Struct, frozen=True):
@@ -110,7 +107,7 @@ class ExportKeySet(msgspec.Struct, frozen=True):
 
 
 @endpoint.post(_SIEM, caller=_REDIRECT, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
-async def configure_siem(call: Call[SiemBody, None, SiemPath, Member], postern: Postern) -> SiemRecord:
+async def configure_siem(call: Call[SiemBody, None, OrganizationPath, Member], postern: Postern) -> SiemRecord:
     """Send the audit log and the sign-ins to a SIEM
 
     This creates the configuration of the organization, or changes it. We send all entries of the audit log, from the first one on, and all
@@ -136,7 +133,7 @@ async def configure_siem(call: Call[SiemBody, None, SiemPath, Member], postern: 
 
 
 @endpoint.get(_SIEM, caller=_MANAGE, keys=True, tags=_TAGS)
-async def get_siem_configuration(call: Call[None, None, SiemPath, Member], postern: Postern) -> SiemRecord:
+async def get_siem_configuration(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> SiemRecord:
     """Get the SIEM configuration, and the state of the export
 
     The answer has no credentials of the SIEM.
@@ -145,7 +142,7 @@ async def get_siem_configuration(call: Call[None, None, SiemPath, Member], poste
 
 
 @endpoint.delete(_SIEM, caller=_MANAGE, keys=True, status=204, tags=_TAGS)
-async def remove_siem(call: Call[None, None, SiemPath, Member], postern: Postern) -> NoBody:
+async def remove_siem(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
     """Delete the SIEM configuration
 
     We send nothing from now on. A batch that is on its way at this moment may still arrive.
@@ -155,7 +152,7 @@ async def remove_siem(call: Call[None, None, SiemPath, Member], postern: Postern
 
 
 @endpoint.post(f"{_SIEM}/test", caller=_MANAGE, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
-async def test_siem(call: Call[None, None, SiemPath, Member], postern: Postern) -> SiemTestResult:
+async def test_siem(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> SiemTestResult:
     """Send a test item to the SIEM
 
     We send one item of the stream `test`, which is not an entry of the log. `success` says whether the receiver accepted it, and `message`

@@ -27,8 +27,9 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import MetadataHosts, SlugOfOrganization, example
+from entrypoints.http.machinery.fields import MetadataHosts, example
 from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.machinery.paths import OrganizationPath
 
 _TAGS = ("organizations",)
 _RULES = "/api/organizations/{org_slug}/sign-in-rules"
@@ -38,10 +39,6 @@ _TrustDays = Annotated[int, msgspec.Meta(ge=0, le=LONGEST_TRUST_DAYS, examples=[
 _SessionHours = Annotated[int, msgspec.Meta(ge=1, le=LONGEST_SESSION_HOURS, examples=[12])]
 _Domain = Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
 _Domains = Annotated[Sequence[_Domain], msgspec.Meta(max_length=MOST_DOMAINS, examples=[["acme.example"]])]
-
-
-class SignInRulesPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
 
 
 class SignInRulesPatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,7 +114,7 @@ class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @endpoint.get(_RULES, caller=able(Capability.SETTINGS_MANAGE, impersonated=True), keys=True, tags=_TAGS)
-async def get_sign_in_rules(call: Call[None, None, SignInRulesPath, Member], postern: Postern) -> SignInRulesRecord:
+async def get_sign_in_rules(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> SignInRulesRecord:
     """Get the sign-in rules of an organization
 
     They are the organization's demands on its members' sign-ins, and the domains that it invites.
@@ -134,7 +131,7 @@ async def get_sign_in_rules(call: Call[None, None, SignInRulesPath, Member], pos
     refuses=(BadRequest,),
     tags=_TAGS,
 )
-async def change_sign_in_rules(call: Call[SignInRulesPatch, None, SignInRulesPath, Member], postern: Postern) -> SignInRulesRecord:
+async def change_sign_in_rules(call: Call[SignInRulesPatch, None, OrganizationPath, Member], postern: Postern) -> SignInRulesRecord:
     """Change the sign-in rules of an organization
 
     The rules apply from the next request and the next sign-in on. After the grace days, members without a second factor get `MFA_REQUIRED`

@@ -27,13 +27,13 @@ from entrypoints.http.machinery.fields import (
     OrganizationUuid,
     PersonName,
     RoleSlug,
-    SlugOfOrganization,
     UpdatedAt,
     UserUuid,
     example,
     given,
 )
 from entrypoints.http.machinery.limits import UNLIMITED
+from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.machinery.step_up import with_proof_if_needed
 
 _TAGS = ("teams",)
@@ -49,18 +49,12 @@ _TAKE = able(Capability.MEMBERS_MANAGE, impersonated=True)
 SlugOfTeam = Annotated[str, msgspec.Meta(max_length=LONGEST_SLUG), example("support")]
 
 
-class TeamsPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
-
-
-class TeamPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
+class TeamPath(OrganizationPath, frozen=True):
     team_slug: SlugOfTeam
     """The team's slug."""
 
 
-class TeamMemberPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
+class TeamMemberPath(OrganizationPath, frozen=True):
     team_slug: SlugOfTeam
     """The team's slug."""
     user_id: UserUuid
@@ -136,7 +130,7 @@ class TeamMemberList(msgspec.Struct, frozen=True):
 
 
 @endpoint.get(_TEAMS, caller=_VIEW, keys=True, tags=_TAGS)
-async def list_teams(call: Call[None, None, TeamsPath, Member], postern: Postern) -> Sequence[TeamRecord]:
+async def list_teams(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Sequence[TeamRecord]:
     """List the teams of the organization, by slug
 
     You get all of them; an organization has at most 500.
@@ -145,7 +139,7 @@ async def list_teams(call: Call[None, None, TeamsPath, Member], postern: Postern
 
 
 @endpoint.post(_TEAMS, caller=_GIVE, keys=True, limit=UNLIMITED, status=201, refuses=(BadRequest, Conflict), tags=_TAGS)
-async def create_team(call: Call[NewTeam, None, TeamsPath, Member], postern: Postern) -> TeamRecord:
+async def create_team(call: Call[NewTeam, None, OrganizationPath, Member], postern: Postern) -> TeamRecord:
     """Add a team
 
     Members of a team have the role that it carries besides their own role. You cannot give a role with permissions that you do not have.

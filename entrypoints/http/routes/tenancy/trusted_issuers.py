@@ -26,8 +26,9 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, ServiceSlug, SlugOfOrganization, UpdatedAt, Uri, example
+from entrypoints.http.machinery.fields import CreatedAt, Id, ServiceSlug, UpdatedAt, Uri, example
 from entrypoints.http.machinery.limits import CREDENTIALS, UNLIMITED
+from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.machinery.step_up import with_proof_if_needed
 
 _TAGS = ("trusted-issuers",)
@@ -69,12 +70,7 @@ _Claims = Annotated[Mapping[str, Any], example({"repository_owner_id": "1342004"
 _Service = Annotated[ServiceSlug, example("shop")]
 
 
-class TrustedIssuersPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
-
-
-class TrustedIssuerPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
+class TrustedIssuerPath(OrganizationPath, frozen=True):
     rule_id: UUID
     """The trusted issuer's id."""
 
@@ -158,7 +154,7 @@ class TrustedIssuerRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @endpoint.get(_RULES, caller=_VIEW, keys=True, tags=_TAGS)
-async def list_trusted_issuers(call: Call[None, None, TrustedIssuersPath, Member], postern: Postern) -> Sequence[TrustedIssuerRecord]:
+async def list_trusted_issuers(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Sequence[TrustedIssuerRecord]:
     """List the trusted issuers of an organization, the oldest first
 
     You get all of them. Those of management keys are listed only if you may manage integrations.
@@ -174,7 +170,7 @@ async def list_trusted_issuers(call: Call[None, None, TrustedIssuersPath, Member
     refuses=(BadRequest, Conflict),
     tags=_TAGS,
 )
-async def create_trusted_issuer(call: Call[NewTrustedIssuer, None, TrustedIssuersPath, Member], postern: Postern) -> TrustedIssuerRecord:
+async def create_trusted_issuer(call: Call[NewTrustedIssuer, None, OrganizationPath, Member], postern: Postern) -> TrustedIssuerRecord:
     """Trust an issuer of workloads
 
     A build job or a cluster has signed tokens of its own. One that fits gets a token at `/auth/token`, in place of a secret: for the

@@ -34,8 +34,9 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken, turned
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SECRET, CreatedAt, Id, Name, SlugOfOrganization, UpdatedAt, example, given
+from entrypoints.http.machinery.fields import SECRET, CreatedAt, Id, Name, UpdatedAt, example, given
 from entrypoints.http.machinery.limits import CREDENTIALS
+from entrypoints.http.machinery.paths import OrganizationPath
 
 _TAGS = ("connections",)
 _PROVIDERS = "/api/organizations/{org_slug}/upstream-providers"
@@ -71,12 +72,7 @@ _Digest = Annotated[str, example("9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a495867786
 _Contexts = Annotated[Sequence[str], example(["urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport"])]
 
 
-class UpstreamProvidersPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
-
-
-class UpstreamProviderPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
+class UpstreamProviderPath(OrganizationPath, frozen=True):
     provider_id: UUID
     """The provider's id."""
 
@@ -364,9 +360,7 @@ _certificate = shown(KeptCertificate, ProviderCertificateRecord, given=("signed_
 
 
 @endpoint.get(_PROVIDERS, caller=_MANAGE, keys=True, tags=_TAGS)
-async def list_upstream_providers(
-    call: Call[None, None, UpstreamProvidersPath, Member], postern: Postern
-) -> Sequence[UpstreamProviderRecord]:
+async def list_upstream_providers(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Sequence[UpstreamProviderRecord]:
     """List the organization's own upstream providers, the oldest first
 
     Drafts are in the list, too. Secrets of clients are not.
@@ -385,7 +379,7 @@ async def list_upstream_providers(
     tags=_TAGS,
 )
 async def create_upstream_provider(
-    call: Call[NewUpstreamProvider, None, UpstreamProvidersPath, Member], postern: Postern
+    call: Call[NewUpstreamProvider, None, OrganizationPath, Member], postern: Postern
 ) -> UpstreamProviderRecord:
     """Let people sign in through a provider of your organization
 

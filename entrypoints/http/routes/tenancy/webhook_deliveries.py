@@ -17,9 +17,10 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, SlugOfOrganization, UpdatedAt, example
+from entrypoints.http.machinery.fields import CreatedAt, Id, UpdatedAt, example
 from entrypoints.http.machinery.limits import CREDENTIALS
 from entrypoints.http.machinery.paging import Paging, page_of
+from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.routes.record.audit import DetailedPagination
 from entrypoints.http.routes.tenancy.webhooks import WebhookPath
 from ports.tenancy.webhook_deliveries import WantedDeliveries
@@ -43,8 +44,7 @@ _EventName = Annotated[str, msgspec.Meta(min_length=1, max_length=100, examples=
 _Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 
-class DeliveryPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
+class DeliveryPath(OrganizationPath, frozen=True):
     webhook_id: UUID
     """The webhook's id."""
     delivery_id: UUID

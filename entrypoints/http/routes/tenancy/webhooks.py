@@ -20,8 +20,9 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, Id, Name, SlugOfOrganization, Total, UpdatedAt, example
+from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, Id, Name, Total, UpdatedAt, example
 from entrypoints.http.machinery.limits import CREDENTIALS
+from entrypoints.http.machinery.paths import OrganizationPath
 
 _TAGS = ("webhooks",)
 _WEBHOOKS = "/api/organizations/{org_slug}/webhooks"
@@ -36,12 +37,7 @@ _Url = Annotated[
 _Events = Annotated[Sequence[str], example(["user.joined", "user.login.success"])]
 
 
-class WebhooksPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
-
-
-class WebhookPath(msgspec.Struct, frozen=True):
-    org_slug: SlugOfOrganization
+class WebhookPath(OrganizationPath, frozen=True):
     webhook_id: UUID
     """The webhook's id."""
 
@@ -123,7 +119,7 @@ class WebhookEventType(msgspec.Struct, frozen=True):
 
 
 @endpoint.post(_WEBHOOKS, caller=_REDIRECT, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
-async def create_webhook(call: Call[NewWebhookBody, None, WebhooksPath, Member], postern: Postern) -> WebhookWithSecret:
+async def create_webhook(call: Call[NewWebhookBody, None, OrganizationPath, Member], postern: Postern) -> WebhookWithSecret:
     """Create a webhook
 
     From now on we send each event of these types to the URL as a POST, signed after Standard Webhooks: verify `webhook-signature` with the
@@ -136,7 +132,7 @@ async def create_webhook(call: Call[NewWebhookBody, None, WebhooksPath, Member],
 
 
 @endpoint.get(_WEBHOOKS, caller=_MANAGE, keys=True, tags=_TAGS)
-async def list_webhooks(call: Call[None, None, WebhooksPath, Member], postern: Postern) -> WebhookList:
+async def list_webhooks(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> WebhookList:
     """List the webhooks of the organization, the oldest first
 
     Disabled webhooks are in the list, too. Secrets are in no list.
@@ -146,7 +142,7 @@ async def list_webhooks(call: Call[None, None, WebhooksPath, Member], postern: P
 
 
 @endpoint.get(f"{_WEBHOOKS}/event-types", caller=_MANAGE, keys=True, tags=_TAGS)
-def list_webhook_event_types(_call: Call[None, None, WebhooksPath, Member], postern: Postern) -> Sequence[WebhookEventType]:
+def list_webhook_event_types(_call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Sequence[WebhookEventType]:
     """List the types of events that a webhook can subscribe to
 
     Each type has a label for people. New versions may add types.

@@ -5,8 +5,6 @@ from contextlib import suppress
 from typing import Final
 from uuid import UUID
 
-import msgspec
-
 from core.domain.errors import BadRequest, Forbidden, NotFound, Refusal, Unauthorized
 from core.domain.identifiers import UserKeyId
 from core.domain.identity.proofs import StepUp
@@ -21,6 +19,7 @@ from entrypoints.http.machinery.browsers import BROWSER, BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS
+from entrypoints.http.machinery.paths import ServicePath
 from entrypoints.http.pages.account import APPLICATIONS, NO_ERRORS, AnyCall, Done, Page, ask, back_to, isolated, show
 from entrypoints.http.pages.declaring import WITH_FORM, page
 
@@ -33,12 +32,7 @@ _FIELDS: Final = frozenset({"name", "scopes", "expires_in_days"})
 _SHOWN: Final = 2 * MOST_KEYS
 
 
-class UserKeysPath(msgspec.Struct, frozen=True):
-    org_slug: str
-    service_slug: str
-
-
-class UserKeyPagePath(UserKeysPath, frozen=True):
+class UserKeyPagePath(ServicePath, frozen=True):
     user_key_id: UUID
 
 
@@ -56,7 +50,7 @@ class NewUserKeyForm(BoundForm, frozen=True, kw_only=True):
 
 
 @page.get(_KEYS, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(NotFound,))
-async def show_user_keys(call: Call[None, Done, UserKeysPath], postern: Postern) -> bytes:
+async def show_user_keys(call: Call[None, Done, ServicePath], postern: Postern) -> bytes:
     """List your keys for the API of an application"""
     place = await _place(call, postern)
     listed = await postern.services.user_keys.list_own(call.caller, place, None, _SHOWN)
@@ -74,7 +68,7 @@ async def show_user_keys(call: Call[None, Done, UserKeysPath], postern: Postern)
 
 
 @page.get(_NEW, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, step_up=StepUp.ACCOUNT, refuses=(NotFound,))
-async def show_new_user_key(call: Call[None, None, UserKeysPath], postern: Postern) -> bytes:
+async def show_new_user_key(call: Call[None, None, ServicePath], postern: Postern) -> bytes:
     """See the form that makes a key"""
     return _form(call, postern, await _place(call, postern))
 
@@ -88,7 +82,7 @@ async def show_new_user_key(call: Call[None, None, UserKeysPath], postern: Poste
     accepts=Form(most_fields=2 * MOST_SCOPES),
     refuses=(NotFound, Forbidden, Unauthorized),
 )
-async def make_user_key(call: Call[NewUserKeyForm, None, UserKeysPath], postern: Postern) -> Page:
+async def make_user_key(call: Call[NewUserKeyForm, None, ServicePath], postern: Postern) -> Page:
     """Make a key for the API of an application
 
     The key is shown once.

@@ -26,6 +26,7 @@ from entrypoints.http.machinery.browsers import BROWSER, BROWSER_OR_ACTING, Boun
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.error_shapes import Refused
 from entrypoints.http.machinery.limits import INVITATION_ANSWERS, PAGE_LOADS
+from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.pages.account import NO_ERRORS, ON_A_PAGE, ORGANIZATIONS, AnyCall, Done, Listing, Page, back_to, set_up_first, show
 from entrypoints.http.pages.declaring import TO_CONFIRM_ADDRESS, WITH_FORM, Advised, page
 
@@ -48,10 +49,6 @@ _DONE: Final = {
     "declined": "own_invitations.done_declined",
     "answered": "own_invitations.done_answered",
 }
-
-
-class OrganizationPath(msgspec.Struct, frozen=True):
-    org_slug: str
 
 
 class InvitationPath(msgspec.Struct, frozen=True):

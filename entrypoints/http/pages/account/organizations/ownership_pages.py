@@ -10,8 +10,8 @@ from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BROWSER, BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import PAGE_LOADS
+from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.pages.account import ORGANIZATIONS, Page, back_to, show
-from entrypoints.http.pages.account.organizations.organization_pages import OrganizationPath
 from entrypoints.http.pages.declaring import WITH_FORM, page
 
 _OWNERSHIP: Final = f"{ORGANIZATIONS}/{{org_slug}}/ownership"

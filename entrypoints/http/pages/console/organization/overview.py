@@ -9,6 +9,7 @@ from core.domain.tenancy.members import Member
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.pages.console.charts import LineChart, line_chart
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.organization_tabs import (
@@ -35,7 +36,7 @@ from entrypoints.http.routes.services.services import create_service, list_servi
 from entrypoints.http.routes.tenancy.branding import change_branding
 from entrypoints.http.routes.tenancy.invitations import create_invitation
 from entrypoints.http.routes.tenancy.members import list_members
-from entrypoints.http.routes.tenancy.organizations import OwnOrganization, OwnOrganizationPath, get_organization
+from entrypoints.http.routes.tenancy.organizations import OwnOrganization, get_organization
 
 OVERVIEW: Final = position(OVERVIEW_ENTRY, OVERVIEW_TAB)
 _DAYS: Final = 30
@@ -59,7 +60,7 @@ _DECIDED_AT: Final[Mapping[Todo, str]] = {
 
 
 @console.get(HOME, of=get_organization, also=(list_todos, list_login_trends, get_failed_logins, list_services))
-async def show_overview_of_organization(call: Call[None, DoneLink, OwnOrganizationPath, Member], postern: Postern) -> Page:
+async def show_overview_of_organization(call: Call[None, DoneLink, OrganizationPath, Member], postern: Postern) -> Page:
     """See what waits for a decision in an organization, and its figures"""
     visit = PageVisit(call, postern)
     found = await visit.ask(get_organization)

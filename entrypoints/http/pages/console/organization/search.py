@@ -12,6 +12,7 @@ from core.domain.tenancy.members import LONGEST_SEARCH, Member
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import redirect
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.finding.found import SHOWN, FoundLine, LinesOfKind, groups_of, show_found, sought_by
 from entrypoints.http.pages.console.organization.applications import application_tabs
@@ -33,7 +34,7 @@ from entrypoints.http.pages.console.visit import Page, PageVisit
 from entrypoints.http.routes.searches import LISTED_BY, search_things
 from entrypoints.http.routes.services.end_users import get_end_user, list_end_users
 from entrypoints.http.routes.tenancy.members import get_member, list_members
-from entrypoints.http.routes.tenancy.organizations import OwnOrganizationPath, get_organization
+from entrypoints.http.routes.tenancy.organizations import get_organization
 
 _PLACES: Final[Mapping[ThingKind, str]] = {
     ThingKind.APPLICATION: f"{application_tabs.LIST}/{{slug}}",
@@ -68,7 +69,7 @@ class SearchLink(msgspec.Struct, frozen=True):
 
 
 @console.get(SEARCH, of=get_organization, also=(search_things, list_members, list_end_users, *LISTED_BY.values()))
-async def search_organization(call: Call[None, SearchLink, OwnOrganizationPath, Member], postern: Postern) -> Page:
+async def search_organization(call: Call[None, SearchLink, OrganizationPath, Member], postern: Postern) -> Page:
     """Find people, things and pages of an organization"""
     visit, sought = PageVisit(call, postern), sought_by(call.query.q)
     person = await _by_id(visit, sought)

@@ -15,6 +15,7 @@ from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.pages.console.cells import Tone, linked, number, plain, rows_of, state, when, words
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice
@@ -26,7 +27,7 @@ from entrypoints.http.pages.console.organization.organization_tabs import APPLIC
 from entrypoints.http.pages.console.organization.overview import OVERVIEW
 from entrypoints.http.pages.console.resources import Filter, Resource
 from entrypoints.http.pages.console.visit import Head, Page, PageVisit
-from entrypoints.http.routes.platform.analytics import AnalyticsPath, ServiceLogins, list_logins_by_provider, list_logins_by_service
+from entrypoints.http.routes.platform.analytics import ServiceLogins, list_logins_by_provider, list_logins_by_service
 from entrypoints.http.routes.platform.sign_ins import SignInRecord, list_sign_ins
 from entrypoints.http.routes.services.end_users import get_end_user
 from entrypoints.http.routes.services.services import get_service
@@ -124,7 +125,7 @@ def _among(services: Sequence[ServiceLogins]) -> Resource:
     return replace(SIGN_IN_LOG, filters=tuple(chosen if one is _APPLICATION_FILTER else one for one in SIGN_IN_LOG.filters))
 
 
-async def _show(call: Call[None, Any, AnalyticsPath, Member], postern: Postern) -> Page:
+async def _show(call: Call[None, Any, OrganizationPath, Member], postern: Postern) -> Page:
     """See who signed in to an organization and its applications, and who did not get in"""
     visit = PageVisit(call, postern)
     services = await visit.ask(list_logins_by_service)

@@ -12,6 +12,7 @@ from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm, proof_page
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint
+from entrypoints.http.machinery.paths import ServicePath
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.organization.applications import application_tabs
@@ -22,7 +23,6 @@ from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisi
 from entrypoints.http.routes.federation.token_preview import preview_tokens
 from entrypoints.http.routes.services.assignments import NewAssignment, create_assignment
 from entrypoints.http.routes.services.service_roles import list_service_roles
-from entrypoints.http.routes.services.services import ServicePath
 from entrypoints.http.routes.tenancy.roles import list_roles
 from entrypoints.http.routes.tenancy.teams import list_teams
 

@@ -6,6 +6,7 @@ from core.domain.services.services import ServiceType
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.paths import ServicePath
 from entrypoints.http.pages.console.cells import copied, listed, state, when, words, yes_or_no
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.lists import latest_of
@@ -21,7 +22,7 @@ from entrypoints.http.routes.federation.saml import get_saml_configuration
 from entrypoints.http.routes.federation.token_preview import preview_tokens
 from entrypoints.http.routes.platform.sign_ins import list_sign_ins
 from entrypoints.http.routes.services.client_secrets import list_client_secrets
-from entrypoints.http.routes.services.services import ServicePath, get_service
+from entrypoints.http.routes.services.services import get_service
 
 _FACTS: Final = (
     words("service_type"),

@@ -6,12 +6,12 @@ from core.domain.federation.authorization_refusals import RefusalReason
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.paths import ServicePath
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE, TRUSTED_ISSUERS
 from entrypoints.http.pages.console.visit import Head, Page, PageVisit
 from entrypoints.http.routes.federation.authorization_refusals import list_authorization_refusals
-from entrypoints.http.routes.services.services import ServicePath
 
 _MEND: Final = {
     RefusalReason.REDIRECT_UNREGISTERED: application_tabs.SIGN_IN,

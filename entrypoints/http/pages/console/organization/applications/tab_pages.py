@@ -7,6 +7,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint
+from entrypoints.http.machinery.paths import ServicePath
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.lists import latest_of, new_of
 from entrypoints.http.pages.console.navigation import PagePosition
@@ -25,7 +26,7 @@ from entrypoints.http.routes.services.permissions import list_service_permission
 from entrypoints.http.routes.services.plans import list_plans
 from entrypoints.http.routes.services.service_claims import list_service_claims
 from entrypoints.http.routes.services.service_roles import list_service_roles
-from entrypoints.http.routes.services.services import ServicePath, get_service
+from entrypoints.http.routes.services.services import get_service
 from entrypoints.http.routes.services.user_keys import list_user_keys
 
 _ACCESS: Final = (ASSIGNMENTS, ROLES, PERMISSIONS, PLANS)

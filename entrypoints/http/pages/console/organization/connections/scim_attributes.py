@@ -14,11 +14,12 @@ from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
+from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.connections.scim import ATTRIBUTES, TOKENS
 from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES_ENTRY, SCIM_TAB, position
 from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit
-from entrypoints.http.routes.federation.scim_settings import ChangedScimSettings, ScimSettingsPath, change_scim_settings, get_scim_settings
+from entrypoints.http.routes.federation.scim_settings import ChangedScimSettings, change_scim_settings, get_scim_settings
 from entrypoints.http.routes.tenancy.profile_fields import FieldRecord, list_fields
 
 _Rows = Annotated[Sequence[str], msgspec.Meta(max_length=MOST_FIELDS)]
@@ -32,13 +33,13 @@ class MappingForm(BoundForm, frozen=True, kw_only=True):
 
 
 @console.get(ATTRIBUTES, of=get_scim_settings, also=(list_fields,))
-async def show_scim_attributes(call: Call[None, DoneLink, ScimSettingsPath, Member], postern: Postern) -> Page:
+async def show_scim_attributes(call: Call[None, DoneLink, OrganizationPath, Member], postern: Postern) -> Page:
     """See which fields the attributes of the directory fill"""
     return Answer(await _table(PageVisit(call, postern), done=call.query.done), 200)
 
 
 @console.post(ATTRIBUTES, of=change_scim_settings, also=(get_scim_settings, list_fields))
-async def send_scim_attributes(call: Call[MappingForm, None, ScimSettingsPath, Member], postern: Postern) -> Page:
+async def send_scim_attributes(call: Call[MappingForm, None, OrganizationPath, Member], postern: Postern) -> Page:
     """Say which fields the attributes of the directory fill"""
     visit = PageVisit(call, postern)
     given = dict(zip(call.body.field, call.body.attribute, strict=False))

@@ -12,6 +12,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.pages.console.cells import Tone, plain, role, state, value_key, when
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice
@@ -22,7 +23,6 @@ from entrypoints.http.pages.console.resources import Act, Bulk, Filter, Resource
 from entrypoints.http.pages.console.visit import NO_ERRORS, ButtonLink, Head, Page, PageVisit
 from entrypoints.http.pages.development.mail_pages import mail_list
 from entrypoints.http.routes.tenancy.invitations import (
-    InvitationsPath,
     NewInvitation,
     accept_invitation_on_behalf,
     cancel_invitation,
@@ -88,13 +88,13 @@ class InvitingForm(BoundForm, frozen=True, kw_only=True):
 
 
 @console.get(_NEW, of=create_invitation)
-async def ask_whom_to_invite(call: Call[None, None, InvitationsPath, Member], postern: Postern) -> Page:
+async def ask_whom_to_invite(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Page:
     """Ask for the addresses of people to invite"""
     return Answer(await _form(PageVisit(call, postern), "", "member"), 200)
 
 
 @console.post(_NEW, of=create_invitation)
-async def send_invitations(call: Call[InvitingForm, None, InvitationsPath, Member], postern: Postern) -> Page:
+async def send_invitations(call: Call[InvitingForm, None, OrganizationPath, Member], postern: Postern) -> Page:
     """Invite people, each by a mail of their own
 
     Each address is invited or refused by itself. The page says which, and keeps the refused addresses in the form.

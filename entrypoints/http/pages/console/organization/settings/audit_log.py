@@ -21,6 +21,7 @@ from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.decoding import convert
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS, PRIVACY
+from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.pages.console.cells import Tone, code, copied, linked, plain, sentence, state, when
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice
@@ -47,7 +48,6 @@ from entrypoints.http.pages.console.visit import AnyCall, Head, PageVisit
 from entrypoints.http.pages.console.visit import Page as Shown
 from entrypoints.http.routes.record.audit import (
     AuditEntryRecord,
-    AuditLogPath,
     AuditLogQuery,
     filter_of,
     get_audit_entry,
@@ -191,13 +191,13 @@ _JSON_LINES: Final = _File("audit-log.jsonl", "application/x-ndjson", b"", lambd
 
 
 @console.get(_CSV, of=list_audit_log, limit=(PAGE_LOADS, PRIVACY))
-async def audit_log_as_table(call: Call[None, _ExportQuery, AuditLogPath, Member], postern: Postern) -> Shown:
+async def audit_log_as_table(call: Call[None, _ExportQuery, OrganizationPath, Member], postern: Postern) -> Shown:
     """Store the audit log as comma-separated values"""
     return await _exported(call, postern, _TABLE)
 
 
 @console.get(_LINES, of=list_audit_log, limit=(PAGE_LOADS, PRIVACY))
-async def audit_log_as_lines(call: Call[None, _ExportQuery, AuditLogPath, Member], postern: Postern) -> Shown:
+async def audit_log_as_lines(call: Call[None, _ExportQuery, OrganizationPath, Member], postern: Postern) -> Shown:
     """Store the audit log as lines of JSON"""
     return await _exported(call, postern, _JSON_LINES)
 
@@ -254,14 +254,14 @@ def _cells(one: AuditEntryRecord) -> Sequence[str]:
 
 
 @console.get(_VERIFY, of=list_audit_log)
-async def ask_to_verify_audit_log(call: Call[None, None, AuditLogPath, Member], postern: Postern) -> Shown:
+async def ask_to_verify_audit_log(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Shown:
     """See how the chain of the audit log is checked"""
     return Answer(_checked(PageVisit(call, postern), is_done=False), 200)
 
 
 # The form changes nothing, so it calls no endpoint. People who see the log may check it.
 @console.post(_VERIFY, of=list_audit_log.caller, limit=(PAGE_STEPS, PRIVACY))
-async def verify_audit_log(call: Call[BoundForm, None, AuditLogPath, Member], postern: Postern) -> Shown:
+async def verify_audit_log(call: Call[BoundForm, None, OrganizationPath, Member], postern: Postern) -> Shown:
     """Check whether entries of the organization's audit log were removed, added or altered
 
     One request checks 10 000 entries at most.

@@ -9,24 +9,25 @@ from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
+from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.organization_tabs import BILLING_TAB, SETTINGS, SETTINGS_ENTRY, position
 from entrypoints.http.pages.console.visit import Head, Page, PageVisit
-from entrypoints.http.routes.services.billing import NewBillingPortal, PortalPath, open_billing_portal
+from entrypoints.http.routes.services.billing import NewBillingPortal, open_billing_portal
 from entrypoints.http.routes.tenancy.organizations import get_organization
 
 _AT: Final = f"{SETTINGS}/billing"
 
 
 @console.get(_AT, of=open_billing_portal, also=(get_organization,))
-async def show_billing(call: Call[None, None, PortalPath, Member], postern: Postern) -> Page:
+async def show_billing(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Page:
     """See how an organization pays"""
     return Answer(await _page(PageVisit(call, postern)), 200)
 
 
 @console.post(_AT, of=open_billing_portal)
-async def leave_for_billing_portal(call: Call[BoundForm, None, PortalPath, Member], postern: Postern) -> Page:
+async def leave_for_billing_portal(call: Call[BoundForm, None, OrganizationPath, Member], postern: Postern) -> Page:
     """Leave for the payment provider's pages
 
     The answer is a page that leads on by itself. A redirect would be stopped: browsers apply the policy for forms to all redirects after a

@@ -14,6 +14,7 @@ from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
+from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.organization_tabs import CREDENTIALS_TAB, SIGN_IN, SIGN_IN_ENTRY, position
 from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit, button
@@ -24,7 +25,6 @@ from entrypoints.http.routes.tenancy.oauth_credentials import (
     remove_oauth_credentials,
     set_oauth_credentials,
 )
-from entrypoints.http.routes.tenancy.sign_in_rules import SignInRulesPath
 
 _REMOVED: Final = button("console.credentials.end")
 
@@ -40,7 +40,7 @@ class CredentialsForm(BoundForm, frozen=True, kw_only=True):
 
 
 @console.get(_AT, of=get_oauth_credentials)
-async def list_own_clients(call: Call[None, DoneLink, SignInRulesPath, Member], postern: Postern) -> Page:
+async def list_own_clients(call: Call[None, DoneLink, OrganizationPath, Member], postern: Postern) -> Page:
     """See at which providers people sign in with a client of the organization's own"""
     visit = PageVisit(call, postern)
     found = [await visit.ask(get_oauth_credentials, provider=provider.value) for provider in Provider]

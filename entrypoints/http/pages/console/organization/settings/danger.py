@@ -13,14 +13,15 @@ from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.callers import OWNER_IN_PERSON_OF_INACTIVE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
+from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.pages.account import ORGANIZATIONS, isolated
 from entrypoints.http.pages.console.action_pages import EndingForm
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.organization_tabs import DANGER_TAB, HOME, SETTINGS, SETTINGS_ENTRY, position
 from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisit, button
 from entrypoints.http.routes.services.end_users import list_end_users
-from entrypoints.http.routes.tenancy.members import MembersPath, OwnershipTransfer, list_members, transfer_ownership
-from entrypoints.http.routes.tenancy.organizations import OwnOrganizationPath, delete_organization, get_organization
+from entrypoints.http.routes.tenancy.members import OwnershipTransfer, list_members, transfer_ownership
+from entrypoints.http.routes.tenancy.organizations import delete_organization, get_organization
 
 _TRANSFERRED: Final = button("console.danger.transfer")
 
@@ -40,7 +41,7 @@ class HeirQuery(msgspec.Struct, frozen=True):
 
 
 @console.get(_AT, of=OWNER_IN_PERSON_OF_INACTIVE, also=(transfer_ownership, delete_organization))
-async def show_danger(call: Call[None, None, OwnOrganizationPath, Member], postern: Postern) -> Page:
+async def show_danger(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Page:
     """See how an organization is handed over, and how it is deleted"""
     visit = PageVisit(call, postern)
     page = visit.show(
@@ -54,13 +55,13 @@ async def show_danger(call: Call[None, None, OwnOrganizationPath, Member], poste
 
 
 @console.get(_TRANSFER, of=transfer_ownership, also=(list_members,))
-async def ask_for_heir(call: Call[None, HeirQuery, MembersPath, Member], postern: Postern) -> Page:
+async def ask_for_heir(call: Call[None, HeirQuery, OrganizationPath, Member], postern: Postern) -> Page:
     """Ask which member becomes the owner"""
     return Answer(await _heirs(PageVisit(call, postern), call.query.search.strip()), 200)
 
 
 @console.post(_TRANSFER, of=transfer_ownership, also=(list_members,))
-async def send_heir(call: Call[HeirForm, None, MembersPath, Member], postern: Postern) -> Page:
+async def send_heir(call: Call[HeirForm, None, OrganizationPath, Member], postern: Postern) -> Page:
     """Make another member the owner"""
     visit = PageVisit(call, postern)
     try:
@@ -101,13 +102,13 @@ async def _heirs(visit: PageVisit, search: str, errors: Mapping[str, str] = NO_E
 
 
 @console.get(_DELETE, of=delete_organization, also=(get_organization, list_end_users))
-async def ask_to_delete_organization(call: Call[None, None, OwnOrganizationPath, Member], postern: Postern) -> Page:
+async def ask_to_delete_organization(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Page:
     """Ask before an organization is deleted, and say what ends with it"""
     return Answer(await _question(PageVisit(call, postern)), 200)
 
 
 @console.post(_DELETE, of=delete_organization, also=(get_organization, list_end_users))
-async def send_deletion_of_organization(call: Call[EndingForm, None, OwnOrganizationPath, Member], postern: Postern) -> Page:
+async def send_deletion_of_organization(call: Call[EndingForm, None, OrganizationPath, Member], postern: Postern) -> Page:
     """Delete an organization and all its data for good"""
     visit = PageVisit(call, postern)
     if call.body.typed.strip() != call.path.org_slug:

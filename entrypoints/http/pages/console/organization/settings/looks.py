@@ -15,6 +15,7 @@ from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
+from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.colours import DARK, LIGHT
 from entrypoints.http.pages.console.declaring import console
@@ -23,7 +24,12 @@ from entrypoints.http.pages.console.organization.organization_tabs import LOOKS_
 from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, changed, drawn, explained, moved, sealed, sent_texts, texts_of
 from entrypoints.http.pages.console.undo.undo_pages import OfferedUndo, Undoable, changing, noted, offered, undo_pages
 from entrypoints.http.pages.console.visit import NO_ERRORS, DoneLink, Head, Page, PageVisit, button
-from entrypoints.http.routes.tenancy.branding import BrandingPath, change_branding, get_branding, remove_logo, upload_logo
+from entrypoints.http.routes.tenancy.branding import (
+    change_branding,
+    get_branding,
+    remove_logo,
+    upload_logo,
+)
 
 _AT: Final = f"{SETTINGS}/looks"
 _LOGO: Final = f"{_AT}/logo"
@@ -56,7 +62,7 @@ class LogoForm(BoundForm, frozen=True, kw_only=True):
 
 
 @console.get(_AT, of=change_branding, also=(get_branding,))
-async def show_looks(call: Call[None, DoneLink, BrandingPath, Member], postern: Postern) -> Page:
+async def show_looks(call: Call[None, DoneLink, OrganizationPath, Member], postern: Postern) -> Page:
     """See the looks of an organization, with a preview"""
     visit = PageVisit(call, postern)
     record = await visit.ask(get_branding)
@@ -66,7 +72,7 @@ async def show_looks(call: Call[None, DoneLink, BrandingPath, Member], postern: 
 
 
 @console.post(_AT, of=change_branding, also=(get_branding,))
-async def send_looks(call: Call[_LooksForm, None, BrandingPath, Member], postern: Postern) -> Page:
+async def send_looks(call: Call[_LooksForm, None, OrganizationPath, Member], postern: Postern) -> Page:
     """Preview the looks of an organization, or change them"""
     visit, form = PageVisit(call, postern), call.body
     record = await visit.ask(get_branding)
@@ -91,7 +97,7 @@ async def send_looks(call: Call[_LooksForm, None, BrandingPath, Member], postern
 
 
 @console.post(_LOGO, of=upload_logo, also=(remove_logo,), accepts=FormWithFile(2 * LARGEST_PICTURE))
-async def send_logo(call: Call[LogoForm, None, BrandingPath, Member], postern: Postern) -> Page:
+async def send_logo(call: Call[LogoForm, None, OrganizationPath, Member], postern: Postern) -> Page:
     """Upload the logo of an organization"""
     visit = PageVisit(call, postern)
     try:
@@ -106,7 +112,7 @@ async def send_logo(call: Call[LogoForm, None, BrandingPath, Member], postern: P
 
 
 @console.post(_NO_LOGO, of=remove_logo)
-async def send_logo_removal(call: Call[BoundForm, None, BrandingPath, Member], postern: Postern) -> Page:
+async def send_logo_removal(call: Call[BoundForm, None, OrganizationPath, Member], postern: Postern) -> Page:
     """Remove the logo of an organization"""
     visit = PageVisit(call, postern)
     await visit.ask(remove_logo)

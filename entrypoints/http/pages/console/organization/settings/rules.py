@@ -13,6 +13,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
+from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.pages.console.cells import listed, number, when, words, yes_or_no
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import WAS, Asked, Input, shape
@@ -34,7 +35,7 @@ from entrypoints.http.pages.console.sent_forms import (
 )
 from entrypoints.http.pages.console.undo.undo_pages import Undoable, changing, noted
 from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisit
-from entrypoints.http.routes.tenancy.sign_in_rules import SignInRulesPath, change_of, change_sign_in_rules, get_sign_in_rules
+from entrypoints.http.routes.tenancy.sign_in_rules import change_of, change_sign_in_rules, get_sign_in_rules
 
 _CHANGE: Final = f"{SIGN_IN}/change"
 _SHAPE: Final = shape(
@@ -88,7 +89,7 @@ _RulesForm: Any = msgspec.defstruct("SignInRulesForm", [("sure", str, "")], base
 
 
 @console.get(_CHANGE, of=change_sign_in_rules, also=(get_sign_in_rules,))
-async def ask_for_sign_in_rules(call: Call[None, None, SignInRulesPath, Member], postern: Postern) -> Page:
+async def ask_for_sign_in_rules(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Page:
     """Ask for the sign-in rules of an organization"""
     visit = PageVisit(call, postern)
     texts = texts_of(_SHAPE.inputs, await visit.ask(get_sign_in_rules))
@@ -96,7 +97,7 @@ async def ask_for_sign_in_rules(call: Call[None, None, SignInRulesPath, Member],
 
 
 @console.post(_CHANGE, of=change_sign_in_rules, also=(get_sign_in_rules,))
-async def send_sign_in_rules(call: Call[_RulesForm, None, SignInRulesPath, Member], postern: Postern) -> Page:
+async def send_sign_in_rules(call: Call[_RulesForm, None, OrganizationPath, Member], postern: Postern) -> Page:
     """Change the sign-in rules of an organization
 
     The first answer says whom the change would reach, and asks. The second form changes the rules.

@@ -14,6 +14,7 @@ from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint
+from entrypoints.http.machinery.paths import ServicePath
 from entrypoints.http.pages.console.cells import Tone
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.applications import application_tabs
@@ -21,7 +22,7 @@ from entrypoints.http.pages.console.organization.applications.claims.claims_show
 from entrypoints.http.pages.console.visit import ButtonLink, Head, Page, PageVisit
 from entrypoints.http.pages.flows import begin
 from entrypoints.http.routes.federation.token_preview import preview_tokens
-from entrypoints.http.routes.services.services import ServicePath, get_service
+from entrypoints.http.routes.services.services import get_service
 
 RESULT: Final = f"{application_tabs.TEST_SIGN_IN}/result"
 _GOOD: Final = frozenset({AuthorizationStep.DONE, AuthorizationStep.CONSENT, AuthorizationStep.CONFIRM_MEMBERSHIP})

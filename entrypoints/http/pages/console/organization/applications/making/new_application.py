@@ -15,6 +15,7 @@ from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import PAGE_STEPS
+from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.organization.applications.making.lines import ApplicationKind, ApplicationValues, lines
@@ -25,7 +26,7 @@ from entrypoints.http.pages.console.sent_forms import explained
 from entrypoints.http.pages.console.short_names import is_taken, slug_from
 from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisit
 from entrypoints.http.routes.services.client_secrets import create_client_secret
-from entrypoints.http.routes.services.services import NewServiceBody, ServicesPath, create_service
+from entrypoints.http.routes.services.services import NewServiceBody, create_service
 from entrypoints.http.routes.tenancy.invitations import create_invitation
 
 _AT: Final = f"{application_tabs.LIST}/~new"
@@ -58,7 +59,7 @@ class NewApplicationLink(msgspec.Struct, frozen=True):
 
 
 @console.get(_AT, of=create_service)
-async def ask_for_application(call: Call[None, NewApplicationLink, ServicesPath, Any], postern: Postern) -> Page:
+async def ask_for_application(call: Call[None, NewApplicationLink, OrganizationPath, Any], postern: Postern) -> Page:
     """Ask what the new application is, where people come back to, and who may come in."""
     visit = PageVisit(call, postern)
     kind = call.query.kind if call.query.kind in list(ApplicationKind) else ApplicationKind.WEB
@@ -67,7 +68,7 @@ async def ask_for_application(call: Call[None, NewApplicationLink, ServicesPath,
 
 
 @console.post(_AT, of=create_service, also=(create_client_secret,), limit=(PAGE_STEPS, *create_client_secret.limits))
-async def make_application(call: Call[NewApplicationForm, None, ServicesPath, Any], postern: Postern) -> Page:
+async def make_application(call: Call[NewApplicationForm, None, OrganizationPath, Any], postern: Postern) -> Page:
     """Make an application, with a client secret if it can keep one."""
     visit, form = PageVisit(call, postern), call.body
     errors = _problems(visit, form)
