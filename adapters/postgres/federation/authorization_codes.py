@@ -318,12 +318,12 @@ _REDEEMING: Final[LiteralString] = f"""
          ),
          opened as (
              insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
-                                   authenticated_by, parent_id, depth, proved_at, second_factor_at, stated_at, scopes, audiences)
-             select %(session)s, code.user_id, parent.device_id, place.org_id, place.id, %(at)s, %(at)s,
-                    least(%(at)s + %(idle)s, %(at)s + %(lifetime)s, bounds.expires_at, bounds.ends_at, place.acts_until),
+                                   authenticated_by, parent_id, depth, proved_at, second_factor_at, stated_at, scopes, audiences,
+                                   expires_day)
+             select %(session)s, code.user_id, parent.device_id, place.org_id, place.id, %(at)s, %(at)s, until.expires_at,
                     least(%(at)s + %(lifetime)s, bounds.ends_at, place.acts_until),
                     code.authenticated_by, bounds.id, case when bounds.id is null then 0 else 1 end, code.auth_time,
-                    parent.second_factor_at, code.stated_at, code.scopes, code.audiences
+                    parent.second_factor_at, code.stated_at, code.scopes, code.audiences, (until.expires_at at time zone 'UTC')::date
                from redeemed
               cross join code
               cross join parent
@@ -331,6 +331,10 @@ _REDEEMING: Final[LiteralString] = f"""
                -- The new session ends with the browser's session, unless the scopes allow a session of its own. The person has chosen the
                -- end of an agent's.
                left join parent as bounds on not place.is_agent and %(root)s::text <> all (code.scopes)
+              cross join lateral (
+                        select least(%(at)s + %(idle)s, %(at)s + %(lifetime)s, bounds.expires_at, bounds.ends_at, place.acts_until)
+                                   as expires_at
+                    ) as until
           returning expires_at, ends_at, parent_id, device_id, second_factor_at
          ),
          issued as (

@@ -150,10 +150,10 @@ ADD: Final = """
          )
     insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
                           authenticated_by, parent_id, depth, proved_at, second_factor_at, stated_at, refuses_applications, scopes,
-                          audiences, act, exchanged_from)
+                          audiences, act, exchanged_from, expires_day)
     select %(id)s, user_id, device_id, organization_id, %(service)s, %(at)s, %(at)s, %(ends_at)s, %(ends_at)s,
            authenticated_by, id, depth + 1, proved_at, second_factor_at, stated_at, refuses_applications, '{}',
-           %(audiences)s, %(act)s, %(exchanged_from)s
+           %(audiences)s, %(act)s, %(exchanged_from)s, (%(ends_at)s::timestamptz at time zone 'UTC')::date
       from parent
  returning id
 """

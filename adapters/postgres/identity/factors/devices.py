@@ -252,24 +252,28 @@ def _seen_with(agent: UserAgent, address: str | None, location: Location | None)
 
 _KNOWLEDGE_OF_USER: Final[LiteralString] = f"select {KNOWLEDGE} as knowledge from users where users.id = %(user)s"
 
-_ADD: Final = """
+# Who writes `last_used_at` writes its week, too: otherwise a trigger does, at the price of a call.
+_WEEK: Final = "date_trunc('week', %(at)s::timestamptz at time zone 'UTC')::date"
+
+_ADD: Final[LiteralString] = f"""
     insert into devices (id, user_id, token_digest, name, device_type, browser, browser_version, os, os_version, last_used_at, last_address,
-                         last_country, last_city, risk_score, risk_factors, created_at, updated_at)
+                         last_country, last_city, risk_score, risk_factors, created_at, updated_at, last_used_week)
     values (%(id)s, %(user)s, %(token_digest)s, %(name)s, %(device_type)s, %(browser)s, %(browser_version)s, %(os)s, %(os_version)s, %(at)s,
-            %(address)s, %(country)s, %(city)s, %(risk_score)s, %(risk_factors)s, %(at)s, %(at)s)
+            %(address)s, %(country)s, %(city)s, %(risk_score)s, %(risk_factors)s, %(at)s, %(at)s, {_WEEK})
 """
 
 # The device keeps its name, because the person may have chosen the name. If the clean-up has deleted the row since the sign-in recognized
 # the device, the statement inserts the row again.
-_USED: Final = """
+_USED: Final[LiteralString] = f"""
     insert into devices (id, user_id, token_digest, name, device_type, browser, browser_version, os, os_version, last_used_at, last_address,
-                         last_country, last_city, risk_score, risk_factors, created_at, updated_at)
+                         last_country, last_city, risk_score, risk_factors, created_at, updated_at, last_used_week)
     values (%(id)s, %(user)s, coalesce(%(token_digest)s::bytea, %(brought_digest)s), %(name)s, %(device_type)s, %(browser)s,
             %(browser_version)s, %(os)s, %(os_version)s, %(at)s, %(address)s, %(country)s, %(city)s, %(risk_score)s, %(risk_factors)s,
-            %(at)s, %(at)s)
+            %(at)s, %(at)s, {_WEEK})
         on conflict (id) do update
        set device_type = excluded.device_type, browser = excluded.browser, browser_version = excluded.browser_version, os = excluded.os,
-           os_version = excluded.os_version, last_used_at = excluded.last_used_at, last_address = excluded.last_address,
+           os_version = excluded.os_version, last_used_at = excluded.last_used_at, last_used_week = excluded.last_used_week,
+           last_address = excluded.last_address,
            last_country = excluded.last_country, last_city = excluded.last_city, risk_score = excluded.risk_score,
            risk_factors = excluded.risk_factors,
            token_digest = coalesce(%(token_digest)s, devices.token_digest),

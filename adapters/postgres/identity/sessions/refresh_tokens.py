@@ -222,6 +222,7 @@ _ROTATE: Final[LiteralString] = f"""
          extended as (
              update sessions
                 set expires_at = least(%(at)s + %(idle)s, sessions.ends_at),
+                    expires_day = (least(%(at)s + %(idle)s, sessions.ends_at) at time zone 'UTC')::date,
                     last_seen_at = greatest(sessions.last_seen_at, %(at)s)
                from living
               where sessions.id = living.id

@@ -135,13 +135,15 @@ _HOLD_OPENER: Final[LiteralString] = f"""
 
 _LIVES: Final[LiteralString] = f"select {SESSION_LIVES} as yes"
 
+# Who writes `expires_at` writes its day, too: otherwise a trigger does, at the price of a call.
 _ADD: Final = """
     insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
                           authenticated_by, impersonator_id, impersonation_id, parent_id, depth, proved_at, second_factor_at, stated_at,
-                          refuses_applications, scopes, opened_through)
+                          refuses_applications, scopes, opened_through, expires_day)
     values (%(id)s, %(user)s, %(device)s, %(organization)s, %(service)s, %(created_at)s, %(last_seen_at)s, %(expires_at)s, %(ends_at)s,
             %(authenticated_by)s::text[], %(impersonator)s, %(impersonation)s, %(parent)s, %(depth)s, %(proved_at)s, %(second_factor_at)s,
-            %(stated_at)s, %(refuses_applications)s, %(scopes)s::text[], %(opened_through)s)
+            %(stated_at)s, %(refuses_applications)s, %(scopes)s::text[], %(opened_through)s,
+            (%(expires_at)s::timestamptz at time zone 'UTC')::date)
 """
 
 _GRANT: Final = "update sessions set audiences = %(audiences)s where id = %(session)s"
