@@ -2,9 +2,7 @@
 
 from typing import Final, LiteralString
 
-from adapters.postgres.federation.saml.rows import SAML_CONFIGURATION
 from adapters.postgres.services.user_keys import USER_KEY_SETTINGS
-from core.domain.federation.saml.configurations import ConfigurationChange, Understood
 from core.domain.services.user_keys import UserKeySettingsChange
 from core.frozen import names_of
 
@@ -78,7 +76,11 @@ _ASSIGNMENTS: Final[LiteralString] = f"""
 
 _SAML: Final[LiteralString] = f"""
     select organizations.slug as organization, services.slug as service,
-           jsonb_build_object({SAML_CONFIGURATION.document(names_of(ConfigurationChange))}) as fields
+           jsonb_build_object(
+               'enabled', enabled, 'entity_id', entity_id, 'acs_url', acs_url, 'slo_url', slo_url, 'name_id_format', name_id_format,
+               'attribute_mapping', attribute_mapping, 'sign_assertions', sign_assertions, 'sign_response', sign_response,
+               'require_signed_requests', require_signed_requests
+           ) as fields
       {_OF_SERVICES}
       join saml_configurations on saml_configurations.service_id = services.id
 """
@@ -87,7 +89,8 @@ _SAML: Final[LiteralString] = f"""
 _SAML_SERVICE_PROVIDERS: Final[LiteralString] = f"""
     select organizations.slug as organization, services.slug as service,
            jsonb_build_object(
-               {SAML_CONFIGURATION.document(names_of(Understood))}, 'slo_binding', slo_binding
+               'entity_id', entity_id, 'acs_endpoints', acs_endpoints, 'slo_url', slo_url, 'slo_response_url', slo_response_url,
+               'slo_binding', slo_binding, 'signing_certificates', signing_certificates, 'encryption_certificate', encryption_certificate
            ) as fields
       {_OF_SERVICES}
       join saml_configurations on saml_configurations.service_id = services.id and saml_configurations.metadata_uploaded_at is not null
