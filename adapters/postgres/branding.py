@@ -2,8 +2,8 @@
 
 from typing import Final, LiteralString
 
-from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask, first_made
+from adapters.postgres.transaction import OnPool
 from core.domain.branding import Branding, branding
 from core.frozen import Frozen
 

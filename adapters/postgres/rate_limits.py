@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import Final, LiteralString
 
-from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask, tell
-from adapters.postgres.transaction import Transaction
+from adapters.postgres.transaction import OnPool, Transaction
 from core.domain.rate_limits import Place, RateLimit
 from core.frozen import Frozen
 

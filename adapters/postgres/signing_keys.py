@@ -7,7 +7,7 @@ from typing import Final, LiteralString
 from adapters.postgres import locks
 from adapters.postgres.columns import Columns
 from adapters.postgres.database import BELIEVED
-from adapters.postgres.speaking import OnTransaction
+from adapters.postgres.transaction import OnTransaction
 from core.domain.identifiers import KeyId
 from core.domain.signing_keys import SigningKey
 

@@ -18,7 +18,7 @@ from adapters.postgres.driver.pipeline import PipelinedTransaction
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.failures import committed, translated
 from adapters.postgres.observing.statement_spans import TransactionSpans
-from adapters.postgres.statements import PART, Item, Parameters, Row
+from adapters.postgres.statements import PART, Item, Parameters, Row, Statements
 
 # How long a transaction waits for an advisory lock, and afterwards for any other lock, before it gives up as `Unavailable`.
 LONGEST_HOLD: Final = "10s"
@@ -182,3 +182,27 @@ _NOTIFY: Final = "select pg_notify(%(channel)s, topic) from unnest(%(topics)s::t
 _LONGEST_HOLD: Final = "select set_config('lock_timeout', %(timeout)s, true)"
 
 _HOLD: Final = "select pg_advisory_xact_lock(%(namespace)s, %(lock)s)"
+
+
+# How a class of this floor speaks to PostgreSQL: by what it is given when it is made.
+
+
+class OnStatements:
+    """A store that is asked in a unit of work, and outside for what the docstring of its port names."""
+
+    def __init__(self, statements: Statements | Transaction) -> None:
+        self._statements = statements
+
+
+class OnTransaction:
+    """A store that only a unit of work has."""
+
+    def __init__(self, transaction: Transaction) -> None:
+        self._transaction = transaction
+
+
+class OnPool:
+    """Look-ups and queues: each call takes a connection and is a transaction of its own."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool

@@ -53,8 +53,8 @@ from core.usecases.tenancy.join_requests import JoinByDomain
 from entrypoints.assembly.configured import password_hasher
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.rooms.accounts import assemble_accounts
-from entrypoints.assembly.rooms.sign_ins import Traces, assemble_sign_ins, open_traces
-from entrypoints.assembly.rooms.upstream import Upstream, assemble_upstream
+from entrypoints.assembly.rooms.sign_ins import SignInTraces, assemble_sign_ins, open_traces
+from entrypoints.assembly.rooms.upstream import UpstreamParts, assemble_upstream
 from entrypoints.settings import Settings
 from ports.identity.upstream.connections import ConnectionLookup
 from ports.passwords import CommonPasswords, PasswordHasher
@@ -112,7 +112,7 @@ def open_identity(settings: Settings, foundation: Foundation, decline: Declining
         yield _assembled(settings, foundation, decline, passwords, traces)
 
 
-def _assembled(settings: Settings, foundation: Foundation, decline: Declining, passwords: PasswordHasher, traces: Traces) -> Identity:
+def _assembled(settings: Settings, foundation: Foundation, decline: Declining, passwords: PasswordHasher, traces: SignInTraces) -> Identity:
     new_unit_of_work, pool, stores = foundation.unit_of_work, foundation.pool, foundation.stores
     system, clock, spread = foundation.system, foundation.clock, foundation.secrets.spread
     devices, login_events = traces.devices, traces.login_events
@@ -220,7 +220,7 @@ def _sessions(settings: Settings, foundation: Foundation) -> Sessions:
     )
 
 
-def _provider_tokens(foundation: Foundation, upstream: Upstream) -> ProviderTokens:
+def _provider_tokens(foundation: Foundation, upstream: UpstreamParts) -> ProviderTokens:
     return ProviderTokens(
         foundation.unit_of_work,
         foundation.stores.identity_grants,

@@ -6,8 +6,8 @@ from typing import Any, Final, LiteralString
 
 from adapters.postgres.identity.addresses import is_proved
 from adapters.postgres.identity.factors.mfa import ADMINISTERS, grace_ends, second_factor_since
-from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask, first
+from adapters.postgres.transaction import OnPool
 from core.domain.email import Email
 from core.domain.identifiers import UserId
 from core.domain.identity.account_summaries import (

@@ -13,9 +13,9 @@ from adapters.postgres.identity.privacy.forgetting import HANDED_OVER, HOLDS
 from adapters.postgres.identity.privacy.holding import NEVER_USED, NOBODYS
 from adapters.postgres.identity.upstream.proved_domains import proved_domains
 from adapters.postgres.rows import AnswerRow, IdRow
-from adapters.postgres.speaking import OnTransaction
 from adapters.postgres.statements import first, only
 from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import OnTransaction
 from core.domain.email import Email, mail_domain
 from core.domain.errors import BadRequest
 from core.domain.identifiers import IdentityId, OrganizationId, PasskeyId, ServiceId, UserId

@@ -4,8 +4,8 @@ from datetime import datetime
 from typing import Final
 
 from adapters.postgres.rows import IdRow
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import first
+from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import PictureId, UserId
 from core.domain.identity.profile.pictures import Picture
 

@@ -6,8 +6,8 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.identity.privacy.forgetting import PROFILE
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import first_made
+from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import PictureId, UserId
 from core.domain.identity.profile.profiles import NO_PROFILE, HeldProfile, OwnProfile
 from core.domain.languages import Language

@@ -9,8 +9,8 @@ import msgspec
 
 from adapters.postgres.identity.accounts import ACCOUNT
 from adapters.postgres.identity.factors.mfa import second_factor_since
-from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask, only
+from adapters.postgres.transaction import OnPool
 from core.domain.email import Email
 from core.domain.identifiers import UserId
 from core.domain.identity.accounts import Account

@@ -13,10 +13,10 @@ from adapters.postgres import locks
 from adapters.postgres.database import ACTIVE_USERS, COUNTED_EXACTLY, MFA_ENABLED_USERS, count_or_estimate
 from adapters.postgres.identity.proofs.login_events import LOGIN
 from adapters.postgres.rows import CountRow
-from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import has_name, may_see_name, shown_name
+from adapters.postgres.transaction import OnPool
 from core.domain.identifiers import LoginEventId, OrganizationId
 from core.domain.platform.analytics import FailuresOfDays, LoginsOfDay, LoginsOfProvider, LoginsOfService, Overview, RecentLogin, Span
 from core.domain.platform.sign_in_log import LoggedSignIn, SignInFilter

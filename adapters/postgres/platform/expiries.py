@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask
+from adapters.postgres.transaction import OnPool
 from core.domain.identifiers import OrganizationId
 from core.domain.platform.expiries import AHEAD, BEHIND, MOST_LISTED, Expiry, ExpiryKind
 

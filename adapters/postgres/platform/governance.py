@@ -6,11 +6,11 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.columns import page_of
-from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask, first, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.organizations import ORGANIZATION, TIER
 from adapters.postgres.ties import shown_name
+from adapters.postgres.transaction import OnPool
 from core.domain.identifiers import OrganizationId
 from core.domain.pages import MOST_COUNTED, Listed
 from core.domain.platform.governance import MOST_SOUGHT, Belongings, GovernedOrganization, GovernedOwner, OrganizationFilter

@@ -10,9 +10,9 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.arrays import array, array_of_texts
 from adapters.postgres.identity.addresses import BRINGS_PROOFS
 from adapters.postgres.rows import IdRow
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.tenancy.fields.profile_fields import ProfileFieldRows
+from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, RoleId, ServiceId, ServiceRoleId, TeamId, UserId
 from core.domain.json import Json
 from core.domain.platform.imports.clients import slug_of

@@ -4,8 +4,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from adapters.postgres.driver.listener import APPLICATION_NAME
-from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask, only
+from adapters.postgres.transaction import OnPool
 from core.domain.platform.installation import AwayProvider, FirstStepsDone, InstallationState, ServingProcess
 from core.frozen import Frozen
 

@@ -6,8 +6,8 @@ from typing import Final, LiteralString
 from adapters.postgres import locks
 from adapters.postgres.identity.addresses import is_proved
 from adapters.postgres.rows import AnswerRow, IdRow
-from adapters.postgres.speaking import OnTransaction
 from adapters.postgres.statements import only
+from adapters.postgres.transaction import OnTransaction
 from core.domain.email import Email
 from core.domain.identifiers import UserId
 

@@ -8,10 +8,10 @@ from uuid import UUID
 from adapters.postgres.database import ACTIVE_USERS, COUNTED_EXACTLY, MFA_ENABLED_USERS, count_or_estimate
 from adapters.postgres.identity.accounts import ACCOUNT
 from adapters.postgres.identity.factors.mfa import second_factor_since
-from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask, first, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import shown_name
+from adapters.postgres.transaction import OnPool
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.mfa import MfaEvent

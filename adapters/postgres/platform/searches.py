@@ -4,9 +4,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import OnPool
 from core.domain.identifiers import OrganizationId
 from core.domain.platform.searches import MOST_OF_A_KIND, FoundThing, FoundThings, ThingKind
 

@@ -4,8 +4,8 @@ from datetime import date
 from typing import Any, Final, LiteralString
 
 from adapters.postgres.database import BELIEVED
-from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask, tell
+from adapters.postgres.transaction import OnPool
 from core.domain.platform.storage import Storage, StoredTable
 
 

@@ -4,9 +4,9 @@ from datetime import datetime
 from typing import Final, LiteralString
 
 from adapters.postgres.identity.factors.mfa import second_factor_due
-from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask
 from adapters.postgres.tenancy.connection_refreshes import ENDS_SOON, WAITS
+from adapters.postgres.transaction import OnPool
 from core.domain.identifiers import OrganizationId
 from core.domain.platform.todos import MOST_COUNTED, SOON, Todo, Todos
 from core.frozen import Frozen

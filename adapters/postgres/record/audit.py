@@ -8,10 +8,10 @@ from uuid import UUID
 
 from adapters.postgres.columns import page_of
 from adapters.postgres.record.being_forgotten import STAYS
-from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask, first_made
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import has_name, may_see_name, shown_name
+from adapters.postgres.transaction import OnPool
 from core.domain.identifiers import ApiKeyId, AuditEntryId, ManagementKeyId, OrganizationId, ScimTokenId, SetupLinkId, UserId
 from core.domain.pages import MOST_COUNTED, Listed, Page
 from core.domain.record.audit import DELETED_USER, FORGOTTEN_ADDRESS, FORGOTTEN_USER_AGENT, AuditEntry, AuditFilter, Person

@@ -12,10 +12,9 @@ from adapters.postgres import locks
 from adapters.postgres.arrays import array
 from adapters.postgres.failures import translated
 from adapters.postgres.record.audit import PERSONAL_DIGEST
-from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask, ask_in_order, first_made, only, tell
 from adapters.postgres.storable import storable_text
-from adapters.postgres.transaction import Transaction
+from adapters.postgres.transaction import OnPool, Transaction
 from core.domain.errors import Unavailable
 from core.domain.identifiers import AuditEntryId, OrganizationId
 from core.domain.record.audit_chains import PLATFORM_CHAIN, ChainFinding, ChainHead, Fault, PersonalPart, StoredLink, Unlinked, linked

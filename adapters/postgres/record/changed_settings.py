@@ -8,10 +8,9 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.rows import CountRow
-from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable
-from adapters.postgres.transaction import Transaction
+from adapters.postgres.transaction import OnPool, Transaction
 from core.domain.causes import causing_request
 from core.domain.identifiers import AuditEntryId, ChangedSettingId, OrganizationId
 from core.domain.record.changed_settings import MOST_LISTED, ChangedSetting, FormTexts, SettingChange, SettingsOvertaken, TakenBack

@@ -8,10 +8,10 @@ from uuid import UUID
 
 from adapters.postgres.columns import Columns, page_of
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.speaking import OnTransaction
 from adapters.postgres.statements import ask, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.keys.machine_keys import KeyLookups, KeyTable, added, adding, asked_keys
+from adapters.postgres.transaction import OnTransaction
 from core.domain.identifiers import ApiKeyId, ManagementKeyId, OrganizationId, ServiceId
 from core.domain.pages import Listed
 from core.domain.services.api_keys import ApiKey, KeyHolder, Permission, PlacedKey, known_permissions

@@ -7,9 +7,9 @@ from uuid import UUID
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
 from adapters.postgres.rows import AnswerRow, IdRow
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import first_made, only
 from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import AssignmentId, OrganizationId, RoleId, ServiceId, ServiceRoleId, UserId
 from core.domain.services.assignments import HOLDER, Assignee, Assignment, AssignmentPage, ToPerson, ToRole, ToTeam
 from core.domain.tenancy.roles import built_in

@@ -8,9 +8,9 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.rows import IdRow
-from adapters.postgres.speaking import OnTransaction
 from adapters.postgres.statements import first_made
 from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import OnTransaction
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, PlanId, ServiceId, SubscriptionId, UserId
 from core.domain.languages import Language

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask, ask_in_order, first_made, only, tell
+from adapters.postgres.transaction import OnPool
 from core.domain.services.billing.billing import Facets
 from core.domain.services.billing.billing_news import News, Snapshot
 from core.frozen import Frozen

@@ -5,10 +5,10 @@ from typing import Any, Final, LiteralString
 
 from adapters.postgres.columns import Columns, listed
 from adapters.postgres.rows import CountRow
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import first, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.keys.machine_keys import KeyTable
+from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import ClientSecretId, ManagementKeyId, OrganizationId, ServiceId
 from core.domain.services.client_secrets import ClientSecret, PlacedSecret
 

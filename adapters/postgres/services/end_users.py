@@ -8,9 +8,9 @@ from uuid import UUID
 from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.factors.mfa import second_factor_since
 from adapters.postgres.identity.sessions.revoking import ending_codes, noticing
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import has_come, shown_name
+from adapters.postgres.transaction import OnStatements
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.pages import MOST_COUNTED, Listed, Page

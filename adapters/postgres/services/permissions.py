@@ -6,9 +6,9 @@ from typing import Final, LiteralString
 
 from adapters.postgres.columns import Columns, listed
 from adapters.postgres.rows import CountRow, IdRow
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import first, only
 from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, ServiceId
 from core.domain.services.permissions import ServicePermission
 

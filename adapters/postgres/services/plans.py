@@ -6,9 +6,9 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.columns import Columns
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import first, first_made
 from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, PlanId, ServiceId
 from core.domain.services.plans import Plan, PlanOverview
 from core.frozen import Frozen

@@ -7,10 +7,10 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.identity.proofs.sign_in_policy import admits, assignments_of
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import first_made
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import IS_MEMBER_HERE, has_come, is_own_member
+from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import AssignmentId, OrganizationId, ServiceId, UserId
 from core.domain.services.access_evaluations import FoundSubjects
 from core.domain.services.rights import BlockReason, ExplainedRights, GivenBy, HeldRole, ServiceRights

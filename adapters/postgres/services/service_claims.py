@@ -8,9 +8,9 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.rows import AnswerRow, CountRow, IdRow
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import first_made, only
 from adapters.postgres.storable import storable, storable_text
+from adapters.postgres.transaction import OnStatements
 from core.domain.claims import ClaimPlace, ClaimSource, ServiceClaim
 from core.domain.identifiers import OrganizationId, ServiceClaimId, ServiceId
 from core.domain.services.service_claims import ConfiguredClaim

@@ -14,11 +14,11 @@ from adapters.postgres.identity.privacy.holding import ELSEWHERE, HOLD_ORGANIZAT
 from adapters.postgres.identity.privacy.privacy import REMEMBER
 from adapters.postgres.identity.sessions.revoking import ending_codes, noticing
 from adapters.postgres.rows import IdRow
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import first, first_made, only
 from adapters.postgres.storable import storable
 from adapters.postgres.tenancy.fields.profile_values import values_in_organization
 from adapters.postgres.ties import IS_UNCONFIRMED_OWNER, has_come, shown_name
+from adapters.postgres.transaction import OnStatements
 from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, PrivacyRequestId, ServiceId, UserId

@@ -9,10 +9,10 @@ from psycopg.types.json import Jsonb
 
 from adapters.postgres.columns import Columns
 from adapters.postgres.rows import CountRow, IdRow
-from adapters.postgres.speaking import OnPool, OnStatements
 from adapters.postgres.statements import ask, first, only
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.tenancy.organizations import ORGANIZATION, TIER
+from adapters.postgres.transaction import OnPool, OnStatements
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId
 from core.domain.pages import MOST_COUNTED, Listed
 from core.domain.services.client_ids import shown

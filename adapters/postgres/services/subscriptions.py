@@ -7,9 +7,9 @@ from typing import Any, Final, LiteralString
 from adapters.postgres.columns import Columns, page_of
 from adapters.postgres.identity.sessions.subscription_state import CURRENT_FIRST, SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.rows import IdRow
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import first, first_made
 from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.pages import Listed
 from core.domain.services.subscriptions import Expired, Occasion, OwnSubscription, Subscription, SubscriptionStatus

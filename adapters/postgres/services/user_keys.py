@@ -16,11 +16,11 @@ from adapters.postgres.identity.sessions.audiences import IS_OPEN, asks_nothing,
 from adapters.postgres.rows import IdRow
 from adapters.postgres.services.api_keys import API_KEYS, ITS_SERVICE, KNOWN, KnownApiKeyRow
 from adapters.postgres.shared_lookups import SharedLookups
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import ask_in_order, first, first_made
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.keys.machine_keys import KeyTable, added, adding
 from adapters.postgres.ties import counts_for, has_come
+from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import ApiKeyId, OrganizationId, ResourceServerId, ServiceId, UserId, UserKeyId
 from core.domain.services.api_keys import KeyHolder
 from core.domain.services.resource_servers import ResourceScope

@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import first, first_made
 from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import LogoId, OrganizationId
 from core.domain.tenancy.branding import Logo, OrganizationLook
 from core.frozen import Frozen

@@ -8,11 +8,11 @@ from psycopg.types.json import Jsonb
 
 from adapters.postgres.identity.upstream.saml_settings import kept_settings
 from adapters.postgres.rows import IdRow
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import first, only
 from adapters.postgres.storable import storable
 from adapters.postgres.tenancy.owners import owners
 from adapters.postgres.tenancy.upstream_providers import PROVIDER, provider_of
+from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
 from core.domain.identity.upstream.refreshes import ConnectionEnding, RefreshFault
 from core.domain.tenancy.upstream_providers import UpstreamProvider

@@ -9,12 +9,12 @@ from adapters.postgres.branding import links_of
 from adapters.postgres.identity.addresses import may_answer
 from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
 from adapters.postgres.rows import IdRow
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import first_made
 from adapters.postgres.tenancy.keys.management_keys import OWES_SECOND_FACTOR
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
 from adapters.postgres.tenancy.roles import gives_service_roles
 from adapters.postgres.ties import has_name, is_own_member, shown_name
+from adapters.postgres.transaction import OnStatements
 from core.domain.branding import branding
 from core.domain.email import Email
 from core.domain.identifiers import InvitationId, ManagementKeyId, OrganizationId, RoleId, SessionId, UserId, first_id

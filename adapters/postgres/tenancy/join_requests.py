@@ -8,10 +8,10 @@ from adapters.postgres.columns import Columns
 from adapters.postgres.identity.accounts import ACCOUNT
 from adapters.postgres.identity.realms.domains import awaits_role, was_turned_away
 from adapters.postgres.rows import IdRow
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.owners import administrators
+from adapters.postgres.transaction import OnStatements
 from core.domain.branding import branding
 from core.domain.identifiers import JoinRequestId, OrganizationId, UserId
 from core.domain.pages import Page

@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 
 from adapters.postgres.columns import Columns
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import first, first_made
 from adapters.postgres.tenancy.owners import owners
+from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import MailServerId, OrganizationId
 from core.domain.tenancy.mail_servers import MailServer
 from core.frozen import Frozen

@@ -12,12 +12,12 @@ from adapters.postgres.identity.privacy.holding import BELONGS_HERE_ALONE
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
 from adapters.postgres.rows import AnswerRow, IdRow
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import first, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
 from adapters.postgres.tenancy.teams import teams_of
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP, IS_OWN_USE, IS_UNCONFIRMED_OWNER, counts_for, shown_name
+from adapters.postgres.transaction import OnStatements
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, RoleId, SessionId, UserId
 from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD

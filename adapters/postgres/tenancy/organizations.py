@@ -9,11 +9,11 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.columns import Columns
 from adapters.postgres.identity.factors.mfa import second_factor_due
 from adapters.postgres.rows import IdRow
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import first
 from adapters.postgres.storable import storable
 from adapters.postgres.tenancy.members import MEMBERSHIP
 from adapters.postgres.ties import IS_UNCONFIRMED_OWNER
+from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.tenancy.metadata import Metadata
 from core.domain.tenancy.organizations import MOST_LISTED, Organization, OrganizationOverview

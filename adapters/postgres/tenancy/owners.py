@@ -8,10 +8,9 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.rows import IdRow
-from adapters.postgres.speaking import OnTransaction
 from adapters.postgres.statements import Statements, first
 from adapters.postgres.ties import IS_UNCONFIRMED_OWNER, counts_for
-from adapters.postgres.transaction import Transaction
+from adapters.postgres.transaction import OnTransaction, Transaction
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.languages import Language

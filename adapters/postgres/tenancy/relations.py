@@ -4,10 +4,10 @@ from datetime import datetime
 from typing import Final, LiteralString
 
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
-from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.teams import teams_of
+from adapters.postgres.transaction import OnPool
 from core.domain.email import Email
 from core.domain.tenancy.access import Accessor, Related
 from core.domain.tenancy.organizations import OrganizationStatus

@@ -5,9 +5,9 @@ from typing import Any, Final, LiteralString
 
 from adapters.postgres.columns import Columns
 from adapters.postgres.rows import CountRow, IdRow
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import first, only
 from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, RoleId
 from core.domain.tenancy.roles import Assignable, Role, built_in, capabilities_of, kept_permissions
 

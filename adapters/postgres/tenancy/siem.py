@@ -4,9 +4,9 @@ from datetime import datetime
 from typing import Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import first_made, only
 from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, SiemId
 from core.domain.tenancy.siem import SiemConfiguration, SiemHealth, SiemProvider
 from core.frozen import Frozen

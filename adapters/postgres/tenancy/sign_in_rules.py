@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Final, LiteralString
 
 from adapters.postgres.identity.factors.mfa import ADMINISTERS, has_passkey, has_second_factor
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import first_made, only
 from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.outbound.metadata_clients import MetadataClients
 from core.domain.pages import MOST_COUNTED

@@ -7,11 +7,11 @@ from uuid import UUID
 
 from adapters.postgres.columns import Columns
 from adapters.postgres.rows import AnswerRow, IdRow
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import first, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.roles import gives_service_roles
 from adapters.postgres.ties import has_name, is_own_member, shown_name
+from adapters.postgres.transaction import OnStatements
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, RoleId, TeamId, UserId
 from core.domain.tenancy.roles import HOLDER

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask, first
+from adapters.postgres.transaction import OnPool
 from core.domain.identifiers import TierId
 from core.domain.tenancy.tiers import Tier
 

@@ -12,9 +12,9 @@ from adapters.postgres.identity.sessions.revoking import revoking
 from adapters.postgres.identity.upstream.identity_assertions import ASSERTION_SETTINGS
 from adapters.postgres.identity.upstream.saml_settings import kept_settings, saml_settings
 from adapters.postgres.rows import AnswerRow, CountRow, IdRow
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import first, first_made, only
 from adapters.postgres.storable import storable
+from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
 from core.domain.identity.upstream.connections import ProviderKind
 from core.domain.identity.upstream.vouching import Voucher

@@ -6,9 +6,9 @@ from typing import Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.record.being_forgotten import IS_BEING_FORGOTTEN, names_somebody_being_forgotten, target_user
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import first_made, only
 from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import OnStatements
 from core.domain.causes import causing_request
 from core.domain.identifiers import EventId, OrganizationId, UserId, WebhookDeliveryId, WebhookId, first_id
 from core.domain.json import Json

@@ -6,9 +6,9 @@ from typing import Final, LiteralString
 
 from adapters.postgres.columns import Columns
 from adapters.postgres.rows import CountRow, IdRow
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import first, only
 from adapters.postgres.tenancy.owners import owners
+from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, WebhookId
 from core.domain.tenancy.webhooks import Webhook
 from ports.tenancy.webhooks import Owner

@@ -9,7 +9,7 @@ from core.usecases.identity.accounts import Accounts
 from core.usecases.identity.address_proofs import AddressProofs
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.rooms.sign_ins import SignIns
-from entrypoints.assembly.rooms.upstream import Upstream
+from entrypoints.assembly.rooms.upstream import UpstreamParts
 from entrypoints.settings import Settings
 from ports.passwords import CommonPasswords, PasswordHasher
 
@@ -23,7 +23,7 @@ class AccountRoom(Frozen, kw_only=True):
 
 
 def assemble_accounts(
-    settings: Settings, foundation: Foundation, passwords: PasswordHasher, sign_ins: SignIns, upstream: Upstream
+    settings: Settings, foundation: Foundation, passwords: PasswordHasher, sign_ins: SignIns, upstream: UpstreamParts
 ) -> AccountRoom:
     new_unit_of_work, buckets, templates = foundation.unit_of_work, foundation.shared_buckets, foundation.mail_templates
     system, clock, links, realms = foundation.system, foundation.clock, foundation.links, upstream.realms

@@ -29,12 +29,12 @@ from core.usecases.tenancy.join_requests import JoinByDomain
 from core.usecases.tenancy.profile_values import ProfileValues, ProviderValues
 from entrypoints.assembly.configured import listed_proxies, location_database
 from entrypoints.assembly.foundation import Foundation
-from entrypoints.assembly.rooms.upstream import Upstream
+from entrypoints.assembly.rooms.upstream import UpstreamParts
 from entrypoints.settings import Settings
 from ports.passwords import PasswordHasher
 
 
-class Traces(Frozen, kw_only=True):
+class SignInTraces(Frozen, kw_only=True):
     """Where a sign-in leaves a trace."""
 
     agents: LibraryUserAgents
@@ -55,7 +55,7 @@ class SignIns(Frozen, kw_only=True):
     mailed_proofs: MailedProofs
 
 
-def open_traces(settings: Settings, foundation: Foundation, closing: ExitStack) -> Traces:
+def open_traces(settings: Settings, foundation: Foundation, closing: ExitStack) -> SignInTraces:
     """Raises `SettingsError` or `StartFailed`."""
     agents = LibraryUserAgents()
     devices = Devices(
@@ -74,10 +74,12 @@ def open_traces(settings: Settings, foundation: Foundation, closing: ExitStack) 
         metrics=foundation.metrics,
         system=foundation.system,
     )
-    return Traces(agents=agents, devices=devices, login_events=login_events)
+    return SignInTraces(agents=agents, devices=devices, login_events=login_events)
 
 
-def assemble_sign_ins(settings: Settings, foundation: Foundation, passwords: PasswordHasher, traces: Traces, upstream: Upstream) -> SignIns:
+def assemble_sign_ins(
+    settings: Settings, foundation: Foundation, passwords: PasswordHasher, traces: SignInTraces, upstream: UpstreamParts
+) -> SignIns:
     new_unit_of_work, pool, stores = foundation.unit_of_work, foundation.pool, foundation.stores
     system, clock = foundation.system, foundation.clock
     mfa = Mfa(

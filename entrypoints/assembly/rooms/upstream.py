@@ -17,7 +17,7 @@ from entrypoints.assembly.foundation import Foundation
 from entrypoints.settings import Settings
 
 
-class Upstream(Frozen, kw_only=True):
+class UpstreamParts(Frozen, kw_only=True):
     providers: UpstreamProviders
     realms: HomeRealms
     lookup: PostgresUpstreamSignIn
@@ -28,7 +28,7 @@ class Upstream(Frozen, kw_only=True):
     grants: IdentityGrants
 
 
-def assemble_upstream(settings: Settings, foundation: Foundation) -> Upstream:
+def assemble_upstream(settings: Settings, foundation: Foundation) -> UpstreamParts:
     """Raises `SettingsError`."""
     pool, clock, system = foundation.pool, foundation.clock, foundation.system
     installed = installed_providers(settings)
@@ -36,7 +36,7 @@ def assemble_upstream(settings: Settings, foundation: Foundation) -> Upstream:
     providers = UpstreamProviders(installed, foundation.keyring)
     lookup, connections = PostgresUpstreamSignIn(pool), PostgresConnections(pool)
     recorder = ConnectionExchangeWriter(connections, foundation.metrics, spread=foundation.secrets.spread)
-    return Upstream(
+    return UpstreamParts(
         providers=providers,
         realms=HomeRealms(
             PostgresRealms(pool),

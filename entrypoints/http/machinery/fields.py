@@ -118,3 +118,14 @@ def email_field(text: str, syntax: EmailSyntax) -> Email:
         return syntax.parse(text)
     except BadRequest as refusal:
         raise BadRequest("email: not a valid e-mail address", detail=refusal.detail, words="address_invalid") from None
+
+
+# What the paths of most endpoints name: an organization, or one of its services. The path of anything inside adds its own id.
+
+
+class OrganizationPath(msgspec.Struct, frozen=True):
+    org_slug: SlugOfOrganization
+
+
+class ServicePath(OrganizationPath, frozen=True):
+    service_slug: SlugOfService

@@ -15,8 +15,7 @@ from entrypoints.http.machinery.callers import MEMBER, PLATFORM_OWNER
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import Endpoint, endpoint
-from entrypoints.http.machinery.fields import Id, example
-from entrypoints.http.machinery.paths import OrganizationPath
+from entrypoints.http.machinery.fields import Id, OrganizationPath, example
 from entrypoints.http.routes.federation import scim_tokens
 from entrypoints.http.routes.services import api_keys, permissions, plans, resource_servers, service_claims, service_roles, services
 from entrypoints.http.routes.tenancy import (

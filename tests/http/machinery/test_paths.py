@@ -2,7 +2,7 @@
 
 import pytest
 
-from entrypoints.http.machinery.paths import OrganizationPath, ServicePath
+from entrypoints.http.machinery.fields import OrganizationPath, ServicePath
 from entrypoints.http.routes import ROUTES
 
 

@@ -7,10 +7,10 @@ from typing import Any, Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.columns import Columns
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import first
 from adapters.postgres.storable import storable_address, storable_text
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP
+from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import DeviceId, SessionId, UserId
 from core.domain.identity.devices import Device, DeviceType, Location, UserAgent, located
 from core.domain.identity.risk import FAILED_ATTEMPTS, HISTORY, NOTHING_KNOWN, Approach, Knowledge, KnownDevice, Sighting

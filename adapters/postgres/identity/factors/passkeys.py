@@ -10,8 +10,8 @@ from adapters.postgres.identity.factors.devices import FIRST_KNOWLEDGE, knowledg
 from adapters.postgres.identity.factors.mfa import has_second_factor
 from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
 from adapters.postgres.rows import CountRow, IdRow
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import first, only
+from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import PasskeyId, SessionId, UserId
 from core.domain.identity.passkeys import MOST_PASSKEYS, Passkey
 from core.domain.identity.risk import Approach

@@ -19,9 +19,9 @@ from adapters.postgres.identity.profiles import TOLD, profile_of
 from adapters.postgres.identity.proofs.sign_in_policy import assignments_of
 from adapters.postgres.record.being_forgotten import IS_BEING_FORGOTTEN
 from adapters.postgres.rows import IdRow
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import first, first_made
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP, IS_UNCONFIRMED_OWNER, has_come
+from adapters.postgres.transaction import OnStatements
 from core.domain.email import Email
 from core.domain.identifiers import LoginEventId, OrganizationId, PrivacyRequestId, ServiceId, UserId
 from core.domain.identity.accounts import Account

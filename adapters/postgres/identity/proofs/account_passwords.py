@@ -6,8 +6,8 @@ from typing import Any, Final, LiteralString
 from adapters.postgres.identity.accounts import ACCOUNT, ACCOUNT_AND_WHO_DEACTIVATED, OPENS_BY_PROOF
 from adapters.postgres.identity.addresses import is_unproved, is_vouched
 from adapters.postgres.rows import AnswerRow, IdRow
-from adapters.postgres.speaking import OnTransaction
 from adapters.postgres.statements import first, first_made
+from adapters.postgres.transaction import OnTransaction
 from core.domain.email import Email
 from core.domain.identifiers import UserId
 from core.domain.identity.accounts import AccountPassword, BeforeReset, Registration, Unverified

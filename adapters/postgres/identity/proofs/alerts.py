@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask
 from adapters.postgres.ties import shown_name
+from adapters.postgres.transaction import OnPool
 from core.domain.email import Email
 from core.domain.identifiers import UserId
 from core.domain.identity.alerts import (

@@ -11,9 +11,9 @@ from adapters.postgres.branding import links_of
 from adapters.postgres.identity.factors.devices import STRICTEST_TRUST
 from adapters.postgres.identity.upstream.own import OwnRow, own
 from adapters.postgres.rows import IdRow
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import first_made
 from adapters.postgres.storable import storable, storable_text
+from adapters.postgres.transaction import OnStatements
 from core.domain.branding import POSTERN, branding
 from core.domain.identifiers import FlowId, PreauthenticationId, ServiceId, SessionId, UserId
 from core.domain.identity.flows import Flow, FlowPurpose, Prompt, Wanted

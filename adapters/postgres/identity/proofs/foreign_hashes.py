@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Final, LiteralString
 
-from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask, ask_in_order
+from adapters.postgres.transaction import OnPool
 from core.frozen import Frozen
 from ports.identity.foreign_hashes import PasswordCounts
 

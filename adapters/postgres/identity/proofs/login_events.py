@@ -8,8 +8,8 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.arrays import array_of_texts
 from adapters.postgres.columns import Columns
 from adapters.postgres.record.events import TOLD
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.storable import storable, storable_address, storable_text
+from adapters.postgres.transaction import OnStatements
 from core.domain.causes import causing_request
 from core.domain.identifiers import EventId, LoginEventId, UserId
 from core.domain.identity.login_events import LoginEvent, OwnLogin, login_tried

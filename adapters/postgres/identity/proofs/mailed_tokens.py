@@ -6,8 +6,8 @@ from typing import Final, LiteralString
 
 from adapters.postgres.columns import Columns
 from adapters.postgres.identity.addresses import is_proved
-from adapters.postgres.speaking import OnTransaction
 from adapters.postgres.statements import first
+from adapters.postgres.transaction import OnTransaction
 from core.domain.identifiers import FlowId, SessionId, UserId
 from core.domain.identity.mailed_tokens import MOST_CODE_TRIES, MailedToken, MailedTokenPurpose
 from core.domain.repeats import MOMENT

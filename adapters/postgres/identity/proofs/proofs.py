@@ -5,8 +5,8 @@ from typing import Final, LiteralString
 
 from adapters.postgres.identity.addresses import is_proved
 from adapters.postgres.identity.factors.mfa import second_factor_since
-from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask, first_made
+from adapters.postgres.transaction import OnPool
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.proofs import Proved, Standing
 from core.frozen import Frozen

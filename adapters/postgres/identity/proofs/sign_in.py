@@ -16,10 +16,10 @@ from adapters.postgres.identity.sessions.profile_columns import tells_more
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.identity.upstream.identities import is_connected, vouching_parameters
 from adapters.postgres.rate_limits import TAKE_WANTED, give_back
-from adapters.postgres.speaking import OnPool, OnTransaction
 from adapters.postgres.statements import ask, first_made, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import ENTERED_AGAIN, IS_MEMBER_HERE, is_listed, may_know_of_failures
+from adapters.postgres.transaction import OnPool, OnTransaction
 from core.domain.email import Email, mail_domain
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.identity.accounts import Account

@@ -3,10 +3,10 @@
 from typing import Final, LiteralString
 
 from adapters.postgres.identity.sessions.liveness import AUTHENTICATES
-from adapters.postgres.speaking import OnTransaction
 from adapters.postgres.statements import first_made, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP
+from adapters.postgres.transaction import OnTransaction
 from core.domain.identifiers import ClientId, UserId
 from core.domain.identity.sign_in import ServiceName
 from core.frozen import Frozen

@@ -5,9 +5,9 @@ from typing import Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.identity.addresses import is_verified_for
-from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask, first_made
 from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import OnPool
 from core.domain.identifiers import OrganizationId, UpstreamProviderId, UserId
 from core.domain.identity.realms import LoginPolicy, Realm
 

@@ -5,8 +5,8 @@ from datetime import datetime
 from typing import Final
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.speaking import OnTransaction
 from adapters.postgres.statements import ask
+from adapters.postgres.transaction import OnTransaction
 from core.domain.identity.realms import Realm, RealmProvider
 from core.domain.identity.upstream.outages import is_away
 from core.frozen import Frozen

@@ -7,9 +7,9 @@ from uuid import UUID
 from adapters.postgres.identity.factors.mfa import second_factor_due
 from adapters.postgres.identity.sessions.renewed_proofs import RENEWED, proof_parameters
 from adapters.postgres.rows import IdRow
-from adapters.postgres.speaking import OnTransaction
 from adapters.postgres.statements import first
 from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import OnTransaction
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.browser_sessions import Chosen
 from core.domain.identity.proofs import Proved

@@ -10,9 +10,9 @@ from adapters.postgres.identity.sessions.profile_columns import tells_more
 from adapters.postgres.identity.sessions.revoking import revoking
 from adapters.postgres.identity.sessions.sessions import PARENT
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
-from adapters.postgres.speaking import OnTransaction
 from adapters.postgres.statements import first
 from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import OnTransaction
 from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.identity.impersonation import Impersonation
 from core.domain.identity.proofs import UNPROVED

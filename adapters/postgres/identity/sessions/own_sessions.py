@@ -6,8 +6,8 @@ from typing import Any, Final, LiteralString
 
 from adapters.postgres.identity.sessions.revoking import LINE
 from adapters.postgres.rows import IdRow
-from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask
+from adapters.postgres.transaction import OnPool
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.devices import located
 from core.domain.identity.own_sessions import OwnSession, OwnSessionList

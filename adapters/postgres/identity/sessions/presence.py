@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from adapters.postgres.presence import mark
-from adapters.postgres.speaking import OnPool
+from adapters.postgres.transaction import OnPool
 from core.domain.identifiers import SessionId
 from core.domain.identity.sessions import IDLE_LIFETIME
 

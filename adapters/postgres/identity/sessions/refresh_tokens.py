@@ -14,10 +14,10 @@ from adapters.postgres.identity.sessions.liveness import AUTHENTICATES, IS_LIVE,
 from adapters.postgres.identity.sessions.profile_columns import PROFILE, profile, tells_more
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.identity.upstream.directory_contexts import directory_context
-from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask, first_made
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import counts_for
+from adapters.postgres.transaction import OnPool
 from core.domain.email import Email
 from core.domain.identifiers import ClientId, DeviceId, ImpersonationId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import Proved

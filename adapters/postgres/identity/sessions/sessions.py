@@ -13,8 +13,8 @@ from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
 from adapters.postgres.identity.sessions.renewed_proofs import RENEWED, proof_parameters
 from adapters.postgres.identity.sessions.revoking import LINE, ending_codes, revoking
 from adapters.postgres.rows import AnswerRow, IdRow
-from adapters.postgres.speaking import OnTransaction
 from adapters.postgres.statements import first, only
+from adapters.postgres.transaction import OnTransaction
 from core.domain.audiences import TokenAudience
 from core.domain.identifiers import DeviceId, OrganizationId, SessionId, UserId
 from core.domain.identity.proofs import Proved

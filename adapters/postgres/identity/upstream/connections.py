@@ -10,9 +10,9 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.columns import Columns, listed
 from adapters.postgres.identity.upstream.saml_settings import saml_settings
 from adapters.postgres.rows import IdRow
-from adapters.postgres.speaking import OnPool, OnTransaction
 from adapters.postgres.statements import ask, first, first_made, tell
 from adapters.postgres.storable import storable, storable_text
+from adapters.postgres.transaction import OnPool, OnTransaction
 from core.domain.identifiers import (
     ConnectionAnswerId,
     ConnectionTestId,

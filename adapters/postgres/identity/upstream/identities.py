@@ -9,9 +9,9 @@ from adapters.postgres.identity.accounts import OPENS_BY_PROOF
 from adapters.postgres.identity.addresses import is_unproved, nobody_knows
 from adapters.postgres.identity.upstream.proved_domains import proved_domains
 from adapters.postgres.rows import AnswerRow, IdRow
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import first_made, only
 from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import OnStatements
 from core.domain.email import Email, mail_domain
 from core.domain.identifiers import IdentityId, ServiceId, SessionId, UserId
 from core.domain.identity.accounts import Account

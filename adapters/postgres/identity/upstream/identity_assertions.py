@@ -4,10 +4,10 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 
 from adapters.postgres.columns import Columns
-from adapters.postgres.speaking import OnPool, OnTransaction
 from adapters.postgres.statements import ask, first, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import ENTERED_AGAIN, IS_OWN_MEMBERSHIP, counts_for
+from adapters.postgres.transaction import OnPool, OnTransaction
 from core.domain.identifiers import OrganizationId, ServiceId, UpstreamProviderId, UserId
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind
 from core.domain.identity.upstream.identity_assertions import AssertionSettings, AssertionUse, IssuingConnection, UsedIdentityAssertion

@@ -6,9 +6,9 @@ from uuid import UUID
 
 from adapters.postgres.identity.upstream.ways import Parts, WayRow, of_each_kind, provider_parameters
 from adapters.postgres.rows import AnswerRow, IdRow
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import only
 from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import IdentityGrantId, IdentityId, ServiceId, UserId
 from core.domain.identity.upstream.provider_tokens import IdentityGrant
 from core.domain.identity.upstream.providers import is_one_of_three

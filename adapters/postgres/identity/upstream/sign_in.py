@@ -29,9 +29,9 @@ from adapters.postgres.identity.upstream.states import (
     state_parameters,
 )
 from adapters.postgres.identity.upstream.ways import WayRow, provider_parameters
-from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask, first_made, only
 from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import OnPool
 from core.domain.email import Email, mail_domain
 from core.domain.identifiers import IdentityId, OrganizationId, SessionId, UserId
 from core.domain.identity.flows import Flow

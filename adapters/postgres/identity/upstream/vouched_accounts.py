@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
-from adapters.postgres.speaking import OnStatements
+from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.upstream.vouching import AddedKind, AddedWay
 from core.frozen import Frozen

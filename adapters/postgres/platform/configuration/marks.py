@@ -6,9 +6,9 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask, first, tell
 from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import OnPool
 from core.domain.json import timestamp
 from core.domain.platform.configuration.marks import ManagedMark
 from core.domain.platform.configuration.object_places import ObjectPlace

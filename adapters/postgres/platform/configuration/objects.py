@@ -7,9 +7,9 @@ from typing import Any, Final, LiteralString
 from adapters.postgres.platform.configuration.organization_objects import OF_ORGANIZATION
 from adapters.postgres.platform.configuration.service_objects import OF_SERVICE
 from adapters.postgres.rows import CountRow
-from adapters.postgres.speaking import OnPool
 from adapters.postgres.statements import ask, ask_for_many, only
 from adapters.postgres.storable import storable_text
+from adapters.postgres.transaction import OnPool
 from core.domain.platform.configuration.object_places import ObjectPlace
 from core.frozen import Frozen
 from ports.platform.configurations import StoredObject

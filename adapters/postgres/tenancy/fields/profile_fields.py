@@ -9,8 +9,8 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.columns import Columns
 from adapters.postgres.locks import INSTALLATION_FIELDS, NAMESPACE
 from adapters.postgres.rows import IdRow
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.storable import storable
+from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, ProfileFieldId
 from core.domain.tenancy.profile_fields import FieldKind, FieldRule, FieldShape, FieldWriter, ProfileField, read_rule
 

@@ -9,9 +9,9 @@ from typing import Any, Final, LiteralString
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.identity.proofs.sign_in_policy import admits
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.tenancy.fields.profile_fields import FIELD
+from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, ProfileFieldId, ServiceId, UserId
 from core.domain.json import Json
 from core.domain.tenancy.profile_fields import FieldValue, KeptValues, kept_value

@@ -8,11 +8,11 @@ from uuid import UUID
 from adapters.postgres.columns import Columns
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
-from adapters.postgres.speaking import OnTransaction
 from adapters.postgres.statements import ask, first, first_made
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.keys.machine_keys import KeyLookups, KeyTable, added, adding, asked_keys
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
+from adapters.postgres.transaction import OnTransaction
 from core.domain.email import Email
 from core.domain.identifiers import ApiKeyId, ClientSecretId, InvitationId, ManagementKeyId, OrganizationId, TrustedIssuerId, UserId
 from core.domain.tenancy.keys.machine_keys import KnownKey

@@ -6,10 +6,10 @@ from uuid import UUID
 
 from adapters.postgres.columns import Columns
 from adapters.postgres.rows import IdRow
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import first, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.keys.machine_keys import KeyTable
+from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import ClientId, ManagementKeyId, OrganizationId, ServiceId, TrustedIssuerId
 from core.domain.tenancy.keys.trusted_issuers import TEXTS, TrustedIssuer
 from ports.tenancy.keys.trusted_issuers import ExistingTrustedIssuers, TrustingService

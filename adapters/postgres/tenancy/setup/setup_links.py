@@ -8,11 +8,11 @@ from adapters.postgres.branding import links_of
 from adapters.postgres.columns import Columns
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
 from adapters.postgres.rows import AnswerRow, IdRow
-from adapters.postgres.speaking import OnStatements
 from adapters.postgres.statements import first, first_made, only
 from adapters.postgres.storable import storable_address, storable_text
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
 from adapters.postgres.tenancy.upstream_providers import PROVIDER, provider_of
+from adapters.postgres.transaction import OnStatements
 from core.domain.branding import branding
 from core.domain.identifiers import OrganizationId, SetupDraftId, SetupLinkId, UpstreamProviderId
 from core.domain.tenancy.roles import BuiltInRole, Capability, capabilities_of

@@ -22,9 +22,8 @@ from entrypoints.http.machinery.browsers import BROWSER, BoundForm, token_for
 from entrypoints.http.machinery.callers import OWN_USER
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import declare
-from entrypoints.http.machinery.fields import example
+from entrypoints.http.machinery.fields import ServicePath, example
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
-from entrypoints.http.machinery.paths import ServicePath
 from entrypoints.http.pages import HTML, account_of, shipped_pages
 from entrypoints.http.pages.authorization.authorization_pages import LEAVING
 from entrypoints.http.pages.declaring import WITH_FORM, page

@@ -36,8 +36,8 @@ from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call, Request
 from entrypoints.http.machinery.decoding import ReadByPage
 from entrypoints.http.machinery.error_shapes import Refused
+from entrypoints.http.machinery.fields import ServicePath
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
-from entrypoints.http.machinery.paths import ServicePath
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.authorization.authorization_pages import LEAVING, form_of
 from entrypoints.http.pages.authorization.interim_pages import interim_page, leading_to, until_second_factor

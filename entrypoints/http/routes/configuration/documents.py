@@ -21,9 +21,8 @@ from entrypoints.http.machinery.callers import PLATFORM_OWNER, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import example
+from entrypoints.http.machinery.fields import OrganizationPath, example
 from entrypoints.http.machinery.limits import DOCUMENTS
-from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.routes.configuration.acting import DocumentCaller
 from entrypoints.http.routes.configuration.applying import Applied, Configuring, Planned, endpoint_of
 from entrypoints.http.routes.configuration.exporting import exported

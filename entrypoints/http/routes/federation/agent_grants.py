@@ -19,8 +19,16 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import AgentGrantUuid, EmailAddress, Id, ServiceUuid, UserUuid, example
-from entrypoints.http.machinery.paths import OrganizationPath, ServicePath
+from entrypoints.http.machinery.fields import (
+    AgentGrantUuid,
+    EmailAddress,
+    Id,
+    OrganizationPath,
+    ServicePath,
+    ServiceUuid,
+    UserUuid,
+    example,
+)
 
 _GRANTS = "/api/organizations/{org_slug}/agent-grants"
 _GRANT = f"{_GRANTS}/{{grant_id}}"

@@ -14,8 +14,7 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import Id, example
-from entrypoints.http.machinery.paths import ServicePath
+from entrypoints.http.machinery.fields import Id, ServicePath, example
 
 _CALLBACK = "https://billing.acme.example/callback"
 

@@ -22,9 +22,8 @@ from entrypoints.http.machinery.callers import ANYONE, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, Success, Uri, example
+from entrypoints.http.machinery.fields import CreatedAt, Id, ServicePath, Success, Uri, example
 from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS
-from entrypoints.http.machinery.paths import ServicePath
 
 _TAGS = ("saml",)
 _SAML: Final = "/api/organizations/{org_slug}/services/{service_slug}/saml"

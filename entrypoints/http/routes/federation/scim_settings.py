@@ -14,9 +14,8 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import changed, example
+from entrypoints.http.machinery.fields import OrganizationPath, changed, example
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.machinery.paths import OrganizationPath
 
 _SETTINGS = "/api/organizations/{org_slug}/scim/settings"
 _TAGS = ("scim",)

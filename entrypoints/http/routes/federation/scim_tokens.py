@@ -19,9 +19,8 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, Id, Name, Total, example
+from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, Id, Name, OrganizationPath, Total, example
 from entrypoints.http.machinery.limits import CREDENTIALS
-from entrypoints.http.machinery.paths import OrganizationPath
 
 _TAGS = ("scim",)
 _TOKENS = "/api/organizations/{org_slug}/scim-tokens"

@@ -18,8 +18,7 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import EmailText, Id, ServiceUuid, SlugOfService, UserUuid, example
-from entrypoints.http.machinery.paths import OrganizationPath, ServicePath
+from entrypoints.http.machinery.fields import EmailText, Id, OrganizationPath, ServicePath, ServiceUuid, SlugOfService, UserUuid, example
 
 
 class PreviewQuery(msgspec.Struct, frozen=True, kw_only=True):

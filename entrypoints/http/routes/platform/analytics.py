@@ -18,8 +18,7 @@ from entrypoints.http.machinery.answers import Streamed
 from entrypoints.http.machinery.callers import MEMBER, PLATFORM_OWNER
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import Id, UserUuid, WayIn, example
-from entrypoints.http.machinery.paths import OrganizationPath
+from entrypoints.http.machinery.fields import Id, OrganizationPath, UserUuid, WayIn, example
 
 _TAGS: Final = ("analytics",)
 _ANALYTICS: Final = "/api/organizations/{org_slug}/analytics"

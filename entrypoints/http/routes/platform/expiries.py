@@ -17,8 +17,7 @@ from entrypoints.http.machinery.callers import PLATFORM_OWNER, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import Id, example
-from entrypoints.http.machinery.paths import OrganizationPath
+from entrypoints.http.machinery.fields import Id, OrganizationPath, example
 
 
 class ExpiryRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,8 +19,7 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import Id, PersonName, ServiceUuid, WayIn, example
-from entrypoints.http.machinery.paths import OrganizationPath
+from entrypoints.http.machinery.fields import Id, OrganizationPath, PersonName, ServiceUuid, WayIn, example
 
 _LONGEST_PERSON = 254
 _LONGEST_PROVIDER = 50

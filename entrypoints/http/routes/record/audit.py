@@ -25,13 +25,13 @@ from entrypoints.http.machinery.fields import (
     EmailAddress,
     Id,
     IsPlatformOwner,
+    OrganizationPath,
     OrganizationUuid,
     PersonName,
     Success,
     example,
 )
 from entrypoints.http.machinery.paging import Pagination, Paging, page_of
-from entrypoints.http.machinery.paths import OrganizationPath
 
 _TAGS = ("audit",)
 _LONGEST_ACTION = 100

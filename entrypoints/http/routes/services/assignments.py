@@ -18,9 +18,8 @@ from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, Slug, UserUuid, example
+from entrypoints.http.machinery.fields import CreatedAt, Id, ServicePath, Slug, UserUuid, example
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.machinery.paths import ServicePath
 from entrypoints.http.machinery.step_up import require_fresh_proof
 
 _TAGS = ("rights",)

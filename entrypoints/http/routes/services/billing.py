@@ -13,10 +13,9 @@ from entrypoints.http.machinery.accepts import Raw
 from entrypoints.http.machinery.callers import ANYONE, BUYER, OWNER_IN_PERSON
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import Uri, example
+from entrypoints.http.machinery.fields import OrganizationPath, ServicePath, Uri, example
 from entrypoints.http.machinery.headers import RequestHeader
 from entrypoints.http.machinery.limits import BILLING_WEBHOOK, CHECKOUTS
-from entrypoints.http.machinery.paths import OrganizationPath, ServicePath
 
 # Enough for an event about a subscription with many items.
 _LARGEST_EVENT: Final = 256 << 10

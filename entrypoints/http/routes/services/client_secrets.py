@@ -16,9 +16,8 @@ from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, Id, example
+from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, Id, ServicePath, example
 from entrypoints.http.machinery.limits import CREDENTIALS
-from entrypoints.http.machinery.paths import ServicePath
 
 _TAGS = ("services",)
 _SECRETS = "/api/organizations/{org_slug}/services/{service_slug}/client-secrets"

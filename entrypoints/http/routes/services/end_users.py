@@ -22,6 +22,7 @@ from entrypoints.http.machinery.fields import (
     HasSecondFactor,
     Id,
     MessageText,
+    OrganizationPath,
     PersonName,
     ServiceUuid,
     UpdatedAt,
@@ -29,7 +30,6 @@ from entrypoints.http.machinery.fields import (
     example,
 )
 from entrypoints.http.machinery.paging import Pagination, Paging, page_of
-from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.routes.identity.identities import IdentityRecord
 
 _TAGS = ("end-users",)

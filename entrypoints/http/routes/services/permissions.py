@@ -14,9 +14,8 @@ from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, PermissionKey, RoleDescription, example
+from entrypoints.http.machinery.fields import CreatedAt, Id, PermissionKey, RoleDescription, ServicePath, example
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.machinery.paths import ServicePath
 
 _TAGS = ("rights",)
 _PERMISSIONS = "/api/organizations/{org_slug}/services/{service_slug}/permissions"

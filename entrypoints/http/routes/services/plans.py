@@ -25,10 +25,10 @@ from entrypoints.http.machinery.fields import (
     Name,
     PriceId,
     RoleSlug,
+    ServicePath,
     ServiceUuid,
     example,
 )
-from entrypoints.http.machinery.paths import ServicePath
 
 Value = TypeVar("Value")
 

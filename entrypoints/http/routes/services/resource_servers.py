@@ -41,13 +41,13 @@ from entrypoints.http.machinery.fields import (
     CreatedAt,
     Id,
     MetadataHosts,
+    OrganizationPath,
     PermissionKey,
     ServiceSlug,
     UpdatedAt,
     example,
 )
 from entrypoints.http.machinery.limits import CREDENTIALS, UNLIMITED
-from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.routes.tenancy.domains import DomainVerification, VerificationToken
 
 _TAGS = ("resource-servers",)

@@ -19,9 +19,8 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, example
+from entrypoints.http.machinery.fields import CreatedAt, Id, ServicePath, example
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.machinery.paths import ServicePath
 
 _TAGS = ("claims",)
 _CLAIMS = "/api/organizations/{org_slug}/services/{service_slug}/claims"

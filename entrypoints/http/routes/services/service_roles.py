@@ -22,11 +22,11 @@ from entrypoints.http.machinery.fields import (
     Name,
     RoleDescription,
     RoleSlug,
+    ServicePath,
     UpdatedAt,
     example,
 )
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.machinery.paths import ServicePath
 
 _TAGS = ("rights",)
 _ROLES = "/api/organizations/{org_slug}/services/{service_slug}/roles"

@@ -33,13 +33,14 @@ from entrypoints.http.machinery.fields import (
     CreatedAt,
     Id,
     Name,
+    OrganizationPath,
     OrganizationUuid,
+    ServicePath,
     ServiceSlug,
     Uri,
     example,
 )
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.machinery.paths import OrganizationPath, ServicePath
 from entrypoints.http.routes.services.plans import PlanRecord, plan_record
 
 Value = TypeVar("Value")

@@ -27,9 +27,8 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, EmailAddress, Id, UserUuid, example
+from entrypoints.http.machinery.fields import CreatedAt, EmailAddress, Id, ServicePath, UserUuid, example
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.machinery.paths import ServicePath
 from entrypoints.http.routes.services.service_user_keys import UserKeysQuery
 
 _TAGS = ("user-keys",)

@@ -19,9 +19,8 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.decoding import media_type_of
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import example
+from entrypoints.http.machinery.fields import OrganizationPath, example
 from entrypoints.http.machinery.limits import CREDENTIALS
-from entrypoints.http.machinery.paths import OrganizationPath
 
 _TAGS = ("settings",)
 _BRANDING = "/api/organizations/{org_slug}/branding"

@@ -20,9 +20,8 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, UpdatedAt, example
+from entrypoints.http.machinery.fields import CreatedAt, Id, OrganizationPath, UpdatedAt, example
 from entrypoints.http.machinery.limits import CREDENTIALS
-from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.routes.tenancy.domains import PROOF, DomainVerification, VerificationToken
 
 _TAGS = ("sign-in domains",)

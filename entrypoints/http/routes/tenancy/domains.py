@@ -15,9 +15,8 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import MessageText, example
+from entrypoints.http.machinery.fields import MessageText, OrganizationPath, example
 from entrypoints.http.machinery.limits import CREDENTIALS
-from entrypoints.http.machinery.paths import OrganizationPath
 
 _TAGS = ("settings",)
 _DOMAIN = "/api/organizations/{org_slug}/domain"

@@ -27,6 +27,7 @@ from entrypoints.http.machinery.fields import (
     EmailAddress,
     EmailText,
     Id,
+    OrganizationPath,
     OrganizationUuid,
     PersonName,
     SlugOfRole,
@@ -35,7 +36,6 @@ from entrypoints.http.machinery.fields import (
 )
 from entrypoints.http.machinery.limits import INVITATION_ANSWERS, UNLIMITED
 from entrypoints.http.machinery.paging import Paging, page_of
-from entrypoints.http.machinery.paths import OrganizationPath
 
 _TAGS = ("invitations",)
 _MANAGERS = able(Capability.MEMBERS_MANAGE, impersonated=True)

@@ -18,10 +18,9 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, EmailAddress, Id, example
+from entrypoints.http.machinery.fields import CreatedAt, EmailAddress, Id, OrganizationPath, example
 from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.machinery.paging import Paging, page_of
-from entrypoints.http.machinery.paths import OrganizationPath
 
 _TAGS = ("sign-in domains",)
 _REQUESTS = "/api/organizations/{org_slug}/join-requests"

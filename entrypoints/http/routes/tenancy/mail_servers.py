@@ -15,9 +15,8 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SECRET, EmailText, MessageText, example
+from entrypoints.http.machinery.fields import SECRET, EmailText, MessageText, OrganizationPath, example
 from entrypoints.http.machinery.limits import CREDENTIALS
-from entrypoints.http.machinery.paths import OrganizationPath
 
 _TAGS = ("settings",)
 _SMTP = "/api/organizations/{org_slug}/smtp"

@@ -19,9 +19,8 @@ from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, EmailAddress, Id, Name, SlugOfRole, Total, example
+from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, EmailAddress, Id, Name, OrganizationPath, SlugOfRole, Total, example
 from entrypoints.http.machinery.limits import CREDENTIALS
-from entrypoints.http.machinery.paths import OrganizationPath
 
 _TAGS = ("management-keys",)
 _KEYS = "/api/organizations/{org_slug}/management-keys"

@@ -25,6 +25,7 @@ from entrypoints.http.machinery.fields import (
     Id,
     IsPlatformOwner,
     MessageText,
+    OrganizationPath,
     OrganizationUuid,
     PersonName,
     RefreshTokenText,
@@ -34,7 +35,6 @@ from entrypoints.http.machinery.fields import (
 )
 from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.machinery.paging import Pagination, Paging, page_of
-from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.routes.identity.mfa import MfaForceDisabled, StatedReason
 
 _TAGS = ("members",)

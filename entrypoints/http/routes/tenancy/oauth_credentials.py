@@ -14,9 +14,8 @@ from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SECRET, example
+from entrypoints.http.machinery.fields import SECRET, OrganizationPath, example
 from entrypoints.http.machinery.limits import CREDENTIALS
-from entrypoints.http.machinery.paths import OrganizationPath
 
 _TAGS = ("settings",)
 _CREDENTIALS = "/api/organizations/{org_slug}/oauth-credentials/{provider}"

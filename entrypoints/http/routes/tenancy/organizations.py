@@ -22,11 +22,11 @@ from entrypoints.http.machinery.fields import (
     EmailAddress,
     Id,
     IsPlatformOwner,
+    OrganizationPath,
     RefreshTokenText,
     example,
 )
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.routes.tenancy.members import MembershipRecord
 from entrypoints.http.routes.tenancy.organization_records import OrganizationRecord, TierRecord, organization_record, tier_record
 

@@ -26,9 +26,8 @@ from entrypoints.http.machinery.callers import MEMBER, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken, turned
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, UpdatedAt, example
+from entrypoints.http.machinery.fields import CreatedAt, Id, OrganizationPath, UpdatedAt, example
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.machinery.paths import OrganizationPath
 
 Value = TypeVar("Value")
 

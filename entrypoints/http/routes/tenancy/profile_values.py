@@ -16,9 +16,8 @@ from entrypoints.http.machinery.callers import MEMBER, MEMBER_IN_PERSON, OWN_USE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import Slug, UserUuid, example
+from entrypoints.http.machinery.fields import OrganizationPath, Slug, UserUuid, example
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.routes.tenancy.profile_fields import FieldRecord, field_record
 
 _TAGS = ("fields",)

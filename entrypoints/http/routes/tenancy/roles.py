@@ -20,6 +20,7 @@ from entrypoints.http.machinery.fields import (
     CreatedAt,
     Id,
     Name,
+    OrganizationPath,
     OrganizationUuid,
     RoleDescription,
     RoleSlug,
@@ -28,7 +29,6 @@ from entrypoints.http.machinery.fields import (
     given,
 )
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.machinery.step_up import with_proof_if_needed
 
 Value = TypeVar("Value")

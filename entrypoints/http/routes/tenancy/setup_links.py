@@ -26,9 +26,8 @@ from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, EmailText, Id, Name, Total, email_field, example
+from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, EmailText, Id, Name, OrganizationPath, Total, email_field, example
 from entrypoints.http.machinery.limits import CREDENTIALS
-from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.routes.tenancy.connections import ConfirmedSettings
 from entrypoints.http.routes.tenancy.upstream_providers import UpstreamProviderRecord, record_of
 from ports.tenancy.setup_links import ListedSetupLink

@@ -18,9 +18,8 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.cors import Origins
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SECRET, CreatedAt, Id, Name, UpdatedAt, changed, example
+from entrypoints.http.machinery.fields import SECRET, CreatedAt, Id, Name, OrganizationPath, UpdatedAt, changed, example
 from entrypoints.http.machinery.limits import CREDENTIALS, UNLIMITED
-from entrypoints.http.machinery.paths import OrganizationPath
 from ports.tenancy.siem import ShownSiem
 
 _TAGS = ("siem",)

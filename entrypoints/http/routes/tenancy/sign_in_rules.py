@@ -27,9 +27,8 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import MetadataHosts, example
+from entrypoints.http.machinery.fields import MetadataHosts, OrganizationPath, example
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.machinery.paths import OrganizationPath
 
 _TAGS = ("organizations",)
 _RULES = "/api/organizations/{org_slug}/sign-in-rules"

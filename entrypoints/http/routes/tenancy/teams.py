@@ -24,6 +24,7 @@ from entrypoints.http.machinery.fields import (
     EmailAddress,
     Id,
     Name,
+    OrganizationPath,
     OrganizationUuid,
     PersonName,
     RoleSlug,
@@ -33,7 +34,6 @@ from entrypoints.http.machinery.fields import (
     given,
 )
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.machinery.step_up import with_proof_if_needed
 
 _TAGS = ("teams",)

@@ -26,9 +26,8 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, ServiceSlug, UpdatedAt, Uri, example
+from entrypoints.http.machinery.fields import CreatedAt, Id, OrganizationPath, ServiceSlug, UpdatedAt, Uri, example
 from entrypoints.http.machinery.limits import CREDENTIALS, UNLIMITED
-from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.machinery.step_up import with_proof_if_needed
 
 _TAGS = ("trusted-issuers",)

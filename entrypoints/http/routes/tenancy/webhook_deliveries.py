@@ -17,10 +17,9 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import CreatedAt, Id, UpdatedAt, example
+from entrypoints.http.machinery.fields import CreatedAt, Id, OrganizationPath, UpdatedAt, example
 from entrypoints.http.machinery.limits import CREDENTIALS
 from entrypoints.http.machinery.paging import Paging, page_of
-from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.routes.record.audit import DetailedPagination
 from entrypoints.http.routes.tenancy.webhooks import WebhookPath
 from ports.tenancy.webhook_deliveries import WantedDeliveries

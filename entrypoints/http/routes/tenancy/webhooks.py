@@ -20,9 +20,8 @@ from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
-from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, Id, Name, Total, UpdatedAt, example
+from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, Id, Name, OrganizationPath, Total, UpdatedAt, example
 from entrypoints.http.machinery.limits import CREDENTIALS
-from entrypoints.http.machinery.paths import OrganizationPath
 
 _TAGS = ("webhooks",)
 _WEBHOOKS = "/api/organizations/{org_slug}/webhooks"

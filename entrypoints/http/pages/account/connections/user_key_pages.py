@@ -18,8 +18,8 @@ from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import BROWSER, BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
+from entrypoints.http.machinery.fields import ServicePath
 from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS
-from entrypoints.http.machinery.paths import ServicePath
 from entrypoints.http.pages.account import APPLICATIONS, NO_ERRORS, AnyCall, Done, Page, ask, back_to, isolated, show
 from entrypoints.http.pages.declaring import WITH_FORM, page
 

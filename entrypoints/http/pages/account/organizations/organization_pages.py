@@ -25,8 +25,8 @@ from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BROWSER, BROWSER_OR_ACTING, BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.error_shapes import Refused
+from entrypoints.http.machinery.fields import OrganizationPath
 from entrypoints.http.machinery.limits import INVITATION_ANSWERS, PAGE_LOADS
-from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.pages.account import NO_ERRORS, ON_A_PAGE, ORGANIZATIONS, AnyCall, Done, Listing, Page, back_to, set_up_first, show
 from entrypoints.http.pages.declaring import TO_CONFIRM_ADDRESS, WITH_FORM, Advised, page
 

@@ -9,8 +9,8 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BROWSER, BoundForm
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.fields import OrganizationPath
 from entrypoints.http.machinery.limits import PAGE_LOADS
-from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.pages.account import ORGANIZATIONS, Page, back_to, show
 from entrypoints.http.pages.declaring import WITH_FORM, page
 

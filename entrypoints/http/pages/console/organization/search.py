@@ -12,7 +12,7 @@ from core.domain.tenancy.members import LONGEST_SEARCH, Member
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import redirect
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.paths import OrganizationPath
+from entrypoints.http.machinery.fields import OrganizationPath
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.finding.found import SHOWN, FoundLine, LinesOfKind, groups_of, show_found, sought_by
 from entrypoints.http.pages.console.organization.applications import application_tabs

@@ -12,7 +12,7 @@ from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm, proof_page
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint
-from entrypoints.http.machinery.paths import ServicePath
+from entrypoints.http.machinery.fields import ServicePath
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.organization.applications import application_tabs

@@ -6,7 +6,7 @@ from core.domain.services.services import ServiceType
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.paths import ServicePath
+from entrypoints.http.machinery.fields import ServicePath
 from entrypoints.http.pages.console.cells import copied, listed, state, when, words, yes_or_no
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.lists import latest_of

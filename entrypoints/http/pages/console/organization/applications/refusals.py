@@ -6,7 +6,7 @@ from core.domain.federation.authorization_refusals import RefusalReason
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.paths import ServicePath
+from entrypoints.http.machinery.fields import ServicePath
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE, TRUSTED_ISSUERS

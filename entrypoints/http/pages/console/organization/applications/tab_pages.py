@@ -7,7 +7,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint
-from entrypoints.http.machinery.paths import ServicePath
+from entrypoints.http.machinery.fields import ServicePath
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.lists import latest_of, new_of
 from entrypoints.http.pages.console.navigation import PagePosition

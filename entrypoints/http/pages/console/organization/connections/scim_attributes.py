@@ -14,7 +14,7 @@ from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
-from entrypoints.http.machinery.paths import OrganizationPath
+from entrypoints.http.machinery.fields import OrganizationPath
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.connections.scim import ATTRIBUTES, TOKENS
 from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES_ENTRY, SCIM_TAB, position

@@ -12,7 +12,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.paths import OrganizationPath
+from entrypoints.http.machinery.fields import OrganizationPath
 from entrypoints.http.pages.console.cells import Tone, plain, role, state, value_key, when
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice

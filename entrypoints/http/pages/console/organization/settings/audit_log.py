@@ -20,8 +20,8 @@ from entrypoints.http.machinery.answers import Answer, Streamed
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.decoding import convert
+from entrypoints.http.machinery.fields import OrganizationPath
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS, PRIVACY
-from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.pages.console.cells import Tone, code, copied, linked, plain, sentence, state, when
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice

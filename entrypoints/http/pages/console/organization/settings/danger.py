@@ -13,7 +13,7 @@ from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.callers import OWNER_IN_PERSON_OF_INACTIVE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
-from entrypoints.http.machinery.paths import OrganizationPath
+from entrypoints.http.machinery.fields import OrganizationPath
 from entrypoints.http.pages.account import ORGANIZATIONS, isolated
 from entrypoints.http.pages.console.action_pages import EndingForm
 from entrypoints.http.pages.console.declaring import console

@@ -15,7 +15,7 @@ from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
-from entrypoints.http.machinery.paths import OrganizationPath
+from entrypoints.http.machinery.fields import OrganizationPath
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.colours import DARK, LIGHT
 from entrypoints.http.pages.console.declaring import console

@@ -13,7 +13,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
-from entrypoints.http.machinery.paths import OrganizationPath
+from entrypoints.http.machinery.fields import OrganizationPath
 from entrypoints.http.pages.console.cells import listed, number, when, words, yes_or_no
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import WAS, Asked, Input, shape

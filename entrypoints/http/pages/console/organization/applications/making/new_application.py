@@ -14,8 +14,8 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.fields import OrganizationPath
 from entrypoints.http.machinery.limits import PAGE_STEPS
-from entrypoints.http.machinery.paths import OrganizationPath
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.organization.applications.making.lines import ApplicationKind, ApplicationValues, lines
