@@ -3,8 +3,9 @@
 from typing import Final, LiteralString
 
 from adapters.postgres.services.user_keys import USER_KEY_SETTINGS
+from core.domain.federation.saml.configurations import Configuration, ConfigurationChange, Understood
 from core.domain.services.user_keys import UserKeySettingsChange
-from core.frozen import names_of
+from core.frozen import Frozen, names_of
 
 _OF_SERVICES: Final = """
       from organizations
@@ -74,13 +75,15 @@ _ASSIGNMENTS: Final[LiteralString] = f"""
       left join roles on roles.id = held.role_id
 """
 
+
+def _saml(kind: type[Frozen]) -> LiteralString:
+    """The fields that a configuration shares with the class. Their columns have their names."""
+    return ", ".join(f"'{name}', saml_configurations.{name}" for name in names_of(Configuration) if name in names_of(kind))
+
+
 _SAML: Final[LiteralString] = f"""
     select organizations.slug as organization, services.slug as service,
-           jsonb_build_object(
-               'enabled', enabled, 'entity_id', entity_id, 'acs_url', acs_url, 'slo_url', slo_url, 'name_id_format', name_id_format,
-               'attribute_mapping', attribute_mapping, 'sign_assertions', sign_assertions, 'sign_response', sign_response,
-               'require_signed_requests', require_signed_requests
-           ) as fields
+           jsonb_build_object({_saml(ConfigurationChange)}) as fields
       {_OF_SERVICES}
       join saml_configurations on saml_configurations.service_id = services.id
 """
@@ -89,8 +92,7 @@ _SAML: Final[LiteralString] = f"""
 _SAML_SERVICE_PROVIDERS: Final[LiteralString] = f"""
     select organizations.slug as organization, services.slug as service,
            jsonb_build_object(
-               'entity_id', entity_id, 'acs_endpoints', acs_endpoints, 'slo_url', slo_url, 'slo_response_url', slo_response_url,
-               'slo_binding', slo_binding, 'signing_certificates', signing_certificates, 'encryption_certificate', encryption_certificate
+               {_saml(Understood)}
            ) as fields
       {_OF_SERVICES}
       join saml_configurations on saml_configurations.service_id = services.id and saml_configurations.metadata_uploaded_at is not null
