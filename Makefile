@@ -36,6 +36,9 @@ test: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-site $(VENV)/ready-typ
 test-near: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-typescript  ## Run the tests that are near what this branch changed; SINCE=<commit> compares with that
 	$(PYTEST) worksteal $$($(BIN)/python -m ops.near $(SINCE))
 
+seconds: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-site $(VENV)/ready-typescript  ## Run all tests, and write how long each file took, so that they are shared out well
+	$(PYTEST) each --seconds
+
 middleware: $(VENV)/ready-dev  ## Run the tests of the guards of ops/middleware in every framework, and of libraries for Node with APIs and MCP
 	@$(BIN)/python -m ops.middleware
 
