@@ -15,7 +15,8 @@ FRESH_FOR: Final = 3600.0
 # In seconds. `look` asks whether a provider answers, and a call of the last minute counts for it. For somebody who tries another way in,
 # only a call of the last second counts, since this person may be the first who met the outage. A failure counts for ten seconds, so that
 # many people who come one after the other do not each wait for a failing provider, and do not add to its load. It counts only while the
-# provider is known to be away: if it is not, somebody has got through since, perhaps by another process.
+# provider is known to be away: if it is not, somebody has got through since, perhaps by another process. So whoever read that it is there a
+# moment before the failure was noted, and looks after the failed call has ended, calls again. Those who do so at once share a call.
 LOOK_COUNTS_FOR: Final = 60.0
 ATTEMPT_COUNTS_FOR: Final = 1.0
 FAILURE_COUNTS_FOR: Final = 10.0

@@ -129,8 +129,10 @@ class UserKeys(Frozen):
         return made
 
     async def _tell(self, uow: UnitOfWork, key: UserKey, place: UserKeyPlace, actor: Actor) -> None:
-        """Mails the person, whoever made the key: it acts as the person, and a stranger may have made it."""
-        person = found((await uow.accounts.find_all([key.user])).get(key.user), "There is no such account", words="account_unknown")
+        """Mails the person, whoever made the key: it acts as the person, and a stranger may have made it. The account is held, and has come
+        to the service, so it is there.
+        """
+        person = (await uow.accounts.find_all([key.user]))[key.user]
         by_person = key.made_by_key is None
         mail = self.templates.mail(
             "user_key_made",

@@ -5,9 +5,11 @@ there. Nobody gets in by another provider if only this one is allowed.
 from typing import Any, Final
 
 import pytest
+import trio
 
 import adapters.upstream
-from adapters.upstream import remembered
+from adapters.upstream import Upstreams, remembered
+from core.domain.identity.upstream.providers import ProviderSite
 from tests.fake_providers import PEOPLE, WORK
 from tests.http.browsing import PageReader
 from tests.http.cast import all_at_once
@@ -24,6 +26,7 @@ from tests.http.upstream.test_races import meanwhile
 
 NAME: Final = "example.org"
 FALLBACK: Final = "password_fallback_if_provider_unavailable"
+PEOPLE_AT_ONCE: Final = 10
 
 
 @pytest.fixture
@@ -339,14 +342,29 @@ async def test_what_it_publishes_wrongly_is_no_outage(scene: UpstreamScene, by: 
 
 
 async def test_of_many_who_leave_at_once_one_looks(scene: UpstreamScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All have read that the provider is there before the first of them looks. Whoever reads it later knows of the outage."""
     provider, query = await lead(scene, FALLBACK, "websuite")
     await scene.leave(scene.browser(), query, word=provider)
     monkeypatch.setattr(remembered, "LOOK_COUNTS_FOR", 0.0)
     fake = scene.fakes["websuite"]
     fake.fails, asked = True, len(fake.calls)
-    answers = await all_at_once(*[lambda: scene.browser().request("GET", f"/auth/{provider}{query}")] * 10)
+    look, all_are_there = Upstreams.look, trio.Event()
+    known: list[bool] = []
+
+    async def look_together(self: Upstreams, site: ProviderSite, **named: bool) -> None:
+        known.append(named["is_away"])
+        if len(known) == PEOPLE_AT_ONCE:
+            all_are_there.set()
+        await all_are_there.wait()
+        await look(self, site, **named)
+
+    monkeypatch.setattr(Upstreams, "look", look_together)
+    answers = await all_at_once(*[lambda: scene.browser().request("GET", f"/auth/{provider}{query}")] * PEOPLE_AT_ONCE)
     assert {answer.status for answer in answers} == {400}
-    assert len(fake.calls) - asked == 1
+    assert (known, len(fake.calls) - asked) == ([False] * PEOPLE_AT_ONCE, 1)
+    # The next person reads that it is away.
+    await scene.browser().request("GET", f"/auth/{provider}{query}")
+    assert (known[PEOPLE_AT_ONCE:], len(fake.calls) - asked) == ([True], 1)
 
 
 async def test_a_refusal_is_no_outage(scene: UpstreamScene) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from core.domain.identity.endings.endings import ENDINGS, ENDS, TICKED, Cause, CredentialKind, Stays, unsaid
+from core.domain.identity.endings.endings import ENDINGS, ENDS, TICKED, Cause, CredentialKind, Stays, _cells, unsaid
 from tests.security.endings.causes import ACTS, TICKS, VOUCHED
 from tests.security.endings.living import ONCE, OPENS, ROWS, differs, ids_of, opens, there
 from tests.security.endings.world import FullAccount
@@ -10,6 +10,12 @@ from tests.security.endings.world import FullAccount
 
 def test_every_cell_is_said() -> None:
     assert list(unsaid()) == []
+
+
+def test_no_cell_is_said_twice() -> None:
+    """Otherwise the later word would silently count."""
+    with pytest.raises(TypeError, match="password is said twice"):
+        _cells((CredentialKind.PASSWORD,), ticked=(CredentialKind.PASSWORD,))
 
 
 def test_every_cause_and_every_kind_is_walked() -> None:

@@ -1,9 +1,14 @@
 """What ends while a client by document arrives."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import pytest
+import trio
+import trio.testing
 
+from adapters.shared_fetches import MOST_OF_ONE, SharedWork
+from core.domain.errors import Overloaded
 from core.domain.federation.oauth.client_documents import ClientRefused
 from core.domain.federation.oauth.unplaced_clients import ArrivedClient
 from core.domain.identifiers import ClientId, UserId
@@ -12,6 +17,7 @@ from core.frozen import replace
 from tests.http.federation.documents.publishing import CLIENT, PublishingClients
 from tests.http.federation.resources.asking import ORDERS
 from tests.http.people import People
+from tests.receiver import answering
 
 
 class _Stale:
@@ -130,3 +136,75 @@ async def test_of_two_fetches_the_later_one_counts(clients: PublishingClients) -
     documents = clients.postern.federation.client_documents
     await replace(documents, source=_Overtaken(documents.source, clients.people)).arrived(CLIENT, [ORDERS])
     assert clients.services()[0]["name"] == "Later"
+
+
+class _Overtaking:
+    """A look-up whose first answer about the document is from before another request `happened`."""
+
+    def __init__(self, real: Any, happened: Callable[[], Awaitable[object]]) -> None:
+        self._real, self._happened, self.asked = real, happened, 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._real, name)
+
+    async def kept(self, address: str) -> Any:
+        found = await self._real.kept(address)
+        self.asked += 1
+        if self.asked == 1:
+            await self._happened()
+        return found
+
+
+async def test_a_client_that_is_allowed_meanwhile_is_not_fetched_again(clients: PublishingClients) -> None:
+    clients.both_let_in()
+    clients.publish()
+    documents = clients.postern.federation.client_documents
+
+    async def allow() -> None:
+        await clients.code_of()
+        # In another process, so this one remembers nothing.
+        clients.forget()
+
+    arrived = await replace(documents, lookup=_Overtaking(documents.lookup, allow)).arrived(CLIENT, [ORDERS])
+    assert (arrived.unplaced, len(clients.receiver.calls)) == (None, 1)
+
+
+async def test_a_document_that_another_request_fetches_meanwhile_is_not_fetched_again(clients: PublishingClients) -> None:
+    clients.both_let_in()
+    clients.publish()
+    await clients.code_of()
+    clients.publish(client_name="Notes")
+    clients.stale()
+    documents = clients.postern.federation.client_documents
+
+    async def fetch() -> None:
+        await documents.arrived(CLIENT, [ORDERS])
+
+    await replace(documents, lookup=_Overtaking(documents.lookup, fetch)).arrived(CLIENT, [ORDERS])
+    assert (clients.services()[0]["name"], len(clients.receiver.calls)) == ("Notes", 2)
+
+
+async def test_while_all_places_are_taken_what_is_known_lately_counts_and_no_more(clients: PublishingClients) -> None:
+    clients.both_let_in()
+    clients.publish()
+    await clients.code_of()
+    work = SharedWork()
+    documents = replace(clients.postern.federation.client_documents, fetches=work)
+    clients.answers(answering(503))
+
+    async def hang(number: int) -> None:
+        await work.join(f"{number}", trio.sleep_forever, str(clients.acme.id), is_known=True)
+
+    async with trio.open_nursery() as nursery:
+        for number in range(MOST_OF_ONE):
+            nursery.start_soon(hang, number)
+        await trio.testing.wait_all_tasks_blocked()
+        for hours, counts in ((23, True), (25, False)):
+            clients.people.change("update metadata_documents set fresh_until = now() - make_interval(hours => %s)", hours)
+            if counts:
+                assert (await documents.arrived(CLIENT, [ORDERS])).unplaced is None
+            else:
+                with pytest.raises(Overloaded):
+                    await documents.arrived(CLIENT, [ORDERS])
+        nursery.cancel_scope.cancel()
+    assert len(clients.receiver.calls) == 1

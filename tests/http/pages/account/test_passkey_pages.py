@@ -172,6 +172,20 @@ async def test_they_become_the_second_step(home: AccountPagesScene) -> None:
     assert home.tab.place.startswith("/ui/prove?to=/ui/second-factor/set-up")
 
 
+async def test_a_page_that_was_open_for_long_turns_them_on_and_sent_again_shows_nothing(home: AccountPagesScene) -> None:
+    await home.has_password(PASSWORD)
+    await added(home)
+    await home.open(BY_PASSKEYS)
+    old = {**home.form.fields, "form": "0199d3a0-0000-7000-8000-000000000001"}
+    assert (await home.tab._go("POST", home.form.action, old)).place == SECOND_FACTOR
+    codes = home.people.rows("select digest from backup_codes order by digest")
+    assert len(codes) == 10
+    home.people.change("update sessions set second_factor_at = now()")
+    again = await home.tabs.request("POST", BY_PASSKEYS, old)
+    assert (again.status, again.header("location")) == (400, None)
+    assert home.people.rows("select digest from backup_codes order by digest") == codes
+
+
 async def used(home: AccountPagesScene, passkey: Passkey) -> None:
     """Uses the passkey on the page that asks for a fresh proof."""
     tab = home.tab
