@@ -30,6 +30,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     worker = getattr(config, "workerinput", None)
     if worker is None:
+        if config.option.dist == "each":
+            config.pluginmanager.register(_Counting())
         if config.option.seconds:
             config.pluginmanager.register(_Measuring())
     elif worker.get(_EACH):
@@ -75,6 +77,26 @@ class _Share:
     @staticmethod
     def _named(path: Path) -> str:
         return path.relative_to(ROOT).as_posix()
+
+
+class _Counting:
+    """pytest-xdist takes the tests of the worker that was the last to collect for all tests, and the progress passed 100 %."""
+
+    def __init__(self) -> None:
+        self._tests = 0
+        self._session: pytest.Session | None = None
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        self._session = session
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, ids: Sequence[str]) -> None:
+        self._tests += len(ids)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self) -> None:
+        if self._session is not None:
+            self._session.testscollected = self._tests
 
 
 class _Measuring:
