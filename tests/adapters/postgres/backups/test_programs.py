@@ -9,10 +9,11 @@ import trio
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from adapters.postgres.backups import tools
-from adapters.postgres.backups.snapshots import exported_snapshot
+from adapters.postgres.backups.snapshots import exported_snapshot, server_version
 from adapters.postgres.backups.tools import PostgresTools, ToolFailed
 from adapters.postgres.embedded import BINARIES
 from tests.adapters.postgres.wire import Wire
+from tests.entrypoints.backups.installation import with_programs_of
 from tests.patience import PATIENCE
 
 
@@ -28,9 +29,13 @@ def of_two(url: str, first: int, second: int) -> str:
     return make_conninfo("", **{**conninfo_to_dict(url), **of_both})
 
 
-async def test_a_dump_and_a_restore_pass_a_silent_host_by(database_url: str, empty_database_url: str, mute: int, tmp_path: Path) -> None:
+async def test_a_dump_and_a_restore_pass_a_silent_host_by(
+    database_url: str, empty_database_url: str, mute: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """pg_dump itself would wait for the silent host for ever."""
-    programs = PostgresTools(BINARIES, 18)
+    version = await server_version(database_url)
+    with_programs_of(version, monkeypatch)
+    programs = await PostgresTools.find(embedded=False, server_version=version)
     with trio.fail_after(PATIENCE):
         async with Wire(database_url) as wire, Wire(empty_database_url) as empty:
             url = of_two(wire.url, mute, wire.port)
