@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Mapping
 from datetime import timedelta
 from typing import Any
 
-import msgspec
 import pytest
 
 from core.domain.email import Email
@@ -48,6 +47,7 @@ from entrypoints.http.machinery.callers import (
 )
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import Endpoint, Endpoints, endpoint, parameters
+from entrypoints.http.machinery.fields import OrganizationPath
 from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.routes import ROUTES
 from tests.http.client import Client, Received
@@ -69,10 +69,6 @@ KEY_RULES = tuple(map(key, Permission))
 KEY_RULES_WITH_BODY = tuple(map(key_with_body, Permission))
 KEY_RULES_BY_EITHER_HEADER = tuple(map(key_by_either_header, Permission))
 EVERY_KEY_RULE = frozenset((*KEY_RULES, *KEY_RULES_WITH_BODY, *KEY_RULES_BY_EITHER_HEADER))
-
-
-class OrganizationPath(msgspec.Struct, frozen=True):
-    org_slug: str
 
 
 def stand_in(rule: CallerRule) -> Endpoint:

@@ -60,7 +60,9 @@ def test_a_migration_says_in_json_where_the_database_is_now(empty_database_url: 
     first = command(tmp_path, "migrate", "--json", **settings)
     assert first.returncode == 0, first.stderr
     now = json.loads(first.stdout)
-    assert [one["migration"] for one in now["applied"]] == planned["pending"] != []
+    *migrations, edition = planned["pending"]
+    assert [one["migration"] for one in now["applied"]] == migrations != []
+    assert (planned["edition"], f"edition {now['edition']} of the views and functions") == (None, edition)
     assert (now["pending"], now["ahead"]) == ([], [])
     assert "Applying" in first.stderr
     again = command(tmp_path, "migrate", "--json", "--grant", "nobody_at_all", **settings)
