@@ -27,14 +27,20 @@ async def test_an_office_behind_one_address_signs_in_at_once(postern: Postern, p
         people.change("update users set password_hash = %s, email_verified_at = now() where id = %s", row["password_hash"], person.user)
     client = Client(build_application(postern, SETTINGS), "203.0.113.7")
     statuses: list[int] = []
+    # As many as a busy machine serves without a 503. The limit counts what came, not what came together.
+    at_once = trio.CapacityLimiter(8)
 
     async def sign_in(number: int) -> None:
+        async with at_once:
+            statuses.append(await signed_in(number))
+
+    async def signed_in(number: int) -> int:
         tabs = Tabs(client)
         tab = await tabs.tab().open("/ui/sign-in")
         await tab.send(email=f"p{number}@example.org")
         form = tab.page.forms[0]
         answer = await tabs.request("POST", form.action, {**form.fields, "password": PASSWORD})
-        statuses.append(answer.status)
+        return answer.status
 
     with trio.fail_after(PATIENCE):
         async with trio.open_nursery() as nursery:
