@@ -12,6 +12,7 @@ from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, RoleId, TeamId, UserId
 from core.domain.json import Json
 from core.domain.lines import typed_line
+from core.domain.record.differences import differences
 from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen
 
@@ -111,11 +112,8 @@ def team_created(team: Team, actor: Actor) -> Event:
 
 def team_updated(before: Team, after: Team, actor: Actor) -> Event:
     """The event says what changed, with the earlier values."""
-    details: dict[str, Json] = {"team_slug": after.slug}
-    if before.name != after.name:
-        details |= {"old_name": before.name, "new_name": after.name}
-    if before.role != after.role:
-        details |= {"old_role": before.role or None, "new_role": after.role or None}
+    old, new = ({"name": one.name, "role": one.role or None} for one in (before, after))
+    details: dict[str, Json] = {"team_slug": after.slug, **differences(old, new)}
     if before.external_id != after.external_id:
         details["changed"] = ["externalId"]
     return _event("team.updated", after, actor, details)

@@ -24,6 +24,7 @@ from core.domain.identity.upstream.vouching import Voucher
 from core.domain.json import Json
 from core.domain.lines import typed_line
 from core.domain.outbound.destinations import NotADestination, destination
+from core.domain.record.differences import differences
 from core.domain.record.events import Actor, Event, Target
 from core.domain.saml.entities import entity_id
 from core.domain.tenancy.oauth_credentials import client_id
@@ -344,11 +345,7 @@ def provider_created(provider: UpstreamProvider, actor: Actor) -> Event:
 
 def provider_updated(before: UpstreamProvider, after: UpstreamProvider, actor: Actor, *, secret: bool) -> Event:
     """The event says what changed, with the earlier values."""
-    old, new = _told(before), _told(after)
-    details: dict[str, Json] = {"name": after.name}
-    for field, value in new.items():
-        if old[field] != value:
-            details |= {f"old_{field}": old[field], f"new_{field}": value}
+    details: dict[str, Json] = {"name": after.name, **differences(_told(before), _told(after))}
     if secret:
         details["secret_changed"] = True
     return _event("organization.upstream_provider.updated", after, actor, details)
@@ -383,11 +380,8 @@ def provider_succeeded(before: UpstreamProvider, after: UpstreamProvider, actor:
 
 
 def provider_assertions_changed(before: UpstreamProvider, after: UpstreamProvider, actor: Actor) -> Event:
-    old, new = _told_assertions(before.assertions), _told_assertions(after.assertions)
-    told: dict[str, Json] = {"name": after.name}
-    for field in (field for field in new if old[field] != new[field]):
-        told |= {f"old_{field}": old[field], f"new_{field}": new[field]}
-    return _event("organization.upstream_provider.updated", after, actor, told)
+    changed = differences(_told_assertions(before.assertions), _told_assertions(after.assertions))
+    return _event("organization.upstream_provider.updated", after, actor, {"name": after.name, **changed})
 
 
 def provider_activated(provider: UpstreamProvider, actor: Actor) -> Event:

@@ -11,6 +11,7 @@ from core.domain.identifiers import OrganizationId, WebhookId
 from core.domain.json import Json
 from core.domain.lines import typed_line
 from core.domain.outbound.destinations import NotADestination, OutboundDestination, destination
+from core.domain.record.differences import differences
 from core.domain.record.event_types import WEBHOOK_EVENTS
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.secrets import Secret
@@ -108,11 +109,7 @@ def webhook_created(webhook: Webhook, actor: Actor) -> Event:
 
 def webhook_updated(before: Webhook, after: Webhook, actor: Actor) -> Event:
     """The event says what changed, with the earlier values."""
-    old, new = _told(before), _told(after)
-    details: dict[str, Json] = {"name": after.name}
-    for field, value in new.items():
-        if old[field] != value:
-            details |= {f"old_{field}": old[field], f"new_{field}": value}
+    details: dict[str, Json] = {"name": after.name, **differences(_told(before), _told(after))}
     if before.url != after.url:
         details["url_changed"] = True
     return _event("webhook.updated", after, actor, details)

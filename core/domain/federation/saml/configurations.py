@@ -10,6 +10,7 @@ from core.domain.changes import UNCHANGED, RecordChange, Unchanged
 from core.domain.errors import BadRequest
 from core.domain.identifiers import ServiceId
 from core.domain.json import Json
+from core.domain.record.differences import differences
 from core.domain.record.events import Actor, Event, Target
 from core.domain.saml.entities import entity_id, fingerprint
 from core.domain.saml.messages import NameIdFormat, SamlBinding
@@ -267,11 +268,8 @@ def default_endpoint(endpoints: Sequence[AcsEndpoint]) -> AcsEndpoint:
 
 def configuration_changed(before: Configuration, after: Configuration, service: Service, actor: Actor) -> Event:
     """The event says what changed, with the earlier values."""
-    old, new = _told(before), _told(after)
-    details: dict[str, Json] = {"service_slug": service.slug, "enabled": after.enabled}
-    for field, value in new.items():
-        if old[field] != value:
-            details |= {f"old_{field}": old[field], f"new_{field}": value}
+    changed = differences(_told(before), _told(after))
+    details: dict[str, Json] = {"service_slug": service.slug, "enabled": after.enabled, **changed}
     return Event("service.saml.updated", actor, Target("service", str(service.id)), service.organization, details)
 
 

@@ -17,6 +17,7 @@ from core.domain.federation.scim.patches import PatchOperation, Path, Verb, fiel
 from core.domain.federation.scim.users import HeldUser
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.json import Json
+from core.domain.record.differences import differences
 from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen
 
@@ -246,11 +247,8 @@ def group_name(value: Any) -> str:
 
 def settings_changed(organization: OrganizationId, before: DirectorySettings, after: DirectorySettings, actor: Actor) -> Event:
     """The event has what has changed, before and after."""
-    details: dict[str, Json] = {}
-    if before.groups is not after.groups:
-        details |= {"old_groups": before.groups.value, "new_groups": after.groups.value}
-    if before.profile_mapping != after.profile_mapping:
-        details |= {"old_profile_mapping": dict(before.profile_mapping), "new_profile_mapping": dict(after.profile_mapping)}
+    old, new = ({"groups": one.groups.value, "profile_mapping": dict(one.profile_mapping)} for one in (before, after))
+    details = differences(old, new)
     return Event("scim_settings.updated", actor, Target("organization", str(organization)), organization, details)
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pytest
 import trio
@@ -18,7 +18,7 @@ from tests.patience import PATIENCE
 from tests.places import REPLACEABLE
 
 HERE: Final = "adapters/postgres/schema/replaceable.sql"
-EDITIONS: Final = [line.split() for line in (Path(__file__).parent / "editions.txt").read_text().splitlines() if not line.startswith("#")]
+EDITIONS: Final = (Path(__file__).parent / "editions.txt").read_text()
 # From the next migration on, views and functions that may be replaced are made by the file alone.
 LAST_WITH_FUNCTIONS: Final = 21
 
@@ -135,28 +135,59 @@ def test_a_migration_that_repeats_one_is_told_where_it_stands(statement: str, *,
     assert all(one.startswith("0022_later makes the ") for one in told)
 
 
+class Written(NamedTuple):
+    """A line of editions.txt."""
+
+    number: int
+    digest: str
+    # As the catalogue above names them: with their arguments, whose types may have blanks, as in "timestamp with time zone".
+    changed: frozenset[str]
+
+
+def written(lines: str) -> list[Written]:
+    """A number, a digest, and the names, which semicolons part."""
+    editions = [line.split(maxsplit=2) for line in lines.splitlines() if not line.startswith("#")]
+    return [Written(int(number), digest, frozenset("".join(names).split("; ")) - {""}) for number, digest, *names in editions]
+
+
+def changed_since(edition: int, lines: str) -> set[str]:
+    return {name for one in written(lines) if one.number > edition for name in one.changed}
+
+
 def test_every_edition_is_written_down() -> None:
     """One number is one form. Two branches that both raise the number meet in this list."""
-    ours = migrate.shipped_views_and_functions().edition
-    assert [int(number) for number, *_ in EDITIONS] == list(range(1, len(EDITIONS) + 1))
-    assert EDITIONS[-1][:2] == [str(ours.number), ours.digest], (
+    ours, editions = migrate.shipped_views_and_functions().edition, written(EDITIONS)
+    assert [one.number for one in editions] == list(range(1, len(editions) + 1))
+    assert editions[-1][:2] == (ours.number, ours.digest), (
         f"{HERE} has changed: raise the number in its first line, and add a line to {Path(__file__).parent.name}/editions.txt"
     )
 
 
+async def different(url: str, later: Replaceable) -> set[str]:
+    """What differs between a new database that the migrations alone have made and the same one with the file."""
+    await migrate.migrate(url, silent, migrate.shipped())
+    alone = await catalogue(url)
+    await migrate.migrate(url, silent, replaceable=later)
+    after = await catalogue(url)
+    return {name for name in alone.keys() | after.keys() if alone.get(name) != after.get(name)}
+
+
 async def test_it_makes_what_the_migrations_have_made(empty_database_url: str, database_url: str) -> None:
-    """Whatever differs between a database that the migrations alone have made and one with the file, an edition says that it changed it."""
-    await migrate.migrate(empty_database_url, silent, migrate.shipped())
-    alone = await catalogue(empty_database_url)
-    assert alone.keys() == (await catalogue(database_url)).keys() - changed_since(1)
-    await migrate.migrate(empty_database_url, silent)
-    after = await catalogue(empty_database_url)
-    assert {name for name in after if alone.get(name) != after[name]} <= changed_since(1)
-    assert after == await catalogue(database_url)
+    """What differs is what an edition says that it made or changed."""
+    assert await different(empty_database_url, migrate.shipped_views_and_functions()) <= changed_since(1, EDITIONS)
+    assert await catalogue(empty_database_url) == await catalogue(database_url)
 
 
-def changed_since(edition: int) -> set[str]:
-    return {name for number, _, *names in EDITIONS if int(number) > edition for name in names}
+async def test_a_later_edition_names_what_it_changes_and_makes(empty_database_url: str) -> None:
+    """The names have blanks and commas, as the catalogue says them."""
+    number, changed = written(EDITIONS)[-1].number + 1, {"function first_id_of(timestamp with time zone)", "view worlds"}
+    text = re.sub(r"\A.*", f"-- edition {number}", REPLACEABLE.read_text())
+    text = text.replace("greatest(floor(extract(epoch from moment)", "greatest(trunc(extract(epoch from moment)")
+    later = replaceable_of(f"{text}create or replace view worlds as select 1 as id;\n")
+    line = f"{number} {later.edition.digest} function first_id_of(timestamp with time zone); view worlds"
+    assert changed <= await different(empty_database_url, later) <= changed | changed_since(1, EDITIONS)
+    assert changed_since(number - 1, f"{EDITIONS}{line}\n") == changed
+    assert written(f"{EDITIONS}{line}\n")[-1] == Written(number, later.edition.digest, frozenset(changed))
 
 
 # --- How it is replaced.
