@@ -16,7 +16,7 @@ from ops.bench.report import Bar, Figure, at_most, complain
 from ops.drill.clients import SETTINGS, Clients, Material, prepared
 from ops.drill.cluster import Cluster, NoSuchDisk, running
 from ops.drill.faults import FAULTS, SUDDEN, Fault, Outage
-from ops.drill.ledger import Asked
+from ops.drill.ledger import Asked, Ledger
 from ops.drill.truth import Truth, looked_up
 from ops.drill.working import Actors
 
@@ -30,6 +30,8 @@ ACTORS_AFTER: Final = 10.0
 ACTORS_PATIENCE: Final = 45.0
 # With asynchronous standbys alone, they are this many seconds behind when the fault comes.
 BEHIND: Final = 1.0
+# And lack at least this many things. More than the clients have under way at a time, since these may be there already.
+ALONE: Final = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +129,7 @@ class Drill:
                 await trio.sleep(BEFORE)
                 if not self.cluster.synchronous:
                     self.cluster.primary.for_followers.cut()
-                    await trio.sleep(BEHIND)
+                    await self._fall_behind(clients.ledger)
                 outage = await fault(self.cluster, self.plan.detection)
                 found = await actors.at_work(self.cluster, outage.back, ACTORS_PATIENCE)
                 await trio.sleep_until(max(outage.back + AFTER, until))
@@ -148,6 +150,13 @@ class Drill:
         )
         complain(f"{what}: {described(made)}")
         return made
+
+    async def _fall_behind(self, ledger: Ledger) -> None:
+        """Waits, on a busy machine longer than `BEHIND`, until the primary alone has what clients were told is done."""
+        before = ledger.promised()
+        await trio.sleep(BEHIND)
+        while ledger.promised() < before + ALONE:  # noqa: ASYNC110 - the clients are others
+            await trio.sleep(0.1)
 
 
 def described(one: Round) -> str:

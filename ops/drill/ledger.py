@@ -61,6 +61,10 @@ class Ledger:
             known[kind].discard(name)
         {Told.DONE: self.done, Told.UNKNOWN: self.unknown, Told.REFUSED: self.refused}[told][kind].add(name)
 
+    def promised(self) -> int:
+        """How many things were answered as done so far."""
+        return sum(map(len, self.done.values()))
+
     def failures(self, since: float) -> Sequence[Asked]:
         """Those that failed and ended at that time or later."""
         return [one for one in self.asked if one.failed and one.ended >= since]
