@@ -10,14 +10,13 @@ import trio
 
 from core.domain.federation.authorization_refusals import (
     MOST_REFUSALS,
-    RefusalReason,
-    in_words,
     refused_request,
     shown_address,
     shown_word,
     shown_words,
 )
 from core.domain.federation.oauth.authorizations import TOLD_TO_THE_PERSON, AuthorizationErrorCode
+from core.domain.federation.refusal_reasons import RefusalReason, in_words
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.client import Client, Received

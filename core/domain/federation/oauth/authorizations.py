@@ -52,9 +52,10 @@ class AuthorizationRefused(BadRequest):
 
     text = "The authorization request is refused"
 
-    def __init__(self, word: AuthorizationErrorCode, description: str) -> None:
+    def __init__(self, word: AuthorizationErrorCode, description: str, *, recorded_as: str = "") -> None:
         super().__init__(description)
         self.word = word
+        self.recorded_as = recorded_as
         self.oauth_error = word.value
 
 

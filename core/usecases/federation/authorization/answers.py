@@ -120,7 +120,8 @@ class AuthorizationAnswers(Frozen):
         return request.recipient.answered(self.issuer, fields)
 
     def refused(self, answers_to: Recipient, refusal: AuthorizationRefused) -> Answered:
-        return answers_to.answered(self.issuer, {"error": refusal.word.value, "error_description": refusal.message})
+        answered = answers_to.answered(self.issuer, {"error": refusal.word.value, "error_description": refusal.message})
+        return replace(answered, recorded_as=refusal.recorded_as)
 
     async def keep(self, application: RequestingApplication, allowed: Allowance) -> None:
         """Keeps the consent of a person who has to sign in again before the application gets its code."""
