@@ -41,7 +41,7 @@ class AssertionVerdict(Frozen):
     came: str = ""
 
     @property
-    def told(self) -> tuple[str, str]:
+    def said(self) -> tuple[str, str]:
         """The verdict in words, and the change that helps."""
         if self.fault is None:
             return "The application would get a token. Nothing was issued, and the assertion is as good as before.", ""

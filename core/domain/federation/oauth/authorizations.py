@@ -36,7 +36,7 @@ class AuthorizationErrorCode(StrEnum):
     INVALID_REQUEST_URI = "invalid_request_uri"
 
 
-TOLD_TO_THE_PERSON: Final = (
+SHOWN_TO_THE_PERSON: Final = (
     *("application_unknown", "redirect_missing", "redirect_unregistered", "request_used", "application_closed"),
     # Of metadata clients.
     *("client_address", "resource_needed", "resource_unknown", "resource_on_machine", "resource_of_several", "document_not_let_in"),
