@@ -37,7 +37,7 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
 class Allowance(Frozen):
-    """What an application is granted, and the consent that was given a moment ago, with who gave it."""
+    """The grant to an application, and the consent that a person has just given, with the person."""
 
     audiences: Sequence[TokenAudience]
     consent: Consent | None = None
