@@ -29,7 +29,7 @@ _LOOK_EVERY: Final = 0.5
 _ANSWERS_WITHIN: Final = 5.0
 _FIRST_PAUSE: Final = 0.25
 _LONGEST_PAUSE: Final = 3.0
-_TOLD_EVERY: Final = 3.0
+_SAID_EVERY: Final = 3.0
 _LONG_START: Final = 30
 _BESIDE_THE_POOL: Final = 3
 _QUOTED: Final = re.compile('".*"')
@@ -198,7 +198,7 @@ def _start_and_prepare(server: EmbeddedPostgres) -> StartFailed | None:
 async def _say_that_it_takes_long(server: EmbeddedPostgres) -> None:
     began = trio.current_time()
     while True:
-        await trio.sleep(_TOLD_EVERY)
+        await trio.sleep(_SAID_EVERY)
         waited = round(trio.current_time() - began)
         # Recovery after a crash takes a while. A start that takes longer may wait for something that only a person can repair.
         tell = log.info if waited < _LONG_START else log.warning

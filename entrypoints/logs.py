@@ -21,7 +21,7 @@ from core.domain.secrets import Secret
 from ports.record.spans import current_span
 
 MASK: Final = "***"
-UNTOLD: Final = "(not to be told)"
+WITHHELD: Final = "(not to be told)"
 """Stands in the log for a value that cannot be written."""
 LEVELS: Final[Mapping[str, int]] = {"debug": logging.DEBUG, "info": logging.INFO, "warning": logging.WARNING, "error": logging.ERROR}
 
@@ -166,7 +166,7 @@ def mask(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
             try:
                 event[name] = _masked(name, value)
             except Exception:  # noqa: BLE001 - a value that cannot be checked for secrets is not logged
-                event[name] = UNTOLD
+                event[name] = WITHHELD
     return event
 
 
@@ -191,7 +191,7 @@ def _rendered(render: Callable[[ExcInfo], Any]) -> ExceptionTransformer:
         try:
             return render(exc_info)
         except Exception:  # noqa: BLE001 - the type alone is logged
-            return {"type": exc_info[0].__qualname__, "message": UNTOLD, "frames": []}
+            return {"type": exc_info[0].__qualname__, "message": WITHHELD, "frames": []}
 
     return rendered
 
@@ -256,7 +256,7 @@ def _shown(value: Any) -> str:
     try:
         text = value if isinstance(value, str) else repr(value)
     except Exception:  # noqa: BLE001 - a failing `repr` must not lose the line
-        text = UNTOLD
+        text = WITHHELD
     return repr(text) if not text.isprintable() or " " in text or not text else text
 
 
@@ -271,7 +271,7 @@ def _plain(value: Any, depth: int) -> Any:
             return msgspec.Raw(_encode(value))
         return _writable(value if isinstance(value, str) else repr(value))
     except Exception:  # noqa: BLE001 - a failing `repr` must not lose the line
-        return UNTOLD
+        return WITHHELD
 
 
 def _writable(text: str) -> str:

@@ -71,11 +71,11 @@ def render() -> str:
         if table.personal:
             parts.append(f"\n## `{name}`\n\n| column | what | erased | kept |\n|---|---|---|---|\n")
             parts += [_row(column, one) for column, one in table.personal.items()]
-            parts.append(f"\n{_told(table)}\n")
+            parts.append(f"\n{_said(table)}\n")
     return "".join(parts)
 
 
-def _told(table: Table) -> str:
+def _said(table: Table) -> str:
     exported = f"as `{table.exported.part}`" if isinstance(table.exported, ExportPart) else f"not, because {table.exported}"
     return f"Exported: {exported}. Forgotten: {table.forgotten}."
 

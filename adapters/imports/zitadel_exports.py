@@ -66,13 +66,13 @@ class _Export:
                 self._beside.note([(key, json.dumps(content).encode())])
                 return
 
-    def told_of(self, owner: str) -> Iterator[zitadel.ToldBeside]:
+    def beside_of(self, owner: str) -> Iterator[zitadel.EntryBeside]:
         for kind in zitadel.BESIDE:
             for number in range(MOST_ITEMS):
                 note = self._beside.find(f"{owner} {kind} {number}")
                 if note is None:
                     break
-                yield zitadel.ToldBeside(kind, json.loads(note))
+                yield zitadel.EntryBeside(kind, json.loads(note))
 
     def read_states(self, path: Path, advance: Advance) -> None:
         """Raises `BadRequest` and `OSError`."""
@@ -117,7 +117,7 @@ def _people(path: Path, only: str, export: _Export, held: ExitStack, read: Bytes
         if only and only not in names:
             raise LeftOut(f"is of another organization than {only} there")
         owner = _id_of(content)
-        return zitadel.person(content, place, export.names, list(export.told_of(owner)), is_active=export.is_active(owner))
+        return zitadel.person(content, place, export.names, list(export.beside_of(owner)), is_active=export.is_active(owner))
 
     values = values_of(path, read.add, zitadel.WALKED)
     held.callback(values.close)

@@ -22,7 +22,7 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
-from core.domain.federation.oauth.authorizations import TOLD_TO_THE_PERSON, AuthorizationErrorCode
+from core.domain.federation.oauth.authorizations import SHOWN_TO_THE_PERSON, AuthorizationErrorCode
 from core.domain.federation.oauth.device_flow import DeviceStep
 from core.domain.identity.foreign_hashes.hashes import HashKind
 from core.domain.identity.login_events import LoginFailure
@@ -192,7 +192,7 @@ class PrometheusMetrics:
         "sso_authorizations_refused_total",
         "Authorization requests refused",
         "reason",
-        known=(*(word.value for word in AuthorizationErrorCode), *TOLD_TO_THE_PERSON),
+        known=(*(word.value for word in AuthorizationErrorCode), *SHOWN_TO_THE_PERSON),
     )
     _user_keys_checked = _counter(
         "sso_user_key_checks_total",

@@ -87,11 +87,11 @@ class PostgresDatabase:
 
     async def look_at_hosts(self) -> Sequence[DatabaseHost]:
         await self._lookout.look()
-        return _told(self._lookout.hosts)
+        return _named(self._lookout.hosts)
 
     @property
     def hosts_without_writer(self) -> Sequence[DatabaseHost]:
-        return _told(self._lookout.hosts) if self._pool.away is not None else ()
+        return _named(self._lookout.hosts) if self._pool.away is not None else ()
 
     def count_round_trips(self) -> _CountedRoundTrips:
         return _CountedRoundTrips()
@@ -130,7 +130,7 @@ class PostgresDatabase:
         return await self._watch.look()
 
 
-def _told(hosts: Sequence[SeenHost]) -> Sequence[DatabaseHost]:
+def _named(hosts: Sequence[SeenHost]) -> Sequence[DatabaseHost]:
     return tuple(DatabaseHost(host.name, host.state.value) for host in hosts)
 
 

@@ -441,7 +441,7 @@ _REMEMBER: Final = "insert into schema_migrations (number, name, checksum, needs
 def _explained(migration: Migration, connection: Connection) -> Iterator[None]:
     """Turns errors of the server into sentences."""
     kept = "stopped; the steps that are done stay, and the next try goes on after them" if migration.steps else "failed and was rolled back"
-    with _told_of(f"Migration {migration} {kept}", connection):
+    with _failed(f"Migration {migration} {kept}", connection):
         try:
             yield
         except errors.CheckViolation as error:
@@ -458,7 +458,7 @@ def _explained(migration: Migration, connection: Connection) -> Iterator[None]:
 
 
 @contextmanager
-def _told_of(failure: str, connection: Connection) -> Iterator[None]:
+def _failed(failure: str, connection: Connection) -> Iterator[None]:
     """`failure` is the beginning of the sentence."""
     try:
         yield
@@ -548,7 +548,7 @@ async def _replace(connection: Connection, replaceable: Replaceable, report: Rep
     wanted = dict.fromkeys(replaceable.views, LockMode.ACCESS_EXCLUSIVE)
     report(f"Applying {replaceable} …")
     started = trio.current_time()
-    with _told_of(f"The {replaceable} failed and was rolled back", connection):
+    with _failed(f"The {replaceable} failed and was rolled back", connection):
         await _patiently(connection, wanted if in_use else {}, partial(_try_to_replace, connection, replaceable), report)
     report(f"Applied {replaceable} in {trio.current_time() - started:.2f} s")
 

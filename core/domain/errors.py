@@ -20,6 +20,10 @@ _NO_VALUES: Final[Mapping[str, object]] = {}
 class Refusal(Exception):
     code: ClassVar[str]
     text: ClassVar[str]
+    recorded_as: str = ""
+    """The reason under which the recorder of refusals keeps this refusal for those who look after the application. Empty where the request
+    itself says more, and for what is no mistake of an application.
+    """
 
     def __init__(
         self, message: str | None = None, *, words: str = "", values: Mapping[str, object] = _NO_VALUES, detail: str | None = None

@@ -112,7 +112,7 @@ class _Report:
     def found(self, name: str, finding: ChainFinding) -> None:
         self.faults[name] += 1
         if self.faults[name] <= _MOST_SHOWN:
-            say(f"FAIL  {name}  {told_of(finding)}")
+            say(f"FAIL  {name}  {said_of(finding)}")
         elif self.faults[name] == _MOST_SHOWN + 1:
             say(f"FAIL  {name}  … and more faults")
 
@@ -147,7 +147,7 @@ class _JsonReport(_Report):
     def found(self, name: str, finding: ChainFinding) -> None:
         self.faults[name] += 1
         if self.faults[name] <= _MOST_SHOWN:
-            self._findings.append({"chain": name, "fault": told_of(finding)})
+            self._findings.append({"chain": name, "fault": said_of(finding)})
 
     def checked(self, chain: CheckedChain) -> None:
         self._chains += 1
@@ -178,7 +178,7 @@ def _entries(count: int) -> str:
     return "1 entry" if count == 1 else f"{count} entries"
 
 
-def told_of(finding: ChainFinding) -> str:
+def said_of(finding: ChainFinding) -> str:
     place = [] if finding.sequence is None else [str(finding.sequence) if finding.last is None else f"{finding.sequence} to {finding.last}"]
     entry = [] if finding.entry is None else [f"entry {finding.entry}"]
     return f"{', '.join(place + entry)}: {finding.fault}"

@@ -5,7 +5,7 @@ import argparse
 import trio
 
 from adapters.postgres import migrate
-from adapters.postgres.migrating.forecast import told
+from adapters.postgres.migrating.forecast import lines
 from adapters.postgres.migrating.replaceable import PROMISE
 from core.domain.json import Json, timestamp
 from entrypoints.cli.grants import granted
@@ -66,7 +66,7 @@ async def _print(settings: Settings, plan: migrate.MigrationPlan) -> None:
     outlook = await migrate.outlook(conninfo(settings), plan.pending, plan.replaceable)
     for pending, forecast in zip(plan.pending, outlook.forecasts, strict=True):
         print(f"pending  {pending}  {pending.promise}")
-        for line in told(forecast):
+        for line in lines(forecast):
             print(f"         {line}")
     if plan.replaceable is not None:
         print(f"pending  {plan.replaceable}  {PROMISE}")

@@ -10,9 +10,7 @@ from core.domain.federation.authorization_refusals import (
     AuthorizationRefusal,
     DocumentRefusal,
     PresentedCode,
-    RefusalReason,
     RefusingEndpoint,
-    in_words,
     refused_exchange,
     refused_request,
     shown_address,
@@ -22,6 +20,7 @@ from core.domain.federation.oauth.authorization_codes import Claim, claim_of
 from core.domain.federation.oauth.authorization_steps import RequestingApplication
 from core.domain.federation.oauth.client_documents import ClientRefused
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, TokenRequest
+from core.domain.federation.refusal_reasons import RefusalReason, in_words
 from core.domain.identifiers import AuthorizationRefusalId, ClientId, ResourceServerId
 from core.domain.services.client_ids import is_address, read_client_id, shown
 from entrypoints.bootstrap import Postern
@@ -32,14 +31,14 @@ log = structlog.get_logger()
 
 
 def record_refused_request(
-    postern: Postern, said: Mapping[str, str | None], word: str, description: str, api: ResourceServerId | None = None
+    postern: Postern, said: Mapping[str, str | None], word: str, description: str, api: ResourceServerId | None, *, recorded_as: str
 ) -> None:
-    """A refused authorization request. `said` has its parameters. A client that nobody has placed yet has no service, so its refusal is one
-    of the `api`.
+    """A refused authorization request. `said` has its parameters; `recorded_as` is the reason that the refusal names, if any. A client that
+    nobody has placed yet has no service, so its refusal is one of the `api`.
     """
     named = said.get("client_id") or ""
     client = ClientId(named) if is_address(named) else read_client_id(named)
-    found = refused_request(word, description, said)
+    found = refused_request(word, description, said, recorded_as)
     if client is None or found is None:
         return
     reason, received = found

@@ -40,7 +40,7 @@ def refused_on_arrival(
     said, client = _said(parameters), pusher or (refusal.client if isinstance(refusal, UnknownRecipient) else None)
     if isinstance(refusal, UnknownRecipient) and not isinstance(refusal, ClientRefused):
         api = api or refusal.api
-    _tell(postern, said if client is None else {**said, "client_id": client}, reason, refusal.message, api)
+    _tell(postern, said if client is None else {**said, "client_id": client}, reason, refusal.message, api, recorded_as=refusal.recorded_as)
     if isinstance(refusal, ClientRefused):
         record_refused_document(postern, said["client_id"] or "", refusal)
 
@@ -49,7 +49,7 @@ def answered_on_arrival(postern: Postern, parameters: Parameters, application: R
     """Logs the answer to the application, if the answer is a refusal."""
     if "error" in answered.fields:
         said = {**_said(parameters), "client_id": application.registered.client_id}
-        _tell(postern, said, answered.fields["error"], answered.fields["error_description"], application.asked_api)
+        _answered(postern, said, answered, application)
 
 
 def refused_on_the_way(postern: Postern, kept: Mapping[str, Any], refusal: ClientRefused) -> None:
@@ -68,14 +68,21 @@ def answered_on_the_way(postern: Postern, kept: Mapping[str, Any], application: 
         said["resource"] = " ".join(kept.get("resource", ()))
         if THROUGH not in kept:
             said["response_type"] = "code"
-        _tell(postern, said, answered.fields["error"], answered.fields["error_description"], application.asked_api)
+        _answered(postern, said, answered, application)
 
 
 def _said(parameters: Parameters) -> Mapping[str, str | None]:
     return {"resource": " ".join(parameters.resources) or None, **{name: parameters.get(name) for name in _SAID}}
 
 
-def _tell(postern: Postern, said: Mapping[str, str | None], reason: str, description: str, api: ResourceServerId | None) -> None:
+def _answered(postern: Postern, said: Mapping[str, str | None], answered: Answered, application: RequestingApplication) -> None:
+    reason, description = answered.fields["error"], answered.fields["error_description"]
+    _tell(postern, said, reason, description, application.asked_api, recorded_as=answered.recorded_as)
+
+
+def _tell(
+    postern: Postern, said: Mapping[str, str | None], reason: str, description: str, api: ResourceServerId | None, *, recorded_as: str = ""
+) -> None:
     """Log and count a refusal. The log shows neither hints, `state` and tokens of a request nor the query of a redirect URI, because such
     values identify a person or give access.
     """
@@ -86,5 +93,5 @@ def _tell(postern: Postern, said: Mapping[str, str | None], reason: str, descrip
         shown["redirect_uri"] = uri.partition("?")[0].partition("#")[0]
     cut = {name: value[:_LONGEST] if _PLAIN.fullmatch(value) else "(no plain value)" for name, value in shown.items()}
     postern.foundation.metrics.authorization_refused(reason)
-    record_refused_request(postern, said, reason, description, api)
+    record_refused_request(postern, said, reason, description, api, recorded_as=recorded_as)
     log.info("authorization_refused", reason=reason, description=description[:_LONGEST], **cut)

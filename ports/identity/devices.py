@@ -10,14 +10,14 @@ from core.domain.identity.risk import Approach, Knowledge, Sighting
 
 
 class DeviceStore(Protocol):
-    """Outside a unit of work, `list` and `get` are one statement and one round trip each; both skip revoked devices. The other methods need
-    a unit of work.
+    """Outside a unit of work, `list` and `find` are one statement and one round trip each; both skip revoked devices. The other methods
+    need a unit of work.
     """
 
     async def list(self, user: UserId) -> Sequence[Device]:
         """The last used first."""
 
-    async def get(self, device: DeviceId) -> Device | None: ...
+    async def find(self, device: DeviceId) -> Device | None: ...
 
     async def knowledge(self, user: UserId, approach: Approach) -> Knowledge:
         """For a sign-in whose own look-up does not bring the knowledge: one round trip. Nothing is known of an unknown user."""

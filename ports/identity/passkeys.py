@@ -26,12 +26,14 @@ class HeldPasskey(Frozen):
 
 
 class PasskeyStore(Protocol):
-    """Outside a unit of work, `list`, `get` and `take` are one statement and one round trip each. The other methods need a unit of work."""
+    """Outside a unit of work, `list`, `find` and `take` are one statement and one round trip each. The other methods need a unit of
+    work.
+    """
 
     async def list(self, user: UserId) -> Sequence[Passkey]:
         """Oldest first."""
 
-    async def get(self, user: UserId, passkey: PasskeyId) -> Passkey | None:
+    async def find(self, user: UserId, passkey: PasskeyId) -> Passkey | None:
         """None also for somebody else's passkey."""
 
     async def take(self, challenge_digest: bytes, credential_id: bytes, approach: Approach) -> TakenChallenge | None:

@@ -8,11 +8,11 @@ from core.domain.identity.profile.pictures import Picture
 
 
 class PictureStore(Protocol):
-    """Outside a unit of work, `get` is one statement and one round trip. The other methods need a unit of work in which the account is
+    """Outside a unit of work, `find` is one statement and one round trip. The other methods need a unit of work in which the account is
     held. Only PostgreSQL implements `PictureStore`.
     """
 
-    async def get(self, picture: PictureId) -> Picture | None: ...
+    async def find(self, picture: PictureId) -> Picture | None: ...
 
     async def replace(self, user: UserId, picture: Picture, id: PictureId, at: datetime) -> None:  # noqa: A002 - the noun's own word
         """A person has one picture at most."""

@@ -9,4 +9,4 @@ class Stories(Protocol):
     """Outside any unit of work, and across all organizations: only an operator may ask."""
 
     async def find(self, sought: SoughtStory) -> Story:
-        """At most `MOST_TOLD` rows, the earliest."""
+        """At most `MOST_ROWS` rows, the earliest."""

@@ -20,7 +20,7 @@ class ApiKeyLookup(Protocol):
     async def list(self, organization: OrganizationId, service_slug: str, limit: int, offset: int) -> Listed[ApiKey] | None:
         """Newest first, expired keys included. None when the organization has no such service."""
 
-    async def get(self, organization: OrganizationId, service_slug: str, key: ApiKeyId) -> ApiKey | None:
+    async def find_by_id(self, organization: OrganizationId, service_slug: str, key: ApiKeyId) -> ApiKey | None:
         """None when the organization has no such service, or the service no such key."""
 
 

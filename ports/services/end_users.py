@@ -8,7 +8,7 @@ from core.domain.services.end_users import EndUser, EndUserDetail
 
 
 class EndUserStore(Protocol):
-    """Outside a unit of work, `list` and `get` are one statement and one round trip each. `end_sessions` needs a unit of work. People who
+    """Outside a unit of work, `list` and `find` are one statement and one round trip each. `end_sessions` needs a unit of work. People who
     use none of the organization's services do not exist here.
     """
 
@@ -17,7 +17,7 @@ class EndUserStore(Protocol):
         has no such service.
         """
 
-    async def get(self, organization: OrganizationId, user: UserId) -> EndUserDetail | None: ...
+    async def find(self, organization: OrganizationId, user: UserId) -> EndUserDetail | None: ...
 
     async def end_sessions(self, organization: OrganizationId, user: UserId, *, of_member: bool = False) -> int | None:
         """Ends the person's sessions in the organization's services, and approved codes that have no session yet, and no other sessions.

@@ -21,7 +21,7 @@ class ServicePermissionStore(Protocol):
     async def unknown(self, service: ServiceId, keys: Collection[str]) -> Collection[str]:
         """Those of the keys that no permission of the service has."""
 
-    async def get(self, service: ServiceId, key: str) -> ServicePermission | None: ...
+    async def find(self, service: ServiceId, key: str) -> ServicePermission | None: ...
 
     async def add(self, permission: ServicePermission) -> bool:
         """False when a permission of the service has this key, or once had it."""

@@ -33,7 +33,7 @@ class Given(Frozen):
 
 
 class ResourceServerStore(ProofStore[ResourceHost], Protocol):
-    """Outside a unit of work, `list`, `get`, `approvals` and `claim_due` are one statement and one round trip
+    """Outside a unit of work, `list`, `find_own`, `approvals` and `claim_due` are one statement and one round trip
     each. The other methods need a unit of work; when a member acts, the caller has already locked the organization. Only PostgreSQL
     implements `ResourceServerStore`.
 
@@ -43,7 +43,7 @@ class ResourceServerStore(ProofStore[ResourceHost], Protocol):
     async def list(self, organization: OrganizationId) -> Sequence[ResourceServer]:
         """Oldest first."""
 
-    async def get(self, organization: OrganizationId, server: ResourceServerId) -> ResourceServer | None: ...
+    async def find_own(self, organization: OrganizationId, server: ResourceServerId) -> ResourceServer | None: ...
 
     async def existing(self, organization: OrganizationId, identifier: str, host: str) -> ExistingResourceServers: ...
 

@@ -19,7 +19,7 @@ class KeptMetadata(Frozen):
 
 
 class ServiceStore(Protocol):
-    """Outside a unit of work, `list`, `get` and `metadata` are one statement and one round trip each. The other methods need a unit of
+    """Outside a unit of work, `list`, `find` and `metadata` are one statement and one round trip each. The other methods need a unit of
     work. Services that are being deleted do not exist here.
     """
 
@@ -28,7 +28,7 @@ class ServiceStore(Protocol):
     ) -> ServiceList | None:
         """Oldest first; all services unless a limit is given. None when the organization is being deleted."""
 
-    async def get(self, organization: OrganizationId, slug: str) -> Service | None:
+    async def find(self, organization: OrganizationId, slug: str) -> Service | None:
         """With its metadata."""
 
     async def metadata(self, service: ServiceId) -> KeptMetadata | None:

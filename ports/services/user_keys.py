@@ -30,7 +30,7 @@ class UserKeyLookup(Protocol):
 
 
 class UserKeyStore(Protocol):
-    """Outside a unit of work, `list`, `list_of`, `held_by`, `made_with`, `get`, `settings`, `service`, `place` and `place_at` are one
+    """Outside a unit of work, `list`, `list_of`, `held_by`, `made_with`, `find`, `settings`, `service`, `place` and `place_at` are one
     statement and one round trip each. The other methods need a unit of work. Keys of services that are being deleted do not exist here.
     """
 
@@ -70,7 +70,7 @@ class UserKeyStore(Protocol):
     async def list_of(self, organization: OrganizationId, service_slug: str, after: UserKeyId | None, limit: int) -> UserKeyPage | None:
         """The same for a member of the organization. None when it has no such service."""
 
-    async def get(self, service: ServiceId, key: UserKeyId) -> OwnedUserKey | None: ...
+    async def find(self, service: ServiceId, key: UserKeyId) -> OwnedUserKey | None: ...
 
     async def delete(self, service: ServiceId, key: UserKeyId, user: UserId | None = None) -> UserKey | None:
         """Returns the deleted key: the service's, and this person's if one is named. Of two callers, one gets None."""

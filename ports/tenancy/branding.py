@@ -7,11 +7,11 @@ from core.domain.tenancy.branding import Logo, OrganizationLook
 
 
 class LookStore(Protocol):
-    """Outside a unit of work, `get` and `logo` are one statement and one round trip each. The other methods need a unit of work in
+    """Outside a unit of work, `find` and `logo` are one statement and one round trip each. The other methods need a unit of work in
     which the caller has already locked the organization. Only PostgreSQL implements `LookStore`.
     """
 
-    async def get(self, organization: OrganizationId) -> OrganizationLook | None:
+    async def find(self, organization: OrganizationId) -> OrganizationLook | None:
         """None when there is no such organization."""
 
     async def logo(self, digest: str) -> Logo | None:

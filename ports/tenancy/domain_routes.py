@@ -24,14 +24,14 @@ class HeldRoute(Frozen):
 
 
 class DomainRouteStore(ProofStore[DomainRoute], Protocol):
-    """Outside a unit of work, `list`, `get` and `claim_due` are one statement and one round trip each. The other methods need a unit of
-    work. When a member acts, the caller has already locked the organization. Only PostgreSQL implements `DomainRouteStore`.
+    """Outside a unit of work, `list`, `find_route` and `claim_due` are one statement and one round trip each. The other methods need a unit
+    of work. When a member acts, the caller has already locked the organization. Only PostgreSQL implements `DomainRouteStore`.
     """
 
     async def list(self, organization: OrganizationId) -> Sequence[DomainRoute]:
         """Oldest first."""
 
-    async def get(self, organization: OrganizationId, route: DomainId) -> DomainRoute | None: ...
+    async def find_route(self, organization: OrganizationId, route: DomainId) -> DomainRoute | None: ...
 
     async def add(self, route: DomainRoute, most: int, *, provider_is_known: bool) -> DomainRoute | None:
         """A route for the organization's own domain gets the token that proves the domain already: one proof is enough for both. None when

@@ -42,9 +42,9 @@ class ProofStore(Protocol[Proved]):
 
 
 class DomainStore(ProofStore[Domain], Protocol):
-    """Outside a unit of work, `get` and `claim_due` are one statement and one round trip each. The other methods need a unit of work."""
+    """Outside a unit of work, `find` and `claim_due` are one statement and one round trip each. The other methods need a unit of work."""
 
-    async def get(self, organization: OrganizationId) -> Domain | None: ...
+    async def find(self, organization: OrganizationId) -> Domain | None: ...
 
     async def save(self, domain: Domain) -> None:
         """Replaces the domain that the organization had."""

@@ -8,13 +8,13 @@ from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.pages import Page
 from core.domain.tenancy.members import (
+    Addressee,
     DeclinedOwnership,
     Entry,
     ListedMembership,
     MemberDetail,
     MemberList,
     Membership,
-    ToldPerson,
     UnconfirmedOwnership,
 )
 from core.domain.tenancy.roles import Assignable, Capability
@@ -130,5 +130,5 @@ class OwnershipStore(Protocol):
         has confirmed the ownership: of two callers, one gets the organization.
         """
 
-    async def governors(self) -> Sequence[ToldPerson]:
-        """The active owners of the platform, the oldest accounts first, `MOST_TOLD` at most."""
+    async def governors(self) -> Sequence[Addressee]:
+        """The active owners of the platform, the oldest accounts first, `MOST_ADDRESSEES` at most."""

@@ -8,11 +8,11 @@ from core.domain.tenancy.oauth_credentials import OAuthCredentials
 
 
 class OAuthCredentialStore(Protocol):
-    """Outside a unit of work, `get` is one statement and one round trip. The other methods need a unit of work in which the
+    """Outside a unit of work, `find` is one statement and one round trip. The other methods need a unit of work in which the
     caller has already locked the organization. Only PostgreSQL implements `OAuthCredentialStore`.
     """
 
-    async def get(self, organization: OrganizationId, provider: Provider) -> OAuthCredentials | None: ...
+    async def find(self, organization: OrganizationId, provider: Provider) -> OAuthCredentials | None: ...
 
     async def save(self, credentials: OAuthCredentials, sealed_secret: bytes) -> None:
         """Replaces the credentials that the organization had at the provider."""

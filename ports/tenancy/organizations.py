@@ -33,7 +33,7 @@ class Added(Frozen):
 
 
 class OrganizationStore(Protocol):
-    """Outside a unit of work, `list` and `get` are one statement and one round trip each. The other methods need a unit of work.
+    """Outside a unit of work, `list` and `find` are one statement and one round trip each. The other methods need a unit of work.
     Organizations that are being deleted do not exist here.
     """
 
@@ -42,7 +42,7 @@ class OrganizationStore(Protocol):
         first, then the oldest memberships.
         """
 
-    async def get(self, organization: OrganizationId, user: UserId) -> OrganizationOverview | None:
+    async def find(self, organization: OrganizationId, user: UserId) -> OrganizationOverview | None:
         """None when there is no such organization, or the person is not a member."""
 
     async def add(self, organization: Organization) -> Added | None:

@@ -8,12 +8,12 @@ from core.domain.tenancy.roles import Assignable, Role
 
 
 class RoleStore(Protocol):
-    """Outside a unit of work, `list` and `get` are one statement and one round trip each. The other methods need a unit of work."""
+    """Outside a unit of work, `list` and `find` are one statement and one round trip each. The other methods need a unit of work."""
 
     async def list(self, organization: OrganizationId) -> Sequence[Role]:
         """All of the organization's own roles, by slug."""
 
-    async def get(self, organization: OrganizationId, role: RoleId) -> Role | None:
+    async def find(self, organization: OrganizationId, role: RoleId) -> Role | None:
         """None when the organization has no such role."""
 
     async def assignable(self, organization: OrganizationId, slug: str) -> Assignable | None:

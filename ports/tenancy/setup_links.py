@@ -30,8 +30,8 @@ class UsedBy(Frozen, kw_only=True):
 
 class SetupLinkStore(Protocol):
     """Outside a unit of work, `find`, `find_by_token`, `find_by_connection`, `drafts` and `seen` are one statement and one round trip each,
-    `list` and `get` three. The other methods need a unit of work in which the organization is locked: by `hold`, or as a member's rights
-    are.
+    `list` and `find_listed` three. The other methods need a unit of work in which the organization is locked: by `hold`, or as a member's
+    rights are.
     """
 
     async def find(self, link: SetupLinkId) -> KnownSetupLink | None:
@@ -46,7 +46,7 @@ class SetupLinkStore(Protocol):
     async def list(self, organization: OrganizationId) -> Sequence[ListedSetupLink]:
         """Newest first, ended links included."""
 
-    async def get(self, organization: OrganizationId, link: SetupLinkId) -> ListedSetupLink | None: ...
+    async def find_listed(self, organization: OrganizationId, link: SetupLinkId) -> ListedSetupLink | None: ...
 
     async def drafts(self, link: SetupLinkId) -> Sequence[SetupDraft]:
         """Oldest first."""

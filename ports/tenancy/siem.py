@@ -46,11 +46,11 @@ class ExportTarget(Frozen):
 
 
 class SiemStore(Protocol):
-    """Outside a unit of work, `get` and `stored` are one statement and one round trip each. The other methods need a unit of
+    """Outside a unit of work, `find` and `stored` are one statement and one round trip each. The other methods need a unit of
     work in which the caller has already locked the organization. Only PostgreSQL implements `SiemStore`.
     """
 
-    async def get(self, organization: OrganizationId) -> ShownSiem | None: ...
+    async def find(self, organization: OrganizationId) -> ShownSiem | None: ...
 
     async def stored(self, organization: OrganizationId) -> Stored | None: ...
 

@@ -25,17 +25,17 @@ class RulesReach(Frozen):
 
 
 class SignInRulesStore(Protocol):
-    """Outside a unit of work, `get` and `reach` are one statement and one round trip each. The other methods need a unit of work.
+    """Outside a unit of work, `find` and `reach` are one statement and one round trip each. The other methods need a unit of work.
     Statements that enforce the rules read them on their own.
     """
 
-    async def get(self, organization: OrganizationId) -> SignInRules | None:
+    async def find(self, organization: OrganizationId) -> SignInRules | None:
         """None when there is no such organization."""
 
     async def reach(self, organization: OrganizationId, asked: RulesAsked) -> RulesReach:
         """At most `MOST_COUNTED` rows of each kind are read."""
 
-    async def find(self, organization: OrganizationId, user: UserId) -> HeldRules:
+    async def get(self, organization: OrganizationId, user: UserId) -> HeldRules:
         """Called after the organization is held, so that one change follows the other."""
 
     async def save(self, organization: OrganizationId, rules: SignInRules) -> None: ...

@@ -9,14 +9,14 @@ from core.domain.tenancy.teams import Team, TeamMember
 
 
 class TeamStore(Protocol):
-    """Outside a unit of work, `list`, `get`, `slugs_of` and `members` are one statement and one round trip each. The other methods need a
+    """Outside a unit of work, `list`, `find`, `slugs_of` and `members` are one statement and one round trip each. The other methods need a
     unit of work that holds the organization (`MemberStore.hold`): no team, and no member of one, changes without this lock.
     """
 
     async def list(self, organization: OrganizationId) -> Sequence[Team]:
         """All teams of the organization, by slug."""
 
-    async def get(self, organization: OrganizationId, slug: str) -> Team | None:
+    async def find(self, organization: OrganizationId, slug: str) -> Team | None:
         """None when the organization has no such team."""
 
     async def slugs_of(self, organization: OrganizationId, user: UserId, most: int) -> Sequence[str]:

@@ -21,14 +21,14 @@ class Owner(Frozen):
 
 
 class WebhookStore(Protocol):
-    """Outside a unit of work, `list` and `get` are one statement and one round trip each. The other methods need a unit of work in
+    """Outside a unit of work, `list` and `find` are one statement and one round trip each. The other methods need a unit of work in
     which the caller has already locked the organization. Only PostgreSQL implements `WebhookStore`.
     """
 
     async def list(self, organization: OrganizationId) -> Sequence[Webhook]:
         """All webhooks of the organization, oldest first."""
 
-    async def get(self, organization: OrganizationId, webhook: WebhookId) -> Webhook | None: ...
+    async def find(self, organization: OrganizationId, webhook: WebhookId) -> Webhook | None: ...
 
     async def count(self, organization: OrganizationId) -> int: ...
 

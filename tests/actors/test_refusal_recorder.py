@@ -14,9 +14,9 @@ from core.domain.federation.authorization_refusals import (
     AuthorizationRefusal,
     DocumentRefusal,
     ListedRefusal,
-    RefusalReason,
     RefusingEndpoint,
 )
+from core.domain.federation.refusal_reasons import RefusalReason
 from core.domain.identifiers import AuthorizationRefusalId, ClientId, OrganizationId, ResourceServerId
 from tests.actors.observed import RememberedMetrics
 from tests.conftest import CapturedLog

@@ -31,7 +31,7 @@ _LONGEST_REASON: Final = 300
 # In seconds. A program that has no connection by then gets none.
 START: Final = 20.0
 # The program says what it does, and asks nobody for a password.
-_TOLD: Final = ("--verbose", "--no-password")
+_OPTIONS: Final = ("--verbose", "--no-password")
 # What pg_restore says before it is connected. Whatever a program says afterwards, it says because it works.
 _STILL_CONNECTING: Final = b"connecting to database"
 # The value that a column does not take. It may be personal.
@@ -84,7 +84,7 @@ class PostgresTools(Frozen):
     async def dump(self, conninfo: str, snapshot: str, file: Path) -> None:
         """Writes what the exported snapshot contains, compressed, into a new file that only its owner may read. Raises `ToolFailed`."""
         options = [
-            *_TOLD,
+            *_OPTIONS,
             "--format=custom",
             "--no-owner",
             "--no-privileges",
@@ -96,13 +96,13 @@ class PostgresTools(Frozen):
 
     async def read_all(self, conninfo: str) -> None:
         """Reads every row of the database and keeps none, so that a page that cannot be read is found. Raises `ToolFailed`."""
-        await self._run("pg_dump", [*_TOLD, "--format=plain", "--data-only", f"--file={os.devnull}"], conninfo)
+        await self._run("pg_dump", [*_OPTIONS, "--format=plain", "--data-only", f"--file={os.devnull}"], conninfo)
 
     async def restore(self, conninfo: str, file: Path, *, leave_mark_out: bool = False) -> None:
         """Restores the dump in one transaction: all of it or nothing. With `leave_mark_out`, the rows of `schema_migrations` are left
         out, until `restore_mark`. Raises `ToolFailed`.
         """
-        options = [*_TOLD, "--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction"]
+        options = [*_OPTIONS, "--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction"]
         async with await Connection.connect(conninfo) as connection:
             has_parts = await (await connection.execute(_HAS_PARTS)).fetchone() == (True,)
         left_out = [*([_MARK_DATA] if leave_mark_out else []), *([_PARTS] if has_parts else [])]
@@ -113,7 +113,7 @@ class PostgresTools(Frozen):
             await self._run("pg_restore", [*options, f"--use-list={contents}", str(file)], conninfo)
 
     async def restore_mark(self, conninfo: str, file: Path) -> None:
-        options = [*_TOLD, "--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction"]
+        options = [*_OPTIONS, "--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction"]
         await self._run("pg_restore", [*options, "--data-only", f"--table={MARK}", str(file)], conninfo)
 
     async def _contents(self, file: Path) -> str:

@@ -51,7 +51,7 @@ class NoWriter(psycopg.OperationalError):
 class WriterAway:
     """No host of several takes writes."""
 
-    told: str
+    said: str
     """Each host and its state."""
     conninfo: str | None
     """Where to read meanwhile. None when no server may be read."""
@@ -294,7 +294,7 @@ class Pool:
     def _require_readable(self) -> None:
         away = self.away
         if away is not None and not (away.readable and trio.current_time() < away.until):
-            raise NoWriter(f"no host takes writes, and none may be read: {away.told}")
+            raise NoWriter(f"no host takes writes, and none may be read: {away.said}")
 
     async def give_back(self, member: _Member) -> None:
         """For `Lease`: puts the member on the stack, or hands it to the task that has waited longest."""

@@ -8,7 +8,7 @@ from uuid import UUID
 from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow
 from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.privacy.holding import holding_by_use
-from adapters.postgres.identity.proofs.login_events import log_login, login_parameters, queue_for_export, tell_login, told_parameters
+from adapters.postgres.identity.proofs.login_events import log_login, login_parameters, published_parameters, queue_for_export, tell_login
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.agents import acts_until
 from adapters.postgres.identity.sessions.audiences import allows_audiences, audiences, kept_audiences, open_audiences
@@ -191,7 +191,7 @@ def _parameters(claim: Claim, opening: Opening, at: datetime) -> Mapping[str, ob
         "session": opening.session,
         "refresh_digest": opening.refresh_digest,
         **login_parameters(opening.login),
-        **told_parameters(opening.event, opening.login),
+        **published_parameters(opening.event, opening.login),
         "lifetime": opening.lifetime,
         "idle": IDLE_LIFETIME,
         "root": OFFLINE_ACCESS,

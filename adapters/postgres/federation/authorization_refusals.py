@@ -18,11 +18,10 @@ from core.domain.federation.authorization_refusals import (
     DocumentRefusal,
     ListedRefusal,
     RefusalContext,
-    RefusalReason,
     RefusingEndpoint,
-    in_words,
     registered_for,
 )
+from core.domain.federation.refusal_reasons import RefusalReason, in_words
 from core.domain.identifiers import AuthorizationRefusalId, OrganizationId, ResourceServerId
 from core.frozen import Frozen
 

@@ -13,7 +13,7 @@ from core.domain.identity.profile.pictures import Picture
 class PictureRows(OnStatements):
     """Implements `ports.identity.pictures.PictureStore`."""
 
-    async def get(self, picture: PictureId) -> Picture | None:
+    async def find(self, picture: PictureId) -> Picture | None:
         return first(await self._statements.ask(Picture, _GET, {"id": picture}))
 
     async def replace(self, user: UserId, picture: Picture, id: PictureId, at: datetime) -> None:  # noqa: A002 - the noun's own word

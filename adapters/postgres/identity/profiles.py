@@ -15,7 +15,7 @@ from core.frozen import Frozen
 
 # One column for the whole profile, in any statement that reads `users`. It is null for people who have set nothing, so that the look-up of
 # every caller costs them nothing.
-TOLD: Final = """
+AS_JSON: Final = """
            case when users.profile_updated_at is not null then
                jsonb_build_array(
                    users.name, users.given_name, users.family_name, users.username, users.zoneinfo, users.picture_id,
@@ -26,7 +26,7 @@ TOLD: Final = """
 
 
 def profile_of(told: Sequence[Any] | None) -> OwnProfile:
-    """The profile in a column `TOLD`."""
+    """The profile in a column `AS_JSON`."""
     if told is None:
         return NO_PROFILE
     name, given_name, family_name, username, zoneinfo, picture, updated_at = told
@@ -81,7 +81,7 @@ class ProfileRows(OnStatements):
 
 
 _FIND: Final[LiteralString] = f"""
-    select {TOLD} as told, language
+    select {AS_JSON} as told, language
       from users
      where id = %(user)s and deactivated_at is null
 """

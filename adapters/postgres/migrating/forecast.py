@@ -98,7 +98,7 @@ def _counted(rows: int) -> str:
     return "1 row" if rows == 1 else f"{rows:,} rows".replace(",", " ")
 
 
-def told(forecast: Forecast) -> Sequence[str]:
+def lines(forecast: Forecast) -> Sequence[str]:
     """Lines for the operator."""
     lines = []
     for part in forecast.parts:

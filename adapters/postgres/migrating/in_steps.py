@@ -32,7 +32,7 @@ MOST_YIELDS: Final = 60
 YIELD_PAUSE: Final = 1.0
 LOOK_EVERY: Final = 1.0
 # Waiting shorter than this is not worth a line.
-_TOLD_AFTER: Final = 3
+_SAID_AFTER: Final = 3
 
 Report = Callable[[str], None]
 
@@ -212,7 +212,7 @@ class Steps(Frozen):
                     done = max(now, done)
                     for one in await blocking(other, self.connection.backend):
                         waits[one.pid] += 1
-                        if waits[one.pid] == _TOLD_AFTER:
+                        if waits[one.pid] == _SAID_AFTER:
                             self.report(f"It waits for the end of {one}. Nobody else waits.")
                     await trio.sleep(LOOK_EVERY)
                     found = await self._building(other)

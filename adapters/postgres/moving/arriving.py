@@ -45,7 +45,7 @@ _LINKED_AT_ONCE: Final = 500
 _IN_ORDER: Final = "audit_entries"
 # Relations are compared with them.
 _OF_MEMBERS: Final = "memberships"
-_TOLD_AT_ONCE: Final = 1000
+_PEOPLE_AT_ONCE: Final = 1000
 _NIL: Final = "'00000000-0000-0000-0000-000000000000'::uuid"
 _FIRST: Final = UUID(int=0)
 
@@ -286,7 +286,7 @@ class ArrivingOrganization:
     async def renamed(self, *, changed: bool) -> AsyncIterator[Sequence[PersonIds]]:
         """Everybody's id there and here, or only those whose id has changed."""
         after = _FIRST
-        while rows := await self._transaction.ask(PersonIds, people.WHO, {"after": after, "changed": changed, "most": _TOLD_AT_ONCE}):
+        while rows := await self._transaction.ask(PersonIds, people.WHO, {"after": after, "changed": changed, "most": _PEOPLE_AT_ONCE}):
             yield rows
             after = rows[-1].old
 

@@ -19,7 +19,7 @@ from core.domain.federation.scim.patches import text_of
 from core.domain.identity.devices import LONGEST_USER_AGENT
 from core.domain.identity.passkeys import LONGEST_CREDENTIAL_ID, LONGEST_PUBLIC_KEY, TRANSPORTS, passkey_name
 from core.domain.identity.realms import LoginPolicy
-from core.domain.identity.upstream.claims import LONGEST_SUBJECT, told_address
+from core.domain.identity.upstream.claims import LONGEST_SUBJECT, stated_address
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind
 from core.domain.identity.upstream.providers import Provider, provider_key
 from core.domain.identity.upstream.refreshes import RefreshFault
@@ -329,7 +329,7 @@ _OF_PEOPLE: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
         "provider": provider_key,
         "issuer": entity_id,
         "subject": _text(LONGEST_SUBJECT),
-        "email": _kept(told_address),
+        "email": _kept(stated_address),
     },
     "scim_tokens": {"name": _NAME, "prefix": _PREFIX},
     "scim_groups": {"external_id": _of_directory, "groups": ScimGrouping, "profile_mapping": _names(scim_mapping)},

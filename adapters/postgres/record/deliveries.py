@@ -106,7 +106,7 @@ class PostgresDeliveryQueue(Generic[To, Due]):
         return [row.due() for row in rows]
 
     async def settle(self, claimed: To, outcomes: Sequence[DeliveryOutcome]) -> datetime | None:
-        parameters = {"receiver": claimed.id, "lease": claimed.lease, "outcomes": _told(outcomes)}
+        parameters = {"receiver": claimed.id, "lease": claimed.lease, "outcomes": _outcomes(outcomes)}
         return first_made(await ask(self._pool, _Settled, self._settle, parameters), lambda row: row.failing_since)
 
     async def release(self, claimed: To, rest: timedelta | None = None) -> None:
@@ -259,7 +259,7 @@ def _releasing(tables: DeliveryTables[To, Due]) -> LiteralString:
 """
 
 
-def _told(outcomes: Sequence[DeliveryOutcome]) -> Jsonb:
+def _outcomes(outcomes: Sequence[DeliveryOutcome]) -> Jsonb:
     """The value of the parameter `outcomes`."""
     return Jsonb(
         [

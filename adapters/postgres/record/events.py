@@ -82,7 +82,7 @@ class EventRows:
             "name": event.name,
             **_whom(event),
             "actor_id": _text(event.actor.user),
-            "details": storable(event.told),
+            "details": storable(event.known_details),
             "personal": storable(event.known_personal),
             "occurred_at": at.isoformat(),
             "request_id": _text(causing_request()),
@@ -98,7 +98,7 @@ class EventRows:
             "impersonator": event.actor.impersonator,
             "target_type": event.target.type,
             "target_id": storable_text(event.target.id),
-            "details": Jsonb(storable(event.told)),
+            "details": Jsonb(storable(event.known_details)),
             "personal": Jsonb(storable(event.known_personal)) if event.known_personal else None,
             "at": at,
             "request": causing_request(),
@@ -132,10 +132,10 @@ def _details(event: Event) -> Mapping[str, Json]:
     actor = event.actor
     taken = None if actor.change is None else actor.change.takes_back
     if actor.key is None and not actor.document and taken is None:
-        return event.told
+        return event.known_details
     key = {} if actor.key is None else {ACTING_KEY: _acting(actor.key)}
     document = {DOCUMENT: actor.document} if actor.document else {}
-    return {**event.told, **key, **document, **({} if taken is None else {UNDOES: str(taken.entry)})}
+    return {**event.known_details, **key, **document, **({} if taken is None else {UNDOES: str(taken.entry)})}
 
 
 def _acting(key: ActingKey) -> Mapping[str, Json]:
@@ -183,7 +183,7 @@ def fan_out(source: LiteralString) -> LiteralString:
     is a delivery for them, because a notification makes commits wait for each other. PostgreSQL sends several equal notifications of one
     transaction as one.
 
-    `source` is a table `told` of events, with the columns of `TOLD`. The new ids begin with the time of the event's id.
+    `source` is a table `told` of events, with the columns of `PUBLISHED`. The new ids begin with the time of the event's id.
     """
     return f"""
     insert into webhook_deliveries (id, webhook_id, event_id, event_name, next_at, created_at, updated_at, request_id)
@@ -197,12 +197,12 @@ def fan_out(source: LiteralString) -> LiteralString:
     """
 
 
-TOLD: Final = "id, name, organization_id, target_id, request_id"
+PUBLISHED: Final = "id, name, organization_id, target_id, request_id"
 
 _FANNED_OUT: Final = ("id", "name", "organization", "target_id", "request")
 
 _FAN_OUT_ONE: Final[LiteralString] = fan_out(
-    f"(values (%(id)s::uuid, %(name)s::text, %(organization)s::uuid, %(target_id)s::text, %(request)s::uuid)) as told ({TOLD})"
+    f"(values (%(id)s::uuid, %(name)s::text, %(organization)s::uuid, %(target_id)s::text, %(request)s::uuid)) as told ({PUBLISHED})"
 )
 
 _FAN_OUT: Final[LiteralString] = fan_out(
@@ -264,7 +264,7 @@ _IN_EVERY_LOG: Final[LiteralString] = """
 _PUBLISH_EVERYWHERE: Final[LiteralString] = f"""
     with published as (
              {_PUBLISH.replace("%(events)s", _IN_EVERY_LOG.format(told="%(events)s", own=IS_OWN_MEMBERSHIP))}
-         returning {TOLD}
+         returning {PUBLISHED}
          )
     {fan_out("published as told")}
 """

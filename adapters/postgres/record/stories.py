@@ -12,19 +12,19 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.jobs import sealing_context
 from adapters.postgres.statements import ask
 from core.domain.identifiers import JobId, first_id
-from core.domain.record.stories import MOST_TOLD, SoughtStory, Story, ToldRow
+from core.domain.record.stories import MOST_ROWS, SoughtStory, Story, StoryRow
 from ports.encryption import CannotOpen, KeyRing
 
 
-def _told(
+def _row(
     keyring: KeyRing,
     /,
     *,
     id: UUID,  # noqa: A002 - the column's name
     sealed_payload: bytes | None,
     **columns: Any,
-) -> ToldRow:
-    return ToldRow(id=id, recipient=None if sealed_payload is None else _recipient(keyring, id, sealed_payload), **columns)
+) -> StoryRow:
+    return StoryRow(id=id, recipient=None if sealed_payload is None else _recipient(keyring, id, sealed_payload), **columns)
 
 
 def _recipient(keyring: KeyRing, job: UUID, sealed: bytes) -> str | None:
@@ -52,10 +52,10 @@ class PostgresStories:
             "until": sought.until,
             "first": first_id(sought.since),
             "last": first_id(sought.until),
-            "limit": MOST_TOLD + 1,
+            "limit": MOST_ROWS + 1,
         }
-        rows = await ask(self._pool, partial(_told, self._keyring), _FIND, parameters)
-        return Story(sought, rows[:MOST_TOLD], is_whole=len(rows) <= MOST_TOLD)
+        rows = await ask(self._pool, partial(_row, self._keyring), _FIND, parameters)
+        return Story(sought, rows[:MOST_ROWS], is_whole=len(rows) <= MOST_ROWS)
 
 
 _OF_REQUEST: Final = "(request_id = %(request)s::uuid or right(request_id::text, 22) = %(tail)s)"

@@ -80,7 +80,7 @@ class PostgresApiKeys(KeyLookups[KeyHolder]):
         rows = await ask(self._pool, API_KEY.counted, LIST, parameters)
         return page_of(rows) if rows else None
 
-    async def get(self, organization: OrganizationId, service_slug: str, key: ApiKeyId) -> ApiKey | None:
+    async def find_by_id(self, organization: OrganizationId, service_slug: str, key: ApiKeyId) -> ApiKey | None:
         return first(
             await ask(self._pool, API_KEY.row, _GET, {"organization": organization, "slug": storable_text(service_slug), "id": key})
         )

@@ -94,7 +94,7 @@ class EndUserRows(OnStatements):
             return None
         return Listed([one for row in rows if (one := row.end_user()) is not None], rows[0].total)
 
-    async def get(self, organization: OrganizationId, user: UserId) -> EndUserDetail | None:
+    async def find(self, organization: OrganizationId, user: UserId) -> EndUserDetail | None:
         rows = await self._statements.ask(_Used, GET, {"organization": organization, "user": user})
         if not rows:
             return None

@@ -30,7 +30,7 @@ class ServicePermissionRows(OnStatements):
         wanted = [storable_text(key) for key in keys]
         return await self._statements.ask_in_order(str, _UNKNOWN, {"service": service, "keys": wanted})
 
-    async def get(self, service: ServiceId, key: str) -> ServicePermission | None:
+    async def find(self, service: ServiceId, key: str) -> ServicePermission | None:
         return first(await self._statements.ask(PERMISSION.row, _GET, {"service": service, "key": storable_text(key)}))
 
     async def add(self, permission: ServicePermission) -> bool:

@@ -88,7 +88,7 @@ class ResourceServerRows(ProofRows[ResourceHost]):
     async def list(self, organization: OrganizationId) -> Sequence[ResourceServer]:
         return await self._statements.ask(_row, _LIST, {"organization": organization})
 
-    async def get(self, organization: OrganizationId, server: ResourceServerId) -> ResourceServer | None:
+    async def find_own(self, organization: OrganizationId, server: ResourceServerId) -> ResourceServer | None:
         return first(await self._statements.ask(_row, _GET, {"organization": organization, "id": server}))
 
     async def existing(self, organization: OrganizationId, identifier: str, host: str) -> ExistingResourceServers:

@@ -53,7 +53,7 @@ class ServiceClaimRows(OnStatements):
         rows = await self._statements.ask(_Claim, _LIST, {"organization": organization, "slug": storable_text(service_slug)})
         return [claim for row in rows if (claim := row.configured()) is not None] if rows else None
 
-    async def get(self, service: ServiceId, claim: ServiceClaimId) -> ConfiguredClaim | None:
+    async def find(self, service: ServiceId, claim: ServiceClaimId) -> ConfiguredClaim | None:
         return first_made(await self._statements.ask(_Claim, _GET, {"service": service, "id": claim}), _Claim.configured)
 
     async def count(self, service: ServiceId) -> int:

@@ -28,7 +28,7 @@ class ServiceRoleRows(OnStatements):
         parameters = {"organization": organization, "service_slug": storable_text(service_slug), "slug": storable_text(slug)}
         return first(await self._statements.ask(ROLE.row, _FIND, parameters))
 
-    async def get(self, service: ServiceId, slug: str) -> ServiceRole | None:
+    async def find_in_service(self, service: ServiceId, slug: str) -> ServiceRole | None:
         return first(await self._statements.ask(ROLE.row, _GET, {"service": service, "slug": storable_text(slug)}))
 
     async def count(self, service: ServiceId) -> int:

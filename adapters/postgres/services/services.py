@@ -69,7 +69,7 @@ class ServiceRows(OnStatements):
         _, usage = _usage(**rows[0][1])
         return ServiceList([listed for listed, _ in rows if listed is not None], usage)
 
-    async def get(self, organization: OrganizationId, slug: str) -> Service | None:
+    async def find(self, organization: OrganizationId, slug: str) -> Service | None:
         return first(await self._statements.ask(SERVICE.row, _FIND, {"organization": organization, "slug": storable_text(slug)}))
 
     async def metadata(self, service: ServiceId) -> KeptMetadata | None:
@@ -83,7 +83,7 @@ class ServiceRows(OnStatements):
 
     async def hold(self, organization: OrganizationId, slug: str) -> Service | None:
         await self._statements.tell(_HOLD, {"organization": organization, "slug": storable_text(slug)})
-        return await self.get(organization, slug)
+        return await self.find(organization, slug)
 
     async def save(self, service: Service) -> None:
         await self._statements.tell(_SAVE, _values(service))

@@ -177,7 +177,7 @@ class UserKeyRows(OnStatements):
         rows = await self._statements.ask(_owned, _LIST_OF_SERVICE, parameters)
         return _page(rows, limit) if rows else None
 
-    async def get(self, service: ServiceId, key: UserKeyId) -> OwnedUserKey | None:
+    async def find(self, service: ServiceId, key: UserKeyId) -> OwnedUserKey | None:
         return first(await self._statements.ask(_owned, _GET, {"service": service, "id": key}))
 
     async def delete(self, service: ServiceId, key: UserKeyId, user: UserId | None = None) -> UserKey | None:

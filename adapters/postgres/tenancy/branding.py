@@ -13,7 +13,7 @@ from core.frozen import Frozen
 class LookRows(OnStatements):
     """Implements `ports.tenancy.branding.LookStore`."""
 
-    async def get(self, organization: OrganizationId) -> OrganizationLook | None:
+    async def find(self, organization: OrganizationId) -> OrganizationLook | None:
         return first(await self._statements.ask(OrganizationLook, _GET, {"id": organization}))
 
     async def logo(self, digest: str) -> Logo | None:

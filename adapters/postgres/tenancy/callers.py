@@ -9,7 +9,7 @@ from adapters.postgres.arrays import array, array_of_texts
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.factors.mfa import ACTING, OWES_SECOND_FACTOR, second_factor_due
-from adapters.postgres.identity.profiles import TOLD, profile_of
+from adapters.postgres.identity.profiles import AS_JSON, profile_of
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.audiences import open_audiences
 from adapters.postgres.identity.sessions.liveness import IS_LIVE
@@ -305,7 +305,7 @@ _CALLER: Final[LiteralString] = f"""
            organizations.slug as organization_slug, organizations.status = 'active' as organization_is_active,
            services.slug as service_slug, organizations.role, {is_verified_for("organizations.id")},
            services.id is null or {admits("organizations.role is not null", "sessions.user_id")},
-           users.language, {TOLD}
+           users.language, {AS_JSON}
 """
 
 FIND: Final[LiteralString] = f"""

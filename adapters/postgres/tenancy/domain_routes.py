@@ -50,7 +50,7 @@ class DomainRouteRows(ProofRows[DomainRoute]):
     async def list(self, organization: OrganizationId) -> Sequence[DomainRoute]:
         return [row.made() for row in await self._statements.ask(_Route, _LIST, {"organization": organization})]
 
-    async def get(self, organization: OrganizationId, route: DomainId) -> DomainRoute | None:
+    async def find_route(self, organization: OrganizationId, route: DomainId) -> DomainRoute | None:
         return first_made(await self._statements.ask(_Route, _GET, {"organization": organization, "id": route}), _Route.made)
 
     async def standing(self, organization: OrganizationId, domain: str) -> ExistingRoutes:

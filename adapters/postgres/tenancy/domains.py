@@ -23,7 +23,7 @@ class DomainRows(ProofRows[Domain]):
     def __init__(self, statements: Statements | Transaction) -> None:
         super().__init__(statements, _PROOFS)
 
-    async def get(self, organization: OrganizationId) -> Domain | None:
+    async def find(self, organization: OrganizationId) -> Domain | None:
         return first_made(await self._statements.ask(_Domain, _GET, {"organization": organization}), _Domain.made)
 
     async def save(self, domain: Domain) -> None:

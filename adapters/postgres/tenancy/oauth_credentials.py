@@ -35,7 +35,7 @@ class _Credentials(Frozen):
 class OAuthCredentialRows(OnStatements):
     """Implements `ports.tenancy.oauth_credentials.OAuthCredentialStore`."""
 
-    async def get(self, organization: OrganizationId, provider: Provider) -> OAuthCredentials | None:
+    async def find(self, organization: OrganizationId, provider: Provider) -> OAuthCredentials | None:
         return first_made(
             await self._statements.ask(_Credentials, _GET, {"organization": organization, "provider": provider.value}),
             _Credentials.credentials,

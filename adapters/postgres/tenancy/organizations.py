@@ -49,7 +49,7 @@ class OrganizationRows(OnStatements):
     async def list(self, user: UserId) -> Sequence[OrganizationOverview]:
         return await self._statements.ask_for_many(_overview, LIST, {"user": user, "most": MOST_LISTED}, lambda row: row)
 
-    async def get(self, organization: OrganizationId, user: UserId) -> OrganizationOverview | None:
+    async def find(self, organization: OrganizationId, user: UserId) -> OrganizationOverview | None:
         return first(await self._statements.ask(_overview, GET, {"user": user, "organization": organization}))
 
     async def add(self, organization: Organization) -> Added | None:

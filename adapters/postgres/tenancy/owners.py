@@ -14,7 +14,7 @@ from adapters.postgres.transaction import OnTransaction, Transaction
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.languages import Language
-from core.domain.tenancy.members import DeclinedOwnership, ToldPerson, UnconfirmedOwnership
+from core.domain.tenancy.members import Addressee, DeclinedOwnership, UnconfirmedOwnership
 from core.domain.tenancy.roles import BuiltInRole
 from ports.tenancy.webhooks import Owner
 
@@ -23,12 +23,12 @@ def _owner(*, email: str, language: str | None, **columns: Any) -> Owner:
     return Owner(email=Email(email), language=Language.of(language), **columns)
 
 
-def _told(*, user: UUID, email: str, language: str | None) -> ToldPerson:
-    return ToldPerson(UserId(user), Email(email), Language.of(language))
+def _addressee(*, user: UUID, email: str, language: str | None) -> Addressee:
+    return Addressee(UserId(user), Email(email), Language.of(language))
 
 
 def _declined(*, was_active: bool, user: UUID | None, email: str | None, language: str | None, **organization: str) -> DeclinedOwnership:
-    former = None if user is None or email is None else _told(user=user, email=email, language=language)
+    former = None if user is None or email is None else _addressee(user=user, email=email, language=language)
     return DeclinedOwnership(former=former, suspended=was_active and former is None, **organization)
 
 
@@ -39,7 +39,7 @@ async def owners(statements: Statements | Transaction, organization: Organizatio
 
 async def administrators(statements: Statements | Transaction, organization: OrganizationId) -> Sequence[Owner]:
     """The owner and the admins, the oldest accounts first. Until the owner has confirmed the ownership, also the former owner."""
-    return await _in_roles(statements, organization, [BuiltInRole.OWNER, BuiltInRole.ADMIN], MOST_TOLD)
+    return await _in_roles(statements, organization, [BuiltInRole.OWNER, BuiltInRole.ADMIN], MOST_ADDRESSEES)
 
 
 async def _in_roles(
@@ -69,11 +69,11 @@ class OwnershipRows(OnTransaction):
         parameters = {"organization": ownership.organization, "user": ownership.user, "reason": reason, "at": at}
         return first(await self._transaction.ask(_declined, _DECLINE, parameters))
 
-    async def governors(self) -> Sequence[ToldPerson]:
-        return await self._transaction.ask(_told, _GOVERNORS, {"most": MOST_TOLD})
+    async def governors(self) -> Sequence[Addressee]:
+        return await self._transaction.ask(_addressee, _GOVERNORS, {"most": MOST_ADDRESSEES})
 
 
-MOST_TOLD: Final = 20
+MOST_ADDRESSEES: Final = 20
 
 _IN_ROLES: Final[LiteralString] = f"""
     select users.id as user, users.email, users.language, organizations.name as organization_name

@@ -29,7 +29,7 @@ class RoleRows(OnStatements):
     async def list(self, organization: OrganizationId) -> Sequence[Role]:
         return await self._statements.ask(_role, _LIST, {"organization": organization})
 
-    async def get(self, organization: OrganizationId, role: RoleId) -> Role | None:
+    async def find(self, organization: OrganizationId, role: RoleId) -> Role | None:
         return first(await self._statements.ask(_role, _GET, {"organization": organization, "id": role}))
 
     async def assignable(self, organization: OrganizationId, slug: str) -> Assignable | None:

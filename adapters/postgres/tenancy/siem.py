@@ -66,7 +66,7 @@ class _Shown(_Configuration):
 class SiemRows(OnStatements):
     """Implements `ports.tenancy.siem.SiemStore`."""
 
-    async def get(self, organization: OrganizationId) -> ShownSiem | None:
+    async def find(self, organization: OrganizationId) -> ShownSiem | None:
         return first_made(
             await self._statements.ask(_Shown, _SHOWN, {"organization": organization}),
             lambda row: ShownSiem(row.configuration(), row.health()),

@@ -56,7 +56,7 @@ class _Held(_Rules, kw_only=True):
 class SignInRulesRows(OnStatements):
     """Implements `ports.tenancy.sign_in_rules.SignInRulesStore`."""
 
-    async def get(self, organization: OrganizationId) -> SignInRules | None:
+    async def find(self, organization: OrganizationId) -> SignInRules | None:
         return first_made(await self._statements.ask(_Rules, _GET, {"id": organization}), _Rules.rules)
 
     async def reach(self, organization: OrganizationId, asked: RulesAsked) -> RulesReach:
@@ -71,7 +71,7 @@ class SignInRulesRows(OnStatements):
         }
         return only(await self._statements.ask(RulesReach, _REACH, parameters))
 
-    async def find(self, organization: OrganizationId, user: UserId) -> HeldRules:
+    async def get(self, organization: OrganizationId, user: UserId) -> HeldRules:
         (row,) = await self._statements.ask(_Held, _FIND_HELD, {"id": organization, "user": user})
         return HeldRules(row.rules(), row.has_second_factor, row.has_passkey)
 

@@ -42,7 +42,7 @@ class TeamRows(OnStatements):
     async def list(self, organization: OrganizationId) -> Sequence[Team]:
         return await self._statements.ask(TEAM.row, _LIST, {"organization": organization})
 
-    async def get(self, organization: OrganizationId, slug: str) -> Team | None:
+    async def find(self, organization: OrganizationId, slug: str) -> Team | None:
         return first(await self._statements.ask(TEAM.row, _GET, {"organization": organization, "slug": storable_text(slug)}))
 
     async def slugs_of(self, organization: OrganizationId, user: UserId, most: int) -> Sequence[str]:

@@ -22,7 +22,7 @@ class WebhookRows(OnStatements):
     async def list(self, organization: OrganizationId) -> Sequence[Webhook]:
         return await self._statements.ask(WEBHOOK.row, _LIST, {"organization": organization})
 
-    async def get(self, organization: OrganizationId, webhook: WebhookId) -> Webhook | None:
+    async def find(self, organization: OrganizationId, webhook: WebhookId) -> Webhook | None:
         return first(await self._statements.ask(WEBHOOK.row, _GET, {"organization": organization, "id": webhook}))
 
     async def count(self, organization: OrganizationId) -> int:

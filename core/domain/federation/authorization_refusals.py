@@ -10,12 +10,10 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from core.domain.errors import BadRequest, OrganizationNotActive, Refusal, Unauthorized
-from core.domain.federation.oauth.agents import ONE_API
 from core.domain.federation.oauth.assertion_grants import IdentityAssertionRefused
 from core.domain.federation.oauth.authorization_codes import Claim
-from core.domain.federation.oauth.authorization_steps import NO_APPLICATIONS
 from core.domain.federation.oauth.authorizations import AuthorizationErrorCode
-from core.domain.federation.oauth.clients import NO_CREDENTIAL, NO_KEYS, NO_SUCH_SECRET, ClientCredentials
+from core.domain.federation.oauth.clients import ClientCredentials
 from core.domain.federation.oauth.exchanges import SubjectRefused
 from core.domain.federation.oauth.grants import (
     AUTHORIZATION_CODE,
@@ -29,11 +27,8 @@ from core.domain.federation.oauth.grants import (
 from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient, UnsupportedGrantType
 from core.domain.federation.oauth.scopes import SCOPES
 from core.domain.federation.oauth.workloads import WorkloadRefused
+from core.domain.federation.refusal_reasons import RefusalReason, in_words
 from core.domain.identifiers import AuthorizationRefusalId, ClientId, ResourceServerId
-from core.domain.identity.sessions import AGENTS_FORBIDDEN
-from core.domain.identity.upstream.identity_assertions import IdentityAssertionFault
-from core.domain.identity.upstream.identity_assertions import in_words as fault_in_words
-from core.domain.identity.upstream.jwt_assertions import AssertionFault
 from core.domain.services.services import SignInPolicy
 from core.frozen import Frozen
 
@@ -55,68 +50,6 @@ class RefusingEndpoint(StrEnum):
     AUTHORIZE = "authorize"
     """The request that a browser brought, also one that was pushed before."""
     TOKEN = "token"  # noqa: S105 - a place
-    SAML = "saml"
-
-
-class RefusalReason(StrEnum):
-    """The reason why a request of an application was refused."""
-
-    REDIRECT_MISSING = "redirect_missing"
-    REDIRECT_UNREGISTERED = "redirect_unregistered"
-    REQUEST_USED = "request_used"
-    ORGANIZATION_CLOSED = "organization_closed"
-    SCOPE_UNKNOWN = "scope_unknown"
-    RESOURCE_UNKNOWN = "resource_unknown"
-    """The request names an API that the application may not ask for, or several for one token."""
-    RESPONSE_TYPE = "response_type"
-    RESPONSE_MODE = "response_mode"
-    PKCE_MISSING = "pkce_missing"
-    PKCE_MALFORMED = "pkce_malformed"
-    REQUEST_OBJECT = "request_object"
-    PARAMETER = "parameter"
-    SECRET_OWED = "secret_owed"  # noqa: S105 - a reason
-    STRONGER_SIGN_IN = "stronger_sign_in"
-    DIRECTORY_RESTRICTS = "directory_restricts"
-    AGENTS_FORBIDDEN = "agents_forbidden"
-    """The application is an agent, and its organization lets none act for its people."""
-    AGENT_TARGET = "agent_target"
-    """An agent has to name one API, and named none or several."""
-    NOT_MEMBER = "not_member"
-    """The application lets in members alone, and the person is none."""
-    NO_ROLE = "no_role"
-    """The application lets in people with a role alone, and the person has none."""
-    SECRET_WRONG = "secret_wrong"  # noqa: S105 - a reason
-    CREDENTIAL_MISSING = "credential_missing"
-    KEYS_MISSING = "keys_missing"
-    ASSERTION_REFUSED = "assertion_refused"
-    WORKLOAD_UNREADABLE = "workload_unreadable"
-    WORKLOAD_ISSUER = "workload_issuer"
-    WORKLOAD_KEY = "workload_key"
-    WORKLOAD_KEYS_AWAY = "workload_keys_away"
-    WORKLOAD_AUDIENCE = "workload_audience"
-    WORKLOAD_TIME = "workload_time"
-    WORKLOAD_SUBJECT = "workload_subject"
-    WORKLOAD_CLAIM = "workload_claim"
-    """The name of the claim is what was received."""
-    CODE_REFUSED = "code_refused"
-    """Which of the next ones it was, the recorder finds out when it stores the refusal."""
-    CODE_UNKNOWN = "code_unknown"
-    CODE_EXPIRED = "code_expired"
-    CODE_USED = "code_used"
-    CODE_OF_ANOTHER = "code_of_another"
-    REDIRECT_DIFFERS = "redirect_differs"
-    VERIFIER_MISSING = "verifier_missing"
-    VERIFIER_UNASKED = "verifier_unasked"
-    VERIFIER_DIFFERS = "verifier_differs"
-    REFRESH_TOKEN = "refresh_token"  # noqa: S105 - a reason
-    IDENTITY_ASSERTION = "identity_assertion"
-    """What was received names the fault."""
-    GRANT_UNKNOWN = "grant_unknown"
-    GRANT_NOT_ALLOWED = "grant_not_allowed"
-    SUBJECT_TOKEN = "subject_token"  # noqa: S105 - a reason
-    """The token that the application wants to exchange."""
-    EXCHANGE_TARGET = "exchange_target"
-    EXCHANGE_SCOPE = "exchange_scope"
     SAML = "saml"
 
 
@@ -226,44 +159,22 @@ _BY_WORD: Final[Mapping[str, RefusalReason]] = {
     "request_used": RefusalReason.REQUEST_USED,
     "application_closed": RefusalReason.ORGANIZATION_CLOSED,
 }
-_BY_DESCRIPTION: Final[Mapping[str, RefusalReason]] = {
-    NO_APPLICATIONS: RefusalReason.DIRECTORY_RESTRICTS,
-    AGENTS_FORBIDDEN: RefusalReason.AGENTS_FORBIDDEN,
-    ONE_API: RefusalReason.AGENT_TARGET,
-}
-_OF_SECRET: Final[Mapping[str, RefusalReason]] = {
-    NO_SUCH_SECRET: RefusalReason.SECRET_WRONG,
-    NO_CREDENTIAL: RefusalReason.CREDENTIAL_MISSING,
-    NO_KEYS: RefusalReason.KEYS_MISSING,
-}
-
-_OF_WORKLOAD: Final[Mapping[AssertionFault, RefusalReason]] = {
-    AssertionFault.MALFORMED: RefusalReason.WORKLOAD_UNREADABLE,
-    AssertionFault.ISSUER: RefusalReason.WORKLOAD_ISSUER,
-    AssertionFault.KEY: RefusalReason.WORKLOAD_KEY,
-    AssertionFault.SIGNATURE: RefusalReason.WORKLOAD_KEY,
-    AssertionFault.KEYS_AWAY: RefusalReason.WORKLOAD_KEYS_AWAY,
-    AssertionFault.AUDIENCE: RefusalReason.WORKLOAD_AUDIENCE,
-    AssertionFault.EXPIRED: RefusalReason.WORKLOAD_TIME,
-    AssertionFault.LIFETIME: RefusalReason.WORKLOAD_TIME,
-    AssertionFault.EARLY: RefusalReason.WORKLOAD_TIME,
-    AssertionFault.SUBJECT: RefusalReason.WORKLOAD_SUBJECT,
-    AssertionFault.CLAIM: RefusalReason.WORKLOAD_CLAIM,
-}
 
 
-def refused_request(word: str, description: str, said: Mapping[str, str | None]) -> tuple[RefusalReason, str] | None:
+def refused_request(word: str, description: str, said: Mapping[str, str | None], recorded_as: str = "") -> tuple[RefusalReason, str] | None:
     """The reason of a refused authorization request, and what was received. `word` is the error code that the application got, or the word
-    of a refusal that a page told the person. None for answers that no change of the application would have avoided: nobody was signed in,
-    or the person refused.
+    of a refusal that a page told the person. `recorded_as` is the reason that the refusal itself has named, if any. None for answers that
+    no change of the application would have avoided: nobody was signed in, or the person refused.
     """
+    if recorded_as:
+        return RefusalReason(recorded_as), _received(RefusalReason(recorded_as), said)
     if word == AuthorizationErrorCode.INVALID_REQUEST:
         field = description.partition(":")[0]
         reason = _MALFORMED.get(field, RefusalReason.PARAMETER)
         if reason is RefusalReason.PKCE_MALFORMED and said.get("code_challenge") is None:
             reason = RefusalReason.PKCE_MISSING
         return reason, _received(reason, said) or (shown_word(field) if reason is RefusalReason.PARAMETER else "")
-    found = _BY_DESCRIPTION.get(description) or _BY_WORD.get(word)
+    found = _BY_WORD.get(word)
     return None if found is None else (found, _received(found, said))
 
 
@@ -289,31 +200,24 @@ def refused_exchange(
             found: tuple[RefusalReason, str] | None = (RefusalReason.ORGANIZATION_CLOSED, "")
         case Unauthorized():
             found = _not_authenticated(refusal, shown)
-        case WorkloadRefused() | IdentityAssertionRefused():
-            found = _of_assertion(refusal)
+        case WorkloadRefused():
+            found = (RefusalReason(refusal.recorded_as), shown_word(refusal.claim))
+        case IdentityAssertionRefused():
+            found = (RefusalReason(refusal.recorded_as), refusal.fault.value)
         case InvalidGrant() if claim is not None:
             code = PresentedCode(claim.digest, claim.redirect_uri, claim.code_challenge)
             return RefusalReason.CODE_REFUSED, shown_address(claim.redirect_uri), code
         case InvalidGrant():
-            is_agent = refusal.detail == AGENTS_FORBIDDEN
-            found = (RefusalReason.AGENTS_FORBIDDEN if is_agent else RefusalReason.REFRESH_TOKEN, "")
-        case UnsupportedGrantType():
-            found = (RefusalReason.GRANT_UNKNOWN, asked)
-        case UnauthorizedClient():
-            found = (RefusalReason.GRANT_NOT_ALLOWED, asked)
+            found = (RefusalReason(refusal.recorded_as or RefusalReason.REFRESH_TOKEN), "")
+        case UnsupportedGrantType() | UnauthorizedClient():
+            found = (RefusalReason(refusal.recorded_as), asked)
         case InvalidScope() | InvalidTarget() if request is not None:
             found = _beyond(refusal, request)
         case SubjectRefused():
-            found = (RefusalReason.SUBJECT_TOKEN, "")
+            found = (RefusalReason(refusal.recorded_as), "")
         case _:
             found = _malformed(refusal)
     return None if found is None else (*found, None)
-
-
-def _of_assertion(refusal: WorkloadRefused | IdentityAssertionRefused) -> tuple[RefusalReason, str]:
-    if isinstance(refusal, WorkloadRefused):
-        return _OF_WORKLOAD[refusal.fault], shown_word(refusal.claim)
-    return RefusalReason.IDENTITY_ASSERTION, refusal.fault.value
 
 
 def _beyond(refusal: InvalidScope | InvalidTarget, request: TokenRequest) -> tuple[RefusalReason, str]:
@@ -334,8 +238,8 @@ def _malformed(refusal: Refusal) -> tuple[RefusalReason, str] | None:
 
 def _not_authenticated(refusal: Unauthorized, shown: ClientCredentials) -> tuple[RefusalReason, str]:
     if shown.assertion is not None:
-        return _OF_SECRET.get(refusal.detail or "", RefusalReason.ASSERTION_REFUSED), ""
-    reason = _OF_SECRET.get(refusal.detail or "", RefusalReason.CREDENTIAL_MISSING)
+        return RefusalReason(refusal.recorded_as or RefusalReason.ASSERTION_REFUSED), ""
+    reason = RefusalReason(refusal.recorded_as or RefusalReason.CREDENTIAL_MISSING)
     begin = None if shown.secret is None else _OUR_SECRET.fullmatch(shown.secret.reveal())
     return reason, "" if begin is None else begin[1]
 
@@ -389,174 +293,4 @@ _OF_DOCUMENT: Final[Mapping[str, str]] = {
     "document_unreachable": "Open its address in a browser: it must be public, with a valid certificate, and answer at once",
     "documents_full": "Delete applications by document that nobody needs",
     "application_closed": "A platform owner can activate the organization",
-}
-
-
-def in_words(reason: RefusalReason, received: str = "") -> tuple[str, str]:
-    """The reason, and the change that helps. Of an identity assertion, what was received is the fault."""
-    if reason is RefusalReason.IDENTITY_ASSERTION and received in frozenset(IdentityAssertionFault):
-        return fault_in_words(IdentityAssertionFault(received))
-    return _WORDS[reason]
-
-
-_WORDS: Final[Mapping[RefusalReason, tuple[str, str]]] = {
-    RefusalReason.REDIRECT_MISSING: (
-        "The request names no redirect_uri, or names it twice",
-        "Send redirect_uri once: one of the registered addresses",
-    ),
-    RefusalReason.REDIRECT_UNREGISTERED: (
-        "The service has not registered this redirect_uri",
-        "Register the address exactly as it was received, or send a registered one. Each letter counts, also a slash at the end",
-    ),
-    RefusalReason.REQUEST_USED: (
-        "The pushed request has expired, or was used before",
-        "Push a new request for each sign-in, and send the person there within a minute",
-    ),
-    RefusalReason.ORGANIZATION_CLOSED: ("The organization is not active", "A platform owner can activate it"),
-    RefusalReason.SCOPE_UNKNOWN: ("No such scope can be granted", "Ask for some of the scopes beside, separated by spaces"),
-    RefusalReason.RESOURCE_UNKNOWN: (
-        "The request names no API that the application may ask for, or several for one token",
-        "Send resource with one of the identifiers beside, byte for byte, or let the application in on the page of the API",
-    ),
-    RefusalReason.RESPONSE_TYPE: ("response_type is missing or is not code", "Set response_type to code: Postern issues codes alone"),
-    RefusalReason.RESPONSE_MODE: ("There is no such response_mode", "Leave response_mode out, or set it to query or form_post"),
-    RefusalReason.PKCE_MISSING: (
-        "An application without a secret must use PKCE, and sent no code_challenge",
-        "Turn PKCE on in the library (S256). If the application has a server, make a client secret instead",
-    ),
-    RefusalReason.PKCE_MALFORMED: (
-        "code_challenge or its method is wrong",
-        "Set code_challenge_method to S256, and code_challenge to the SHA-256 of the verifier, in base64url without padding",
-    ),
-    RefusalReason.REQUEST_OBJECT: (
-        "The request is in an object (request, request_uri or registration)",
-        "Send the parameters themselves, or push them to /oauth/par",
-    ),
-    RefusalReason.PARAMETER: ("A parameter is missing, malformed or given twice", "Look at the named parameter in the application"),
-    RefusalReason.SECRET_OWED: (
-        "The service cannot redeem a code: it has neither a client secret nor a key, and used no PKCE",
-        "Make a client secret, or turn PKCE on",
-    ),
-    RefusalReason.STRONGER_SIGN_IN: (
-        "The application demands a second factor or a level that the person does not reach",
-        "Let people set up a second factor, or leave acr_values, the essential acr and the scopes that ask for one out",
-    ),
-    RefusalReason.DIRECTORY_RESTRICTS: (
-        "The person's directory lets them be signed in to no application",
-        "Take the ProxyRestriction out at the directory, or let it name the entity id of the connection.",
-    ),
-    RefusalReason.AGENTS_FORBIDDEN: (
-        "The organization does not let agents act for its people",
-        "Allow agents in the sign-in rules of the organization. People are then asked again",
-    ),
-    RefusalReason.AGENT_TARGET: (
-        "An agent acts at one API, and the request names none, or several",
-        "Send resource once, with one of the identifiers beside. If people sign in to the application, it is no agent",
-    ),
-    RefusalReason.NOT_MEMBER: (
-        "A person who is no member of the organization was not admitted",
-        "Invite the person, or let the application admit anyone. The person's page says who may sign in where",
-    ),
-    RefusalReason.NO_ROLE: (
-        "A person without a role in the application was not admitted",
-        "Assign a role of the application to the person, to their role or to a team, or let the application admit all members",
-    ),
-    RefusalReason.SECRET_WRONG: (
-        "The client secret is not one of the service's",
-        "Compare how the secrets begin. If the right one is lost, make a new one and put it into the application",
-    ),
-    RefusalReason.CREDENTIAL_MISSING: (
-        "The service has a client secret or a key, and the request showed none",
-        "Give the application its client secret; look at its library's authentication method (client_secret_basic or client_secret_post)",
-    ),
-    RefusalReason.KEYS_MISSING: (
-        "The application signs its requests (private_key_jwt), and the service has no public keys of it",
-        "Store the public keys of the application as jwks, or the address where it publishes them as jwks_uri",
-    ),
-    RefusalReason.ASSERTION_REFUSED: (
-        "The assertion that the application signed is not valid",
-        "Compare its key, audience and clock; an assertion works once",
-    ),
-    RefusalReason.WORKLOAD_UNREADABLE: (
-        "A workload sent something that is no signed token, or longer than 8 KiB",
-        "Send the token itself as assertion: three parts with dots between, without the word Bearer and without a line break",
-    ),
-    RefusalReason.WORKLOAD_ISSUER: (
-        "No trusted issuer of the application has the issuer of the workload's token",
-        "Compare iss of the token with the issuer, byte for byte. A slash at the end counts",
-    ),
-    RefusalReason.WORKLOAD_KEY: (
-        "The workload's token is not signed with a key of its trusted issuer",
-        "Look at the address of the keys, or paste the keys of the issuer anew. A token without kid needs a single key",
-    ),
-    RefusalReason.WORKLOAD_KEYS_AWAY: (
-        "The keys of the trusted issuer could not be fetched",
-        "Let the installation reach the address of the keys, or paste the keys. An address in your own network needs the operator's leave",
-    ),
-    RefusalReason.WORKLOAD_AUDIENCE: (
-        "The workload's token is for another audience, or for several",
-        "Ask the issuer for a token with this audience alone",
-    ),
-    RefusalReason.WORKLOAD_TIME: (
-        "The workload's token has expired, is from the future, or lives for more than a day",
-        "Fetch a new token just before it is needed, and compare the clocks",
-    ),
-    RefusalReason.WORKLOAD_SUBJECT: (
-        "The subject of the workload's token does not fit the pattern",
-        "Compare sub of the token with the pattern, letter for letter. A * stands for one part between : and /",
-    ),
-    RefusalReason.WORKLOAD_CLAIM: (
-        "A claim of the workload's token is missing, or has another value",
-        "Compare the named claim with the trusted issuer. Text, numbers, true and false are different things",
-    ),
-    RefusalReason.CODE_REFUSED: ("The code is not valid", "Begin the sign-in anew"),
-    RefusalReason.CODE_UNKNOWN: ("There is no such code", "Send the code as it came, decoded once, and redeem it at this installation"),
-    RefusalReason.CODE_EXPIRED: ("The code has expired: it works for a minute", "Redeem the code at once, and compare the clocks"),
-    RefusalReason.CODE_USED: (
-        "The code was redeemed before",
-        "Redeem each code once. Often a page is loaded twice, or a proxy repeats the request",
-    ),
-    RefusalReason.CODE_OF_ANOTHER: ("The code was given to another application", "Use the client id that the sign-in began with"),
-    RefusalReason.REDIRECT_DIFFERS: (
-        "The redirect_uri is not the one that the code was sent to",
-        "Send the same redirect_uri to the token endpoint as at the beginning of the sign-in",
-    ),
-    RefusalReason.VERIFIER_MISSING: (
-        "The sign-in began with PKCE, and the request has no usable code_verifier",
-        "Keep the verifier in the person's session, and send it with the code",
-    ),
-    RefusalReason.VERIFIER_UNASKED: (
-        "The request has a code_verifier, and the sign-in began without PKCE",
-        "Send code_challenge at the beginning of the sign-in, or leave code_verifier out",
-    ),
-    RefusalReason.VERIFIER_DIFFERS: (
-        "The code_verifier does not belong to the code_challenge",
-        "Keep one verifier for each sign-in; two tabs must not overwrite each other's",
-    ),
-    RefusalReason.REFRESH_TOKEN: (
-        "The refresh token has ended, was used before, or belongs to another application",
-        "Keep the newest refresh token after each use. If the session has ended, let the person sign in again",
-    ),
-    RefusalReason.IDENTITY_ASSERTION: (
-        "The identity assertion of the person's directory was refused",
-        "Look at the exchanges of the connection: its recorder says why",
-    ),
-    RefusalReason.GRANT_UNKNOWN: ("There is no such grant type here", "Use one of the grant types beside"),
-    RefusalReason.GRANT_NOT_ALLOWED: (
-        "An application without a secret or key cannot use this grant type",
-        "Make a client secret. Only an application with a server can have one",
-    ),
-    RefusalReason.SUBJECT_TOKEN: (
-        "The token that the service wants to exchange is no living access token of a person, or is not the service's to exchange",
-        "Send the access token that the API received as it came, while it lives. The service must stand for the API that the token is for",
-    ),
-    RefusalReason.EXCHANGE_TARGET: (
-        "The request names no API that lets this service exchange tokens towards it, or several, or the person has not allowed it there",
-        "Send resource once, name the service on the API's page, and for a token of its own also name the API at the authorization",
-    ),
-    RefusalReason.EXCHANGE_SCOPE: (
-        "The scope goes beyond the API's scopes, the person's rights, or what was allowed at the API",
-        "Ask for scopes of the API that the person holds; at the same API, for some of those that the first token has",
-    ),
-    RefusalReason.SAML: ("The SAML message was refused", ""),
 }

@@ -23,7 +23,7 @@ from core.domain.claims import (
     values,
 )
 from core.domain.email import Email
-from core.domain.errors import BadRequest
+from core.domain.errors import BadRequest, Forbidden
 from core.domain.identifiers import ClientId, DeviceId, ImpersonationId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import UNPROVED, Proved
 from core.domain.json import Json
@@ -38,10 +38,19 @@ IMPERSONATION_LIFETIME: Final = timedelta(hours=1)
 # The greatest number of ancestors of a session. Each use of a session is recorded for all of its ancestors, and ending any of them has to
 # find the session.
 GREATEST_DEPTH: Final = 32
-# What a refused agent is told. The recorder of refusals tells this reason by it.
+# The sentence for a refused agent.
 AGENTS_FORBIDDEN: Final = "The organization does not let agents act for its people"
 # Of an agent's access tokens.
 AGENT_TOKEN_LIFETIME: Final = timedelta(minutes=5)
+
+
+class AgentsForbidden(Forbidden):
+    """An agent comes with a refresh token, and the organization lets agents act for its people no more."""
+
+    text = AGENTS_FORBIDDEN
+
+    def __init__(self) -> None:
+        super().__init__(words="agents_forbidden", detail=self.text)
 
 
 class TokenUse(StrEnum):

@@ -142,7 +142,7 @@ class Event(Frozen):
         return event_type(self.name)
 
     @property
-    def told(self) -> Mapping[str, Json]:
+    def known_details(self) -> Mapping[str, Json]:
         """The details, with the agent."""
         return self.details if self.actor.agent is None else {**self.details, AGENT: self.actor.agent}
 

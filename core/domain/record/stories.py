@@ -10,7 +10,7 @@ from core.domain.causes import given_tail, moment_of
 from core.domain.errors import BadRequest
 from core.frozen import Frozen
 
-MOST_TOLD: Final = 1_000
+MOST_ROWS: Final = 1_000
 SEARCHED: Final = ("audit entries", "events", "sign-ins", "deliveries", "jobs", "mails")
 
 # The clocks of machines differ a little.
@@ -29,7 +29,7 @@ class SoughtStory(Frozen):
     until: datetime
 
 
-class ToldRow(Frozen, kw_only=True):
+class StoryRow(Frozen, kw_only=True):
     """One row that follows from the request. It names people, objects and organizations by their ids, so that a story may leave the house;
     of mails, it names the domain of the recipient.
     """
@@ -50,10 +50,10 @@ class ToldRow(Frozen, kw_only=True):
 
 
 class Story(Frozen):
-    """`rows` are in the order of time. A story of more than `MOST_TOLD` rows is not whole."""
+    """`rows` are in the order of time. A story of more than `MOST_ROWS` rows is not whole."""
 
     sought: SoughtStory
-    rows: Sequence[ToldRow]
+    rows: Sequence[StoryRow]
     is_whole: bool
 
 

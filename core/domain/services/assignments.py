@@ -110,14 +110,14 @@ def _event(name: str, assignment: Assignment, service: Service, actor: Actor) ->
         "service_slug": service.slug,
         "role_slug": assignment.role_slug,
         "assignment_id": str(assignment.id),
-        **told(assignment.to),
+        **named(assignment.to),
     }
     to = assignment.to
     target = Target("user", str(to.user)) if isinstance(to, ToPerson) else Target("service", str(service.id))
     return Event(name, actor, target, service.organization, details)
 
 
-def told(to: Assignee) -> Mapping[str, Json]:
+def named(to: Assignee) -> Mapping[str, Json]:
     """Whom the assignment names, in an event."""
     match to:
         case ToPerson(user):

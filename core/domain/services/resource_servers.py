@@ -330,12 +330,12 @@ def _acr_values(scope: ResourceScope, field: str) -> tuple[str, ...]:
 
 
 def resource_server_created(server: ResourceServer, actor: Actor) -> Event:
-    return _event("resource_server.created", server, actor, _told(server))
+    return _event("resource_server.created", server, actor, _facts(server))
 
 
 def resource_server_updated(before: ResourceServer, after: ResourceServer, actor: Actor) -> Event:
     """The event says what changed, with the earlier values."""
-    details = differences(_told(before), _told(after))
+    details = differences(_facts(before), _facts(after))
     if before.scopes != after.scopes and before.scope_names == after.scope_names:
         details["changed_scopes"] = [one.name for one, other in zip(after.scopes, before.scopes, strict=True) if one != other]
     return _event("resource_server.updated", after, actor, details)
@@ -375,11 +375,11 @@ def _of_host(name: str, host: ResourceHost, actor: Actor) -> Event:
     return Event(name, actor, Target("resource_server", str(host.id)), host.organization, details)
 
 
-def _told(server: ResourceServer) -> dict[str, Any]:
-    told = {name: getattr(server, name) for name in names_of(ResourceServerSettings) if name not in {"admitted", "scopes"}}
-    return {**told, "admitted_services": server.admitted, "scopes": server.scope_names}
+def _facts(server: ResourceServer) -> dict[str, Any]:
+    facts = {name: getattr(server, name) for name in names_of(ResourceServerSettings) if name not in {"admitted", "scopes"}}
+    return {**facts, "admitted_services": server.admitted, "scopes": server.scope_names}
 
 
 def _event(name: str, server: ResourceServer, actor: Actor, details: Mapping[str, Json]) -> Event:
-    told: dict[str, Json] = {"identifier": server.identifier, **details}
-    return Event(name, actor, Target("resource_server", str(server.id)), server.organization, told)
+    facts: dict[str, Json] = {"identifier": server.identifier, **details}
+    return Event(name, actor, Target("resource_server", str(server.id)), server.organization, facts)

@@ -90,9 +90,9 @@ def require_known(unknown: Collection[str]) -> None:
     """Raises `BadRequest` when a role names permissions that the service does not have."""
     if unknown:
         raise BadRequest(
-            f"permissions: the service has no permission {', '.join(sorted(unknown)[:_MOST_TOLD])}",
+            f"permissions: the service has no permission {', '.join(sorted(unknown)[:_MOST_NAMED])}",
             words="permissions_unknown",
-            values={"names": ", ".join(sorted(unknown)[:_MOST_TOLD])},
+            values={"names": ", ".join(sorted(unknown)[:_MOST_NAMED])},
         )
 
 
@@ -102,7 +102,7 @@ def require_room(count: int) -> None:
         raise BadRequest(f"A service has at most {MOST_ROLES} roles: delete one first", words="limit_reached", values={"most": MOST_ROLES})
 
 
-_MOST_TOLD: Final = 10
+_MOST_NAMED: Final = 10
 
 
 def service_role_created(role: ServiceRole, service: Service, actor: Actor) -> Event:

@@ -115,10 +115,10 @@ def user_deleted(user: UserId, fate: AccountFate, holder: KeyHolder, actor: Acto
 
 
 def _event(name: str, user: UserId, holder: KeyHolder, actor: Actor, details: dict[str, Json]) -> Event:
-    told: dict[str, Json] = {
+    facts: dict[str, Json] = {
         **details,
         "service_id": str(holder.service),
         "service_slug": holder.service_slug,
         "api_key_id": str(holder.key),
     }
-    return Event(name, actor, Target("user", str(user)), holder.organization, told)
+    return Event(name, actor, Target("user", str(user)), holder.organization, facts)

@@ -121,27 +121,27 @@ UNKNOWN_PROVIDER: Final = (
 
 
 def route_created(route: DomainRoute, actor: Actor) -> Event:
-    return _event("domain_route.created", route, actor, _told(route))
+    return _event("domain_route.created", route, actor, _facts(route))
 
 
 def route_updated(before: DomainRoute, after: DomainRoute, actor: Actor) -> Event:
     """The event says what changed, with the earlier values."""
-    return _event("domain_route.updated", after, actor, differences(_told(before), _told(after)))
+    return _event("domain_route.updated", after, actor, differences(_facts(before), _facts(after)))
 
 
 def route_verified(route: DomainRoute, actor: Actor) -> Event:
-    return _event("domain_route.verified", route, actor, _told(route))
+    return _event("domain_route.verified", route, actor, _facts(route))
 
 
 def route_deleted(route: DomainRoute, actor: Actor) -> Event:
-    return _event("domain_route.deleted", route, actor, _told(route))
+    return _event("domain_route.deleted", route, actor, _facts(route))
 
 
 def route_lost(route: DomainRoute) -> Event:
     return _event("domain_route.lost", route, SYSTEM, {})
 
 
-def _told(route: DomainRoute) -> Mapping[str, Json]:
+def _facts(route: DomainRoute) -> Mapping[str, Json]:
     return {
         "upstream_provider_id": route.provider,
         "login_policy": route.login_policy.value,
@@ -150,5 +150,5 @@ def _told(route: DomainRoute) -> Mapping[str, Json]:
 
 
 def _event(name: str, route: DomainRoute, actor: Actor, details: Mapping[str, Json]) -> Event:
-    told: dict[str, Json] = {"domain_id": str(route.id), "domain": route.name, **details}
-    return Event(name, actor, Target("organization", str(route.organization)), route.organization, told)
+    facts: dict[str, Json] = {"domain_id": str(route.id), "domain": route.name, **details}
+    return Event(name, actor, Target("organization", str(route.organization)), route.organization, facts)

@@ -309,8 +309,8 @@ def expired(lapsed: Lapsed) -> Event:
 
 
 def _about(name: str, invitation: Invitation | Lapsed, actor: Actor, **details: str) -> Event:
-    told = {"role": invitation.role, **details}
-    return Event(name, actor, Target("invitation", str(invitation.id)), invitation.organization, told, personal=_whom(invitation))
+    facts = {"role": invitation.role, **details}
+    return Event(name, actor, Target("invitation", str(invitation.id)), invitation.organization, facts, personal=_whom(invitation))
 
 
 def _whom(invitation: Invitation | Lapsed) -> dict[str, str]:

@@ -16,7 +16,7 @@ from core.domain.tenancy.tiers import UserLimit
 from core.frozen import Frozen
 
 # Only the first request in this time causes a mail: when a whole company begins with Postern, its administrators need one mail.
-TOLD_EVERY: Final = timedelta(days=1)
+MAILED_EVERY: Final = timedelta(days=1)
 # The limit of a person's own list. A person's addresses have few domains.
 MOST_LISTED: Final = 20
 _CANNOT_BE_APPROVED: Final = "This request cannot be approved"
@@ -92,9 +92,9 @@ class JoinCandidate(Frozen, kw_only=True):
             return Joined.FULL if asked is None else None
         return Joined.ASKED if self.policy is JoinPolicy.ASK and asked is None else None
 
-    def is_told(self, now: datetime) -> bool:
+    def is_mailed(self, now: datetime) -> bool:
         """Whether the administrators get a mail."""
-        return self.told_at is None or self.told_at + TOLD_EVERY <= now
+        return self.told_at is None or self.told_at + MAILED_EVERY <= now
 
 
 class Asking(Frozen, kw_only=True):
@@ -176,7 +176,7 @@ def _themselves(user: UserId) -> Actor:
 
 
 def _about(name: str, request: JoinRequest, actor: Actor, **details: Json) -> Event:
-    told: dict[str, Json] = {"join_request_id": str(request.id), **details}
+    facts: dict[str, Json] = {"join_request_id": str(request.id), **details}
     personal = {"email": request.email.address}
     target = Target("user", str(request.user))
-    return Event(name, actor, target, request.organization, told, personal=personal, person=request.user)
+    return Event(name, actor, target, request.organization, facts, personal=personal, person=request.user)

@@ -107,7 +107,7 @@ class UnconfirmedOwnership(Frozen):
     user: UserId
 
 
-class ToldPerson(Frozen):
+class Addressee(Frozen):
     """Somebody who gets a mail about the ownership."""
 
     user: UserId
@@ -120,7 +120,7 @@ class DeclinedOwnership(Frozen):
 
     organization_slug: str
     organization_name: str
-    former: ToldPerson | None
+    former: Addressee | None
     """The former owner, who is the owner again. None when there is none."""
     suspended: bool
     """The organization was active, and has no owner any more."""
@@ -186,7 +186,7 @@ class Member(Frozen):
             raise Forbidden
 
 
-def told_of_office(reader: Caller | Member | ManagementKeyHolder, person: UserId, *, is_platform_owner: bool) -> bool:
+def knows_of_office(reader: Caller | Member | ManagementKeyHolder, person: UserId, *, is_platform_owner: bool) -> bool:
     """What a record about this person says of `is_platform_owner`. Only platform owners learn who else is one, and people learn it of
     themselves. Everybody else reads false: tenants, keys of any kind, and who acts for somebody. Every record with the field asks this.
     """
@@ -301,10 +301,10 @@ def ownership_confirmed(ownership: UnconfirmedOwnership) -> Event:
 def ownership_declined(ownership: UnconfirmedOwnership, declined: DeclinedOwnership) -> Sequence[Event]:
     """If nobody has taken the organization back, the log of the platform names it, too."""
     former = None if declined.former is None else str(declined.former.user)
-    told = {"owner_user_id": str(ownership.user), "former_owner_user_id": former}
-    events = [_of_ownership("organization.owner.declined", ownership, ownership.organization, told)]
+    facts = {"owner_user_id": str(ownership.user), "former_owner_user_id": former}
+    events = [_of_ownership("organization.owner.declined", ownership, ownership.organization, facts)]
     if declined.former is None:
-        named = {**told, "slug": declined.organization_slug, "name": declined.organization_name}
+        named = {**facts, "slug": declined.organization_slug, "name": declined.organization_name}
         events.append(_of_ownership("organization.owner.declined", ownership, None, named))
     else:
         events.append(ownership_transferred(ownership.organization, ownership.user, declined.former.user, Actor(ownership.user)))

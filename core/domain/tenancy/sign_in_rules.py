@@ -249,12 +249,12 @@ def session_lifetime(hours: int | None) -> timedelta | None:
 
 def sign_in_rules_updated(organization: OrganizationId, before: SignInRules, after: SignInRules, actor: Actor) -> Event:
     """The event says what changed, with the earlier values."""
-    details = differences(_told(before), _told(after))
+    details = differences(_facts(before), _facts(after))
     target = Target("organization", str(organization))
     return Event("organization.sign_in_rules.updated", actor, target, organization, details)
 
 
-def _told(rules: SignInRules) -> Mapping[str, Json]:
+def _facts(rules: SignInRules) -> Mapping[str, Json]:
     return {
         "mfa_policy": rules.mfa_policy.value,
         "mfa_grace_days": rules.mfa_grace_days,

@@ -110,13 +110,13 @@ class UpstreamProvider(Frozen, kw_only=True):
     @property
     def digest(self) -> bytes:
         """The settings of this moment, as `tested_digest` has those that were tested."""
-        told: Mapping[str, Json] = {
+        facts: Mapping[str, Json] = {
             "kind": self.kind.value,
             "issuer": self.issuer,
             "client_id": self.client_id,
             "scopes": list(self.scopes),
         }
-        return tested_digest(told, self.saml, self.secret_set_at)
+        return tested_digest(facts, self.saml, self.secret_set_at)
 
     @property
     def was_tested(self) -> bool:
@@ -340,12 +340,12 @@ def require_room(count: int) -> None:
 
 
 def provider_created(provider: UpstreamProvider, actor: Actor) -> Event:
-    return _event("organization.upstream_provider.created", provider, actor, _told(provider))
+    return _event("organization.upstream_provider.created", provider, actor, _facts(provider))
 
 
 def provider_updated(before: UpstreamProvider, after: UpstreamProvider, actor: Actor, *, secret: bool) -> Event:
     """The event says what changed, with the earlier values."""
-    details: dict[str, Json] = {"name": after.name, **differences(_told(before), _told(after))}
+    details: dict[str, Json] = {"name": after.name, **differences(_facts(before), _facts(after))}
     if secret:
         details["secret_changed"] = True
     return _event("organization.upstream_provider.updated", after, actor, details)
@@ -353,8 +353,8 @@ def provider_updated(before: UpstreamProvider, after: UpstreamProvider, actor: A
 
 def key_changed(provider: UpstreamProvider, actor: Actor, change: str) -> Event:
     """Our next key pair at the provider was `made`, or signs from now on (`activated`), or our former one was `dropped`."""
-    told = {"name": provider.name, "our_certificate": change}
-    return _event("organization.upstream_provider.updated", provider, actor, told)
+    facts = {"name": provider.name, "our_certificate": change}
+    return _event("organization.upstream_provider.updated", provider, actor, facts)
 
 
 def provider_tested(provider: UpstreamProvider, actor: Actor, *, succeeded: bool) -> Event:
@@ -375,26 +375,26 @@ def succeeding(provider: UpstreamProvider, former: UpstreamProviderId, before: S
 
 def provider_succeeded(before: UpstreamProvider, after: UpstreamProvider, actor: Actor) -> Event:
     old, new = ([str(one.provider) for one in provider.succeeds] for provider in (before, after))
-    told = {"name": after.name, "old_successor_of": old, "new_successor_of": new}
-    return _event("organization.upstream_provider.updated", after, actor, told)
+    facts = {"name": after.name, "old_successor_of": old, "new_successor_of": new}
+    return _event("organization.upstream_provider.updated", after, actor, facts)
 
 
 def provider_assertions_changed(before: UpstreamProvider, after: UpstreamProvider, actor: Actor) -> Event:
-    changed = differences(_told_assertions(before.assertions), _told_assertions(after.assertions))
+    changed = differences(_assertion_facts(before.assertions), _assertion_facts(after.assertions))
     return _event("organization.upstream_provider.updated", after, actor, {"name": after.name, **changed})
 
 
 def provider_activated(provider: UpstreamProvider, actor: Actor) -> Event:
     """The event says what the owner has said yes to."""
-    return _event("organization.upstream_provider.activated", provider, actor, {**_told(provider), "digest": provider.digest.hex()})
+    return _event("organization.upstream_provider.activated", provider, actor, {**_facts(provider), "digest": provider.digest.hex()})
 
 
 def provider_deleted(provider: UpstreamProvider, actor: Actor) -> Event:
-    return _event("organization.upstream_provider.deleted", provider, actor, _told(provider))
+    return _event("organization.upstream_provider.deleted", provider, actor, _facts(provider))
 
 
-def _told(provider: UpstreamProvider) -> Mapping[str, Json]:
-    told: dict[str, Json] = {
+def _facts(provider: UpstreamProvider) -> Mapping[str, Json]:
+    facts: dict[str, Json] = {
         "name": provider.name,
         "kind": provider.kind.value,
         "state": provider.state.value,
@@ -404,10 +404,10 @@ def _told(provider: UpstreamProvider) -> Mapping[str, Json]:
         "enabled": provider.enabled,
         "profile_mapping": dict(provider.profile_mapping),
     }
-    return told if provider.saml is None else {**told, **_told_saml(provider.saml)}
+    return facts if provider.saml is None else {**facts, **_saml_facts(provider.saml)}
 
 
-def _told_saml(settings: SamlSettings) -> Mapping[str, Json]:
+def _saml_facts(settings: SamlSettings) -> Mapping[str, Json]:
     return {
         "sso_url": settings.sso_url,
         "slo_url": settings.slo_url,
@@ -420,7 +420,7 @@ def _told_saml(settings: SamlSettings) -> Mapping[str, Json]:
     }
 
 
-def _told_assertions(settings: AssertionSettings) -> Mapping[str, Json]:
+def _assertion_facts(settings: AssertionSettings) -> Mapping[str, Json]:
     """Of pasted keys their names: enough to find out when which counted."""
     keys: Any = () if settings.jwks is None else settings.jwks["keys"]
     return {

@@ -104,19 +104,19 @@ def require_active(webhook: Webhook) -> None:
 
 
 def webhook_created(webhook: Webhook, actor: Actor) -> Event:
-    return _event("webhook.created", webhook, actor, {**_told(webhook)})
+    return _event("webhook.created", webhook, actor, {**_facts(webhook)})
 
 
 def webhook_updated(before: Webhook, after: Webhook, actor: Actor) -> Event:
     """The event says what changed, with the earlier values."""
-    details: dict[str, Json] = {"name": after.name, **differences(_told(before), _told(after))}
+    details: dict[str, Json] = {"name": after.name, **differences(_facts(before), _facts(after))}
     if before.url != after.url:
         details["url_changed"] = True
     return _event("webhook.updated", after, actor, details)
 
 
 def webhook_deleted(webhook: Webhook, actor: Actor) -> Event:
-    return _event("webhook.deleted", webhook, actor, {**_told(webhook)})
+    return _event("webhook.deleted", webhook, actor, {**_facts(webhook)})
 
 
 def secret_rotated(webhook: Webhook, actor: Actor) -> Event:
@@ -131,7 +131,7 @@ def webhook_paused(webhook: Webhook, failing_since: datetime) -> Event:
     return _event("webhook.paused", webhook, SYSTEM, {"name": webhook.name, "failing_since": failing_since.isoformat()})
 
 
-def _told(webhook: Webhook) -> Mapping[str, Json]:
+def _facts(webhook: Webhook) -> Mapping[str, Json]:
     """The event has no URL, because the URL may contain a token of the receiver."""
     return {
         "name": webhook.name,

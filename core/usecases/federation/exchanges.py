@@ -58,11 +58,11 @@ class Exchanges(Frozen):
             raise has_ended()
         session, now = SessionId(self.system.ids.new()), self.system.clock.now()
         exchange = exchanged(asked, subject, found, registered, session=session, now=now, lifetime=self.access_lifetime)
-        if not (await self._told(exchange, sender) if found.is_first else await self.store.add(exchange)):
+        if not (await self._opened(exchange, sender) if found.is_first else await self.store.add(exchange)):
             raise has_ended()
         return await self._issued(exchange)
 
-    async def _told(self, exchange: TokenExchange, sender: Client) -> bool:
+    async def _opened(self, exchange: TokenExchange, sender: Client) -> bool:
         """Opens the session, and records that the service acts for the person at this API."""
         async with self.unit_of_work() as uow:
             if not await uow.exchanges.add(exchange):

@@ -22,13 +22,13 @@ from core.domain.federation.oauth.grants import (
     no_such_grant,
     one_resource,
 )
-from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient
+from core.domain.federation.oauth.oauth_errors import GrantOfAgent, InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient
 from core.domain.federation.oauth.oidc import id_claims
 from core.domain.federation.oauth.resources import foreign_scopes, of_application
 from core.domain.federation.oauth.scopes import LONGEST_SCOPES, OPENID, known, words
 from core.domain.identity.devices import Client
 from core.domain.identity.refresh_tokens import BeyondScopes, Holder
-from core.domain.identity.sessions import AGENTS_FORBIDDEN
+from core.domain.identity.sessions import AgentsForbidden
 from core.domain.secrets import Token
 from core.frozen import Frozen, replace
 from core.usecases.federation.exchanges import Exchanges
@@ -168,9 +168,9 @@ class RefreshGrant(Frozen):
             raise InvalidScope from None
         except NoAudience as refusal:
             raise InvalidTarget(str(refusal)) from None
+        except AgentsForbidden as refusal:
+            raise GrantOfAgent(refusal.message, detail=refusal.detail) from None
         except (Unauthorized, Forbidden) as refusal:
-            if refusal.detail == AGENTS_FORBIDDEN:
-                raise InvalidGrant(AGENTS_FORBIDDEN, detail=AGENTS_FORBIDDEN) from None
             raise InvalidGrant(detail=refusal.detail or refusal.message) from None
         return Granted(continued.opened, continued.email_is_verified, continued.role, profile=continued.profile)
 

@@ -126,7 +126,7 @@ class IdentityAssertions(Frozen):
         """What would come of an assertion, if the application that it names brought it now. Nothing is issued, used up or recorded. Raises
         `NotFound` unless the connection is the organization's.
         """
-        connection = await self.connections.get(member.organization, provider)
+        connection = await self.connections.find_by_id(member.organization, provider)
         if connection is None:
             raise NotFound("There is no such upstream provider")
         try:

@@ -9,7 +9,7 @@ from core.domain.federation.oauth.authorization_steps import RequestingApplicati
 from core.domain.federation.oauth.scopes import SCOPES
 from core.domain.federation.token_preview import MOST_VERDICTS, PreviewedPerson, SignInVerdict, TokenPreview, token_preview, verdict
 from core.domain.identifiers import UserId
-from core.domain.tenancy.members import Member, told_of_office
+from core.domain.tenancy.members import Member, knows_of_office
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen, replace
 from ports.clock import Clock
@@ -66,4 +66,4 @@ class TokenPreviews(Frozen):
 
 
 def _as_read(member: Member, person: PreviewedPerson) -> PreviewedPerson:
-    return replace(person, is_platform_owner=told_of_office(member, person.user, is_platform_owner=person.is_platform_owner))
+    return replace(person, is_platform_owner=knows_of_office(member, person.user, is_platform_owner=person.is_platform_owner))

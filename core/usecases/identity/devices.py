@@ -89,7 +89,7 @@ class Devices(Frozen):
 
     async def get(self, user: UserId, device: DeviceId) -> Device:
         """Raises `NotFound`, or `Forbidden` when the device is another person's."""
-        return _own(await self.lookup.get(device), user)
+        return _own(await self.lookup.find(device), user)
 
     async def rename(self, user: UserId, device: DeviceId, name: str, actor: Actor) -> Device:
         """Raises `BadRequest`, `NotFound`, or `Forbidden` when the device is another person's."""

@@ -68,7 +68,7 @@ class Passkeys(Frozen):
 
     async def get(self, user: UserId, passkey: PasskeyId) -> Passkey:
         """Raises `NotFound`."""
-        found = await self.lookup.get(user, passkey)
+        found = await self.lookup.find(user, passkey)
         if found is None:
             raise _unknown()
         return found

@@ -20,7 +20,7 @@ class Pictures(Frozen):
 
     async def get(self, picture: PictureId) -> Picture:
         """Raises `NotFound`."""
-        return found(await self.lookup.get(picture), "There is no such picture")
+        return found(await self.lookup.find(picture), "There is no such picture")
 
     async def put(self, user: UserId, content: bytes, actor: Actor, *, declared: str = "") -> HeldProfile:
         """Sets the picture, and returns the profile with its new id. Raises `BadRequest`, `PayloadTooLarge`, and `NotFound` when the

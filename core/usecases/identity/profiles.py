@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from core.domain.errors import Conflict, RateLimited, found
 from core.domain.identifiers import UserId
-from core.domain.identity.profile.profiles import NOTHING_TOLD, HeldProfile, OwnProfileChange, ToldProfile, filled, profile_updated
+from core.domain.identity.profile.profiles import NOTHING_STATED, HeldProfile, OwnProfileChange, StatedProfile, filled, profile_updated
 from core.domain.identity.profile.usernames import USED_USERNAMES, USERNAME_CHANGES, username_digest
 from core.domain.record.events import Actor
 from core.frozen import Frozen
@@ -54,9 +54,9 @@ class Profiles(Frozen):
         before = found(await uow.profiles.find(user), "There is no such account", words="account_unknown")
         return await self._store(uow, user, before, prepared, actor)
 
-    async def fill(self, uow: UnitOfWork, user: UserId, told: ToldProfile, actor: Actor, provider: str) -> None:
+    async def fill(self, uow: UnitOfWork, user: UserId, told: StatedProfile, actor: Actor, provider: str) -> None:
         """Fills what is empty. The account is held. An account that has ended stays as it is."""
-        if told == NOTHING_TOLD:
+        if told == NOTHING_STATED:
             return
         before = await uow.profiles.find(user)
         if before is not None:

@@ -25,11 +25,11 @@ from core.domain.identity.refresh_tokens import (
     token_reused,
 )
 from core.domain.identity.sessions import (
-    AGENTS_FORBIDDEN,
     IDLE_LIFETIME,
     IMPERSONATION_LIFETIME,
     NO_SUBSCRIPTION,
     PLATFORM,
+    AgentsForbidden,
     Application,
     Context,
     Impersonated,
@@ -321,7 +321,7 @@ def _refusal(outcome: RefreshOutcome, presented: PresentedRefreshToken, holder: 
 def _forbidden(outcome: RefreshOutcome) -> Forbidden:
     if outcome is RefreshOutcome.NOT_A_MEMBER:
         return Forbidden(NOT_A_MEMBER, words="not_a_member")
-    return Forbidden(AGENTS_FORBIDDEN, words="agents_forbidden", detail=AGENTS_FORBIDDEN)
+    return AgentsForbidden()
 
 
 def _application(presented: PresentedRefreshToken, holder: Holder | None) -> Application | None:

@@ -154,7 +154,7 @@ class AccountAdministration(Frozen):
                 await uow.mailed_tokens.issue(mailed_token(token, MailedTokenPurpose.RESET_PASSWORD, user, account.email, now))
                 link = self.links.redeeming(MailedTokenPurpose.RESET_PASSWORD, token)
             if account.deactivated_at is None:
-                await uow.jobs.add(self._told_of_reset(account, link if by_mail else None, at_provider=at_provider))
+                await uow.jobs.add(self._says_of_reset(account, link if by_mail else None, at_provider=at_provider))
             details: dict[str, Json] = {
                 "how": "ended",
                 "link": "none" if link is None else "mailed" if by_mail else "shown",
@@ -172,7 +172,7 @@ class AccountAdministration(Frozen):
         async with self.unit_of_work() as uow:
             return (await _find(uow, who, by)).email
 
-    def _told_of_reset(self, account: Account, link: str | None, *, at_provider: bool) -> NewJob:
+    def _says_of_reset(self, account: Account, link: str | None, *, at_provider: bool) -> NewJob:
         mail = self.templates.mail(
             "access_reset",
             account.email.address,

@@ -124,7 +124,7 @@ class Audit(Frozen):
         names = await self._names() if only is None else {only: name or str(only)}
         key = await self.server_secrets.get(CHAIN_KEY)
 
-        def told(findings: Sequence[ChainFinding]) -> None:
+        def say(findings: Sequence[ChainFinding]) -> None:
             for finding in findings:
                 found(_name(names, finding.chain), finding)
 
@@ -133,7 +133,7 @@ class Audit(Frozen):
 
             def take(check: ChainCheck, links: Sequence[StoredLink]) -> None:
                 for link in links:
-                    told(check.take(link))
+                    say(check.take(link))
                 advance(len(links))
                 reached(check)
 
@@ -144,12 +144,12 @@ class Audit(Frozen):
                         check.go_on_after(begin.head, begin.links, begin.forgotten)
                         begin = None
                     await self._walk(chain, parts, readers, partial(take, check))
-                    told(check.end())
+                    say(check.end())
                     checked(CheckedChain(chain, _name(names, chain), check.head, check.links, check.forgotten))
             for gone, end in ends.items():
-                told(ChainCheck(key, gone, end).end())
+                say(ChainCheck(key, gone, end).end())
         with progress("Looking for entries outside the chains", about, "entries") as advance:
-            told(await self.chains.unchained(only, MOST_UNCHAINED, advance))
+            say(await self.chains.unchained(only, MOST_UNCHAINED, advance))
 
     async def _walk(
         self, chain: OrganizationId, parts: Sequence[Sequence[StoredLink]], readers: int, take: Callable[[Sequence[StoredLink]], None]

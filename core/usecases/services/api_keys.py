@@ -95,7 +95,7 @@ class ApiKeys(Frozen):
 
     async def get(self, member: Member, service_slug: str, key: ApiKeyId) -> ApiKey:
         """Raises `NotFound`."""
-        return found(await self.lookup.get(member.organization, service_slug, key), _NO_SUCH_KEY)
+        return found(await self.lookup.find_by_id(member.organization, service_slug, key), _NO_SUCH_KEY)
 
     async def made(self, member: Member, key: ApiKey) -> Sequence[MadeUserKey] | None:
         """The keys of users that the key has made. None when the caller may not see the users of services."""

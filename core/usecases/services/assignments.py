@@ -78,7 +78,7 @@ class Assignments(Frozen):
                 await acted_as_owner(uow, acting, self.system.clock.now())
             service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
             role = found(
-                await uow.service_roles.get(service.id, role_slug),
+                await uow.service_roles.find_in_service(service.id, role_slug),
                 "role: the service has no such role",
                 words="role_unknown",
                 refusal=BadRequest,

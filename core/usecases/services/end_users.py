@@ -37,7 +37,7 @@ class EndUsers(Frozen):
 
     async def get(self, organization: OrganizationId, user: UserId) -> EndUserDetail:
         """Raises `NotFound` for a person who uses none of the organization's services."""
-        return found(await self.lookup.get(organization, user), _UNKNOWN)
+        return found(await self.lookup.find(organization, user), _UNKNOWN)
 
     async def end_sessions(self, organization: OrganizationId, user: UserId, actor: Actor, *, of_member: bool = False) -> int:
         """Sign the person out of the organization's services, from the person's next request on. Authorization codes and device codes that

@@ -63,7 +63,7 @@ class ServicePermissions(Frozen):
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
             service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
-            before = found(await uow.permissions.get(service.id, key), _NO_SUCH_PERMISSION)
+            before = found(await uow.permissions.find(service.id, key), _NO_SUCH_PERMISSION)
             if before.description == description:
                 return before
             after = replace(before, description=description)
@@ -77,7 +77,7 @@ class ServicePermissions(Frozen):
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
             service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
-            permission = found(await uow.permissions.get(service.id, key), _NO_SUCH_PERMISSION)
+            permission = found(await uow.permissions.find(service.id, key), _NO_SUCH_PERMISSION)
             await uow.permissions.delete(permission, self.system.clock.now())
             await uow.record(permission_deleted(permission, service, actor))
             await uow.commit()

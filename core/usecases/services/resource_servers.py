@@ -64,7 +64,7 @@ class ResourceServers(Frozen):
 
     async def get(self, member: Member, server: ResourceServerId) -> ResourceServer:
         """Raises `NotFound`."""
-        return found(await self.lookup.get(member.organization, server), _NO_SUCH_SERVER)
+        return found(await self.lookup.find_own(member.organization, server), _NO_SUCH_SERVER)
 
     async def create(self, member: Member, identifier: str, settings: ResourceServerSettings, actor: Actor) -> ResourceServer:
         """Register an API. If the organization has proved the host already, tokens are made for the API from now on. Raises `BadRequest`,
@@ -111,7 +111,7 @@ class ResourceServers(Frozen):
         """Look for the proof of the host. A host that is proved stays so, even if the proof is not found. Raises `NotFound`, and
         `BadRequest` for a host that nobody can prove.
         """
-        known = found(await self.lookup.get(member.organization, server), _NO_SUCH_SERVER)
+        known = found(await self.lookup.find_own(member.organization, server), _NO_SUCH_SERVER)
         if known.is_local:
             raise BadRequest("The address is on the developer's own machine: it needs no proof", words="resource_needs_no_proof")
         if not known.can_be_proved:
@@ -215,7 +215,7 @@ class ResourceApprovals(Frozen):
 
 async def _held(uow: UnitOfWork, member: Member, server: ResourceServerId) -> ResourceServer:
     await hold_rights(uow, member, Capability.SERVICES_MANAGE)
-    return found(await uow.resource_servers.get(member.organization, server), _NO_SUCH_SERVER)
+    return found(await uow.resource_servers.find_own(member.organization, server), _NO_SUCH_SERVER)
 
 
 async def _with_services(uow: UnitOfWork, server: ResourceServer) -> ResourceServer:

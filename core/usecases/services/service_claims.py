@@ -76,7 +76,7 @@ class ServiceClaims(Frozen):
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
             service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
-            before = found(await uow.service_claims.get(service.id, claim), _NO_SUCH_CLAIM)
+            before = found(await uow.service_claims.find(service.id, claim), _NO_SUCH_CLAIM)
             wanted = checked_claim(replace(before.claim, **said))
             if wanted == before.claim:
                 return before

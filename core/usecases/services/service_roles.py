@@ -82,7 +82,7 @@ class ServiceRoles(Frozen):
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
             service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
-            before = found(await uow.service_roles.get(service.id, slug), NO_SUCH_SERVICE_ROLE)
+            before = found(await uow.service_roles.find_in_service(service.id, slug), NO_SUCH_SERVICE_ROLE)
             after = replace(before, **settings)
             if after == before:
                 return before
@@ -99,7 +99,7 @@ class ServiceRoles(Frozen):
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SERVICES_MANAGE)
             service = found(await uow.services.hold(member.organization, service_slug), NO_SUCH_SERVICE)
-            role = found(await uow.service_roles.get(service.id, slug), NO_SUCH_SERVICE_ROLE)
+            role = found(await uow.service_roles.find_in_service(service.id, slug), NO_SUCH_SERVICE_ROLE)
             assignments = await uow.service_roles.delete(role.id)
             await uow.record(service_role_deleted(role, service, actor, assignments))
             await uow.commit()

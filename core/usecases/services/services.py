@@ -90,7 +90,7 @@ class OrganizationServices(Frozen):
 
     async def get(self, member: Member, slug: str) -> Service:
         """Raises `NotFound`."""
-        return found(await self.lookup.get(member.organization, slug), NO_SUCH_SERVICE)
+        return found(await self.lookup.find(member.organization, slug), NO_SUCH_SERVICE)
 
     async def change(self, member: Member, slug: str, change: ServiceChange, actor: Actor) -> Service:
         """Change a service. Raises `NotFound`; `BadRequest`, also when the service has something that its new type may not have, for

@@ -155,7 +155,7 @@ class UserKeys(Frozen):
 
     async def get(self, holder: KeyHolder, key: UserKeyId) -> UserKey:
         """Raises `NotFound`."""
-        return _known(await self.lookup.get(holder.service, key)).key
+        return _known(await self.lookup.find(holder.service, key)).key
 
     async def revoke(self, holder: KeyHolder, key: UserKeyId, actor: Actor) -> None:
         """End a key: the next check refuses it. Raises `NotFound`."""
@@ -173,7 +173,7 @@ class UserKeys(Frozen):
 
     async def get_own(self, caller: Caller, place: UserKeyPlace, key: UserKeyId) -> UserKey:
         """Raises `NotFound`."""
-        known = _known(await self.lookup.get(place.service, key)).key
+        known = _known(await self.lookup.find(place.service, key)).key
         return _known(known if known.user == caller.user else None)
 
     async def revoke_own(self, caller: Caller, place: UserKeyPlace, key: UserKeyId, actor: Actor) -> None:
@@ -203,7 +203,7 @@ class UserKeys(Frozen):
 
     async def get_of_service(self, member: Member, service_slug: str, key: UserKeyId) -> OwnedUserKey:
         """Raises `NotFound`."""
-        return _known(await self.lookup.get(found(await self.lookup.service(member.organization, service_slug), NO_SUCH_SERVICE), key))
+        return _known(await self.lookup.find(found(await self.lookup.service(member.organization, service_slug), NO_SUCH_SERVICE), key))
 
     async def revoke_of_service(self, member: Member, service_slug: str, key: UserKeyId, actor: Actor) -> None:
         """Raises `NotFound`."""

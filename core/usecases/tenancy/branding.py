@@ -35,7 +35,7 @@ class OrganizationBranding(Frozen):
 
     async def get(self, member: Member) -> OrganizationLook:
         """Raises `NotFound` when the organization has been deleted since the request came in."""
-        return _found(await self.lookup.get(member.organization))
+        return _found(await self.lookup.find(member.organization))
 
     async def logo(self, digest: str) -> Logo:
         """Returns the logo for everybody, because public pages show it. Raises `NotFound`."""
@@ -51,7 +51,7 @@ class OrganizationBranding(Frozen):
         logo = await self._fetched(change.logo_url) if isinstance(change.logo_url, str) else None
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
-            before = _found(await uow.looks.get(member.organization))
+            before = _found(await uow.looks.find(member.organization))
             after = change.applied(before)
             if after == before and logo is None:
                 return before
@@ -77,7 +77,7 @@ class OrganizationBranding(Frozen):
     async def _replace(self, member: Member, logo: Logo | None, actor: Actor) -> OrganizationLook:
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
-            before = _found(await uow.looks.get(member.organization))
+            before = _found(await uow.looks.find(member.organization))
             digest = None if logo is None else logo.digest
             if digest == before.logo_digest and before.logo_url is None:
                 return before

@@ -11,7 +11,7 @@ from core.domain.identity.account_mails import AccountMail, AskedMail
 from core.domain.identity.accounts import opened_by_proof, unverified_account
 from core.domain.identity.callers import Caller
 from core.domain.identity.links import Links
-from core.domain.identity.profile.profiles import NOTHING_TOLD, OwnProfileChange, ToldProfile
+from core.domain.identity.profile.profiles import NOTHING_STATED, OwnProfileChange, StatedProfile
 from core.domain.pages import Page
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password, Token
@@ -218,7 +218,7 @@ class Invitations(Frozen):
         has sent, and for an account that nobody has used: any other acceptance leads to a mailed link. Signs nobody in. Raises
         `BadRequest`, and leaves the invitation as it was if the password or the name is refused.
         """
-        told = self.told(name)
+        stated = self.stated(name)
         presented = await self._presented(token)
         offer = await self.look(token)
         if not await self.may_choose_password(offer):
@@ -232,7 +232,7 @@ class Invitations(Frozen):
                 if not offer.chooses_password:
                     # Another request has given the account a way in meanwhile.
                     raise _by_mail_alone()
-                done = await self._accept(uow, offer, presented.way, _answering(presented, actor), encoded=encoded, told=told)
+                done = await self._accept(uow, offer, presented.way, _answering(presented, actor), encoded=encoded, stated=stated)
 
     async def accept(self, token: Token, actor: Actor, *, signed_in: UserId | None = None, name: str = "") -> None:
         """Accepted by the holder of the link or of a token from their own list. If the address has no account, one is made. `signed_in` has
@@ -240,7 +240,7 @@ class Invitations(Frozen):
         and keeps what is theirs. `name` is kept as `chooses_password` says: others hold the other tokens, and a profile is the person's
         own. Raises `BadRequest`.
         """
-        told = self.told(name)
+        stated = self.stated(name)
         presented = await self._presented(token)
         done = False
         while not done:
@@ -248,14 +248,14 @@ class Invitations(Frozen):
                 offer = _require_meant(await uow.invitations.hold(presented.which), presented)
                 if offer.account is not None and offer.account.id == signed_in and offer.account.address_is_vouched:
                     raise BadRequest("Confirm your e-mail address first", words="address_unproved")
-                done = await self._accept(uow, offer, presented.way, _answering(presented, actor), told=told)
+                done = await self._accept(uow, offer, presented.way, _answering(presented, actor), stated=stated)
 
-    def told(self, name: str) -> ToldProfile:
+    def stated(self, name: str) -> StatedProfile:
         """What the invited person says of themselves. Raises `WrongField`."""
         if not name.strip():
-            return NOTHING_TOLD
+            return NOTHING_STATED
         checked = OwnProfileChange(name=name).checked(self.profiles.is_zone).name
-        return ToldProfile(name=checked if isinstance(checked, str) else None)
+        return StatedProfile(name=checked if isinstance(checked, str) else None)
 
     async def accept_on_behalf(self, member: Member, invitation: InvitationId, actor: Actor) -> None:
         """Accepted by a manager, who must be able to give the role."""
@@ -314,7 +314,7 @@ class Invitations(Frozen):
         actor: Actor,
         *,
         encoded: str | None = None,
-        told: ToldProfile = NOTHING_TOLD,
+        stated: StatedProfile = NOTHING_STATED,
     ) -> bool:
         """`encoded` is the hash of a first password that the person has chosen while accepting. False when the account or the membership
         appeared at this very moment. The caller then starts over.
@@ -352,7 +352,7 @@ class Invitations(Frozen):
         elif offer.account is None or proves:
             asked = AskedMail(AccountMail.SET_PASSWORD, account.email, offer.organization_slug, actor.language, account=account.id)
             await uow.jobs.add(asked.as_job())
-        await self.profiles.fill(uow, account.id, told if offer.chooses_password else NOTHING_TOLD, actor, "")
+        await self.profiles.fill(uow, account.id, stated if offer.chooses_password else NOTHING_STATED, actor, "")
         await uow.invitations.close(invitation.id, InvitationStatus.ACCEPTED, now)
         is_theirs = _is_theirs(offer, way, actor)
         membership = Membership(

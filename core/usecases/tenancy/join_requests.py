@@ -108,7 +108,7 @@ class JoinByDomain(Frozen):
         )
         await uow.join_requests.add(request)
         await uow.record(join_requested(request, candidate.domain))
-        if not candidate.is_told(now):
+        if not candidate.is_mailed(now):
             return
         for administrator in await uow.join_requests.administrators(candidate.organization):
             mail = self.templates.mail(

@@ -28,7 +28,7 @@ class OrganizationOAuthCredentials(Frozen):
     system: System
 
     async def get(self, member: Member, provider: Provider) -> OAuthCredentials | None:
-        return await self.lookup.get(member.organization, provider)
+        return await self.lookup.find(member.organization, provider)
 
     async def configure(self, member: Member, actor: Actor, provider: Provider, *, client: str, secret: str) -> OAuthCredentials:
         """Replace the organization's credentials at this provider. Raises `BadRequest`, and `Forbidden` when the caller may no longer

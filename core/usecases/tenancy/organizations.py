@@ -219,7 +219,7 @@ class Organizations(Frozen):
         )
 
     async def _overview(self, member: Member) -> OrganizationOverview:
-        overview = await self.lookup.get(member.organization, member.user)
+        overview = await self.lookup.find(member.organization, member.user)
         if overview is None:
             # Since the request came in, the organization was deleted or the caller left it.
             raise NotFound(_UNKNOWN, words="organization_unknown")

@@ -11,8 +11,8 @@ from core.domain.identity.links import Links
 from core.domain.tenancy.members import (
     DECLINED,
     NOT_YOUR_ORGANIZATION,
+    Addressee,
     DeclinedOwnership,
-    ToldPerson,
     UnconfirmedOwnership,
     ownership_declined,
 )
@@ -86,7 +86,7 @@ class Ownerships(Frozen):
         return True
 
     async def tell_heir(self, uow: UnitOfWork, heir: Account, handed: Handed) -> None:
-        person = ToldPerson(heir.id, heir.email, heir.language)
+        person = Addressee(heir.id, heir.email, heir.language)
         await self._mail(uow, "ownership_received", person, handed.organization_name, self.links.ownership(handed.organization_slug))
 
     async def _tell(self, uow: UnitOfWork, ownership: UnconfirmedOwnership, declined: DeclinedOwnership) -> None:
@@ -99,7 +99,7 @@ class Ownerships(Frozen):
         for governor in await uow.ownerships.governors():
             await self._mail(uow, "ownership_declined", governor, called, link)
 
-    async def _mail(self, uow: UnitOfWork, template: str, to: ToldPerson, called: str, link: str) -> None:
+    async def _mail(self, uow: UnitOfWork, template: str, to: Addressee, called: str, link: str) -> None:
         mail = self.templates.mail(template, to.email.address, account=to.user, language=to.language, branding=Branding(called), link=link)
         await uow.jobs.add(mail.as_job())
 

@@ -47,7 +47,7 @@ class Roles(Frozen):
 
     async def get(self, member: Member, role: RoleId) -> Role:
         """Raises `NotFound`."""
-        return found(await self.lookup.get(member.organization, role), _NO_SUCH_ROLE)
+        return found(await self.lookup.find(member.organization, role), _NO_SUCH_ROLE)
 
     async def create(self, caller: Member, slug: str, actor: Actor, *, name: str, description: str, permissions: Collection[str]) -> Role:
         """Raises `BadRequest`, `Forbidden` for a capability that the caller does not hold, `Conflict` when the slug is taken."""

@@ -58,7 +58,7 @@ class Siem(Frozen):
 
     async def get(self, member: Member) -> ShownSiem:
         """Raises `NotFound`."""
-        return found(await self.lookup.get(member.organization), _NONE)
+        return found(await self.lookup.find(member.organization), _NONE)
 
     async def configure(
         self,

@@ -31,7 +31,7 @@ class OrganizationSignInRules(Frozen):
 
     async def get(self, member: Member) -> SignInRules:
         """Raises `NotFound` when the organization has been deleted since the request came in."""
-        return found(await self.lookup.get(member.organization), "There is no such organization", words="organization_unknown")
+        return found(await self.lookup.find(member.organization), "There is no such organization", words="organization_unknown")
 
     async def effects(self, member: Member, change: SignInRulesChange) -> RulesEffects:
         """What the change would reach, without making it. Raises as `change` does for a change that is not allowed, and `NotFound`."""
@@ -57,7 +57,7 @@ class OrganizationSignInRules(Frozen):
         change = self._checked(change)
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
-            held = await uow.sign_in_rules.find(member.organization, member.responsible)
+            held = await uow.sign_in_rules.get(member.organization, member.responsible)
             before = held.rules
             after = change.applied(before, self.clock.now())
             if after == before:

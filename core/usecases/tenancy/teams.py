@@ -48,7 +48,7 @@ class Teams(Frozen):
 
     async def get(self, member: Member, slug: str) -> Team:
         """Raises `NotFound`."""
-        return found(await self.lookup.get(member.organization, slug), _NO_SUCH_TEAM)
+        return found(await self.lookup.find(member.organization, slug), _NO_SUCH_TEAM)
 
     async def members(self, member: Member, slug: str, after: UserId | None, limit: int) -> TeamMembers:
         """Members in the order of their ids, from the one after `after`. Raises `NotFound`."""
@@ -95,7 +95,7 @@ class Teams(Frozen):
         wanted_name = None if name is None else team_name(name)
         async with self.unit_of_work() as uow:
             acting = await _hold(uow, caller)
-            before = found(await uow.teams.get(caller.organization, slug), _NO_SUCH_TEAM)
+            before = found(await uow.teams.find(caller.organization, slug), _NO_SUCH_TEAM)
             if before.is_directorys and wanted_name not in {None, before.name}:
                 raise BadRequest("name: the directory names this team", words="team_named_there")
             after = before if wanted_name is None else replace(before, name=wanted_name)
@@ -125,7 +125,7 @@ class Teams(Frozen):
         """
         async with self.unit_of_work() as uow:
             acting = await _hold(uow, caller)
-            team = found(await uow.teams.get(caller.organization, slug), _NO_SUCH_TEAM)
+            team = found(await uow.teams.find(caller.organization, slug), _NO_SUCH_TEAM)
             await _require_carried(uow, caller, acting, team)
             await uow.teams.delete(team.id)
             await uow.record(team_deleted(team, actor))
@@ -162,7 +162,7 @@ class Teams(Frozen):
 
     async def _hold_own(self, uow: UnitOfWork, caller: Member, slug: str) -> tuple[Acting, Team]:
         acting = await _hold(uow, caller)
-        team = found(await uow.teams.get(caller.organization, slug), _NO_SUCH_TEAM)
+        team = found(await uow.teams.find(caller.organization, slug), _NO_SUCH_TEAM)
         if team.is_directorys:
             raise BadRequest("The directory fills this team: change its members there", words="team_filled_there")
         return acting, team

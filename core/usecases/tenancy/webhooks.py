@@ -68,7 +68,7 @@ class Webhooks(Frozen):
 
     async def get(self, member: Member, webhook: WebhookId) -> Webhook:
         """Raises `NotFound`."""
-        return found(await self.lookup.get(member.organization, webhook), _NO_SUCH_WEBHOOK)
+        return found(await self.lookup.find(member.organization, webhook), _NO_SUCH_WEBHOOK)
 
     async def create(self, member: Member, actor: Actor, wanted: WebhookSettings) -> NewWebhook:
         """Create a webhook. Raises `BadRequest`, also for a name that another webhook of the organization has."""

@@ -19,7 +19,7 @@ from core.domain.record.audit_chains import ChainFinding, ChainHead
 from core.usecases.record.audit import CheckedChain
 from entrypoints.assembly.configured import key_ring
 from entrypoints.bootstrap import Postern, open_postern
-from entrypoints.cli.audit import told_of
+from entrypoints.cli.audit import said_of
 from entrypoints.cli.backups import canary
 from entrypoints.cli.backups.report import CheckReport
 from entrypoints.cli.output.progress import progress
@@ -146,7 +146,7 @@ async def _verify_chains(postern: Postern, noted: DatabaseState, report: CheckRe
         links += chain.links
 
     def found(name: str, finding: ChainFinding) -> None:
-        report.damaged(DamageKind.AUDIT, f"{name}: {told_of(finding)}")
+        report.damaged(DamageKind.AUDIT, f"{name}: {said_of(finding)}")
 
     try:
         await postern.record.audit.verify(found, checked, heads=_heads(noted.heads), progress=progress)

@@ -43,7 +43,7 @@ def write_clients(arguments: argparse.Namespace, asked: ImportFiles) -> None:
     if arguments.json:
         print_json({"file": str(path), "is_plan": arguments.plan, "clients": len(parts.clients), "lost_addresses": lost})
         return
-    for line in told_lost(lost):
+    for line in lost_lines(lost):
         print(line)
     if arguments.plan:
         print(f"This was a plan: {path} would have {len(parts.clients)} clients.")
@@ -58,7 +58,7 @@ def foreign_parts(asked: ImportFiles) -> ForeignParts:
     return auth0_clients.foreign_parts(_tenant(asked.files))
 
 
-def told_lost(lost: Sequence[str]) -> Iterator[str]:
+def lost_lines(lost: Sequence[str]) -> Iterator[str]:
     """For the terminal."""
     if lost:
         yield "Addresses of clients that no service gets:"

@@ -16,7 +16,7 @@ from adapters.imports.sources import opened, total_size
 from core.domain.identity.foreign_hashes.forms import FIREBASE, HashForm, firebase_form, firebase_settings, hash_form
 from core.domain.platform.imports.clients import lost_addresses
 from core.domain.platform.imports.decisions import ImportRules
-from entrypoints.cli.imports.clients import foreign_parts, told_lost, write_clients
+from entrypoints.cli.imports.clients import foreign_parts, lost_lines, write_clients
 from entrypoints.cli.opening import opened_postern
 from entrypoints.cli.operating import acting
 from entrypoints.cli.output.import_report import report_file, summary, totals
@@ -66,7 +66,7 @@ async def _run(arguments: argparse.Namespace, settings: Settings) -> None:
     say(f"{source.name}, SHA-256 {source.digest}")
     for line in summary(tally):
         say(line)
-    for line in told_lost(lost):
+    for line in lost_lines(lost):
         say(line)
     if rules.is_plan:
         say("\nThis was a plan: nothing was written.")

@@ -8,7 +8,7 @@ import trio
 
 from core.domain.errors import BadRequest
 from core.domain.json import timestamp
-from core.domain.record.stories import MOST_TOLD, SEARCHED, Story, ToldRow, sought_story
+from core.domain.record.stories import MOST_ROWS, SEARCHED, Story, StoryRow, sought_story
 from entrypoints.cli.opening import opened_postern
 from entrypoints.cli.output.printing import plain, print_json, printable
 from entrypoints.failures import FAILURE, OK, USAGE, StartFailed
@@ -68,7 +68,7 @@ def _lines(story: Story) -> list[str]:
     requests = len({row.request for row in story.rows})
     lines = [_line(row, names_request=requests > 1) for row in story.rows]
     if not story.is_whole:
-        lines.append(f"… and more: the first {MOST_TOLD} are shown. Narrow the time with --since and --until.")
+        lines.append(f"… and more: the first {MOST_ROWS} are shown. Narrow the time with --since and --until.")
     found = "1 row" if len(story.rows) == 1 else f"{len(story.rows)} rows"
     several = f" of {requests} requests that had the same id" if requests > 1 else ""
     lines += [
@@ -78,7 +78,7 @@ def _lines(story: Story) -> list[str]:
     return lines
 
 
-def _line(row: ToldRow, *, names_request: bool) -> str:
+def _line(row: StoryRow, *, names_request: bool) -> str:
     parts = [row.state]
     if row.attempts is not None:
         parts.append("1 attempt" if row.attempts == 1 else f"{row.attempts} attempts")

@@ -21,11 +21,11 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"demand": plain(demand), "needs": plain(found), "measured": plain(MEASURED)})
     else:
-        print("\n".join(_told(demand, found)))
+        print("\n".join(_said(demand, found)))
     return OK
 
 
-def _told(demand: Demand, found: Needs) -> list[str]:
+def _said(demand: Demand, found: Needs) -> list[str]:
     away = ", of which one may be away" if demand.machines > 1 else ""
     rows = [
         ("busiest second", f"{found.sign_ins_a_second:.2f} sign-ins, {found.serving_cores:.2f} cores busy with them"),

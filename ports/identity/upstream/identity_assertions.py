@@ -10,7 +10,7 @@ from core.domain.identity.upstream.identity_assertions import AssertionUse, Issu
 class IssuingConnections(Protocol):
     """Each method is one statement and one round trip, outside any unit of work. Only PostgreSQL implements it."""
 
-    async def get(self, organization: OrganizationId, connection: UpstreamProviderId) -> IssuingConnection | None:
+    async def find_by_id(self, organization: OrganizationId, connection: UpstreamProviderId) -> IssuingConnection | None:
         """The organization's connection with this id, whatever its state."""
 
     async def find(self, organization: OrganizationId, issuer: str) -> IssuingConnection | None:

@@ -23,7 +23,7 @@ class ManagementKeyLookup(Protocol):
     async def list(self, organization: OrganizationId | None) -> Sequence[ManagementKey]:
         """Newest first, expired keys included."""
 
-    async def get(self, organization: OrganizationId | None, key: ManagementKeyId) -> tuple[ManagementKey, MadeByKey] | None:
+    async def find_with_made(self, organization: OrganizationId | None, key: ManagementKeyId) -> tuple[ManagementKey, MadeByKey] | None:
         """The key, and what it has made that lasts. None when there is no such key."""
 
 

@@ -23,14 +23,14 @@ class ExistingTrustedIssuers(Frozen):
 
 
 class TrustedIssuerStore(Protocol):
-    """Outside a unit of work, `list`, `get` and `asked_by` are one statement and one round trip each. The other methods need a unit of work
-    in which the caller has locked the organization. Only PostgreSQL implements `TrustedIssuerStore`.
+    """Outside a unit of work, `list`, `find` and `asked_by` are one statement and one round trip each. The other methods need a unit of
+    work in which the caller has locked the organization. Only PostgreSQL implements `TrustedIssuerStore`.
     """
 
     async def list(self, organization: OrganizationId) -> Sequence[TrustedIssuer]:
         """Oldest first."""
 
-    async def get(self, organization: OrganizationId, rule: TrustedIssuerId) -> TrustedIssuer | None: ...
+    async def find(self, organization: OrganizationId, rule: TrustedIssuerId) -> TrustedIssuer | None: ...
 
     async def asked_by(self, client: ClientId) -> Sequence[TrustedIssuer]:
         """The rules of the service with this client id, or of the management key with this id. None are found by anything else."""

@@ -18,12 +18,12 @@ from core.domain.identity.profile.pictures import MOST_PIXELS, SHADES, Portrait,
 from core.domain.identity.profile.profiles import (
     NO_CHANGE,
     NO_PROFILE,
-    NOTHING_TOLD,
+    NOTHING_STATED,
     HeldProfile,
     OwnProfile,
     OwnProfileChange,
     filled,
-    told_profile,
+    stated_profile,
 )
 from core.domain.identity.profile.usernames import PATTERN, RESERVED, username, username_digest
 from core.domain.languages import Language
@@ -107,18 +107,18 @@ def test_a_change_names_what_differs_and_nothing_else() -> None:
 
 
 def test_a_provider_fills_what_is_empty() -> None:
-    told = told_profile({"name": "Ada L.", "given_name": "Ada", "locale": "de_AT", "zoneinfo": "Europe/Vienna"})
+    told = stated_profile({"name": "Ada L.", "given_name": "Ada", "locale": "de_AT", "zoneinfo": "Europe/Vienna"})
     change = filled(HeldProfile(NO_PROFILE, None), told, is_time_zone)
     assert (change.name, change.given_name, change.family_name) == ("Ada L.", "Ada", UNCHANGED)
     assert (change.language, change.zoneinfo, change.username) == (Language.GERMAN, "Europe/Vienna", UNCHANGED)
 
 
 def test_a_provider_may_not_know_the_zones() -> None:
-    assert filled(HeldProfile(NO_PROFILE, None), told_profile({"zoneinfo": "Mars/Base"}), is_time_zone).is_empty
+    assert filled(HeldProfile(NO_PROFILE, None), stated_profile({"zoneinfo": "Mars/Base"}), is_time_zone).is_empty
 
 
 def test_a_provider_changes_nothing_that_stands() -> None:
-    told = told_profile({"name": "Eve", "family_name": "Evil", "locale": "fr", "zoneinfo": "UTC"})
+    told = stated_profile({"name": "Eve", "family_name": "Evil", "locale": "fr", "zoneinfo": "UTC"})
     held = HeldProfile(OwnProfile(given_name="Ada", zoneinfo="Europe/Vienna"), Language.ENGLISH)
     assert filled(held, told, is_time_zone).is_empty
 
@@ -127,7 +127,7 @@ def test_a_provider_changes_nothing_that_stands() -> None:
     "claims", [{}, {"name": 7}, {"name": "a\u202eb"}, {"name": "x" * 201}, {"name": ""}, {"locale": "tlh"}, {"locale": 1}, {"zoneinfo": []}]
 )
 def test_a_claim_that_is_no_value_is_left_out(claims: dict[str, object]) -> None:
-    assert told_profile(claims) == NOTHING_TOLD
+    assert stated_profile(claims) == NOTHING_STATED
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from core.domain.platform.imports.decisions import (
     Marks,
     MetBefore,
 )
-from core.domain.platform.imports.events import told
+from core.domain.platform.imports.events import heard
 from core.domain.platform.imports.people import ImportedIdentity, ImportedPasskey, ImportedPerson
 from core.domain.tenancy.profile_fields import FieldKind, FieldRule, FieldWriter, KeptValues, ProfileField
 from core.domain.tenancy.roles import built_in
@@ -142,10 +142,10 @@ def test_values_of_fields_follow_the_rules_of_their_fields() -> None:
 
 def test_nothing_is_told_of_somebody_who_comes_twice() -> None:
     met = MetBefore()
-    assert [event.name for event in told(decide(met=met), None)] == ["user.signup.success"]
+    assert [event.name for event in heard(decide(met=met), None)] == ["user.signup.success"]
     again = decide(met=met)
     assert (again.outcome.value, again.user) == ("known", None)
-    assert list(told(again, None)) == []
+    assert list(heard(again, None)) == []
 
 
 @pytest.mark.parametrize(("slug", "says"), [("owner", "makes nobody an owner"), ("pilot", "acme has no role pilot; its roles are member")])

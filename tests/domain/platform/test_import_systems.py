@@ -26,7 +26,7 @@ def at_cognito(*attributes: tuple[str, str], **more: Any) -> ImportedPerson:
     return cognito.person({"Username": "ada", "Attributes": told, "Enabled": True, **more}, "here")
 
 
-def at_zitadel(*told: zitadel.ToldBeside, names: zitadel.ZitadelNames = NAMES, **more: Any) -> ImportedPerson:
+def at_zitadel(*told: zitadel.EntryBeside, names: zitadel.ZitadelNames = NAMES, **more: Any) -> ImportedPerson:
     content: Any = {"userId": "1", "user": {"userName": "ada", "email": {"email": "ada@example.org"}, **more}}
     return zitadel.person(content, "here", names, told, is_active=True)
 
@@ -175,11 +175,11 @@ def test_what_stays_behind_of_a_person_of_zitadel(more: Mapping[str, Any], notes
 
 def test_what_zitadel_tells_beside_its_people() -> None:
     told = [
-        zitadel.ToldBeside("userLinks", {"idpId": "2", "idpName": "Corp", "providedUserId": "u"}),
-        zitadel.ToldBeside("userLinks", {"idpId": "1", "providedUserId": "u", "providedUserName": "ada"}),
-        zitadel.ToldBeside("userGrants", {"projectId": "3", "roleKeys": ["editor"]}),
-        zitadel.ToldBeside("userMetadata", {"key": "photo", "value": "/w=="}),
-        zitadel.ToldBeside("userMetadata", {"key": "team", "value": "eA=="}),
+        zitadel.EntryBeside("userLinks", {"idpId": "2", "idpName": "Corp", "providedUserId": "u"}),
+        zitadel.EntryBeside("userLinks", {"idpId": "1", "providedUserId": "u", "providedUserName": "ada"}),
+        zitadel.EntryBeside("userGrants", {"projectId": "3", "roleKeys": ["editor"]}),
+        zitadel.EntryBeside("userMetadata", {"key": "photo", "value": "/w=="}),
+        zitadel.EntryBeside("userMetadata", {"key": "team", "value": "eA=="}),
     ]
     provider = zitadel.provider({"idpId": "1", "idp": {"issuer": "https://corp.example", "clientId": "z"}})
     assert provider is not None

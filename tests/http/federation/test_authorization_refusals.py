@@ -10,14 +10,13 @@ import trio
 
 from core.domain.federation.authorization_refusals import (
     MOST_REFUSALS,
-    RefusalReason,
-    in_words,
     refused_request,
     shown_address,
     shown_word,
     shown_words,
 )
-from core.domain.federation.oauth.authorizations import TOLD_TO_THE_PERSON, AuthorizationErrorCode
+from core.domain.federation.oauth.authorizations import SHOWN_TO_THE_PERSON, AuthorizationErrorCode
+from core.domain.federation.refusal_reasons import RefusalReason, in_words
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.client import Client, Received
@@ -214,7 +213,7 @@ def test_every_reason_has_words() -> None:
         because, advice = in_words(reason)
         assert because
         assert advice or reason is RefusalReason.SAML
-    for word in (*AuthorizationErrorCode, *TOLD_TO_THE_PERSON):
+    for word in (*AuthorizationErrorCode, *SHOWN_TO_THE_PERSON):
         found = refused_request(word, "scope: no", {})
         assert found is None or found[0] in RefusalReason
 

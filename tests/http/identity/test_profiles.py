@@ -9,7 +9,7 @@ import trio
 
 from core.domain.errors import Conflict, NotFound
 from core.domain.identifiers import UserId
-from core.domain.identity.profile.profiles import OwnProfileChange, ToldProfile
+from core.domain.identity.profile.profiles import OwnProfileChange, StatedProfile
 from core.domain.identity.profile.usernames import USERNAME_CHANGES
 from core.domain.record.events import SYSTEM
 from entrypoints.bootstrap import Postern
@@ -167,7 +167,7 @@ class TestUserNames:
 
 async def test_what_a_provider_tells_of_an_account_that_has_ended_is_written_nowhere(postern: Postern, people: People) -> None:
     async with postern.foundation.unit_of_work() as uow:
-        await postern.identity.profiles.fill(uow, UserId(UUID(int=7)), ToldProfile(name="Ada"), SYSTEM, "websuite")
+        await postern.identity.profiles.fill(uow, UserId(UUID(int=7)), StatedProfile(name="Ada"), SYSTEM, "websuite")
         await uow.commit()
     assert people.rows("select from users") == []
     assert people.rows("select from audit_log") == []

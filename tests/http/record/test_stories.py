@@ -19,7 +19,7 @@ from core.domain.identifiers import JobId
 from core.domain.jobs import NewJob
 from core.domain.mail import Mail
 from core.domain.record.event_types import WEBHOOK_TOPIC
-from core.domain.record.stories import MOST_TOLD, Story, sought_story
+from core.domain.record.stories import MOST_ROWS, Story, sought_story
 from entrypoints.bootstrap import Postern
 from ports.mail import MailDelayed
 from tests.conftest import CapturedLog
@@ -208,8 +208,8 @@ async def test_the_text_of_a_client_finds_the_story_and_reaches_no_table(scene: 
 
 
 async def test_a_long_story_is_cut(scene: Incident, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("adapters.postgres.record.stories.MOST_TOLD", 2)
-    assert MOST_TOLD == 1_000
+    monkeypatch.setattr("adapters.postgres.record.stories.MOST_ROWS", 2)
+    assert MOST_ROWS == 1_000
     request = await scene.invite()
     told = await scene.story(request)
     assert (len(told.rows), told.is_whole) == (2, False)

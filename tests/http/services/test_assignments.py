@@ -255,7 +255,7 @@ async def test_what_is_assigned_to_a_role_or_a_team_ends_with_it(government: Gov
 
     async def gives_roles() -> bool:
         async with government.postern.foundation.unit_of_work() as uow:
-            crew = await uow.teams.get(OrganizationId(government.acme.id), "crew")
+            crew = await uow.teams.find(OrganizationId(government.acme.id), "crew")
             assert crew is not None
             return await uow.teams.gives_service_roles(crew)
 

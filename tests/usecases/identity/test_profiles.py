@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from core.domain.identifiers import OrganizationId, UserId
-from core.domain.identity.profile.profiles import OwnProfileChange, ToldProfile
+from core.domain.identity.profile.profiles import OwnProfileChange, StatedProfile
 from core.domain.languages import Language
 from core.domain.record.events import SYSTEM
 from core.usecases.identity.account_access import hand_over, leave_to_another
@@ -51,9 +51,9 @@ async def test_an_account_that_goes_to_another_person_keeps_no_profile(going: Go
 
 async def test_a_provider_fills_the_profile_once(postern: Postern, ada: UserId) -> None:
     for told in (
-        ToldProfile(given_name="Ada", zoneinfo="Mars/Base"),
-        ToldProfile(name="Eve", given_name="Eve", zoneinfo="UTC"),
-        ToldProfile(),
+        StatedProfile(given_name="Ada", zoneinfo="Mars/Base"),
+        StatedProfile(name="Eve", given_name="Eve", zoneinfo="UTC"),
+        StatedProfile(),
     ):
         async with postern.foundation.unit_of_work() as uow:
             await uow.accounts.hold(ada)

@@ -174,7 +174,7 @@ class DeviceRows(OnStatements):
     async def list(self, user: UserId) -> Sequence[Device]:
         return await self._statements.ask(_device, _LIST, {"user": user})
 
-    async def get(self, device: DeviceId) -> Device | None:
+    async def find(self, device: DeviceId) -> Device | None:
         return first(await self._statements.ask(_device, _GET, {"id": device}))
 
     async def knowledge(self, user: UserId, approach: Approach) -> Knowledge:

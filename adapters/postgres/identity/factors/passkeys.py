@@ -38,7 +38,7 @@ class PasskeyRows(OnStatements):
     async def list(self, user: UserId) -> Sequence[Passkey]:
         return await self._statements.ask(PASSKEY.row, _LIST, {"user": user})
 
-    async def get(self, user: UserId, passkey: PasskeyId) -> Passkey | None:
+    async def find(self, user: UserId, passkey: PasskeyId) -> Passkey | None:
         return first(await self._statements.ask(PASSKEY.row, _GET, {"user": user, "id": passkey}))
 
     async def take(self, challenge_digest: bytes, credential_id: bytes, approach: Approach) -> TakenChallenge | None:

@@ -15,7 +15,7 @@ from adapters.postgres.identity.addresses import is_proved
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
 from adapters.postgres.identity.privacy.forgetting import AT_ONCE, CREDENTIALS, HOLDS, NOBODY
 from adapters.postgres.identity.privacy.holding import TIES
-from adapters.postgres.identity.profiles import TOLD, profile_of
+from adapters.postgres.identity.profiles import AS_JSON, profile_of
 from adapters.postgres.identity.proofs.sign_in_policy import assignments_of
 from adapters.postgres.record.being_forgotten import IS_BEING_FORGOTTEN
 from adapters.postgres.rows import IdRow
@@ -436,7 +436,7 @@ EXPORT: Final[LiteralString] = f"""
                            limit %(most_listed)s
                       ) as devices
            ) as devices,
-           case when (select whole from scope) then {TOLD} end as told,
+           case when (select whole from scope) then {AS_JSON} end as told,
            (
                select jsonb_build_object('type', type, 'content', encode(content, 'base64'))
                  from pictures

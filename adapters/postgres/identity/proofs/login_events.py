@@ -7,7 +7,7 @@ from psycopg.types.json import Jsonb
 
 from adapters.postgres.arrays import array_of_texts
 from adapters.postgres.columns import Columns
-from adapters.postgres.record.events import TOLD
+from adapters.postgres.record.events import PUBLISHED
 from adapters.postgres.storable import storable, storable_address, storable_text
 from adapters.postgres.transaction import OnStatements
 from core.domain.causes import causing_request
@@ -85,7 +85,7 @@ def log_login(
     """
 
 
-def told_parameters(id: EventId, login: LoginEvent) -> Mapping[str, object]:  # noqa: A002 - the noun's own word
+def published_parameters(id: EventId, login: LoginEvent) -> Mapping[str, object]:  # noqa: A002 - the noun's own word
     """The parameters of `tell_login`."""
     event = login_tried(login, SYSTEM)
     return {
@@ -118,7 +118,7 @@ def tell_login(
            || jsonb_strip_nulls(jsonb_build_object('agent', {agent}::text)), {at},
            %(event_request)s::uuid
       from {source}
- returning {TOLD}
+ returning {PUBLISHED}
     """
 
 

@@ -178,10 +178,10 @@ class PostgresConnections(OnPool):
             part = exchanges[begin : begin + _AT_ONCE]
             counted, others = [one for one in part if one.last_at is not None], [one for one in part if one.last_at is None]
             if counted:
-                await tell(self._pool, _COUNT_EXCHANGES, {"exchanges": Jsonb([_told(one) for one in counted])})
+                await tell(self._pool, _COUNT_EXCHANGES, {"exchanges": Jsonb([_as_json(one) for one in counted])})
             if others:
                 providers = list(dict.fromkeys(one.provider for one in others))
-                await tell(self._pool, _ADD_EXCHANGES, {"exchanges": Jsonb([_told(one) for one in others])})
+                await tell(self._pool, _ADD_EXCHANGES, {"exchanges": Jsonb([_as_json(one) for one in others])})
                 await tell(self._pool, _TRIM_EXCHANGES, {"providers": providers, "most": MOST_EXCHANGES})
 
 
@@ -238,7 +238,7 @@ class DirectorySessionRows(OnTransaction):
         return [(SessionId(row.session_id), UserId(row.user_id)) for row in rows]
 
 
-def _told(one: ConnectionExchange) -> Any:
+def _as_json(one: ConnectionExchange) -> Any:
     return storable(
         {
             "id": str(one.id),

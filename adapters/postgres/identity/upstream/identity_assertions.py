@@ -37,7 +37,7 @@ def _connection(*, kind: str, state: str, enabled: bool, **columns: Any) -> Issu
 class PostgresIssuingConnections(OnPool):
     """Implements `ports.identity.upstream.identity_assertions.IssuingConnections`."""
 
-    async def get(self, organization: OrganizationId, connection: UpstreamProviderId) -> IssuingConnection | None:
+    async def find_by_id(self, organization: OrganizationId, connection: UpstreamProviderId) -> IssuingConnection | None:
         return first(await ask(self._pool, _connection, _GET, {"organization": organization, "id": connection}))
 
     async def find(self, organization: OrganizationId, issuer: str) -> IssuingConnection | None:

@@ -55,8 +55,8 @@ class _Met:
         password_hash: str | None,
         mfa_enabled: bool,
         knowledge: dict[str, Any],
-        other_told: str | None,
-        told_domain: str | None,
+        other_stated: str | None,
+        stated_domain: str | None,
         provider_is_on: bool = True,
         proved_domains: list[str] | None = None,
         vouches_as: list[str] | None = None,
@@ -73,9 +73,9 @@ class _Met:
             identity=None if identity_id is None else IdentityId(identity_id),
             connected=named if connected else None,
             named=None if connected else named,
-            named_has_provider=other_told is not None,
-            other_told=other_told or "",
-            asserted_domain_is_theirs=told_domain in proved,
+            named_has_provider=other_stated is not None,
+            other_stated=other_stated or "",
+            asserted_domain_is_theirs=stated_domain in proved,
             account_domain_is_theirs=named is not None and mail_domain(named.account.email) in proved,
             vouches_as=frozenset(voucher for text in vouches_as or () if (voucher := Voucher.of(text)) is not None),
             realm=RealmRow(**realm).realm(),
@@ -187,8 +187,8 @@ def _meet(*, with_token: bool, of_organization: bool) -> LiteralString:
          {has_second_factor("users.id")} as mfa_enabled,
          (
              select others.email from identities as others where others.user_id = users.id and others.provider = %(provider)s
-         ) as other_told,
-         %(mail_domain)s::text as told_domain {proved},
+         ) as other_stated,
+         %(mail_domain)s::text as stated_domain {proved},
          {FIRST_KNOWLEDGE[with_token]} as knowledge,
          {REALM_AND_CLIENT}
     from (values (true)) as this (word)

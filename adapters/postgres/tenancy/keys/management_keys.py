@@ -108,7 +108,7 @@ class PostgresManagementKeys(KeyLookups[ManagementKeyHolder]):
     async def list(self, organization: OrganizationId | None) -> Sequence[ManagementKey]:
         return await ask(self._pool, _key, *_in(organization, _LIST))
 
-    async def get(self, organization: OrganizationId | None, key: ManagementKeyId) -> tuple[ManagementKey, MadeByKey] | None:
+    async def find_with_made(self, organization: OrganizationId | None, key: ManagementKeyId) -> tuple[ManagementKey, MadeByKey] | None:
         rows = await ask(self._pool, _with_made, *_in(organization, _GET, id=key, limit=MOST_LISTED))
         if not rows:
             return None

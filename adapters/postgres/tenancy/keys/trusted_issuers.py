@@ -32,7 +32,7 @@ class TrustedIssuerRows(OnStatements):
     async def list(self, organization: OrganizationId) -> Sequence[TrustedIssuer]:
         return await self._statements.ask(TRUSTED_ISSUER.row, _LIST, {"organization": organization})
 
-    async def get(self, organization: OrganizationId, rule: TrustedIssuerId) -> TrustedIssuer | None:
+    async def find(self, organization: OrganizationId, rule: TrustedIssuerId) -> TrustedIssuer | None:
         return first(await self._statements.ask(TRUSTED_ISSUER.row, _GET, {"organization": organization, "id": rule}))
 
     async def asked_by(self, client: ClientId) -> Sequence[TrustedIssuer]:

@@ -114,7 +114,7 @@ class SetupLinkRows(OnStatements):
         connections = await self._connections(organization)
         return [ListedSetupLink(link, by_link.get(link.id, []), connections) for link in links]
 
-    async def get(self, organization: OrganizationId, link: SetupLinkId) -> ListedSetupLink | None:
+    async def find_listed(self, organization: OrganizationId, link: SetupLinkId) -> ListedSetupLink | None:
         rows = await self._statements.ask(LINK.row, _GET, {"organization": organization, "id": link})
         return ListedSetupLink(rows[0], await self.drafts(link), await self._connections(organization)) if rows else None
 

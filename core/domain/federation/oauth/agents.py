@@ -8,6 +8,7 @@ from typing import Final
 
 from core.domain.errors import BadRequest
 from core.domain.federation.oauth.authorizations import AuthorizationErrorCode, AuthorizationRefused, AuthorizationRequest
+from core.domain.federation.refusal_reasons import RefusalReason
 from core.domain.identifiers import AgentGrantId, ClientId, OrganizationId, ResourceServerId, ServiceId, UserId
 from core.domain.identity.sessions import AGENTS_FORBIDDEN
 from core.domain.record.events import Actor, Event, Target
@@ -57,9 +58,9 @@ def bounded(request: AuthorizationRequest, *, is_agent: bool, agents_allowed: bo
     if not is_agent:
         return request
     if not agents_allowed:
-        raise AuthorizationRefused(AuthorizationErrorCode.ACCESS_DENIED, AGENTS_FORBIDDEN)
+        raise AuthorizationRefused(AuthorizationErrorCode.ACCESS_DENIED, AGENTS_FORBIDDEN, recorded_as=RefusalReason.AGENTS_FORBIDDEN)
     if len(set(request.resources)) != 1:
-        raise AuthorizationRefused(AuthorizationErrorCode.INVALID_TARGET, ONE_API)
+        raise AuthorizationRefused(AuthorizationErrorCode.INVALID_TARGET, ONE_API, recorded_as=RefusalReason.AGENT_TARGET)
     return replace(request, scopes=(), resources=request.resources[:1])
 
 

@@ -8,6 +8,7 @@ from core.domain.errors import BadRequest
 from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, InvalidTarget
 from core.domain.federation.oauth.resources import MOST_RESOURCES, OfferedResource
 from core.domain.federation.oauth.scopes import LONGEST_SCOPES, words
+from core.domain.federation.refusal_reasons import RefusalReason
 from core.domain.identifiers import IdentityId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.sessions import Context
@@ -26,6 +27,8 @@ from core.frozen import Frozen
 class IdentityAssertionRefused(InvalidGrant):
     """The fault is also kept for those who look after the application."""
 
+    recorded_as = RefusalReason.IDENTITY_ASSERTION
+
     def __init__(self, fault: IdentityAssertionFault, message: str) -> None:
         super().__init__(message, detail=fault.value)
         self.fault = fault
@@ -38,7 +41,7 @@ class AssertionVerdict(Frozen):
     came: str = ""
 
     @property
-    def told(self) -> tuple[str, str]:
+    def said(self) -> tuple[str, str]:
         """The verdict in words, and the change that helps."""
         if self.fault is None:
             return "The application would get a token. Nothing was issued, and the assertion is as good as before.", ""

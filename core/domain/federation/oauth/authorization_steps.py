@@ -19,6 +19,7 @@ from core.domain.federation.oauth.authorizations import (
 )
 from core.domain.federation.oauth.redirects import ResponseMode, proves_nothing
 from core.domain.federation.oauth.unplaced_clients import UnplacedClient
+from core.domain.federation.refusal_reasons import RefusalReason
 from core.domain.identifiers import OrganizationId, ResourceServerId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS, context_class
@@ -216,7 +217,7 @@ def _step(
     if request.subject not in {None, signed_in.user}:
         raise AuthorizationRefused(AuthorizationErrorCode.LOGIN_REQUIRED, "Another person has signed in than the application expects")
     if signed_in.refuses_applications:
-        raise AuthorizationRefused(AuthorizationErrorCode.ACCESS_DENIED, NO_APPLICATIONS)
+        raise AuthorizationRefused(AuthorizationErrorCode.ACCESS_DENIED, NO_APPLICATIONS, recorded_as=RefusalReason.DIRECTORY_RESTRICTS)
     if not application.sign_in_policy.admits(is_member=signed_in.is_member, is_assigned=signed_in.is_assigned):
         return AuthorizationStep.TURN_AWAY
     if wants_second_factor(request) and not _has_shown_both(signed_in):

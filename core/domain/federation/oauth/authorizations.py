@@ -36,7 +36,7 @@ class AuthorizationErrorCode(StrEnum):
     INVALID_REQUEST_URI = "invalid_request_uri"
 
 
-TOLD_TO_THE_PERSON: Final = (
+SHOWN_TO_THE_PERSON: Final = (
     *("application_unknown", "redirect_missing", "redirect_unregistered", "request_used", "application_closed"),
     # Of metadata clients.
     *("client_address", "resource_needed", "resource_unknown", "resource_on_machine", "resource_of_several", "document_not_let_in"),
@@ -52,9 +52,10 @@ class AuthorizationRefused(BadRequest):
 
     text = "The authorization request is refused"
 
-    def __init__(self, word: AuthorizationErrorCode, description: str) -> None:
+    def __init__(self, word: AuthorizationErrorCode, description: str, *, recorded_as: str = "") -> None:
         super().__init__(description)
         self.word = word
+        self.recorded_as = recorded_as
         self.oauth_error = word.value
 
 

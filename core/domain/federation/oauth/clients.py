@@ -9,6 +9,7 @@ from typing import Final
 
 from core.domain.errors import BadRequest, OrganizationNotActive
 from core.domain.federation.oauth.oauth_errors import client_refused
+from core.domain.federation.refusal_reasons import RefusalReason
 from core.domain.identifiers import ClientId, ClientSecretId, OrganizationId, ServiceId
 from core.domain.identity.sessions import Application, Context
 from core.domain.json import Json
@@ -23,9 +24,6 @@ ASSERTION_TYPE: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 LONGEST_ASSERTION: Final = 4096
 LONGEST_SECRET: Final = 200
 # What the log says about a client that did not authenticate itself. The recorder of refusals tells the reasons apart by these.
-NO_SUCH_SECRET: Final = "the client has no such secret"  # noqa: S105 - a reason
-NO_CREDENTIAL: Final = "the client is not public, and sent no credential"
-NO_KEYS: Final = "the client has no keys"
 # Libraries choose up to an hour (Authlib does). Each assertion works once, however long it lasts.
 ASSERTION_LIFETIME: Final = timedelta(hours=1)
 _LEEWAY: Final = timedelta(seconds=30)
@@ -166,13 +164,13 @@ def require_known(found: RegisteredClient | None, credentials: ClientCredentials
     match credentials.method:
         case AuthenticationMethod.NONE:
             if not found.is_public:
-                raise client_refused(NO_CREDENTIAL)
+                raise client_refused("the client is not public, and sent no credential", recorded_as=RefusalReason.CREDENTIAL_MISSING)
         case AuthenticationMethod.PRIVATE_KEY_JWT:
             if found.keys is None:
-                raise client_refused(NO_KEYS)
+                raise client_refused("the client has no keys", recorded_as=RefusalReason.KEYS_MISSING)
         case _:
             if found.secret is None:
-                raise client_refused(NO_SUCH_SECRET)
+                raise client_refused("the client has no such secret", recorded_as=RefusalReason.SECRET_WRONG)
     return found
 
 

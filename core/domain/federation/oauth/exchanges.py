@@ -14,6 +14,7 @@ from core.domain.federation.oauth.grants import TokenRequest, one_resource
 from core.domain.federation.oauth.oauth_errors import InvalidScope, InvalidTarget
 from core.domain.federation.oauth.resources import OfferedResource
 from core.domain.federation.oauth.scopes import words
+from core.domain.federation.refusal_reasons import RefusalReason
 from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.identity.sessions import MOST_ACTORS, TWO_FACTORS, ActingClient, TokenUse
 from core.domain.json import Json
@@ -34,6 +35,8 @@ _REPEATED: Final = ("sub", "amr", "acr", "auth_time", "org", "org_id")
 
 class SubjectRefused(BadRequest):
     """The token that was shown is not exchanged. RFC 8693 section 2.2.2 wants `invalid_request` for it."""
+
+    recorded_as = RefusalReason.SUBJECT_TOKEN
 
 
 class ExchangeRequest(Frozen):

@@ -5,11 +5,18 @@ that fails to authenticate itself is a plain `Unauthorized`.
 from typing import ClassVar
 
 from core.domain.errors import BadRequest, Forbidden, Unauthorized
+from core.domain.federation.refusal_reasons import RefusalReason
 
 
 class InvalidGrant(BadRequest):
     oauth_error: ClassVar = "invalid_grant"
     text = "The code or token is not valid, has expired or was used before, or was given to another client or redirect URI"
+
+
+class GrantOfAgent(InvalidGrant):
+    """The organization lets no agent act for its people any more."""
+
+    recorded_as = RefusalReason.AGENTS_FORBIDDEN
 
 
 class InvalidScope(BadRequest):
@@ -26,11 +33,13 @@ class InvalidTarget(BadRequest):
 
 class UnauthorizedClient(BadRequest):
     oauth_error: ClassVar = "unauthorized_client"
+    recorded_as = RefusalReason.GRANT_NOT_ALLOWED
     text = "This client may not use this grant type"
 
 
 class UnsupportedGrantType(BadRequest):
     oauth_error: ClassVar = "unsupported_grant_type"
+    recorded_as = RefusalReason.GRANT_UNKNOWN
     text = "There is no such grant type here"
 
 
@@ -47,6 +56,8 @@ class InsufficientScope(Forbidden):
 CLIENT_UNKNOWN = "The client could not be authenticated"
 
 
-def client_refused(detail: str) -> Unauthorized:
+def client_refused(detail: str, *, recorded_as: str = "") -> Unauthorized:
     """The answer is the same for every reason. The log has the reason."""
-    return Unauthorized(CLIENT_UNKNOWN, detail=detail)
+    refusal = Unauthorized(CLIENT_UNKNOWN, detail=detail)
+    refusal.recorded_as = recorded_as
+    return refusal

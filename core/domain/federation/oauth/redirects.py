@@ -42,6 +42,8 @@ class Answered(Frozen):
     redirect_uri: str
     response_mode: ResponseMode
     fields: Mapping[str, str]
+    recorded_as: str = ""
+    """Of a refusal: the reason that it names for those who look after the application."""
 
     @property
     def url(self) -> str:

@@ -18,7 +18,7 @@ from core.frozen import Frozen
 # The owners get a mail so many days before a certificate ends, the earliest first.
 WARNINGS: Final = (60, 30, 7)
 # Operators are told so long that a certificate has ended. Afterwards, its application evidently does without.
-TOLD_AFTER_END: Final = timedelta(days=30)
+REPORTED_AFTER_END: Final = timedelta(days=30)
 
 
 class CertificateState(StrEnum):

@@ -268,7 +268,7 @@ def default_endpoint(endpoints: Sequence[AcsEndpoint]) -> AcsEndpoint:
 
 def configuration_changed(before: Configuration, after: Configuration, service: Service, actor: Actor) -> Event:
     """The event says what changed, with the earlier values."""
-    changed = differences(_told(before), _told(after))
+    changed = differences(_facts(before), _facts(after))
     details: dict[str, Json] = {"service_slug": service.slug, "enabled": after.enabled, **changed}
     return Event("service.saml.updated", actor, Target("service", str(service.id)), service.organization, details)
 
@@ -296,7 +296,7 @@ def _require_attributes(mapping: Mapping[str, Any]) -> None:
             )
 
 
-def _told(configuration: Configuration) -> Mapping[str, Json]:
+def _facts(configuration: Configuration) -> Mapping[str, Json]:
     encrypting = configuration.encryption_certificate
     return {
         **{name: getattr(configuration, name) for name in names_of(ConfigurationChange) if name != "enabled"},

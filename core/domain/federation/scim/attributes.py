@@ -26,7 +26,7 @@ _UNKEPT: Final[Mapping[tuple[str, str | None], str]] = {
 _OF_ENTERPRISES: Final = {name.lower(): name for name in _ENTERPRISE}
 _OTHER_TYPE: Final = re.compile(r"\s*type\s+eq\s+\"(?:home|other)\"\s*", re.IGNORECASE)
 # So many a line of the recorder names.
-_MOST_TOLD: Final = 20
+_MOST_NAMED: Final = 20
 
 
 def is_of_enterprises(path: str) -> bool:
@@ -53,7 +53,7 @@ def dropped(body: Json, mapping: ScimMapping = NOTHING_MAPPED) -> Sequence[str]:
     operations = body.get("Operations", body.get("operations"))
     stated = _of_resource(body) if operations is None else _of_operations(operations)
     names = {name for path, value in stated for name in _left_out(path, value, mapping)}
-    return sorted(names)[:_MOST_TOLD]
+    return sorted(names)[:_MOST_NAMED]
 
 
 def _of_operations(operations: Json) -> Iterator[tuple[str, Any]]:

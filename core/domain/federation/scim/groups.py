@@ -69,7 +69,7 @@ class GroupChange:
     plus: dict[UserId, None] = field(default_factory=dict)
     minus: dict[UserId, None] = field(default_factory=dict)
     external_id: str | Unchanged | None = UNCHANGED
-    told: list[tuple[str, Any]] = field(default_factory=list)
+    repeated: list[tuple[str, Any]] = field(default_factory=list)
     """Values for attributes that a directory cannot change, but may send back."""
 
     def add(self, users: Sequence[UserId]) -> None:
@@ -185,7 +185,7 @@ def _change(change: GroupChange, verb: Verb, path: Path, value: Any) -> None:
     elif attribute == "externalid":
         change.external_id = None if verb is Verb.REMOVE else text_of("externalId", value)
     elif attribute in {"displayname", "id", "schemas", "meta"}:
-        change.told.append((attribute, value))
+        change.repeated.append((attribute, value))
     else:
         raise InvalidPath(f"path: {attribute} is not kept here")
 
@@ -214,7 +214,7 @@ def require_same(change: GroupChange, group: Group) -> None:
     """Checks read-only attributes: directories send back what they have read, and the group's name is the
     organization's. Raises `Mutability`.
     """
-    for attribute, value in change.told:
+    for attribute, value in change.repeated:
         if attribute == "displayname" and value == group.name:
             continue
         if attribute == "id" and value == str(group.id):
@@ -227,7 +227,7 @@ def require_same(change: GroupChange, group: Group) -> None:
 def name_in(change: GroupChange, team: UUID) -> str | Unchanged:
     """The name that a change gives a team. Checks the read-only attributes. Raises `InvalidValue`, `Mutability`."""
     name: str | Unchanged = UNCHANGED
-    for attribute, value in change.told:
+    for attribute, value in change.repeated:
         if attribute == "displayname":
             name = group_name(value)
         elif not (attribute == "id" and value == str(team)) and not (

@@ -429,7 +429,7 @@ def email_changed(user: UserId, holder: ScimHolder, actor: Actor) -> Event:
 
 def profile_changed(user: UserId, before: ScimProfile, after: ScimProfile, holder: ScimHolder, actor: Actor) -> Event:
     """The event names the changed attributes, without their values."""
-    changed: list[Json] = [name for field, name in _TOLD.items() if getattr(before, field) != getattr(after, field)]
+    changed: list[Json] = [name for field, name in _COMPARED.items() if getattr(before, field) != getattr(after, field)]
     return _event("user.profile.updated", user, holder, actor, {"changed": changed})
 
 
@@ -438,7 +438,7 @@ def listing_changed(user: UserId, holder: ScimHolder, actor: Actor) -> Event:
     return _event("user.profile.updated", user, holder, actor, {"changed": ["groups"]})
 
 
-_TOLD: Final = {
+_COMPARED: Final = {
     "work_email": "emails",
     "external_id": "externalId",
     "formatted": "name.formatted",
@@ -449,9 +449,9 @@ _TOLD: Final = {
 
 
 def has_other_profile(before: ScimProfile, after: ScimProfile) -> bool:
-    return any(getattr(before, field) != getattr(after, field) for field in _TOLD)
+    return any(getattr(before, field) != getattr(after, field) for field in _COMPARED)
 
 
 def _event(name: str, user: UserId, holder: ScimHolder, actor: Actor, details: Mapping[str, Json]) -> Event:
-    told = {**details, "through": THROUGH_SCIM, "scim_token_id": str(holder.token)}
-    return Event(name, actor, Target("user", str(user)), holder.organization, told)
+    facts = {**details, "through": THROUGH_SCIM, "scim_token_id": str(holder.token)}
+    return Event(name, actor, Target("user", str(user)), holder.organization, facts)

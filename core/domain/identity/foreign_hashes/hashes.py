@@ -233,7 +233,7 @@ def _require_bounded(made: ForeignHash) -> None:
             continue
         if not least <= numbers[name] <= most:
             words = _word(made.kind, name)
-            raise HashRefused(f"The {made.kind.value} hash has {_told(numbers[name])} {words}; Postern checks {least} to {most}")
+            raise HashRefused(f"The {made.kind.value} hash has {_described(numbers[name])} {words}; Postern checks {least} to {most}")
     _require_length(made, "bytes of salt", len(made.salt), bounds.salt)
     length = numbers.get("l", bounds.digest[0])
     _require_length(made, "bytes of digest", length, bounds.digest)
@@ -259,7 +259,7 @@ def _require_length(made: ForeignHash, words: str, length: int, bounds: tuple[in
 
 def _require_most(made: ForeignHash, words: str, number: int, most: int) -> None:
     if number > most:
-        raise HashRefused(f"The {made.kind.value} hash asks for {_told(number)} {words}; Postern checks at most {most}")
+        raise HashRefused(f"The {made.kind.value} hash asks for {_described(number)} {words}; Postern checks at most {most}")
 
 
 def _word(kind: HashKind, name: str) -> str:
@@ -268,7 +268,7 @@ def _word(kind: HashKind, name: str) -> str:
     return "as the logarithm of its cost" if name == "ln" else _WORDS[name]
 
 
-def _told(number: int) -> str:
+def _described(number: int) -> str:
     return str(number) if abs(number) < 10**12 else "too many"
 
 

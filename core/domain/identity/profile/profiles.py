@@ -56,7 +56,7 @@ class HeldProfile(Frozen):
     language: Language | None
 
 
-class ToldProfile(Frozen, kw_only=True):
+class StatedProfile(Frozen, kw_only=True):
     """What one of the installation's providers tells of a person, as far as a profile can hold it."""
 
     name: str | None = None
@@ -66,7 +66,7 @@ class ToldProfile(Frozen, kw_only=True):
     language: Language | None = None
 
 
-NOTHING_TOLD: Final = ToldProfile()
+NOTHING_STATED: Final = StatedProfile()
 
 
 class OwnProfileChange(Frozen, kw_only=True):
@@ -109,21 +109,21 @@ NO_CHANGE: Final = OwnProfileChange()
 _FIELDS: Final = ("name", "given_name", "family_name", "username", "zoneinfo")
 
 
-def told_profile(claims: Mapping[str, object]) -> ToldProfile:
+def stated_profile(claims: Mapping[str, object]) -> StatedProfile:
     """The standard claims of a provider (OpenID Connect Core, section 5.1) that a profile can hold. Others are left out, because a claim
     must not stop a sign-in.
     """
     locale, zone = claims.get("locale"), claims.get("zoneinfo")
-    return ToldProfile(
-        name=_told("name", claims),
-        given_name=_told("given_name", claims),
-        family_name=_told("family_name", claims),
+    return StatedProfile(
+        name=_stated("name", claims),
+        given_name=_stated("given_name", claims),
+        family_name=_stated("family_name", claims),
         zoneinfo=zone if isinstance(zone, str) and len(zone) <= LONGEST_ZONE else None,
         language=Language.of(locale.replace("_", "-")) if isinstance(locale, str) else None,
     )
 
 
-def filled(held: HeldProfile, told: ToldProfile, is_zone: Callable[[str], bool]) -> OwnProfileChange:
+def filled(held: HeldProfile, told: StatedProfile, is_zone: Callable[[str], bool]) -> OwnProfileChange:
     """The change that fills what is empty, and nothing else. A name in parts that stands is not completed by another's."""
     zone = told.zoneinfo if held.profile.zoneinfo is None and told.zoneinfo is not None and is_zone(told.zoneinfo) else UNCHANGED
     named = held.profile.name is not None or held.profile.given_name is not None or held.profile.family_name is not None
@@ -157,7 +157,7 @@ def _name(field: str, text: str | Unchanged | None) -> str | Unchanged | None:
     return name
 
 
-def _told(field: str, claims: Mapping[str, object]) -> str | None:
+def _stated(field: str, claims: Mapping[str, object]) -> str | None:
     given = claims.get(field)
     try:
         name = _name(field, given) if isinstance(given, str) and len(given) <= 2 * LONGEST_NAME else None

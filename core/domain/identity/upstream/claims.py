@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Any, Final
 
-from core.domain.identity.profile.profiles import NOTHING_TOLD, ToldProfile, told_profile
+from core.domain.identity.profile.profiles import NOTHING_STATED, StatedProfile, stated_profile
 from core.domain.identity.upstream.directory_visits import DirectoryVisit
 from core.domain.identity.upstream.providers import TENANT
 from core.domain.json import Json
@@ -42,7 +42,7 @@ class Asserted(Frozen):
     email: str = ""
     """Empty when the provider told no address."""
     email_is_verified: bool = False
-    told: ToldProfile = NOTHING_TOLD
+    stated: StatedProfile = NOTHING_STATED
     """The person's names and language, from one of the installation's three providers."""
     fields: Mapping[str, Json] = NO_FIELDS
     """The values of the claims that the organization's mapping names, by the keys of its fields. They say nothing about who the person is.
@@ -114,7 +114,7 @@ def of_websuite(claims: Mapping[str, Any]) -> Asserted:
     """
     asserted = of_openid(claims)
     manages = asserted.domain in _WEBSUITE_DOMAINS or (isinstance(claims.get("hd"), str) and claims["hd"] != "")
-    return replace(_asserted(claims, asserted.subject, asserted.email_is_verified and manages), told=told_profile(claims))
+    return replace(_asserted(claims, asserted.subject, asserted.email_is_verified and manages), stated=stated_profile(claims))
 
 
 def of_officesuite(claims: Mapping[str, Any]) -> Asserted:
@@ -123,7 +123,7 @@ def of_officesuite(claims: Mapping[str, Any]) -> Asserted:
     """
     tenant, person = _text(claims, "tid"), _text(claims, "oid")
     verified = tenant == _CONSUMERS or claims.get("xms_edov") in (True, 1, "1", "true", "True")
-    return replace(_asserted(claims, f"{tenant}:{person}", verified), told=told_profile(claims))
+    return replace(_asserted(claims, f"{tenant}:{person}", verified), stated=stated_profile(claims))
 
 
 def of_codehost(issuer: str, person: Mapping[str, Any], emails: Sequence[Any]) -> Asserted:
@@ -133,11 +133,11 @@ def of_codehost(issuer: str, person: Mapping[str, Any], emails: Sequence[Any]) -
     number = person.get("id")
     if not isinstance(number, int) or isinstance(number, bool):
         raise NotVouched("no id")
-    told_names = told_profile(person)
+    stated_names = stated_profile(person)
     for one in emails:
-        if isinstance(one, Mapping) and one.get("primary") is True and (told := told_address(one.get("email"))):
-            return Asserted(issuer, str(number), told, one.get("verified") is True, told_names)
-    return Asserted(issuer, str(number), told=told_names)
+        if isinstance(one, Mapping) and one.get("primary") is True and (stated := stated_address(one.get("email"))):
+            return Asserted(issuer, str(number), stated, one.get("verified") is True, stated_names)
+    return Asserted(issuer, str(number), stated=stated_names)
 
 
 def with_userinfo(claims: Mapping[str, Any], userinfo: Mapping[str, Any], wanted: Collection[str] = ()) -> Mapping[str, Any]:
@@ -157,8 +157,8 @@ def mapped(claims: Mapping[str, Any], mapping: Mapping[str, str]) -> Mapping[str
 
 
 def _asserted(claims: Mapping[str, Any], subject: str, verified: bool) -> Asserted:  # noqa: FBT001 - the last word of each rule
-    told = told_address(claims.get("email"))
-    asserted = Asserted(_text(claims, "iss"), subject, told, told != "" and verified)
+    stated = stated_address(claims.get("email"))
+    asserted = Asserted(_text(claims, "iss"), subject, stated, stated != "" and verified)
     return replace(asserted, authenticated_at=_signed_in_at(claims))
 
 
@@ -170,9 +170,9 @@ def _signed_in_at(claims: Mapping[str, Any]) -> datetime | None:
         return None
 
 
-def told_address(told: object) -> str:
+def stated_address(stated: object) -> str:
     """The address as the provider told it, for storing and showing. Empty when nobody could send mail to it."""
-    return told if isinstance(told, str) and len(told) <= _LONGEST_EMAIL and told.isprintable() else ""
+    return stated if isinstance(stated, str) and len(stated) <= _LONGEST_EMAIL and stated.isprintable() else ""
 
 
 def _text(claims: Mapping[str, Any], name: str) -> str:

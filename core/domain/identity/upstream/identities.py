@@ -44,7 +44,7 @@ class Encounter(Frozen, kw_only=True):
     """The account that has the address. Looked up only when the identity is not connected."""
     named_has_provider: bool = False
     """The named account is connected to another identity at the same provider."""
-    other_told: str = ""
+    other_stated: str = ""
     """The address that the provider told for that other identity."""
     asserted_domain_is_theirs: bool = False
     """The organization with this own provider has proved the domain of the address that the provider tells."""
@@ -114,7 +114,7 @@ def _to_account(account: Account, met: Encounter, provider: str, *, of_organizat
     if not met.named_has_provider:
         return Linking.CONNECT
     is_led = met.realm is not None and met.realm.shared_provider == provider and met.realm.may_close_others
-    may_replace = is_led and not account.is_platform_owner and is_elsewhere(met.other_told, account)
+    may_replace = is_led and not account.is_platform_owner and is_elsewhere(met.other_stated, account)
     return Linking.REPLACE if may_replace else Linking.OTHER_CONNECTED
 
 

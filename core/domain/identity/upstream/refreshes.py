@@ -24,7 +24,7 @@ READ_WITHIN: Final = timedelta(seconds=10)
 MOST_REDIRECTS: Final = 3
 KEPT_WHILE_MISSING: Final = timedelta(days=7)
 """A certificate that the metadata lack counts for so long. A mistake of a weekend is mended by then."""
-TOLD_AFTER: Final = timedelta(days=3)
+REPORTED_AFTER: Final = timedelta(days=3)
 """Owners hear that metadata cannot be read after so much time."""
 WARNINGS: Final = (30, 7, 1)
 """Owners get a mail so many days before an end, the earliest first."""

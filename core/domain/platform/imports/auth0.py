@@ -54,13 +54,13 @@ def person(content: Json, place: str, hashed: Json = None) -> ImportedPerson:
         password=_password(user, hashed, notes),
         totp=_totp(user, notes),
         identities=_identities(user, name, email, notes),
-        roles=tuple(dict.fromkeys((*user.texts("roles"), *_roles_told(application)))),
+        roles=tuple(dict.fromkeys((*user.texts("roles"), *_roles_named(application)))),
         fields=metadata,
         notes=notes.all,
     )
 
 
-def _roles_told(application: SourceRecord) -> tuple[str, ...]:
+def _roles_named(application: SourceRecord) -> tuple[str, ...]:
     """Rules and the authorization extension keep roles in the metadata that people cannot change themselves."""
     told = application.texts("roles") if isinstance(application.content.get("roles"), list) else ()
     extension = application.content.get("authorization")

@@ -12,7 +12,7 @@ from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, ProfileFieldId, ServiceId, ServiceRoleId, TeamId, UserId
 from core.domain.identity.passkeys import LONGEST_CREDENTIAL_ID, LONGEST_PUBLIC_KEY, MOST_PASSKEYS
-from core.domain.identity.profile.profiles import ToldProfile
+from core.domain.identity.profile.profiles import StatedProfile
 from core.domain.identity.profile.usernames import username
 from core.domain.json import Json
 from core.domain.platform.imports.clients import slug_of
@@ -125,7 +125,7 @@ class NewAccount(Frozen, kw_only=True):
     email: Email
     is_verified: bool
     is_disabled: bool
-    profile: ToldProfile
+    profile: StatedProfile
     username: str | None
     passkeys: tuple[ImportedPasskey, ...]
     identities: tuple[NewIdentity, ...]

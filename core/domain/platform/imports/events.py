@@ -27,7 +27,7 @@ def imported(decision: Decision, source: str, digest: str, organization: Organiz
     return Event("user.imported", SYSTEM, Target("user", str(decision.user)), organization, {**details, "brought": brought})
 
 
-def told(decision: Decision, organization: OrganizationId | None) -> Iterator[Event]:
+def heard(decision: Decision, organization: OrganizationId | None) -> Iterator[Event]:
     """What webhooks hear of one person, if the operator asks for it."""
     if decision.user is None:
         return
@@ -54,5 +54,5 @@ def import_finished(actor: Actor, source: str, digest: str, rules: ImportRules, 
 def all_of(decisions: Sequence[Decision], source: str, digest: str, to: ImportDestination, rules: ImportRules) -> Sequence[Event]:
     """All events of one batch."""
     entries = [entry for one in decisions if (entry := imported(one, source, digest, to.organization)) is not None]
-    further = [event for one in decisions for event in told(one, to.organization)] if rules.tells else []
+    further = [event for one in decisions for event in heard(one, to.organization)] if rules.tells else []
     return [*entries, *further]

@@ -6,7 +6,7 @@ from typing import Final
 from uuid import UUID
 
 from core.domain.identity.foreign_hashes.hashes import ForeignHash
-from core.domain.identity.profile.profiles import NOTHING_TOLD, ToldProfile
+from core.domain.identity.profile.profiles import NOTHING_STATED, StatedProfile
 from core.domain.json import Json
 from core.domain.secrets import Secret
 from core.frozen import Frozen
@@ -53,7 +53,7 @@ class ImportedPerson(Frozen, kw_only=True):
     email: str
     email_verified: bool = False
     is_disabled: bool = False
-    profile: ToldProfile = NOTHING_TOLD
+    profile: StatedProfile = NOTHING_STATED
     username: str = ""
     password: ForeignHash | None = None
     totp: Secret | None = None

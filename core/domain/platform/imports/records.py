@@ -9,7 +9,7 @@ from typing import Any, Final
 from core.domain.identity.foreign_hashes.forms import HashForm
 from core.domain.identity.foreign_hashes.hashes import ForeignHash, HashRefused
 from core.domain.identity.foreign_hashes.texts import foreign_hash
-from core.domain.identity.profile.profiles import ToldProfile, told_profile
+from core.domain.identity.profile.profiles import StatedProfile, stated_profile
 from core.domain.json import Json
 from core.domain.platform.imports.people import LeftOut
 from core.domain.secrets import Secret
@@ -115,9 +115,9 @@ def required_id(record: SourceRecord, key: str) -> str:
     return value
 
 
-def profile_of(claims: Mapping[str, Json], notes: Notes) -> ToldProfile:
+def profile_of(claims: Mapping[str, Json], notes: Notes) -> StatedProfile:
     """The parts of a profile, by the names of the standard claims, as far as a profile can hold them."""
-    told = told_profile(claims)
+    told = stated_profile(claims)
     for name in _PROFILE:
         if claims.get(name) is not None and claims[name] != "" and getattr(told, name) is None:
             notes.add(f"{name}: is nothing that a profile can hold")

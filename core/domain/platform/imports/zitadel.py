@@ -33,7 +33,7 @@ class ZitadelNames(Frozen, kw_only=True):
     projects: Mapping[str, str]
 
 
-class ToldBeside(Frozen):
+class EntryBeside(Frozen):
     """An entry of a list beside the people."""
 
     kind: str
@@ -73,7 +73,7 @@ def state(content: Json) -> tuple[str, bool] | None:
     return (name, record.text("state") in _ACTIVE) if name else None
 
 
-def person(content: Json, place: str, names: ZitadelNames, told: Sequence[ToldBeside], *, is_active: bool | None) -> ImportedPerson:
+def person(content: Json, place: str, names: ZitadelNames, told: Sequence[EntryBeside], *, is_active: bool | None) -> ImportedPerson:
     """`is_active` is None for a person that the list of users does not name. Raises `LeftOut`."""
     if not isinstance(content, Mapping):
         raise LeftOut("the entry is no object")
@@ -115,7 +115,7 @@ def person(content: Json, place: str, names: ZitadelNames, told: Sequence[ToldBe
 class _Beside:
     """The entries that are about one person, by the lists in which they stand."""
 
-    def __init__(self, told: Sequence[ToldBeside], notes: Notes) -> None:
+    def __init__(self, told: Sequence[EntryBeside], notes: Notes) -> None:
         self._told = told
         self._notes = notes
 

@@ -28,12 +28,12 @@ def is_same(before: UpstreamProvider, now: UpstreamProvider) -> bool:
 
 def certificates_changed(provider: UpstreamProvider, taken: Taken) -> Event:
     return _event(
-        "organization.upstream_provider.certificates.refreshed", provider, SYSTEM, _told(added=taken.added, removed=taken.removed)
+        "organization.upstream_provider.certificates.refreshed", provider, SYSTEM, _news(added=taken.added, removed=taken.removed)
     )
 
 
 def certificates_wait(provider: UpstreamProvider, certificates: Sequence[KeptCertificate], because: AskedBecause) -> Event:
-    details = {**_told(waiting=certificates), "reason": because.value}
+    details = {**_news(waiting=certificates), "reason": because.value}
     return _event("organization.upstream_provider.certificates.waiting", provider, SYSTEM, details)
 
 
@@ -47,7 +47,7 @@ def reading_failed(provider: UpstreamProvider, fault: RefreshFault) -> Event:
     return _event("organization.upstream_provider.metadata.failed", provider, SYSTEM, {"fault": fault.value})
 
 
-def _told(**certificates: Sequence[KeptCertificate]) -> Mapping[str, Json]:
+def _news(**certificates: Sequence[KeptCertificate]) -> Mapping[str, Json]:
     return {f"{name}_sha256": [one.fingerprint for one in ones] for name, ones in certificates.items()}
 
 

@@ -185,14 +185,14 @@ def require_keys_room(count: int) -> None:
 
 
 def management_key_created(key: ManagementKey, actor: Actor) -> Event:
-    target, details = _told(key)
+    target, details = _facts(key)
     if key.organization is None:
         return Event("platform.management_key.created", actor, target, None, details)
     return Event("management_key.created", actor, target, key.organization, details)
 
 
 def management_key_adopted(key: ManagementKey, actor: Actor) -> Event:
-    target, details = _told(key)
+    target, details = _facts(key)
     details |= {"former_secret_until": None if key.former_until is None else timestamp(key.former_until)}
     if key.organization is None:
         return Event("platform.management_key.adopted", actor, target, None, details)
@@ -201,7 +201,7 @@ def management_key_adopted(key: ManagementKey, actor: Actor) -> Event:
 
 def management_key_ended(key: ManagementKey, actor: Actor, made: MadeByKey, *, ended_made: bool) -> Event:
     """`made` is what the key has made that lasted until then. A key of the platform makes nothing that lasts."""
-    target, details = _told(key)
+    target, details = _facts(key)
     if key.organization is None:
         return Event("platform.management_key.ended", actor, target, None, details)
     lasting: dict[str, Json] = {
@@ -212,7 +212,7 @@ def management_key_ended(key: ManagementKey, actor: Actor, made: MadeByKey, *, e
     return Event("management_key.ended", actor, target, key.organization, {**details, "made": lasting, "ended_made": ended_made})
 
 
-def _told(key: ManagementKey) -> tuple[Target, dict[str, Json]]:
+def _facts(key: ManagementKey) -> tuple[Target, dict[str, Json]]:
     return Target("management_key", str(key.id)), {
         "name": key.name,
         "prefix": key.prefix,

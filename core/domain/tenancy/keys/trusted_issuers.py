@@ -242,19 +242,19 @@ def farthest(refusals: Sequence[AssertionRefused]) -> AssertionRefused:
 
 
 def trusted_issuer_created(rule: TrustedIssuer, actor: Actor) -> Event:
-    return _event("trusted_issuer.created", rule, actor, _told(rule))
+    return _event("trusted_issuer.created", rule, actor, _facts(rule))
 
 
 def trusted_issuer_updated(before: TrustedIssuer, after: TrustedIssuer, actor: Actor) -> Event:
     """The event says what changed, with the earlier values."""
-    return _event("trusted_issuer.updated", after, actor, {"name": after.name, **differences(_told(before), _told(after))})
+    return _event("trusted_issuer.updated", after, actor, {"name": after.name, **differences(_facts(before), _facts(after))})
 
 
 def trusted_issuer_deleted(rule: TrustedIssuer, actor: Actor) -> Event:
-    return _event("trusted_issuer.deleted", rule, actor, _told(rule))
+    return _event("trusted_issuer.deleted", rule, actor, _facts(rule))
 
 
-def _told(rule: TrustedIssuer) -> Mapping[str, Json]:
+def _facts(rule: TrustedIssuer) -> Mapping[str, Json]:
     return {
         **{name: getattr(rule, name) for name in names_of(TrustedIssuerSettings) if name != "jwks"},
         "service_slug": rule.service_slug,

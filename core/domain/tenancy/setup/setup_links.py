@@ -189,22 +189,22 @@ def require_links_room(count: int) -> None:
 
 
 def setup_link_created(link: SetupLink, actor: Actor) -> Event:
-    return _event("setup_link.created", link, actor, {**_told(link), "activates": link.activates}, mailed_to=link.mailed_to)
+    return _event("setup_link.created", link, actor, {**_facts(link), "activates": link.activates}, mailed_to=link.mailed_to)
 
 
 def setup_link_used(link: SetupLink, actor: Actor) -> Event:
-    return _event("setup_link.used", link, actor, _told(link), used_by=link.used_by)
+    return _event("setup_link.used", link, actor, _facts(link), used_by=link.used_by)
 
 
 def setup_link_released(link: SetupLink, actor: Actor) -> Event:
-    return _event("setup_link.released", link, actor, _told(link))
+    return _event("setup_link.released", link, actor, _facts(link))
 
 
 def setup_link_revoked(link: SetupLink, actor: Actor, dropped: int) -> Event:
-    return _event("setup_link.revoked", link, actor, {**_told(link), "dropped_drafts": dropped})
+    return _event("setup_link.revoked", link, actor, {**_facts(link), "dropped_drafts": dropped})
 
 
-def _told(link: SetupLink) -> dict[str, Json]:
+def _facts(link: SetupLink) -> dict[str, Json]:
     return {
         "name": link.name,
         "prefix": link.prefix,

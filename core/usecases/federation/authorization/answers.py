@@ -37,7 +37,7 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
 class Allowance(Frozen):
-    """What an application is granted, and the consent that was given a moment ago, with who gave it."""
+    """The grant to an application, and the consent that a person has just given, with the person."""
 
     audiences: Sequence[TokenAudience]
     consent: Consent | None = None
@@ -120,7 +120,8 @@ class AuthorizationAnswers(Frozen):
         return request.recipient.answered(self.issuer, fields)
 
     def refused(self, answers_to: Recipient, refusal: AuthorizationRefused) -> Answered:
-        return answers_to.answered(self.issuer, {"error": refusal.word.value, "error_description": refusal.message})
+        answered = answers_to.answered(self.issuer, {"error": refusal.word.value, "error_description": refusal.message})
+        return replace(answered, recorded_as=refusal.recorded_as)
 
     async def keep(self, application: RequestingApplication, allowed: Allowance) -> None:
         """Keeps the consent of a person who has to sign in again before the application gets its code."""

@@ -1,4 +1,4 @@
-"""What is asked in an authorization request, by which application, and who is signed in: look-ups, and checks of what they found."""
+"""Look-ups for an authorization request, and checks of what they found: the request, its application, and the person who is signed in."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -8,7 +8,7 @@ import structlog
 
 from core.domain.errors import NotFound, Overloaded, Unavailable, found
 from core.domain.federation.saml.certificates import (
-    TOLD_AFTER_END,
+    REPORTED_AFTER_END,
     WARNINGS,
     Certificate,
     CertificateState,
@@ -200,7 +200,7 @@ class Saml(Frozen):
     async def ending(self, within: timedelta, limit: int) -> Sequence[Expiring]:
         """For operators: the certificates that sign, and end within this time or have ended lately."""
         now = self.system.clock.now()
-        return await self.lookup.expiring(now - TOLD_AFTER_END, now + within, limit)
+        return await self.lookup.expiring(now - REPORTED_AFTER_END, now + within, limit)
 
     async def warn_of_ends(self, limit: int) -> int:
         """Mails the owners about certificates that end soon, once for each warning. Returns the number of these certificates."""

@@ -40,7 +40,7 @@ from ports.server_secrets import ServerSecrets
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
-class Told(Frozen):
+class ServiceMessage(Frozen):
     """A message for a service provider, in a form with these `fields`. Without `fields`, the `url` contains the message."""
 
     url: str
@@ -70,7 +70,7 @@ class OnwardInBrowser(Frozen):
     flow: FlowId
 
 
-Next = Told | FinishedLogout | Bounced | OnwardInBrowser
+Next = ServiceMessage | FinishedLogout | Bounced | OnwardInBrowser
 
 
 class SamlLogouts(Frozen):
@@ -153,7 +153,7 @@ class SamlLogouts(Frozen):
             flow = None
             if participants:
                 await uow.saml.end([one.session_index for one in participants])
-                route = LogoutRoute(_stops(participants), partial=_untold(participants), way_back=way_back)
+                route = LogoutRoute(_stops(participants), partial=_is_partial(participants), way_back=way_back)
                 if route.stops or way_back is None:
                     flow = self._flow(route)
                     await uow.flows.add(flow, browser.digest())
@@ -210,7 +210,7 @@ class SamlLogouts(Frozen):
                 await uow.accounts.hold(user)
                 for session in sessions:
                     participants = await uow.saml.participants(session)
-                    partial = partial or _untold(participants, but=service)
+                    partial = partial or _is_partial(participants, but=service)
                     others += [one for one in participants if one.service != service]
                 await self._revoke(uow, user, sessions, client, None if caller is None else caller.user)
                 await uow.saml.end_sessions_in(service, user)
@@ -288,7 +288,7 @@ class SamlLogouts(Frozen):
         await self.flows.complete(flow)
         return FinishedLogout(route.partial, route.way_back)
 
-    async def _tell(self, flow: Flow, route: LogoutRoute, stop: Stop) -> Told | None:
+    async def _tell(self, flow: Flow, route: LogoutRoute, stop: Stop) -> ServiceMessage | None:
         try:
             provider = await self._provider(stop.place)
         except (NotFound, OrganizationNotActive):
@@ -308,7 +308,7 @@ class SamlLogouts(Frozen):
             session_index=stop.session_index,
             audience=configuration.entity_id,
         )
-        told, exchange = await self._told(provider, message, configuration.slo_binding or SamlBinding.REDIRECT, None)
+        told, exchange = await self._message(provider, message, configuration.slo_binding or SamlBinding.REDIRECT, None)
         async with self.unit_of_work() as uow:
             await self.messages.record(uow, exchange)
             await uow.commit()
@@ -329,16 +329,16 @@ class SamlLogouts(Frozen):
             status=status,
         )
         binding = provider.configuration.slo_binding or origin.binding
-        told, exchange = await self._told(provider, message, binding, origin.relay_state)
+        told, exchange = await self._message(provider, message, binding, origin.relay_state)
         async with self.unit_of_work() as uow:
             await uow.flows.complete(flow.id, self.clock.now())
             await self.messages.record(uow, exchange)
             await uow.commit()
         return told
 
-    async def _told(
+    async def _message(
         self, provider: ServiceProvider, message: OurLogoutRequest | OurLogoutResponse, binding: SamlBinding, state: str | None
-    ) -> tuple[Told, SamlExchange]:
+    ) -> tuple[ServiceMessage, SamlExchange]:
         """The message in its form or address, and its entry for the flight recorder."""
         redirect, signer = binding is SamlBinding.REDIRECT, self.messages.opened(provider.signer)
         written = await self.documents.write_logout(message, signer, relay_state=state, redirect=redirect)
@@ -353,11 +353,11 @@ class SamlLogouts(Frozen):
             certificate=provider.signer.certificate.id,
         )
         if redirect:
-            return Told(written, {}, provider.configured.service_name), exchange
+            return ServiceMessage(written, {}, provider.configured.service_name), exchange
         fields = {"SAMLRequest" if answer is None else "SAMLResponse": written}
         if state is not None:
             fields["RelayState"] = state
-        return Told(message.destination, fields, provider.configured.service_name), exchange
+        return ServiceMessage(message.destination, fields, provider.configured.service_name), exchange
 
     def _goes_on(self, flow: Flow) -> bool:
         """Whether the sign-out can continue. A sign-out that ended a moment ago can: a browser that sends a form twice drops the first
@@ -397,7 +397,7 @@ def _stops(participants: Sequence[Participant]) -> Sequence[Stop]:
     )
 
 
-def _untold(participants: Sequence[Participant], *, but: ServiceId | None = None) -> bool:
+def _is_partial(participants: Sequence[Participant], *, but: ServiceId | None = None) -> bool:
     """Whether some service providers get no request: they have no address for logout, or are more than the look-up returns."""
     return len(participants) >= MOST_PARTICIPANTS or any(one.slo_url is None for one in participants if one.service != but)
 

@@ -89,7 +89,7 @@ class Admission(Frozen):
         proof, service = arrival.proof, arrival.context.service
         if arrival.named.mfa_enabled and not proof.shows_two_factors and (insists or not sighting.may_skip_second_factor):
             awaiting = await self._await_second_factor(arrival, sighting, landing)
-            await self._keep_told(arrival)
+            await self._keep_stated(arrival)
             return awaiting
         async with self.unit_of_work() as uow:
             device = None if insists else sighting.device
@@ -113,7 +113,7 @@ class Admission(Frozen):
             )
             admitted = await self.let_in(uow, arrived, landing)
             await uow.commit()
-        await self._keep_told(arrival)
+        await self._keep_stated(arrival)
         self.familiar.add(sighting.approach.client.address)
         return admitted
 
@@ -199,11 +199,11 @@ class Admission(Frozen):
             await uow.sign_ins.enter(account.id, context.service, now)
         return Admitted(kept, remembered)
 
-    async def _keep_told(self, arrival: Arrival) -> None:
+    async def _keep_stated(self, arrival: Arrival) -> None:
         """The provider's word about its organization's fields. It comes after the sign-in, since a sign-in may make the membership."""
-        told = arrival.proof.told
-        if told is not None:
-            await self.provided.keep(arrival.named.account.id, told.organization, told.provider, told.values)
+        stated = arrival.proof.stated
+        if stated is not None:
+            await self.provided.keep(arrival.named.account.id, stated.organization, stated.provider, stated.values)
 
     async def _checked(self, uow: UnitOfWork, user: UserId, answer: str | UsedPasskey, client: Client) -> MfaMethod | None:
         if isinstance(answer, str):

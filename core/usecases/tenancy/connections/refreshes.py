@@ -15,9 +15,9 @@ from core.domain.identity.upstream.refreshes import (
     AGAIN_AFTER_FAULT,
     LEASE,
     REFRESHED_EVERY,
+    REPORTED_AFTER,
     SOON,
     SPREAD,
-    TOLD_AFTER,
     URGENT,
     WARNINGS,
     AskedBecause,
@@ -79,7 +79,7 @@ class ConnectionRefreshes(Frozen):
         due = await self.lookup.claim_due(now, now + LEASE, limit)
         if len(due) < limit:
             # Once in each round.
-            counted = await self.lookup.counted(now, now + SOON, now - TOLD_AFTER, urgent=now + URGENT)
+            counted = await self.lookup.counted(now, now + SOON, now - REPORTED_AFTER, urgent=now + URGENT)
             self.metrics.connections_ending(counted.ending, counted.waiting, counted.failing, urgent=counted.urgent)
         return due
 
@@ -151,7 +151,7 @@ class ConnectionRefreshes(Frozen):
                 await uow.record(reading_failed(held, fault))
             since = held.upkeep.failing_since or now
             is_other = fault is RefreshFault.OTHER_ENTITY
-            if (is_other or now - since >= TOLD_AFTER) and await uow.connection_refreshes.warned(
+            if (is_other or now - since >= REPORTED_AFTER) and await uow.connection_refreshes.warned(
                 held.id, ConnectionEnding.ENTITY if is_other else ConnectionEnding.READING, since, 0
             ):
                 await self._mail(uow, due, "connection_unread", other_entity=is_other, since=f"{since:%Y-%m-%d}")

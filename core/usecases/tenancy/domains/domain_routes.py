@@ -110,7 +110,9 @@ class DomainRoutes(Frozen):
 
     async def verify(self, member: Member, route: DomainId, actor: Actor) -> Verification:
         """Looks for the proof. A verified route stays verified, even if the proof is not found. Raises `NotFound`."""
-        return await self.proofs.verify(_USE, member, actor, found(await self.lookup.get(member.organization, route), _NO_SUCH_ROUTE))
+        return await self.proofs.verify(
+            _USE, member, actor, found(await self.lookup.find_route(member.organization, route), _NO_SUCH_ROUTE)
+        )
 
     async def remove(self, member: Member, route: DomainId, actor: Actor) -> None:
         """Removes the route, from the next sign-in on. Raises `NotFound`, and `Forbidden` when the caller may no longer remove it."""

@@ -26,7 +26,7 @@ class Domains(Frozen):
     system: System
 
     async def get(self, member: Member) -> Domain | None:
-        return await self.lookup.get(member.organization)
+        return await self.lookup.find(member.organization)
 
     async def set(self, member: Member, actor: Actor, name: str) -> Domain:
         """Sets the domain in place of the earlier one, whose proof then ends. Setting the same domain again changes nothing. Raises
@@ -41,7 +41,7 @@ class Domains(Frozen):
         )
         async with self.unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
-            before = await uow.domains.get(member.organization)
+            before = await uow.domains.find(member.organization)
             if before is not None and before.name == domain.name:
                 return before
             await uow.domains.save(domain)
@@ -53,7 +53,7 @@ class Domains(Frozen):
 
     async def verify(self, member: Member, actor: Actor) -> Verification:
         """Looks for the proof. A verified domain stays verified if the proof is missing. Raises `NotFound` when no domain is set."""
-        domain = found(await self.lookup.get(member.organization), "No domain is set")
+        domain = found(await self.lookup.find(member.organization), "No domain is set")
         return await self.proofs.verify(_USE, member, actor, domain)
 
     async def remove(self, member: Member, actor: Actor) -> None:

@@ -83,7 +83,7 @@ class ManagementKeys(Frozen):
 
     async def get(self, organization: OrganizationId | None, key: ManagementKeyId) -> tuple[ManagementKey, MadeByKey]:
         """The key, and what it has made that lasts. Raises `NotFound`."""
-        return found(await self.lookup.get(organization, key), NO_SUCH_MANAGEMENT_KEY)
+        return found(await self.lookup.find_with_made(organization, key), NO_SUCH_MANAGEMENT_KEY)
 
     async def adopt(self, member: Member, key: ManagementKeyId, actor: Actor) -> tuple[ManagementKey, Token | None]:
         """From now on the key no longer depends on its maker, and has a new secret. May be repeated: then there is no secret in the answer.

@@ -52,7 +52,7 @@ class TrustedIssuers(Frozen):
 
     async def get(self, member: Member, rule: TrustedIssuerId) -> TrustedIssuer:
         """Raises `NotFound`."""
-        known = found(await self.lookup.get(member.organization, rule), _NONE)
+        known = found(await self.lookup.find(member.organization, rule), _NONE)
         if known.key is not None and not member.may(Capability.INTEGRATIONS_MANAGE):
             raise NotFound(_NONE)
         return known
@@ -98,7 +98,7 @@ class TrustedIssuers(Frozen):
         if after.jwks_uri != known.jwks_uri:
             await self._look(after)
         async with self.unit_of_work() as uow:
-            before = await self._held(uow, member, found(await uow.trusted_issuers.get(member.organization, rule), _NONE), proved=proved)
+            before = await self._held(uow, member, found(await uow.trusted_issuers.find(member.organization, rule), _NONE), proved=proved)
             after = changed(before, change, own_issuer=self.own_issuer, now=self.system.clock.now())
             if after is before:
                 return before
@@ -112,7 +112,7 @@ class TrustedIssuers(Frozen):
         """No more tokens are given, and those with a management key's rights end. Raises `NotFound`, `Forbidden`."""
         async with self.unit_of_work() as uow:
             acting, _ = await hold_members(uow, member)
-            removed = found(await uow.trusted_issuers.get(member.organization, rule), _NONE)
+            removed = found(await uow.trusted_issuers.find(member.organization, rule), _NONE)
             require_capability(acting, Capability.SERVICES_MANAGE if removed.key is None else Capability.INTEGRATIONS_MANAGE)
             await uow.trusted_issuers.remove(rule)
             await uow.record(trusted_issuer_deleted(removed, actor))

@@ -82,7 +82,7 @@ class SetupDrafts(Frozen):
         `Forbidden` for anybody but an owner, `BadRequest` while the test has not passed, and `Conflict` if it was not handed over, is not
         what the owner has seen, or something active stands in the way.
         """
-        listed = await self.lookup.get(member.organization, link)
+        listed = await self.lookup.find_listed(member.organization, link)
         known = None if listed is None else next((one for one in listed.drafts if one.id == draft), None)
         if listed is None or known is None:
             raise NotFound(NO_SUCH_DRAFT)

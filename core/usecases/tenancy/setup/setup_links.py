@@ -101,7 +101,7 @@ class SetupLinks(Frozen):
 
     async def get(self, organization: OrganizationId, link: SetupLinkId) -> ListedSetupLink:
         """Raises `NotFound`."""
-        return found(await self.lookup.get(organization, link), NO_SUCH_LINK)
+        return found(await self.lookup.find_listed(organization, link), NO_SUCH_LINK)
 
     async def list_for_platform(self, organization: OrganizationId) -> Sequence[ListedSetupLink]:
         """As `list`, for the links that platform owners made."""
@@ -120,7 +120,7 @@ class SetupLinks(Frozen):
         """
         async with self.unit_of_work() as uow:
             acting, _ = await hold_members(uow, member)
-            known = found(await uow.setup_links.get(member.organization, link), NO_SUCH_LINK)
+            known = found(await uow.setup_links.find_listed(member.organization, link), NO_SUCH_LINK)
             require_may_make(known.link.purposes, acting.capabilities)
             await self._release(uow, member.organization, link, actor)
 
@@ -233,7 +233,7 @@ class SetupLinks(Frozen):
     async def _hold_for_platform(self, uow: UnitOfWork, owner: Caller, organization: OrganizationId, link: SetupLinkId) -> None:
         await hold_office(uow, owner)
         await uow.setup_links.hold_organization(organization)
-        found = await uow.setup_links.get(organization, link)
+        found = await uow.setup_links.find_listed(organization, link)
         if found is None or not found.link.by_platform:
             raise NotFound(NO_SUCH_LINK)
 

@@ -78,8 +78,8 @@ def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
         # A form that was sent twice brings no secret the second time.
         if act.secret and (secret := attrgetter(act.secret)(done)) is not None:
             return Answer(shown_once(resource, visit, secret, onward), 200)
-        if act.told is not None:
-            return Answer(await shown(resource, visit, await resource.find(visit), told=act.told(done)), 200)
+        if act.said is not None:
+            return Answer(await shown(resource, visit, await resource.find(visit), told=act.said(done)), 200)
         return redirect(f"{visit.here(resource.at) if act.leaves else onward}?done={pressed}")
 
     # A form whose endpoint asks for a fresh proof has a page at its own address, since the proof leads back there.

@@ -78,7 +78,7 @@ class Act(Frozen):
     kind: str = "quiet"
     shows: Callable[[Any], bool] = lambda _record: True
     """Whether the button is of use for this record."""
-    told: Callable[[Any], tuple[bool, str]] | None = None
+    said: Callable[[Any], tuple[bool, str]] | None = None
     """For an act that tries something: whether it worked, and the answer's own words, in English. The record's page shows both."""
     leaves: bool = False
     """Whether the thing is gone from the list afterwards, so that the list follows."""

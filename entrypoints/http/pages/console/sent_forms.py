@@ -181,7 +181,7 @@ def of_record(inputs: Sequence[Input], record: Any) -> Sequence[Input]:
     ]
 
 
-def told(visit: PageVisit, one: Input, given: Any) -> str:
+def said_back(visit: PageVisit, one: Input, given: Any) -> str:
     """A text of the form, or several, as people say it."""
     if one.kind is InputKind.TICK:
         return visit.text("console.yes" if given == "yes" else "console.no")

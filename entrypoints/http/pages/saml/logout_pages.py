@@ -13,7 +13,7 @@ from core.domain.identity.sign_in import ServiceName
 from core.domain.saml.messages import MessageRefused
 from core.domain.secrets import Token
 from core.frozen import replace
-from core.usecases.federation.saml.logouts import Bounced, FinishedLogout, Next, OnwardInBrowser, Told
+from core.usecases.federation.saml.logouts import Bounced, FinishedLogout, Next, OnwardInBrowser, ServiceMessage
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
 from entrypoints.http.machinery.browser_cookies import forget_session, session_token
@@ -70,9 +70,9 @@ async def sign_out_by_saml(call: Call[None, LogoutMessageQuery, ServicePath, Cal
     query = call.request.query_string
     browser, headers = browser_secret(call, postern)
     if has(query, RESPONSE):
-        return told(call, await postern.federation.saml_logouts.answered(place, in_address(query, RESPONSE), browser))
+        return led_on(call, await postern.federation.saml_logouts.answered(place, in_address(query, RESPONSE), browser))
     envelope = in_address(query, REQUEST)
-    return told(call, await postern.federation.saml_logouts.asked(place, envelope, call.presented, call.client, browser=browser), headers)
+    return led_on(call, await postern.federation.saml_logouts.asked(place, envelope, call.presented, call.client, browser=browser), headers)
 
 
 @page.post(
@@ -99,14 +99,14 @@ async def sign_out_by_saml_form(call: Call[bytes, None, ServicePath], postern: P
     if has_cookies(call.request, postern):
         browser, headers = browser_secret(call, postern)
     if has(call.body, RESPONSE):
-        return told(call, await postern.federation.saml_logouts.answered(place, await in_form(call.body, RESPONSE), browser))
+        return led_on(call, await postern.federation.saml_logouts.answered(place, await in_form(call.body, RESPONSE), browser))
     envelope = await in_form(call.body, REQUEST)
     caller = await own_caller(call.request, postern)
     outcome = await postern.federation.saml_logouts.asked(place, envelope, caller, call.client, browser=browser)
     if isinstance(outcome, Bounced):
         path = _SLO.format(org_slug=place.organization, service_slug=place.service)
         return redirect(await address(path, REQUEST, envelope))
-    return told(call, outcome, headers)
+    return led_on(call, outcome, headers)
 
 
 async def sign_out_here(call: AnyCall, postern: Postern, way_back: str | None = None) -> tuple[str | None, Headers]:
@@ -133,7 +133,7 @@ async def tell_service_providers(call: Call[None, FlowLink, None, Caller | None]
         flow = await in_this_browser(call, postern, call.query.flow)
     except FlowOver:
         return await _claimed(call, postern)
-    return told(call, await postern.federation.saml_logouts.go_on(flow))
+    return led_on(call, await postern.federation.saml_logouts.go_on(flow))
 
 
 async def _claimed(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
@@ -144,21 +144,21 @@ async def _claimed(call: Call[None, FlowLink, None, Caller | None], postern: Pos
         flow = FlowId(UUID(call.query.flow))
     except ValueError:
         raise FlowOver from None
-    return told(call, await postern.federation.saml_logouts.claim(flow, browser, session), headers)
+    return led_on(call, await postern.federation.saml_logouts.claim(flow, browser, session), headers)
 
 
-def told(call: AnyCall, outcome: Next, headers: Headers = ()) -> Page:
+def led_on(call: AnyCall, outcome: Next, headers: Headers = ()) -> Page:
     """Leads to the next service provider, or to the page that confirms the sign-out."""
-    answer = _told(call, outcome)
+    answer = _message_page(call, outcome)
     return replace(answer, headers=(*answer.headers, *headers))
 
 
-def _told(call: AnyCall, outcome: Next) -> Answer[bytes] | Answer[NoBody]:
+def _message_page(call: AnyCall, outcome: Next) -> Answer[bytes] | Answer[NoBody]:
     pages = shipped_pages()
     text = pages.text(call.language)
     if isinstance(outcome, OnwardInBrowser):
         return redirect(f"{_SIGN_OUT_ONWARD}?flow={outcome.flow}")
-    if isinstance(outcome, Told):
+    if isinstance(outcome, ServiceMessage):
         title, label = text("saml.signing_out", service=outcome.service_name), text("common.continue")
         if outcome.fields:
             return Answer(pages.leaving(call.language, action=outcome.url, fields=outcome.fields, title=title, label=label), 200)

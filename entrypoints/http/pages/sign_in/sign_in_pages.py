@@ -159,7 +159,7 @@ async def send_password(call: Call[PasswordForm, None, None, Caller | None], pos
         return await once_over(call, postern, flow)
     except (Unauthorized, BadRequest, ProviderRequired) as refusal:
         unproved = isinstance(refusal, EmailNotVerified)
-        told = _told("" if unproved or isinstance(refusal, ProviderRequired) else "password", refusal, call)
+        told = _errors("" if unproved or isinstance(refusal, ProviderRequired) else "password", refusal, call)
         way = await _way_in(postern, form.email)
         return Answer(password_page(call, postern, flow, form.email, told, way=way, unproved=unproved), 400)
     return to(SECOND_FACTOR, flow) if entered is None else await signed_in(call, postern, flow, entered)
@@ -213,7 +213,7 @@ async def send_code(call: Call[CodeForm, None, None, Caller | None], postern: Po
     except FlowOver:
         return await once_over(call, postern, flow)
     except (Unauthorized, BadRequest) as refusal:
-        return Answer(code_page(call, postern, flow, _told("code", refusal, call)), 400)
+        return Answer(code_page(call, postern, flow, _errors("code", refusal, call)), 400)
     return await signed_in(call, postern, flow, entered)
 
 
@@ -233,7 +233,7 @@ async def once_over(call: AnyCall, postern: Postern, flow: Flow) -> Page:
 async def at_provider(call: AnyCall, postern: Postern, flow: Flow, refusal: ProviderRequired) -> Answer[bytes]:
     """The page for a person who has proved who they are, and must sign in at the organization's provider: it has the provider's button."""
     email = flow.email if refusal.person is None else refusal.person.address
-    return Answer(password_page(call, postern, flow, email, _told("", refusal, call), way=await _way_in(postern, email)), 400)
+    return Answer(password_page(call, postern, flow, email, _errors("", refusal, call), way=await _way_in(postern, email)), 400)
 
 
 def address_page(
@@ -366,5 +366,5 @@ def _text(call: AnyCall) -> Any:
     return shipped_pages().text(call.language)
 
 
-def _told(field: str, refusal: Refusal, call: AnyCall) -> Mapping[str, str]:
+def _errors(field: str, refusal: Refusal, call: AnyCall) -> Mapping[str, str]:
     return {field: in_words(refusal, _text(call))}

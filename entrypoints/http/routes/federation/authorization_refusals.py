@@ -6,7 +6,8 @@ from typing import Annotated
 
 import msgspec
 
-from core.domain.federation.authorization_refusals import ListedRefusal, RefusalReason, RefusingEndpoint
+from core.domain.federation.authorization_refusals import ListedRefusal, RefusingEndpoint
+from core.domain.federation.refusal_reasons import RefusalReason
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern

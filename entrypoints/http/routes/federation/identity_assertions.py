@@ -106,6 +106,6 @@ async def check_provider_assertion(
     """
     provider = UpstreamProviderId(call.path.provider_id)
     verdict = await postern.federation.identity_assertions.try_out(call.caller, provider, call.body.assertion.strip(), call.sender)
-    words, mend = verdict.told
+    words, mend = verdict.said
     fault = "" if verdict.fault is None else verdict.fault.value
     return AssertionVerdictRecord(accepted=verdict.fault is None, fault=fault, words=words, mend=mend)

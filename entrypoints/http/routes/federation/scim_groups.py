@@ -204,7 +204,7 @@ async def replace_scim_group(
     change = await beside_the_loop(partial(_whole, body.members, body.external_id), call.request.body)
     if call.path.group_id == call.caller.organization:
         return await _changed(call, change, want, postern)
-    change.told.append(("displayname", body.display_name))
+    change.repeated.append(("displayname", body.display_name))
     return await _changed_team(call, change, want, postern)
 
 

@@ -57,7 +57,7 @@ class MfaForceDisabled(msgspec.Struct, frozen=True):
     message: MessageText
 
     @classmethod
-    def told(cls, *, disabled: bool) -> Self:
+    def done(cls, *, disabled: bool) -> Self:
         return cls(True, "MFA is disabled" if disabled else "MFA was not enabled")
 
 

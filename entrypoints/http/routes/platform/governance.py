@@ -22,7 +22,7 @@ from core.domain.platform.governance import (
     OrganizationFilter,
 )
 from core.domain.tenancy.keys.management_keys import ManagementKeyHolder, PlatformCapability
-from core.domain.tenancy.members import told_of_office
+from core.domain.tenancy.members import knows_of_office
 from core.domain.tenancy.organizations import OrganizationStatus
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import PLATFORM_OWNER
@@ -343,5 +343,5 @@ def _listed(reader: Caller | ManagementKeyHolder, one: GovernedOrganization) -> 
 
 
 def _owner(reader: Caller | ManagementKeyHolder, owner: GovernedOwner) -> ListedOwner:
-    governs = told_of_office(reader, owner.id, is_platform_owner=owner.is_platform_owner)
+    governs = knows_of_office(reader, owner.id, is_platform_owner=owner.is_platform_owner)
     return ListedOwner(str(owner.id), owner.email, governs, owner.created_at, owner.name)

@@ -14,7 +14,7 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.proofs import StepUp
 from core.domain.platform.platform_users import DEFAULT_FOUND, LONGEST_SOUGHT, MOST_FOUND, FoundUser
 from core.domain.tenancy.keys.management_keys import ManagementKeyHolder, PlatformCapability
-from core.domain.tenancy.members import told_of_office
+from core.domain.tenancy.members import knows_of_office
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import PLATFORM_OWNER
 from entrypoints.http.machinery.calls import Call
@@ -208,7 +208,7 @@ async def disable_mfa_of_user(call: Call[StatedReason, StatedReason, PlatformUse
     reason = call.body.reason if call.body.reason is not None else call.query.reason
     user, by = UserId(call.path.user_id), call.caller.user
     disabled = await postern.platform.platform_users.force_disable_mfa(user, by, reason or "", call.actor)
-    return MfaForceDisabled.told(disabled=disabled)
+    return MfaForceDisabled.done(disabled=disabled)
 
 
 @endpoint.get("/api/platform/mfa/metrics", caller=PLATFORM_OWNER, keys=PlatformCapability.PEOPLE_VIEW, tags=_TAGS)
@@ -260,7 +260,7 @@ def _found(reader: Caller | ManagementKeyHolder, one: FoundUser) -> PlatformUser
         id=one.account.id,
         email=one.account.email.address,
         name=one.name,
-        is_platform_owner=told_of_office(reader, one.account.id, is_platform_owner=one.account.is_platform_owner),
+        is_platform_owner=knows_of_office(reader, one.account.id, is_platform_owner=one.account.is_platform_owner),
         mfa_enabled=one.mfa_enabled,
         created_at=one.account.created_at,
         organizations=[UserOrganization(of.organization, of.slug, of.name, of.role) for of in one.organizations],

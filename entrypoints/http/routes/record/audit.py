@@ -14,7 +14,7 @@ from core.domain.pages import Listed
 from core.domain.record.audit import AuditEntry, AuditFilter, Person
 from core.domain.record.events import ActingKey, ActingKind, TargetType
 from core.domain.tenancy.keys.management_keys import ManagementKeyHolder
-from core.domain.tenancy.members import Member, told_of_office
+from core.domain.tenancy.members import Member, knows_of_office
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import able
@@ -266,5 +266,5 @@ def _actor(reader: Caller | Member | ManagementKeyHolder, actor: Person | Acting
             keys: dict[str, Any] = {actor.kind.value: AuditActorKey(actor.name, actor.prefix)}
             return AuditActor(id=actor.id, email=None, is_platform_owner=False, **keys)
         case Person():
-            governs = told_of_office(reader, actor.id, is_platform_owner=actor.is_platform_owner)
+            governs = knows_of_office(reader, actor.id, is_platform_owner=actor.is_platform_owner)
             return AuditActor(id=actor.id, email=actor.email, name=actor.name, is_platform_owner=governs)

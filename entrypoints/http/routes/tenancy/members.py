@@ -10,7 +10,7 @@ import msgspec
 from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, ReauthenticationRequired, SecondFactorRequired
 from core.domain.identifiers import UserId
 from core.domain.identity.proofs import StepUp
-from core.domain.tenancy.members import LONGEST_SEARCH, ListedMember, Member, Membership, MembershipOrigin, OwnershipAnswer, told_of_office
+from core.domain.tenancy.members import LONGEST_SEARCH, ListedMember, Member, Membership, MembershipOrigin, OwnershipAnswer, knows_of_office
 from core.domain.tenancy.roles import LONGEST_SLUG, BuiltInRole, Capability
 from core.domain.tenancy.tiers import LimitSource
 from entrypoints.bootstrap import Postern
@@ -305,7 +305,7 @@ async def disable_mfa_of_member(call: Call[StatedReason, StatedReason, MemberPat
     """
     reason = call.body.reason if call.body.reason is not None else call.query.reason
     disabled = await postern.tenancy.member_factors.disable(call.caller, UserId(call.path.user_id), reason or "", call.actor)
-    return MfaForceDisabled.told(disabled=disabled)
+    return MfaForceDisabled.done(disabled=disabled)
 
 
 @endpoint.post(
@@ -368,7 +368,7 @@ async def select_organization(call: Call[None, None, OrganizationPath], postern:
 
 def _account(reader: Member, one: ListedMember) -> MemberAccount:
     user = one.membership.user
-    governs = told_of_office(reader, user, is_platform_owner=one.is_platform_owner)
+    governs = knows_of_office(reader, user, is_platform_owner=one.is_platform_owner)
     return MemberAccount(user, one.email.address, governs, one.name)
 
 

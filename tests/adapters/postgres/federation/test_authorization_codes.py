@@ -10,7 +10,7 @@ import pytest
 
 from adapters.postgres.federation.authorization_codes import REDEEM, REDEEM_WITH_SECRET, _Presented
 from adapters.postgres.federation.clients import ClientRow
-from adapters.postgres.identity.proofs.login_events import login_parameters, told_parameters
+from adapters.postgres.identity.proofs.login_events import login_parameters, published_parameters
 from core.domain.identifiers import EventId, LoginEventId
 from core.domain.identity.login_events import login_event
 from core.domain.record.events import SYSTEM
@@ -23,7 +23,7 @@ PARAMETERS: Final[Mapping[str, object]] = {
     **dict.fromkeys(("lifetime", "idle"), timedelta(days=1)),
     **dict.fromkeys(("secret", "resource")),
     **login_parameters(LOGIN),
-    **told_parameters(EventId(uuid4()), LOGIN),
+    **published_parameters(EventId(uuid4()), LOGIN),
     "at": datetime.now(UTC),
 }
 

@@ -200,7 +200,7 @@ async def test_a_device_is_kept_as_it_was_seen(store: Store) -> None:
     async with store.unit_of_work() as uow:
         await uow.devices.add(made, b"1")
         await uow.commit()
-    assert await lookup.get(made.id) == made
+    assert await lookup.find(made.id) == made
     assert await lookup.list(account.id) == [made]
 
 
@@ -212,7 +212,7 @@ async def test_what_hostile_clients_say_can_be_kept(store: Store) -> None:
     async with store.unit_of_work() as uow:
         await uow.devices.add(made, b"1")
         await uow.commit()
-    found = await DeviceRows(Statements(store.pool)).get(made.id)
+    found = await DeviceRows(Statements(store.pool)).find(made.id)
     assert found is not None
     assert (found.last_address, found.name) == (None, "a\N{REPLACEMENT CHARACTER}b\N{REPLACEMENT CHARACTER}'; drop table devices; --")
     by_agent = (await knowledge(store, account.id, approach(agent))).by_agent
@@ -224,7 +224,7 @@ async def test_a_sign_in_renews_what_is_known_and_leaves_the_name(store: Store) 
     known = await add(store, account, "kept")
     await trust(store, known, "trusted", NOON + timedelta(days=30))
     lookup = DeviceRows(Statements(store.pool))
-    before = await lookup.get(known)
+    before = await lookup.find(known)
     newer = replace(CHROME, browser_version="132", os_version="11")
     sighting = judge(approach(newer, device="kept"), Knowledge(by_token=KnownDevice(known), failed_attempts=2), NOON)
     async with store.unit_of_work() as uow:
@@ -232,7 +232,7 @@ async def test_a_sign_in_renews_what_is_known_and_leaves_the_name(store: Store) 
         await uow.devices.used(known, account.id, sighting, None, NOON + timedelta(hours=1))
         await uow.commit()
     assert before is not None
-    assert await lookup.get(known) == replace(
+    assert await lookup.find(known) == replace(
         before,
         name="Mine",
         agent=newer,
@@ -266,7 +266,7 @@ async def test_what_was_swept_away_meanwhile_is_there_again_without_trust(store:
             await uow.commit()
         shown = approach(CURL, device="old" if replaced is None else "new", trust="trusted")
         assert (await knowledge(store, account.id, shown)).by_token == KnownDevice(known)
-        found = await DeviceRows(Statements(store.pool)).get(known)
+        found = await DeviceRows(Statements(store.pool)).find(known)
         assert found is not None
         assert (found.name, found.trusted_until, found.created_at) == (CHROME.name, None, NOON)
 
@@ -293,7 +293,7 @@ async def test_a_revoked_device_is_no_longer_known_and_keeps_no_token(store: Sto
         await uow.devices.revoke(known, NOON)
         await uow.commit()
     lookup = DeviceRows(Statements(store.pool))
-    assert await lookup.get(known) is None
+    assert await lookup.find(known) is None
     assert await lookup.list(account.id) == []
     assert await knowledge(store, account.id, approach(device="kept", trust="trusted")) == NOTHING_KNOWN
     assert await store.query("select token_digest, trust_digest, trusted_until from devices") == [

@@ -10,7 +10,7 @@ from adapters.postgres.driver.connection import Connection
 from adapters.postgres.migrate import Migration
 from adapters.postgres.migrating import forecast, obstacles
 from adapters.postgres.migrating.effects import Effect, LockMode
-from adapters.postgres.migrating.forecast import told
+from adapters.postgres.migrating.forecast import lines
 from adapters.postgres.migrating.obstacles import duration
 from adapters.postgres.migrating.steps import steps_of
 
@@ -56,12 +56,12 @@ async def test_a_plan_tells_locks_work_and_time_from_the_rows_of_this_database(
     found = await migrate.outlook(empty_schema_url, [WIDE, STEPS])
     wide, steps = found.forecasts
     work = "rewrites the table, may change all rows, builds 2 indexes"
-    assert list(told(wide)) == [
+    assert list(lines(wide)) == [
         "moons: share row exclusive lock (0 rows); nobody writes it for about 35 s",
         f"planets: access exclusive lock, {work} (30 000 rows); nobody reads or writes it for about 35 s",
         "takes about 35 s.",
     ]
-    assert list(told(steps)) == [
+    assert list(lines(steps)) == [
         "planets: changes planets in batches (30 000 rows)",
         "planets: builds the index planets_of_name (30 000 rows)",
         "planets: checks the rows of planets for a (30 000 rows)",

@@ -73,7 +73,7 @@ class Apis:
 
     async def get(self, server: ResourceServer) -> ResourceServer:
         async with self.store.unit_of_work() as uow:
-            found = await uow.resource_servers.get(server.organization, server.id)
+            found = await uow.resource_servers.find_own(server.organization, server.id)
         assert found is not None
         return found
 

@@ -41,7 +41,7 @@ _REFERENCES = """
 _FIRST = frozenset({"sessions", "preauthentications", "memberships"})
 
 
-# What is kept by a digest and lets nobody in: ids and names that must not be used twice; requests of clients and tests of administrators,
+# Kept by a digest, and letting nobody in: ids and names that must not be used twice; requests of clients and tests of administrators,
 # which need a credential beside them; and contents.
 _RECOGNISED = {
     *("client_assertions", "saml_requests", "identity_assertions", "used_usernames", "imported_people", "billing_checkouts"),

@@ -254,7 +254,7 @@ async def test_the_list_and_the_detail_read_by_index_the_rows_that_they_show(fre
     user, organization = UserId(row["user_id"]), OrganizationId(row["org_id"])
     lookup = OrganizationRows(Statements(fresh_store.pool))
     assert len(await lookup.list(user)) == 20
-    found = await lookup.get(organization, user)
+    found = await lookup.find(organization, user)
     assert found is not None
     assert (found.organization.id, found.member_count, found.service_count, found.role_name) == (organization, 4, 1, "Auditor")
     for statement, most in ((LIST, 20), (GET, 1)):

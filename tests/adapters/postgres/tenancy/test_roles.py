@@ -35,9 +35,9 @@ async def test_a_role_is_kept_with_what_it_permits(store: Store) -> None:
     acme, globex = await tenants.add(), await tenants.add("globex")
     role = await tenants.add_role(acme, permissions=[AUDITS, BILLS])
     lookup = RoleRows(Statements(store.pool))
-    assert await lookup.get(acme, role.id) == role
+    assert await lookup.find(acme, role.id) == role
     assert await lookup.list(acme) == [role]
-    assert (await lookup.get(globex, role.id), await lookup.list(globex)) == (None, [])
+    assert (await lookup.find(globex, role.id), await lookup.list(globex)) == (None, [])
     async with store.unit_of_work() as uow:
         assert await uow.roles.hold(acme, role.id) == role
         assert await uow.roles.hold(globex, role.id) is None
@@ -54,7 +54,7 @@ async def test_saving_replaces_what_it_permits_and_nothing_of_others(store: Stor
             await uow.roles.save(saved)
             await uow.commit()
         assert await permitted(store, role) == sorted(permissions)
-        assert await RoleRows(Statements(store.pool)).get(acme, role.id) == saved
+        assert await RoleRows(Statements(store.pool)).find(acme, role.id) == saved
     assert await permitted(store, other) == [BILLS]
 
 

@@ -393,7 +393,7 @@ async def test_the_schema_and_the_domain_agree_on_what_is_open(asking: Asking) -
             else:
                 api = asking.api(f"{host}/{number}", **columns)
             (row,) = asking.people.rows("select resource_is_open(resource_servers) as is_open from resource_servers where id = %s", api)
-            server = await asking.postern.services.resource_servers.lookup.get(OrganizationId(asking.acme.id), ResourceServerId(api))
+            server = await asking.postern.services.resource_servers.lookup.find_own(OrganizationId(asking.acme.id), ResourceServerId(api))
             assert server is not None
             found.append(row["is_open"])
             assert row["is_open"] == server.is_active(asking.postern.foundation.clock.now()), (host, columns)

@@ -76,12 +76,12 @@ def is_worth_verifying(checks: Checks) -> bool:
 
 def judge_proof(proof: AnswerProof, expected: Expected) -> Checks:
     """How the answer was verified."""
-    named = f"SHA-256 {proof.fingerprint}, valid until {_told(proof.valid_until)}"
+    named = f"SHA-256 {proof.fingerprint}, valid until {_detailed(proof.valid_until)}"
     if expected.now >= proof.valid_until:
-        certificate = faults.CERTIFICATE_ENDED.found(came=named, expected=f"a certificate that is valid on {_told(expected.now)}")
+        certificate = faults.CERTIFICATE_ENDED.found(came=named, expected=f"a certificate that is valid on {_detailed(expected.now)}")
     elif expected.now < proof.valid_from - TOLERANCE:
-        since = f"SHA-256 {proof.fingerprint}, valid from {_told(proof.valid_from)}"
-        certificate = faults.CERTIFICATE_NOT_YET.found(came=since, expected=f"a certificate that is valid on {_told(expected.now)}")
+        since = f"SHA-256 {proof.fingerprint}, valid from {_detailed(proof.valid_from)}"
+        certificate = faults.CERTIFICATE_NOT_YET.found(came=since, expected=f"a certificate that is valid on {_detailed(expected.now)}")
     else:
         certificate = passed(CheckName.CERTIFICATE, "The certificate that signed is known and valid.", came=named)
     how = f"It is encrypted with {proof.encryption}, and our key opens it." if proof.encryption else "The assertion is not encrypted."
@@ -244,7 +244,7 @@ def _times(said: ReceivedAssertion, expected: Expected) -> Iterable[Check]:
     if statement is not None:
         begins["AuthnInstant"] = statement.authn_instant
         ends["SessionNotOnOrAfter"] = statement.session_not_on_or_after
-    now = f"now, {_told(expected.now)}"
+    now = f"now, {_detailed(expected.now)}"
     for name, text in (begins | ends).items():
         if text is None:
             continue
@@ -265,7 +265,7 @@ def _authentication(statement: ReceivedStatement | None, expected: Expected) -> 
         return faults.NO_AUTHENTICATION.found()
     since = expected.authenticated_since
     if since is not None and at < since - TOLERANCE:
-        return faults.TOO_LONG_AGO.found(came=f"AuthnInstant {statement.authn_instant}", expected=f"{_told(since)} or later")
+        return faults.TOO_LONG_AGO.found(came=f"AuthnInstant {statement.authn_instant}", expected=f"{_detailed(since)} or later")
     how = statement.context_class or "no class"
     # Every connection takes two factors for what it asks. An application may have asked for them.
     if expected.contexts and statement.context_class not in {*expected.contexts, TWO_FACTORS_OF_DIRECTORIES}:
@@ -275,10 +275,10 @@ def _authentication(statement: ReceivedStatement | None, expected: Expected) -> 
         return passed(
             CheckName.AUTHENTICATION,
             "The person signed in there in another way than the connection asks for. This is refused once the connection was tested again.",
-            came=f"{_told(at)}, {how}",
+            came=f"{_detailed(at)}, {how}",
             expected=wanted,
         )
-    return passed(CheckName.AUTHENTICATION, "The directory says when and how the person signed in.", came=f"{_told(at)}, {how}")
+    return passed(CheckName.AUTHENTICATION, "The directory says when and how the person signed in.", came=f"{_detailed(at)}, {how}")
 
 
 def _lowest_status(received: ReceivedResponse) -> str:
@@ -293,5 +293,5 @@ def _moment(text: str | None) -> datetime | None:
     return None if text is None else moment(text)
 
 
-def _told(at: datetime) -> str:
+def _detailed(at: datetime) -> str:
     return f"{at.replace(tzinfo=None).isoformat(' ', 'seconds')} UTC"

@@ -1,7 +1,7 @@
 """From a directory's assertion to a provider's word, as every provider gives it."""
 
 from core.domain.identifiers import UpstreamProviderId
-from core.domain.identity.upstream.claims import LONGEST_SUBJECT, Asserted, NotVouched, told_address
+from core.domain.identity.upstream.claims import LONGEST_SUBJECT, Asserted, NotVouched, stated_address
 from core.domain.identity.upstream.directory_visits import DirectoryVisit, name_digest
 from core.domain.identity.upstream.saml.assertions import Asserting
 from core.domain.identity.upstream.saml.requests import TOLERANCE
@@ -12,7 +12,7 @@ def asserted_by(provider: UpstreamProviderId, asserting: Asserting) -> Asserted:
     assertion, person = asserting.assertion, asserting.person
     if not 0 < len(person.subject) <= LONGEST_SUBJECT:
         raise NotVouched("the subject is empty or too long")
-    email = told_address(person.email)
+    email = stated_address(person.email)
     name = assertion.name_id
     visit = None
     if name is not None:

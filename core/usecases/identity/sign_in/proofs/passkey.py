@@ -113,7 +113,7 @@ class PasskeyProofs(Frozen):
             raise PasskeyChallengeOver
         if taken.passkey is None or taken.named is None:
             raise await self._refused(read.fault or "nobody has this passkey", approach, None)
-        used = UsedPasskey(_told(taken.passkey, read), taken.named, approach, read)
+        used = UsedPasskey(_described(taken.passkey, read), taken.named, approach, read)
         fault = self._fault_of(used, user)
         if fault:
             raise await self._refused(fault, approach, used.named)
@@ -186,6 +186,6 @@ class PasskeyProofs(Frozen):
         await self.login_events.log_failure(failure, PASSKEY_PROVIDER, named, approach)
 
 
-def _told(passkey: Passkey, read: ReadAssertion) -> Passkey:
+def _described(passkey: Passkey, read: ReadAssertion) -> Passkey:
     """The passkey as its authenticator describes it, where nobody has described it before."""
     return replace(passkey, backup_eligible=read.backup_eligible) if passkey.awaits_first_use else passkey

@@ -37,7 +37,7 @@ class EmailNotVerified(Unauthorized):
         super().__init__(words="email_not_verified")
 
 
-class ToldFields(Frozen):
+class StatedFields(Frozen):
     """Values for the fields of the organization that owns the provider."""
 
     organization: OrganizationId
@@ -71,7 +71,7 @@ class Proof(Frozen, kw_only=True):
     """Whether no second factor is asked for."""
     word: Word = OUR_OWN
     """What the organization that owns the domain of the account's address judges the proof by."""
-    told: ToldFields | None = None
+    stated: StatedFields | None = None
     """What an organization's own provider tells of its fields."""
     identity: IdentityId | None = None
     """The connected identity that the provider vouched for."""

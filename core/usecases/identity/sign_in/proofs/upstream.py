@@ -41,7 +41,7 @@ from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.profiles import Profiles
 from core.usecases.identity.realms import HomeRealms
-from core.usecases.identity.sign_in.proofs.proof import Arrival, Proof, ToldFields
+from core.usecases.identity.sign_in.proofs.proof import Arrival, Proof, StatedFields
 from core.usecases.identity.upstream.identity_grants import IdentityGrants
 from core.usecases.identity.upstream.journeys import Vouched
 from core.usecases.identity.upstream.linked_identities import LOOKS, LinkedIdentities
@@ -54,9 +54,9 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 _METHODS: Final = (FEDERATED,)
 
 
-def _told(vouched: Vouched) -> ToldFields | None:
-    organization, told = vouched.upstream.organization, vouched.asserted.fields
-    return None if organization is None or not told else ToldFields(organization, vouched.upstream.key, told)
+def _stated(vouched: Vouched) -> StatedFields | None:
+    organization, stated = vouched.upstream.organization, vouched.asserted.fields
+    return None if organization is None or not stated else StatedFields(organization, vouched.upstream.key, stated)
 
 
 def _voucher(vouched: Vouched) -> Voucher | None:
@@ -107,7 +107,7 @@ class UpstreamProofs(Frozen):
                     use=self._use(known.identity, vouched, way),
                     since=now,
                     word=self._word(vouched, way, met),
-                    told=_told(vouched),
+                    stated=_stated(vouched),
                     identity=known.identity,
                     visit=asserted.visit,
                     stated_at=stated(asserted.authenticated_at, now),
@@ -130,8 +130,8 @@ class UpstreamProofs(Frozen):
         upstream, asserted, client = vouched.upstream, vouched.asserted, approach.client
         met.require_provider()
         email = None if met.connected is not None else self._email(asserted)
-        told = asserted if email is not None else Asserted(asserted.issuer, asserted.subject)
-        decided = linking(told, met, upstream.key, of_organization=upstream.organization is not None)
+        stated = asserted if email is not None else Asserted(asserted.issuer, asserted.subject)
+        decided = linking(stated, met, upstream.key, of_organization=upstream.organization is not None)
         named = met.connected or met.named
         if met.realm is not None and decided in _WRITES:
             # The check comes before anything is written. For an identity that is connected already, the admission checks, as for all
@@ -159,8 +159,8 @@ class UpstreamProofs(Frozen):
     async def _realm(self, known: _Known, met: Encounter, email: Email | None) -> Realm | None:
         """Returns the realm of the account's own address, which may differ from the address that the provider tells."""
         account, found = known.named.account, met.connected or met.named
-        is_told = email is not None and mail_domain(email) == mail_domain(account.email)
-        if is_told and found is not None and found.account == account:
+        is_stated = email is not None and mail_domain(email) == mail_domain(account.email)
+        if is_stated and found is not None and found.account == account:
             return met.realm
         return await self.realms.of(account)
 
@@ -187,10 +187,10 @@ class UpstreamProofs(Frozen):
         """A connected identity whose provider tells the account's own address, as verified, vouches for the address. So does the first
         sign-in of somebody who came with a moved organization, or by an import.
         """
-        voucher, account, told = _voucher(vouched), named.account, self._email(vouched.asserted)
+        voucher, account, stated = _voucher(vouched), named.account, self._email(vouched.asserted)
         if voucher is None or not account.nobody_knows_address or not vouched.asserted.email_is_verified:
             return named
-        if told is None or told.key != account.email.key or not met.account_domain_is_theirs:
+        if stated is None or stated.key != account.email.key or not met.account_domain_is_theirs:
             return named
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(account.id)
@@ -261,7 +261,7 @@ class UpstreamProofs(Frozen):
         nothing of the person's own.
         """
         if vouched.upstream.organization is None:
-            await self.profiles.fill(uow, user, vouched.asserted.told, actor, vouched.upstream.label)
+            await self.profiles.fill(uow, user, vouched.asserted.stated, actor, vouched.upstream.label)
 
     def _use(self, identity: IdentityId, vouched: Vouched, way: WayThrough) -> Callable[[UnitOfWork], Awaitable[None]]:
         async def use(uow: UnitOfWork) -> None:

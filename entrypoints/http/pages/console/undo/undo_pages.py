@@ -29,8 +29,8 @@ from entrypoints.http.pages.console.sent_forms import (
     body_of,
     explained,
     of_record,
+    said_back,
     sent_texts,
-    told,
     with_their_choices,
 )
 from entrypoints.http.pages.console.sent_forms import texts_of as all_texts_of
@@ -260,5 +260,5 @@ def _compared(visit: PageVisit, fields: Sequence[Input], one: ChangedSetting, re
 
 
 def _shown(visit: PageVisit, field: Input, texts: Mapping[str, Any]) -> str:
-    said = told(visit, field, texts[field.field])
+    said = said_back(visit, field, texts[field.field])
     return said if len(said) <= _LONGEST_SHOWN else f"{said[:_LONGEST_SHOWN]}…"

@@ -16,7 +16,7 @@ from core.domain.record.events import Actor, Event, Target, TargetType
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.organization import event_labels
 from entrypoints.http.pages.console.organization.settings.audit_changes import changes_in
-from entrypoints.http.pages.console.organization.settings.audit_sentences import TOLD, folded, place_of, sentence_of
+from entrypoints.http.pages.console.organization.settings.audit_sentences import SENTENCES, folded, place_of, sentence_of
 from entrypoints.http.routes.record.audit import AuditActor, AuditEntryRecord
 from tests.http.pages.console.conftest import ConsoleScene
 from tests.http.people import Person
@@ -50,7 +50,7 @@ def person(name: str = "Ada") -> AuditActor:
 @pytest.mark.parametrize("language", Language)
 def test_each_action_has_a_sentence_in_each_language(language: Language) -> None:
     text, english = shipped_pages().text(language), shipped_pages().text(Language.ENGLISH)
-    for name in TOLD:
+    for name in SENTENCES:
         data: Any = EVENT_DATA[name].example if name in EVENT_DATA else {}
         for target in (TargetType.USER, TargetType.SERVICE):
             for details in (data, dict[str, Any]()):

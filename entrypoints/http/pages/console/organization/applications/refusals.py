@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from core.domain.federation.authorization_refusals import RefusalReason
+from core.domain.federation.refusal_reasons import RefusalReason
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call

@@ -51,7 +51,7 @@ DOMAINS: Final = Resource(
     ),
     making=Making(shape(create_domain_route, "domain", _PROVIDER, "login_policy", "join_policy")),
     sections=(Section("change", shape(change_domain_route, _PROVIDER, "login_policy", "join_policy")),),
-    acts=(Act("verify", verify_domain_route, told=lambda tried: (tried.verified, tried.message)),),
+    acts=(Act("verify", verify_domain_route, said=lambda tried: (tried.verified, tried.message)),),
     ending=Ending(delete_domain_route),
 )
 

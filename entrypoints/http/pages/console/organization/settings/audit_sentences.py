@@ -34,7 +34,7 @@ from entrypoints.http.routes.tenancy.webhooks import list_webhooks
 from ports.texts import Text
 
 # The platform's log also has what happens in no organization.
-TOLD: Final = frozenset(one.name for one in EVENT_TYPES if one.audited)
+SENTENCES: Final = frozenset(one.name for one in EVENT_TYPES if one.audited)
 _FEWEST_FOLDED: Final = 3
 # What names the thing, by the beginning of the action. The first part of the entry that is there counts.
 _NAMED_BY: Final[Sequence[tuple[str, Sequence[str]]]] = (
@@ -113,7 +113,7 @@ def called(actor: Any) -> str:
 def sentence_of(row: LoggedAnywhere | LoggedRun, text: Text) -> str:
     """The sentence of an action that the catalogue has, or the action's own name."""
     one = entry_of(row)
-    if one.action not in TOLD:
+    if one.action not in SENTENCES:
         return one.action
     somebody = text("console.told.somebody")
     said = text(

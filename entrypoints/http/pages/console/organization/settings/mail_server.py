@@ -53,7 +53,7 @@ MAIL_SERVER: Final = Resource(
             whole=True,
         ),
     ),
-    acts=(Act("test", test_mail_server, told=lambda tried: (tried.success, tried.message)),),
+    acts=(Act("test", test_mail_server, said=lambda tried: (tried.success, tried.message)),),
     ending=Ending(remove_mail_server),
 )
 

@@ -34,7 +34,7 @@ OWN_DOMAIN: Final = Resource(
     ),
     state=(lambda domain: domain.verified, _STATES.__getitem__),
     sections=(Section("change", shape(set_domain, "domain"), undone=False),),
-    acts=(Act("verify", verify_domain, told=lambda tried: (tried.verified, tried.message)),),
+    acts=(Act("verify", verify_domain, said=lambda tried: (tried.verified, tried.message)),),
     ending=Ending(remove_domain),
 )
 

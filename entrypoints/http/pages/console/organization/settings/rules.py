@@ -28,10 +28,10 @@ from entrypoints.http.pages.console.sent_forms import (
     drawn,
     explained,
     moved,
+    said_back,
     sealed,
     sent_texts,
     texts_of,
-    told,
 )
 from entrypoints.http.pages.console.undo.undo_pages import Undoable, changing, noted
 from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisit
@@ -109,7 +109,7 @@ async def send_sign_in_rules(call: Call[_RulesForm, None, OrganizationPath, Memb
     record = await visit.ask(get_sign_in_rules)
     present, texts = texts_of(_SHAPE.inputs, record), sent_texts(_SHAPE.inputs, form)
     if others := moved(_SHAPE.inputs, form, record):
-        meanwhile = [(visit.text(one.label), told(visit, one, present[one.field])) for one in others]
+        meanwhile = [(visit.text(one.label), said_back(visit, one, present[one.field])) for one in others]
         return Answer(await _form(visit, texts, present, meanwhile=meanwhile), status_of(Conflict()))
     try:
         body = body_of(_SHAPE, form, only=own)
@@ -159,7 +159,9 @@ def _question(visit: PageVisit, own: Sequence[Input], present: Mapping[str, Any]
             title=visit.text("console.rules.sure"),
             crumbs=((RULES.text(visit, "title"), visit.here(SIGN_IN)), (visit.text("console.rules.change"), visit.here(_CHANGE))),
         ),
-        changes=[(visit.text(one.label), told(visit, one, present[one.field]), told(visit, one, texts[one.field])) for one in own],
+        changes=[
+            (visit.text(one.label), said_back(visit, one, present[one.field]), said_back(visit, one, texts[one.field])) for one in own
+        ],
         effects=effects,
         any=any(counts),
         at_least=MOST_COUNTED if MOST_COUNTED in counts else 0,

@@ -1,0 +1,47 @@
+"""Refusals name the reason under which they are recorded: no sentence is compared, so any of them may be mended."""
+
+import pytest
+
+from core.domain.errors import Refusal
+from core.domain.federation.authorization_refusals import refused_exchange, refused_request
+from core.domain.federation.oauth.authorizations import AuthorizationErrorCode
+from core.domain.federation.oauth.clients import AuthenticationMethod, ClientCredentials
+from core.domain.federation.oauth.exchanges import SubjectRefused
+from core.domain.federation.oauth.grants import REFRESH_TOKEN, TokenRequest
+from core.domain.federation.oauth.oauth_errors import GrantOfAgent, InvalidGrant, UnauthorizedClient, UnsupportedGrantType, client_refused
+from core.domain.federation.oauth.workloads import WorkloadRefused
+from core.domain.federation.refusal_reasons import RefusalReason
+from core.domain.identifiers import ClientId
+from core.domain.identity.upstream.jwt_assertions import AssertionFault
+
+SHOWN = ClientCredentials(ClientId("client"), AuthenticationMethod.NONE)
+SIGNED = ClientCredentials(ClientId("client"), AuthenticationMethod.PRIVATE_KEY_JWT, assertion="a.b.c")
+ASKED = TokenRequest(grant_type=REFRESH_TOKEN)
+
+
+@pytest.mark.parametrize("reason", [RefusalReason.AGENT_TARGET, RefusalReason.AGENTS_FORBIDDEN, RefusalReason.DIRECTORY_RESTRICTS])
+def test_an_authorization_request_is_recorded_as_its_refusal_says(reason: RefusalReason) -> None:
+    denied = AuthorizationErrorCode.ACCESS_DENIED
+    assert refused_request(denied, "A sentence that was mended", {}, reason) == (reason, "")
+    assert refused_request(denied, "A sentence that was mended", {}) is None
+
+
+@pytest.mark.parametrize(
+    ("refusal", "shown", "reason"),
+    [
+        (client_refused("mended", recorded_as=RefusalReason.SECRET_WRONG), SHOWN, RefusalReason.SECRET_WRONG),
+        (client_refused("mended", recorded_as=RefusalReason.KEYS_MISSING), SIGNED, RefusalReason.KEYS_MISSING),
+        (client_refused("mended"), SHOWN, RefusalReason.CREDENTIAL_MISSING),
+        (client_refused("mended"), SIGNED, RefusalReason.ASSERTION_REFUSED),
+        (GrantOfAgent("mended"), SHOWN, RefusalReason.AGENTS_FORBIDDEN),
+        (InvalidGrant("mended"), SHOWN, RefusalReason.REFRESH_TOKEN),
+        (UnauthorizedClient("mended"), SHOWN, RefusalReason.GRANT_NOT_ALLOWED),
+        (UnsupportedGrantType("mended"), SHOWN, RefusalReason.GRANT_UNKNOWN),
+        (SubjectRefused("mended"), SHOWN, RefusalReason.SUBJECT_TOKEN),
+        (WorkloadRefused(AssertionFault.SIGNATURE), SHOWN, RefusalReason.WORKLOAD_KEY),
+    ],
+)
+def test_a_token_request_is_recorded_as_its_refusal_says(refusal: Refusal, shown: ClientCredentials, reason: RefusalReason) -> None:
+    found = refused_exchange(refusal, ASKED, shown, None)
+    assert found is not None
+    assert found[0] is reason
