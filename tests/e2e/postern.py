@@ -18,7 +18,7 @@ from typing import Any, Final
 from adapters.postgres.embedded import EmbeddedPostgres
 from adapters.postgres.migrate import EFFECTS, shipped, shipped_views_and_functions
 from adapters.postgres.migrating.replaceable import replaceable_of
-from tests.e2e.warm.processes import COMMAND, Process, run
+from tests.e2e.warm.processes import COMMAND, PosternProcess, run
 from tests.patience import PATIENCE
 from tests.places import MIGRATIONS, REPLACEABLE, ROOT
 
@@ -150,7 +150,7 @@ class Postern:
     def start(self, *, wait: bool = True) -> None:
         out, err = self.out.open("wb"), self.err.open("ab")
         with out, err:
-            self._process = Process(
+            self._process = PosternProcess(
                 [*self.command, *self.arguments],
                 env=environment(self.data_dir, self.settings),
                 cwd=self.tree,

@@ -9,6 +9,7 @@ import io
 import json
 import os
 import pkgutil
+import signal
 import socket
 import sys
 import tempfile
@@ -23,6 +24,13 @@ from entrypoints.cli import main
 _LONGEST: Final = 1 << 20
 _STANDARD: Final = 3
 _STANDARD_ERROR: Final = 2
+# Whoever ignores a signal hands that on. Otherwise Python begins with these.
+_HEARD: Final[dict[str, Any]] = {
+    "SIGINT": signal.default_int_handler,
+    "SIGTERM": signal.SIG_DFL,
+    "SIGHUP": signal.SIG_DFL,
+    "SIGQUIT": signal.SIG_DFL,
+}
 
 
 def import_commands() -> None:
@@ -84,6 +92,8 @@ def _become(asked: dict[str, Any], descriptors: Sequence[int]) -> None:
         os.close(descriptor)
     sys.stdin, sys.stdout, sys.stderr = _opened(0, "r", sys.stdin), _opened(1, "w", sys.stdout), _opened(2, "w", sys.stderr)
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr  # type: ignore[misc]  # they are not final here
+    for name, default in _HEARD.items():
+        signal.signal(getattr(signal, name), signal.SIG_IGN if name in asked["ignored"] else default)
     os.chdir(asked["directory"])
     os.environ.clear()
     os.environ.update(asked["environment"])

@@ -2,13 +2,14 @@
 
 A process from here is real: it has its own number, signals, standard descriptors, environment and exit status, and it is our child. Only
 Python's start and the imports were done before, by the mother that forked it (mother.py). Whatever differs in just those starts a cold
-process, as everybody else does: another checkout, variables that Python or a library reads at its start, several serving processes.
+process, as everybody else does: another checkout, and variables that Python or a library reads at its start.
 `tests/entrypoints/test_cold_commands.py` starts each command cold.
 """
 
 import ctypes
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -30,7 +31,7 @@ _SET_CHILD_SUBREAPER: Final = 36
 _OF_THIS_USER: Final = [None, None, None, -1, False]
 
 
-class Process(subprocess.Popen[Any]):
+class PosternProcess(subprocess.Popen[Any]):
     """Like `subprocess.Popen`, and warm where it may be."""
 
     def _execute_child(
@@ -54,7 +55,7 @@ class Process(subprocess.Popen[Any]):
 def run(words: Sequence[str], *, env: Mapping[str, str], given: str, patience: float, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     """Like `subprocess.run` with the output captured."""
     pipe = subprocess.PIPE
-    with Process(words, env=env, cwd=cwd, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
+    with PosternProcess(words, env=env, cwd=cwd, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as process:
         try:
             out, err = process.communicate(given, patience)
         except BaseException:
@@ -67,7 +68,6 @@ def may_be_warm(words: Sequence[str], cwd: Any, env: Mapping[str, str] | None) -
     return (
         sys.platform == "linux"
         and tuple(words[: len(COMMAND)]) == COMMAND
-        and "--processes" not in words
         and Path(cwd or Path.cwd()) == ROOT
         and (env is None or _read_at_the_start(env) == _read_at_the_start(os.environ))
     )
@@ -91,6 +91,7 @@ class _Mother:
             "environment": dict(environment),
             "directory": str(ROOT),
             "process_group": process_group,
+            "ignored": [one.name for one in signal.Signals if signal.getsignal(one) is signal.SIG_IGN],
         }
         descriptors = (socket.SOL_SOCKET, socket.SCM_RIGHTS, array("i", standard))
         line = json.dumps(asked).encode() + b"\n"
