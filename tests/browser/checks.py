@@ -1,6 +1,7 @@
 """Checks that every page must pass: axe-core, its policy, use by keyboard alone, a narrow window."""
 
 import json
+import os
 import sys
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -20,6 +21,8 @@ _RULES: Final[Mapping[str, Any]] = {
 }
 
 
+EVERY: Final = os.environ.get("POSTERN_TEST_VISITS") == "every"
+"""Whether what was visited once is visited again: in each language, under each name. `make check-all` does."""
 _WRAP: Final = "for (const one of document.querySelectorAll('.tabs ul')) one.style.flexWrap = '{}'"
 
 

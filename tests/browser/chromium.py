@@ -29,8 +29,9 @@ _FLAGS: Final = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-default-apps", "--no-pings"),
     *("--disable-features=BackForwardCache,Translate,OptimizationHints,MediaRouter,PasswordLeakDetection", "--disable-extensions"),
     *("--ignore-certificate-errors", "--force-color-profile=srgb", "--font-render-hinting=none", "--lang=en"),
-    # Little of axe-core's code is run, so only that part is compiled and kept.
-    "--js-flags=--max-lazy --no-flush-bytecode",
+    # Little of axe-core's code is run, so only that part is compiled and kept. Each page is new to V8, so what V8 would optimize is over
+    # before that is worth its time: without it, Chromium takes an eighth less.
+    "--js-flags=--max-lazy --no-flush-bytecode --no-opt --no-maglev",
     "--remote-debugging-pipe",
 )
 

@@ -14,7 +14,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.endpoints import parameters
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.server.settings import ServerSettings
-from tests.browser.checks import contrast_findings, findings, require_keyboard
+from tests.browser.checks import EVERY, contrast_findings, findings, require_keyboard
 from tests.browser.chromium import Chromium
 from tests.browser.conftest import ADDRESS
 from tests.browser.page import NARROW, WIDE, Page, new_page
@@ -36,6 +36,7 @@ _ASSET: Final = re.compile(r'(?:href|src)="/assets/(\w+)/([\w.-]+)"')
 # As long as names may be, in one word and from right to left.
 LONG: Final = "Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft"
 FROM_THE_RIGHT: Final = "شركة ياسمين للتجارة الدولية"
+NAMES: Final = (LONG, FROM_THE_RIGHT)
 
 
 class Town(Frozen):
@@ -149,13 +150,15 @@ async def test_every_page_of_an_organization_with_nothing_is_sound(town: Town) -
     assert town.page.violations == []
 
 
-@pytest.mark.parametrize("name", [LONG, FROM_THE_RIGHT], ids=["long", "from the right"])
+@pytest.mark.parametrize("name", NAMES, ids=["long", "from the right"])
 async def test_names_fit_into_the_narrowest_window(town: Town, name: str) -> None:
     rename(town.people, name)
     await town.enter(signed_in(town.postern, town.people, town.world.ada))
     faults: list[str] = []
+    # Each page under one of the names; `make check-all` visits it under both.
     for number, at in enumerate(town.addresses()):
-        faults += await faults_at(town.page, at, number, narrow_only=True)
+        if EVERY or NAMES[number % len(NAMES)] == name:
+            faults += await faults_at(town.page, at, number, narrow_only=True)
     assert faults == [], "\n".join(faults)
     assert town.page.violations == []
 

@@ -7,7 +7,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -19,12 +18,12 @@ from typing import Any, Final
 from adapters.postgres.embedded import EmbeddedPostgres
 from adapters.postgres.migrate import EFFECTS, shipped, shipped_views_and_functions
 from adapters.postgres.migrating.replaceable import replaceable_of
+from tests.e2e.warm.processes import COMMAND, PosternProcess, run
 from tests.patience import PATIENCE
 from tests.places import MIGRATIONS, REPLACEABLE, ROOT
 
 _URL = re.compile(r"http://127\.0\.0\.1:(\d+)")
 PACKAGES: Final = ("core", "ports", "adapters", "actors", "entrypoints")
-COMMAND = (sys.executable, "-m", "entrypoints.cli.main")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,16 +85,7 @@ def command(data_dir: Path, *arguments: str, given: str = "", **settings: str) -
 
 def command_of(tree: Path, data_dir: Path, *arguments: str, given: str = "", **settings: str) -> subprocess.CompletedProcess[str]:
     """Runs a command of another release."""
-    return subprocess.run(
-        [*COMMAND, *arguments],
-        env=environment(data_dir, settings),
-        cwd=tree,
-        input=given,
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-        check=False,
-    )
+    return run([*COMMAND, *arguments], env=environment(data_dir, settings), given=given, patience=PATIENCE, cwd=tree)
 
 
 def until(condition: Callable[[], Any], patience: float = PATIENCE) -> Any:
@@ -160,7 +150,7 @@ class Postern:
     def start(self, *, wait: bool = True) -> None:
         out, err = self.out.open("wb"), self.err.open("ab")
         with out, err:
-            self._process = subprocess.Popen(
+            self._process = PosternProcess(
                 [*self.command, *self.arguments],
                 env=environment(self.data_dir, self.settings),
                 cwd=self.tree,

@@ -14,7 +14,8 @@ from entrypoints.cli.demo import application, require_trial
 from entrypoints.failures import StartFailed
 from ops.free_ports import free_port
 from tests.e2e.browser import browser
-from tests.e2e.postern import COMMAND, Postern, environment, until
+from tests.e2e.postern import Postern, environment, until
+from tests.e2e.warm.processes import COMMAND, PosternProcess
 from tests.http.browsing import PageReader
 from tests.places import ROOT
 
@@ -40,7 +41,7 @@ def demo(server: Postern, *arguments: str) -> Iterator[str]:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     out = server.data_dir.parent / "demo.out"
     with out.open("wb") as printed:
-        process = subprocess.Popen(
+        process = PosternProcess(
             [*COMMAND, "demo", *arguments],
             env=environment(server.data_dir, server.settings),
             cwd=ROOT,

@@ -10,7 +10,8 @@ import psycopg
 
 from adapters.crypto.key_ring import EncryptionKey
 from tests.adapters.imports.importing import people_file
-from tests.e2e.postern import COMMAND, command, environment, until
+from tests.e2e.postern import command, environment, until
+from tests.e2e.warm.processes import COMMAND, PosternProcess
 from tests.places import ROOT
 
 KILLS = 2
@@ -39,7 +40,7 @@ def test_an_import_that_was_killed_ends_as_any_other(database_url: str, tmp_path
     words = ["import", "postern", str(file), "--organization", "acme"]
     done = 0
     for _ in range(KILLS):
-        process = subprocess.Popen(
+        process = PosternProcess(
             [*COMMAND, *words], env=environment(tmp_path, settings), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         # It is at work: at least one further batch is there.

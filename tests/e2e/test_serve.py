@@ -20,7 +20,8 @@ from adapters.postgres.embedded import EmbeddedPostgres
 from adapters.system import PASSWORD_LENGTH
 from ops.free_ports import free_port
 from tests.e2e.conftest import Installation
-from tests.e2e.postern import COMMAND, Postern, alive, command, environment, until
+from tests.e2e.postern import Postern, alive, command, environment, until
+from tests.e2e.warm.processes import COMMAND
 from tests.patience import PATIENCE
 from tests.places import ROOT
 

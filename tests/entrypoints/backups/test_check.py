@@ -31,7 +31,8 @@ from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.failures import FAILURE, OK, StartFailed
 from entrypoints.settings import Settings
 from tests.conftest import CapturedLog
-from tests.e2e.postern import COMMAND, environment
+from tests.e2e.postern import environment
+from tests.e2e.warm.processes import COMMAND
 from tests.entrypoints.backups.installation import KEY, OTHER_KEY, SAME_NAME, SECRET, BackedUp, database_beside, name_of, settings_for
 from tests.patience import PATIENCE
 from tests.places import MIGRATIONS, ROOT

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
@@ -42,6 +41,7 @@ from entrypoints.failures import StartFailed
 from ports.encryption import CannotOpen
 from ports.tenancy.invitations import ById
 from tests.adapters.postgres.populous import ACME, MEMBERS
+from tests.e2e.warm.processes import COMMAND, PosternProcess
 from tests.entrypoints.moving.conftest import Moving
 from tests.entrypoints.moving.installations import ADA, API_KEY, BOB, CY, DAN, EVE, FAY, PASSWORD, THERE, MovingPlace, settings_for
 from tests.entrypoints.moving.test_hostile_files import Row, contents, rewritten
@@ -476,13 +476,13 @@ def test_killed_in_the_middle_leaves_nothing_and_may_be_repeated(moving: Moving,
         "POSTERN_ENCRYPTION_KEYS": here.key.line(),
         "POSTERN_BASE_URL": "https://new.example.org",
     }
-    command = [sys.executable, "-m", "entrypoints.cli.main", "organization", "import", str(moving.file)]
+    command = [*COMMAND, "organization", "import", str(moving.file)]
     # Another transaction registers one of the people, so the import waits with most of its rows written.
     with psycopg.connect(here.url) as other:
         other.execute(
             "insert into all_organizations (id, slug, name, created_at, updated_at) values (%s, 'acme', 'A', now(), now())", (uuid4(),)
         )
-        with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+        with PosternProcess(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
             waits = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
             wait_until(lambda: here.one(waits) == 1 or process.poll() is not None)
             assert process.poll() is None, process.stdout and process.stdout.read()

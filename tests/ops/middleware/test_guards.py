@@ -2,7 +2,7 @@
 does not recognize (CVE-2025-29927 of Next.js among them), one of several conditions in place of all, algorithms that the token chooses
 (CVE-2020-15084), tokens of another type or for another service.
 
-`make middleware` runs these tests with Express and Next.js, too.
+Express and Next.js come by npm (`make .venv/ready-node`), and without npm these tests run in Python alone.
 """
 
 import http.client
@@ -106,7 +106,6 @@ def issuer() -> Iterator[TokenIssuer]:
         yield made
 
 
-# `make middleware` installs Express and jose, and so tries all five.
 FRAMEWORKS_HERE = ["flask", "fastapi", "django", *(["express", "nextjs"] if INSTALLED.exists() else [])]
 
 
@@ -295,7 +294,7 @@ def test_a_revoked_token_is_refused_and_so_is_each_while_nobody_can_say(api: Api
         api.issuer.is_down = False
 
 
-@pytest.mark.skipif(not INSTALLED.exists(), reason="`make middleware` installs Next.js")
+@pytest.mark.skipif(not INSTALLED.exists(), reason="make .venv/ready-node installs Next.js, by npm")
 def test_a_handler_of_nextjs_before_which_nobody_counts_headers_refuses(issuer: TokenIssuer) -> None:
     folder = node_folder()
     try:

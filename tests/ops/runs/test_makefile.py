@@ -61,3 +61,22 @@ def test_the_recipe_of_systemd_compiles_after_each_checkout() -> None:
     operations = (ROOT / "docs" / "operations.md").read_text()
     assert ".venv/ready" not in operations
     assert "cd /opt/postern && make ready\n" in operations
+
+
+def test_check_all_runs_everything_once_and_again_what_one_visit_or_one_server_does_not_show() -> None:
+    tests = commands("check-all")
+    (counted,) = commands("check")
+    assert tests == [
+        counted,
+        "POSTERN_TEST_VISITS=every .venv/bin/python -m pytest -n 6 --dist worksteal tests/browser",
+    ]
+    assert planned("check-all")[-1] == ".venv/bin/python -m tests.runs.oldest -n 6 --dist each"
+
+
+@pytest.mark.parametrize("target", ["test", "seconds", "test-near", "check"])
+def test_what_npm_brings_is_installed_before_the_tests(target: str) -> None:
+    """Otherwise the tests of Next.js and of the client for TypeScript are skipped, and nobody notices."""
+    shown = planned("--always-make", target)
+    tested = next(at for at, line in enumerate(shown) if "-m pytest" in line)
+    for folder in ("typescript", "frameworks-node"):
+        assert any(f"npm ci --prefix .venv/{folder}" in line for line in shown[:tested])

@@ -117,7 +117,7 @@ async def test_the_end_of_a_session_waits_for_the_one_that_is_opened_from_it(sce
             opener = await uow.sessions.hold_opener(caller.session, caller.user)
             assert opener is not None
             nursery.start_soon(deactivate)
-            await trio.sleep(0.2)
+            await scene.people.somebody_waits()
             assert not ended.is_set()
             await scene.postern.identity.sessions.open(uow, opener.account, device=None, authenticated_by=(), parent=opener.session)
             await uow.commit()

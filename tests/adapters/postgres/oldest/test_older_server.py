@@ -19,8 +19,8 @@ from entrypoints.cli import doctor
 from entrypoints.cli.backups import check, restore
 from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.failures import OK
-from tests.adapters.postgres.oldest.conftest import OldServer
 from tests.adapters.postgres.oldest.house_texts import house_texts
+from tests.adapters.postgres.oldest.server import OldServer
 from tests.entrypoints.backups.installation import BackedUp, backed_up, settings_for
 
 # More statements than these can be prepared as they are. The rest are fragments, or have parameters whose types only the driver knows.

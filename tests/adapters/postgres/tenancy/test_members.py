@@ -168,7 +168,7 @@ async def test_who_holds_the_organization_keeps_the_next_waiting_and_shows_them_
     async with trio.open_nursery() as nursery, store.unit_of_work() as uow:
         await uow.members.hold(acme)
         nursery.start_soon(wait_for_it)
-        await trio.sleep(0.1)
+        await store.somebody_waits()
         assert seen == []
         await uow.members.change_role(acme, ada.id, admin)
         await uow.commit()

@@ -109,7 +109,7 @@ async def test_nobody_is_given_a_role_that_is_being_deleted(store: Store) -> Non
         await uow.roles.hold(acme, role.id)
         assert await uow.roles.delete(role.id)
         nursery.start_soon(look)
-        await trio.sleep(0.1)
+        await store.somebody_waits()
         assert found == []
         await uow.commit()
     assert found == [None]
@@ -129,7 +129,7 @@ async def test_who_is_given_a_role_while_it_changes_is_given_what_it_has_become(
         await uow.roles.hold(acme, role.id)
         await uow.roles.save(replace(role, permissions=frozenset({BILLS})))
         nursery.start_soon(look)
-        await trio.sleep(0.1)
+        await store.somebody_waits()
         assert found == []
         await uow.commit()
     assert found == [Assignable("auditor", role.id, frozenset({BILLS}))]
@@ -150,7 +150,7 @@ async def test_what_is_being_given_is_not_deleted_before_it_is_there(store: Stor
     async with trio.open_nursery() as nursery, store.unit_of_work() as uow:
         assert await uow.roles.assignable(acme, "auditor")
         nursery.start_soon(delete)
-        await trio.sleep(0.1)
+        await store.somebody_waits()
         assert deleted == []
         assert await uow.members.add(tenants.membership(acme, ada, "auditor", role.id))
         await uow.commit()
