@@ -4,7 +4,6 @@ import os
 import pwd
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ from core.domain.record.events import Actor, Event, Target
 from entrypoints.bootstrap import open_postern
 from entrypoints.first_start import complete
 from entrypoints.settings import Settings
+from tests.e2e.postern import command
 from tests.entrypoints.backups.installation import KEY, OWNER, PASSWORD, settings_for
 from tests.places import ROOT, open_directory
 
@@ -62,19 +62,8 @@ class Operator:
 
 
 def postern(url: str, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "entrypoints.cli.main", *arguments],
-        env={
-            "PATH": f"{BINARIES}:{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT),
-            "POSTERN_DATABASE_URL": url,
-            "POSTERN_ENCRYPTION_KEYS": KEY.line(),
-            "POSTERN_DATA_DIR": str(folder),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    settings = {"PATH": f"{BINARIES}:{os.environ['PATH']}", "POSTERN_DATABASE_URL": url, "POSTERN_ENCRYPTION_KEYS": KEY.line()}
+    return command(folder, *arguments, **settings)
 
 
 @contextmanager

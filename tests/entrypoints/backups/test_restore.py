@@ -5,7 +5,6 @@ import os
 import signal
 import stat
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -34,6 +33,7 @@ from entrypoints.cli.parsing.command_line import command_line
 from entrypoints.failures import OK, USAGE, StartFailed
 from entrypoints.settings import Settings
 from tests.conftest import CapturedLog
+from tests.e2e.warm.processes import COMMAND, PosternProcess
 from tests.entrypoints.backups.installation import KEY, OTHER_KEY, PASSWORD, SECRET, BackedUp, database_beside, name_of, settings_for
 from tests.places import ROOT, open_directory
 
@@ -375,12 +375,11 @@ def test_a_check_that_is_told_to_stop_leaves_no_server_and_no_files(backup: Back
         assert backup.settings.database_url is not None
         environment = {
             **{name: value for name, value in os.environ.items() if not name.startswith("POSTERN_")},
-            "PYTHONPATH": str(ROOT),
             "POSTERN_DATABASE_URL": backup.settings.database_url.reveal(),
             "POSTERN_ENCRYPTION_KEYS": KEY.line(),
         }
-        words = [sys.executable, "-m", "entrypoints.cli.main", "backup", "check", str(backup.folder.path), "--work", str(place)]
-        with subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+        words = [*COMMAND, "backup", "check", str(backup.folder.path), "--work", str(place)]
+        with PosternProcess(words, env=environment, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
             while not list(place.glob("postern-check-*/postgres/data/postmaster.pid")):
                 assert running.poll() is None, running.communicate()
                 time.sleep(0.02)
