@@ -19,7 +19,7 @@ SINCE    ?=
 PYTEST   := $(if $(DATABASE),POSTERN_TEST_DATABASE='$(DATABASE)' )$(BIN)/python -m pytest -n $(WORKERS) --dist
 
 .DEFAULT_GOAL := help
-.PHONY: help ready run test test-near seconds middleware check lint format types contracts bench lock wheels dist image site clients release release-files clean
+.PHONY: help ready run test test-near seconds middleware frameworks check lint format types contracts bench lock wheels dist image site clients release release-files clean
 
 help:  ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,17 +30,20 @@ ready: $(VENV)/ready  ## Install and compile what Postern needs, as before a sta
 run: $(VENV)/ready  ## Run Postern with its own PostgreSQL, at http://127.0.0.1:8000
 	@exec $(BIN)/postern serve
 
-test: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-site $(VENV)/ready-typescript  ## Run all tests; T=tests/http runs only these; DATABASE=postgresql://… runs them on your server
+test: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-site $(VENV)/ready-typescript $(VENV)/ready-starts  ## Run all tests; T=tests/http runs only these; DATABASE=postgresql://… runs them on your server
 	$(PYTEST) $(if $(T),worksteal $(T),each --coverage)
 
-test-near: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-typescript  ## Run the tests that are near what this branch changed; SINCE=<commit> compares with that
+test-near: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-typescript $(VENV)/ready-starts  ## Run the tests that are near what this branch changed; SINCE=<commit> compares with that
 	$(PYTEST) worksteal $$($(BIN)/python -m ops.near $(SINCE))
 
-seconds: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-site $(VENV)/ready-typescript  ## Run all tests, and write how long each file took, so that they are shared out well
+seconds: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-site $(VENV)/ready-typescript $(VENV)/ready-starts  ## Run all tests, and write how long each file took, so that they are shared out well
 	$(PYTEST) each --seconds
 
 middleware: $(VENV)/ready-dev  ## Run the tests of the guards of ops/middleware in every framework, and of libraries for Node with APIs and MCP
 	@$(BIN)/python -m ops.middleware
+
+frameworks: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-starts  ## Run the programs that the console shows for all frameworks, each as it stands
+	@$(BIN)/python -m ops.starts
 
 check: lint types contracts test  ## Run all that CI runs: lint, types, contracts, test
 
@@ -130,6 +133,14 @@ $(VENV)/ready-typescript: ops/clients/checking/package-lock.json | $(BIN)/python
 	@cp ops/clients/checking/package.json ops/clients/checking/package-lock.json ops/clients/checking/.npmrc $(VENV)/typescript
 	@if command -v npm >/dev/null && ! npm ci --prefix $(VENV)/typescript --silent --no-audit --no-fund --ignore-scripts; then \
 		echo 'npm could not fetch the compiler: the tests of the client for TypeScript are skipped'; fi
+	@touch $@
+
+# Only the program for Express needs it. Without npm, or without its registry, its test is skipped. `make frameworks` fetches the rest.
+$(VENV)/ready-starts: ops/starts/express/package-lock.json | $(BIN)/python
+	@mkdir -p $(VENV)/starts
+	@cp ops/starts/express/package.json ops/starts/express/package-lock.json ops/starts/express/.npmrc $(VENV)/starts
+	@if command -v npm >/dev/null && ! npm ci --prefix $(VENV)/starts --silent --no-audit --no-fund --ignore-scripts; then \
+		echo 'npm could not fetch Express: the test of its program is skipped'; fi
 	@touch $@
 
 $(VENV)/ready-tools: ops/install-test-tools | $(BIN)/python
