@@ -16,11 +16,11 @@ T        ?=
 DATABASE ?=
 # For `make test-near`: the commit to compare with, in place of the one where this branch left `main`.
 SINCE    ?=
-READY_FOR_ALL := $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-site $(VENV)/ready-typescript $(VENV)/ready-node
+READY_FOR_ALL := $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-site $(VENV)/ready-typescript $(VENV)/ready-node $(VENV)/ready-starts
 PYTEST   := $(if $(DATABASE),POSTERN_TEST_DATABASE='$(DATABASE)' )$(BIN)/python -m pytest -n $(WORKERS) --dist
 
 .DEFAULT_GOAL := help
-.PHONY: help ready run test test-near seconds middleware check check-all lint format types contracts bench lock wheels dist image site clients release release-files clean
+.PHONY: help ready run test test-near seconds middleware frameworks check check-all lint format types contracts bench lock wheels dist image site clients release release-files clean
 
 help:  ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,7 +34,7 @@ run: $(VENV)/ready  ## Run Postern with its own PostgreSQL, at http://127.0.0.1:
 test: $(READY_FOR_ALL)  ## Run all tests; T=tests/http runs only these; DATABASE=postgresql://… runs them on your server
 	$(PYTEST) $(if $(T),worksteal $(T),each --coverage)
 
-test-near: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-typescript $(VENV)/ready-node  ## Run the tests that are near what this branch changed; SINCE=<commit> compares with that
+test-near: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-typescript $(VENV)/ready-node $(VENV)/ready-starts  ## Run the tests that are near what this branch changed; SINCE=<commit> compares with that
 	$(PYTEST) worksteal $$($(BIN)/python -m ops.near $(SINCE))
 
 seconds: $(READY_FOR_ALL)  ## Run all tests, and write how long each file took, so that they are shared out well
@@ -43,11 +43,15 @@ seconds: $(READY_FOR_ALL)  ## Run all tests, and write how long each file took, 
 middleware: $(VENV)/ready-dev  ## Run the tests of the guards of ops/middleware in every framework, and of libraries for Node with APIs and MCP
 	@$(BIN)/python -m ops.middleware
 
+frameworks: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-starts  ## Run the programs that the console shows for all frameworks, each as it stands
+	@$(BIN)/python -m ops.starts
+
 check: lint types contracts test  ## Run all that CI runs: lint, types, contracts, test
 
 # A workflow runs it at night (docs/decisions/0177-what-runs-where.md).
 check-all: check  ## Run all that CI runs, what is visited a second time, and all tests on the oldest PostgreSQL that is tried
 	POSTERN_TEST_VISITS=every $(PYTEST) worksteal tests/browser
+	$(BIN)/python -m ops.starts
 	$(BIN)/python -m tests.runs.oldest -n $(WORKERS) --dist each
 
 lint: $(VENV)/ready-dev  ## Lint, and check the formatting
@@ -144,6 +148,14 @@ $(VENV)/ready-node: ops/middleware/package-lock.json | $(BIN)/python
 	@cp ops/middleware/package.json ops/middleware/package-lock.json ops/middleware/.npmrc $(VENV)/frameworks-node
 	@if ! command -v npm >/dev/null || ! npm ci --prefix $(VENV)/frameworks-node --silent --no-audit --no-fund --ignore-scripts; then \
 		echo 'npm could not fetch Express and Next.js: their tests are skipped'; rm -rf $(VENV)/frameworks-node; fi
+	@touch $@
+
+# Only the program for Express needs it. Without npm, or without its registry, its test is skipped. `make frameworks` fetches the rest.
+$(VENV)/ready-starts: ops/starts/express/package-lock.json | $(BIN)/python
+	@mkdir -p $(VENV)/starts
+	@cp ops/starts/express/package.json ops/starts/express/package-lock.json ops/starts/express/.npmrc $(VENV)/starts
+	@if command -v npm >/dev/null && ! npm ci --prefix $(VENV)/starts --silent --no-audit --no-fund --ignore-scripts; then \
+		echo 'npm could not fetch Express: the test of its program is skipped'; fi
 	@touch $@
 
 $(VENV)/ready-tools: ops/install-test-tools | $(BIN)/python

@@ -14,6 +14,7 @@ from typing import Final
 
 from ops.release.version import current_version
 from ops.site.versions import lay_out, minor
+from ops.starts.guides import TESTED, UNTESTED
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 HERE: Final = Path(__file__).parent
@@ -23,7 +24,15 @@ _FILES: Final = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", 
 _FOLDERS: Final = ("docs", "core", "ports", "adapters", "actors", "entrypoints", "tests", "ops")
 # The index: a caption, and the pages or folders below it, in this order.
 _INDEX: Final = {
-    "Start": ("README", "docs/console", "docs/guides/first-sign-in", "docs/guides/first-organization", "docs/guides/protect-your-app"),
+    "Start": (
+        "README",
+        "docs/guides/start/*",
+        "docs/comparison",
+        "docs/console",
+        "docs/guides/first-sign-in",
+        "docs/guides/first-organization",
+        "docs/guides/protect-your-app",
+    ),
     "Guides": ("docs/guides/*",),
     "Applications": ("docs/guides/applications/*", "docs/guides/apis/*", "docs/guides/workloads/*", "docs/guides/programs/*"),
     "Directories": ("docs/guides/directories/*",),
@@ -33,9 +42,32 @@ _INDEX: Final = {
 }
 
 
+_FIRST: Final = """# Postern
+
+Like Auth0 or WorkOS, on your own machine, free: sign-in for your applications, organizations with their people, directories,
+and an audit log that nobody edits unnoticed. [What it is, and how to start](README.md).
+
+## I have
+
+<nav class="starts" aria-label="I have">
+{cards}</nav>
+
+Five minutes each: install, paste, run, see. Untested lines: [{others}](docs/guides/start/{untested}.md).
+
+- [Protect an API](docs/guides/apis/guards.md) · [MCP servers and agents](docs/guides/apis/mcp-servers.md) ·
+  [Program against the API](docs/guides/programs/clients.md)
+- [Run it for others](docs/operations.md) · [Settings](docs/settings.md) · [Kubernetes](docs/guides/running/kubernetes.md)
+- [Compared with Keycloak, Auth0, authentik and Zitadel](docs/comparison.md)
+
+## All pages
+"""
+_OTHERS: Final = "Spring, Rails, Laravel, Go, ASP.NET, mobile"
+
+
 def index() -> str:
-    """The page that lists all pages. Every page is in it once: under the first caption that fits."""
-    parts, listed = ["# Postern\n\nA self-hosted sign-in server: [what it is, and how to start](README.md).\n"], set[str]()
+    """The start page: what one has, and below it all pages, each once: under the first caption that fits."""
+    cards = "".join(f'<a href="docs/guides/start/{one.key}.html">{one.name}</a>\n' for one in TESTED)
+    parts, listed = [_FIRST.format(cards=cards, others=_OTHERS, untested=UNTESTED)], set[str]()
     for caption, names in _INDEX.items():
         found = [page for name in names for page in _pages(name) if page not in listed]
         listed.update(found)

@@ -42,7 +42,14 @@ html_sidebars = {
         "sidebar/scroll-end.html",
     ]
 }
-html_theme_options = {"source_repository": "", "top_of_page_buttons": []}
+# The colours and the sign of the pages for people (pages.css).
+html_logo = html_favicon
+html_theme_options = {
+    "source_repository": "",
+    "top_of_page_buttons": [],
+    "light_css_variables": {"color-brand-primary": "#0f5f5c", "color-brand-content": "#0f5f5c", "color-brand-visited": "#0f5f5c"},
+    "dark_css_variables": {"color-brand-primary": "#6fcabf", "color-brand-content": "#6fcabf", "color-brand-visited": "#6fcabf"},
+}
 
 _LINK = re.compile(r"\[([^\]]*)\]\(([^)\s#]+)\)")
 

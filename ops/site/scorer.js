@@ -1,10 +1,16 @@
-// Sphinx's search asks here what a result is worth. Decisions say why, and newcomers ask how: a decision comes after a guide.
+// Sphinx's search asks here what a result is worth. Newcomers ask how, and decisions say why: every guide comes before every decision, whatever
+// the words count. The pages of a band are in the order of their words.
+const BAND = 1000
+// Whoever names a framework wants its program; whoever names none does not.
+const NAMES = /next\.?js|nextauth|react|vue|fastapi|django|flask|express|spring|rails|laravel|golang|asp\.net|android|ios|flutter|mobile/i
+const NAMED = NAMES.test(new URLSearchParams(globalThis.location?.search).get("q") ?? "")
 var Scorer = {
   score: ([docname, title, anchor, descr, score]) => {
-    if (docname.startsWith("docs/decisions/")) return score / 4
     // The index has the words of all titles.
-    if (docname === "index") return score / 8
+    if (docname === "index" || docname === "docs/decisions/README") return score - 2 * BAND
+    if (docname.startsWith("docs/decisions/")) return score - BAND
     if (docname === "CHANGELOG") return score / 2
+    if (docname.startsWith("docs/guides/start/")) return NAMED ? score * 4 : score / 2
     return score
   },
   objNameMatch: 11,

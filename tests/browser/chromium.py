@@ -133,7 +133,7 @@ def _pipe() -> tuple[int, int]:
 
 def _found(at: str) -> str:
     examples = ("*.example", "*.example.com", "*.example.net", "*.example.org", "*.test")
-    rules = [*(f"MAP {name} {at}" for name in examples), "MAP * ~NOTFOUND", "EXCLUDE 127.0.0.1"]
+    rules = [*(f"MAP {name} {at}" for name in examples), "MAP * ~NOTFOUND", "EXCLUDE 127.0.0.1", "EXCLUDE localhost"]
     return f"--host-resolver-rules={', '.join(rules)}"
 
 

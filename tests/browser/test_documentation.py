@@ -1,5 +1,7 @@
 """The documentation in a browser: for every reader, with a keyboard, and with its search."""
 
+from collections import Counter
+
 import pytest
 
 from entrypoints.http.routes import ROUTES
@@ -77,3 +79,59 @@ async def test_without_scripts_an_endpoint_unfolds_by_its_summary(plain_page: Pa
     assert "curl" not in await page.text()
     await page.evaluate("document.querySelector('details > summary').click()")
     assert "curl" in await page.text()
+
+
+FOUND = """[...document.querySelectorAll('[data-topic]:not([hidden])')].map((topic) => [
+    topic.id.replace('tag-', ''), topic.querySelectorAll('[data-words]:not([hidden])').length])"""
+
+
+async def test_a_search_finds_what_one_wants_by_ones_own_words(scripted_page: Page) -> None:
+    page = scripted_page
+    await page.open("/docs")
+    await page.press("/")
+    everything = await page.evaluate(SHOWN)
+    sizes = Counter(one.tags[0] for one in ROUTES)
+    wanted = {
+        "invite": "invitations",
+        "invited people": "invitations",
+        "two factor": "mfa",
+        "gdpr": "privacy",
+        "login": "sign-in",
+        "tenants": "organizations",
+        "rotate client secret": "services",
+        "logo": "settings",
+        "impersonate": "platform",
+        "github actions": "trusted-issuers",
+    }
+    for asked, topic in wanted.items():
+        await page.press("Escape")
+        await page.type(asked)
+        found = dict(await page.evaluate(FOUND))
+        assert topic in list(found)[:3], f"{asked}: {found}"
+        assert f"{sum(found.values())} of {everything} endpoints" in await page.text()
+    await page.press("Escape")
+    await page.type("invite")
+    found = dict(await page.evaluate(FOUND))
+    assert next(iter(found)) == "invitations"
+    assert found["invitations"] == sizes["invitations"]
+    await page.press("Escape")
+    await page.type("nothing has such a word")
+    assert await page.evaluate(FOUND) == []
+    await page.press("Escape")
+    assert len(await page.evaluate(FOUND)) == len(TAGS)
+
+
+async def test_an_example_is_copied(scripted_page: Page) -> None:
+    page = scripted_page
+    await page.open("/docs/teams#create_team")
+    await page.evaluate("navigator.clipboard.writeText = async (text) => { globalThis.copied = text }")
+    for opened, begins in (
+        ("create_team", "curl "),
+        ("create_team-python", "postern.create_team("),
+        ("create_team-typescript", "await postern."),
+    ):
+        await page.evaluate(
+            f"(document.getElementById('{opened}').open = true, document.querySelector('#{opened} > .copy, #{opened} .copy').click())"
+        )
+        assert str(await page.evaluate("globalThis.copied")).startswith(begins)
+    await require_sound(page)

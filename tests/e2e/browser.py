@@ -22,6 +22,8 @@ class SigningBrowser:
     email: str
     password: str
     pages: list[str] = field(default_factory=list)
+    answer: str = "allow"
+    """What the person answers to a question."""
 
     def arrive(self, address: str, at: str) -> str:
         """Follows this address to the first address that begins with `at`, and returns that one."""
@@ -52,7 +54,7 @@ class SigningBrowser:
         known = {"email": self.email, "password": self.password}
         filled = {name: known.get(name, value) for name, value in form.fields.items()}
         if not known.keys() & form.fields.keys():
-            filled["answer"] = "allow"
+            filled["answer"] = self.answer
         target = answer.url.join(form.action)
         self.pages.append(target.path)
         return self.client.post(target, data=filled)

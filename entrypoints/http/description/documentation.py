@@ -12,22 +12,101 @@ from core.domain.languages import DEFAULT
 from core.frozen import Frozen
 from entrypoints.http.description.examples import example_of
 from entrypoints.http.description.paging import WAYS
+from entrypoints.http.description.samples import has_samples, in_python, in_typescript
 from entrypoints.http.description.wording import caller_in_words, constraints_of, curl, kind_of, limit_in_words, pretty
 from entrypoints.http.pages import Pages
 
 Json = dict[str, Any]
 
-# The titles of tags whose capitalized name is no good title.
+# The titles of tags whose name, with a capital letter and without hyphens, is no good title.
 _TITLES: Final = {
     "api-keys": "API keys",
     "audit": "Audit log",
     "end-users": "End users",
     "mfa": "Second factor",
+    "management-keys": "Management keys",
     "oauth": "OAuth and OpenID Connect",
+    "resource-servers": "APIs of your own",
     "saml": "SAML",
     "scim": "SCIM",
     "service-interface": "For a service's servers",
+    "setup-links": "Set-up links",
     "siem": "SIEM",
+    "sign-in-domains": "Sign-in domains",
+    "user-keys": "Keys of users",
+}
+# What people call it who do not know our word for it. The search finds a topic by these, too.
+_ALSO_CALLED: Final[Mapping[str, str]] = {
+    "account": "profile me password language",
+    "analytics": "statistics charts usage",
+    "api-keys": "credentials tokens service",
+    "audit": "history changes who did log",
+    "billing": "payment checkout invoice stripe buy",
+    "claims": "token contents attributes mapping",
+    "configuration": "terraform infrastructure as code gitops yaml export",
+    "connections": "sso single sign-on enterprise identity provider okta entra google",
+    "devices": "sessions browsers where signed in",
+    "end-users": "customers people users block delete",
+    "fields": "profile attributes custom data",
+    "installation": "jobs workers server settings health",
+    "invitations": "invite add people colleague mail",
+    "keys": "jwks public keys verify tokens",
+    "management-keys": "machine automation api credentials personal access token",
+    "members": "people users colleagues add remove owner transfer",
+    "mfa": "two factor 2fa totp authenticator backup codes",
+    "oauth": "oidc login authorize token refresh introspect logout device",
+    "operations": "health metrics status version",
+    "organizations": "tenants workspaces companies customers create",
+    "passkeys": "webauthn fido passwordless",
+    "plans": "prices subscription tiers",
+    "platform": "superuser administrator impersonate approve suspend",
+    "privacy": "gdpr export delete forget erase personal data",
+    "registration": "sign up signup create account verify mail reset forgot password",
+    "resource-servers": "audience api scopes mcp",
+    "rights": "permissions roles authorization rbac assign",
+    "roles": "permissions authorization rbac",
+    "saml": "single sign-on service provider metadata",
+    "scim": "provisioning directory sync okta entra",
+    "service-interface": "backend server check permission",
+    "services": "applications apps clients client secret redirect uri rotate",
+    "settings": "branding logo colour smtp mail server custom domain",
+    "setup-links": "onboarding admin portal customer",
+    "siem": "splunk log forwarding stream",
+    "sign-in": "login log in sign out logout session refresh",
+    "sign-in-domains": "home realm discovery mail domain join",
+    "teams": "groups",
+    "trusted-issuers": "workload identity federation github actions kubernetes",
+    "user-keys": "developer tokens customers api",
+    "webhooks": "events callbacks notifications deliveries replay",
+}
+# The guide in `docs/guides` that begins with the topic.
+_GUIDES: Final[Mapping[str, str]] = {
+    "api-keys": "service-interface",
+    "audit": "verify-audit-offline",
+    "billing": "sell-a-plan",
+    "claims": "claims-and-scopes",
+    "configuration": "configuration",
+    "connections": "directories/connect-okta",
+    "invitations": "first-organization",
+    "keys": "programs/check-access-tokens",
+    "management-keys": "management-keys",
+    "members": "first-organization",
+    "oauth": "protect-your-app",
+    "organizations": "first-organization",
+    "passkeys": "passkeys",
+    "plans": "sell-a-plan",
+    "registration": "first-sign-in",
+    "resource-servers": "apis/your-own-apis",
+    "rights": "claims-and-scopes",
+    "saml": "saml-grafana",
+    "scim": "scim-okta",
+    "service-interface": "service-interface",
+    "services": "protect-your-app",
+    "setup-links": "set-up-links",
+    "sign-in": "first-sign-in",
+    "sign-in-domains": "sign-in-domains",
+    "trusted-issuers": "workloads/github-actions",
+    "user-keys": "programs/keys-of-your-users",
 }
 _TO_A_TYPE: Final = "#/components/schemas/"
 
@@ -81,14 +160,22 @@ def _sign_in_example(base_url: str) -> str:
 def _chapters(document: Json, base_url: str) -> Sequence[Json]:
     """The tags, each with its endpoints; an endpoint also has its method, its path, and a command that calls it."""
     operations = [
-        {**operation, "method": method.upper(), "path": path, "call": curl(method, base_url + _filled_in(path, operation), operation)}
+        {
+            **operation,
+            "method": method.upper(),
+            "path": path,
+            "call": curl(method, base_url + _filled_in(path, operation), operation),
+            "samples": (("Python", in_python(operation)), ("TypeScript", in_typescript(operation))) if has_samples(operation) else (),
+        }
         for path, methods in document["paths"].items()
         for method, operation in methods.items()
     ]
     return [
         {
             **tag,
-            "title": _TITLES.get(tag["name"]) or tag["name"].capitalize(),
+            "title": _TITLES.get(tag["name"]) or tag["name"].replace("-", " ").capitalize(),
+            "also_called": _ALSO_CALLED.get(tag["name"], ""),
+            "guide": _GUIDES.get(tag["name"], ""),
             "operations": [one for one in operations if one["tags"][0] == tag["name"]],
         }
         for tag in document["tags"]

@@ -1,26 +1,57 @@
-// This script searches the page of contents, and opens the endpoint that a link leads to. The pages are complete without it: the search
-// field shows only when the script runs.
+// This script searches the page of contents, opens the endpoint that a link leads to, and copies examples. The pages are complete without
+// it: the search field and the buttons show only when the script runs.
 "use strict";
+
+// "invite", "invited" and "invitations" have one stem. It is cut, not looked up: a stem only has to begin words that belong together.
+function stem(word) {
+  const cut = word.replace(/(?:ations?|ations|ating|ated|ates?|ings?|ers?|ed|es|e|s)$/, "");
+  return cut.length >= 3 ? cut : word;
+}
 
 function searching(filter) {
   const field = document.getElementById("filter");
   const found = document.getElementById("found");
-  const topics = [...document.querySelectorAll(".chapter")].filter((topic) => topic.querySelector("[data-words]"));
-  const operations = [...document.querySelectorAll("[data-words]")].map((element) => ({
+  const topics = [...document.querySelectorAll("[data-topic]")].map((element) => ({
     element,
-    words: element.dataset.words.toLowerCase(),
+    words: element.dataset.topic.toLowerCase(),
+    operations: [...element.querySelectorAll("[data-words]")].map((one) => ({ element: one, words: one.dataset.words.toLowerCase() })),
   }));
+  const place = topics[0].element.previousSibling;
+  const count = topics.reduce((sum, topic) => sum + topic.operations.length, 0);
+
+  // A word of the endpoint's own counts more than one of its topic. An endpoint must have each word that was asked for in one of both.
+  function worth(asked, operation, topic) {
+    let sum = 0;
+    for (const word of asked) {
+      if (operation.includes(word)) sum += 2;
+      else if (topic.includes(word)) sum += 1;
+      else return 0;
+    }
+    return sum;
+  }
 
   function search() {
-    const asked = field.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const asked = field.value.toLowerCase().split(/\s+/).filter(Boolean).map(stem);
     let shown = 0;
-    for (const { element, words } of operations) {
-      const fits = asked.every((word) => words.includes(word));
-      element.hidden = !fits;
-      shown += fits;
+    const ranked = topics.map((topic) => {
+      let best = 0;
+      for (const { element, words } of topic.operations) {
+        const one = asked.length ? worth(asked, words, topic.words) : 1;
+        element.hidden = one === 0;
+        shown += one > 0;
+        best += one;
+      }
+      topic.element.hidden = best === 0;
+      return { element: topic.element, average: asked.length ? best / topic.operations.length : 1 };
+    });
+    // The topic of which most is found comes first. Without a question, the order is that of the page.
+    ranked.sort((a, b) => b.average - a.average);
+    let after = place;
+    for (const { element } of ranked) {
+      after.after(element);
+      after = element;
     }
-    for (const topic of topics) topic.hidden = topic.querySelector("[data-words]:not([hidden])") === null;
-    found.textContent = asked.length ? `${shown} of ${operations.length} endpoints` : "";
+    found.textContent = asked.length ? `${shown} of ${count} endpoints` : "";
   }
 
   field.addEventListener("input", search);
@@ -43,6 +74,20 @@ function open() {
   target.scrollIntoView();
 }
 
+function copying(example) {
+  const button = document.createElement("button");
+  button.type = "button";
+  button.className = "copy";
+  button.textContent = "Copy";
+  button.addEventListener("click", async () => {
+    await navigator.clipboard.writeText(example.textContent);
+    button.textContent = "Copied";
+    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+  });
+  example.before(button);
+}
+
+if (navigator.clipboard) document.querySelectorAll("pre.example").forEach(copying);
 const filter = document.querySelector(".filter");
 if (filter) searching(filter);
 window.addEventListener("hashchange", open);

@@ -31,6 +31,31 @@ for (const button of document.querySelectorAll("button[data-copy]")) {
   });
 }
 
+// A whole program as one paste into a shell: files are written, all else is run. FrameworkLines.script gives the same text.
+for (const button of document.querySelectorAll("button[data-copy-all]")) {
+  if (!navigator.clipboard) continue;
+  button.hidden = false;
+  button.addEventListener("click", async () => {
+    const parts = [...button.closest("details").querySelectorAll("[data-part]")].map(({ dataset: { part }, textContent }) => {
+      const folder = part.split("/").slice(0, -1).join("/");
+      const made = folder ? `mkdir -p "${folder}"\n` : "";
+      return part ? `${made}cat > "${part}" <<'END'\n${textContent}\nEND` : textContent;
+    });
+    await navigator.clipboard.writeText(`${parts.join("\n")}\n`);
+    turned(button);
+    setTimeout(() => turned(button), 2000);
+  });
+}
+
+// A choice fills a field in, unless somebody has written something else there.
+for (const choices of document.querySelectorAll("[data-fills]")) {
+  const filled = document.getElementById(choices.dataset.fills);
+  const known = new Set(["", ...[...choices.querySelectorAll("[data-fill]")].map(one => one.dataset.fill)]);
+  choices.addEventListener("change", event => {
+    if (known.has(filled.value.trim())) filled.value = event.target.dataset.fill ?? "";
+  });
+}
+
 for (const here of document.querySelectorAll(".tabs [aria-current]")) {
   here.scrollIntoView({ block: "nearest", inline: "center" });
 }

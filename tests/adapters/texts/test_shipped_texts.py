@@ -189,6 +189,8 @@ def said_in_python() -> Iterator[Said]:
 @cache
 def templates() -> tuple[tuple[str, nodes.Template], ...]:
     paths = [path for ending in ("html", "txt", "jinja") for path in (ROOT / "entrypoints").rglob(f"*.{ending}")]
+    # Programs for the frameworks of others, some with templates of their own.
+    paths = [path for path in paths if path.parent.name != "framework_lines"]
     paths += [path for ending in ("html", "txt", "jinja") for path in (ROOT / "adapters" / "mail").rglob(f"*.{ending}")]
     environment = Environment(autoescape=True)
     return tuple((str(path.relative_to(ROOT)), environment.parse(path.read_text())) for path in paths)

@@ -19,6 +19,7 @@ from entrypoints.http.routes import ROUTES
 from tests.http.client import Client
 from tests.http.conftest import SETTINGS
 from tests.http.people import BASE_URL
+from tests.places import ROOT
 
 
 class ParsedPage(HTMLParser):
@@ -193,3 +194,32 @@ async def test_every_endpoint_and_every_type_of_a_topic_can_be_folded(pages: Map
 async def test_pages_stay_small(lonely_client: Client) -> None:
     for path in PATHS:
         assert len((await lonely_client.get(path)).body) < 175_000, path
+
+
+async def test_a_topic_has_a_title_in_words_and_a_guide_that_exists(lonely_client: Client) -> None:
+    for path in PATHS[1:]:
+        body = unescape((await lonely_client.get(path)).body.decode())
+        found = re.search(r"<h1>([^<]+)</h1>", body)
+        assert found is not None
+        assert "-" not in found[1].replace("Sign-in", "").replace("Set-up", ""), found[1]
+        for guide in re.findall(r"docs/guides/[^<]+", body.partition("</section>")[0]):
+            assert (ROOT / guide).exists(), guide
+    assert "%20" not in (await lonely_client.get("/docs")).body.decode()
+
+
+async def test_every_topic_is_found_by_other_words_than_ours(lonely_client: Client) -> None:
+    body = unescape((await lonely_client.get("/docs")).body.decode())
+    topics = re.findall(r'id="tag-([^"]+)" data-topic="([^"]+)"', body)
+    assert sorted(name for name, _ in topics) == TAGS
+    titles = dict(re.findall(r'<a href="/docs/([^"#]+)">([^<]+)</a>', body))
+    for name, words in topics:
+        assert words.startswith(titles[name])
+        assert not words.endswith((". ", " ")), f"{name} has no other words: add some to _ALSO_CALLED"
+
+
+async def test_an_endpoint_shows_its_call_in_three_ways(lonely_client: Client) -> None:
+    body = unescape((await lonely_client.get("/docs/teams")).body.decode())
+    create = body.partition('id="create_team"')[2].partition("<h4>Body")[0]
+    assert f"curl {BASE_URL}/api/organizations/" in create
+    assert re.search(r'<summary>Python</summary><pre[^>]*><code>postern\.create_team\(\s*"', create)
+    assert re.search(r'<summary>TypeScript</summary><pre[^>]*><code>await postern\.createTeam\(\s*"', create)

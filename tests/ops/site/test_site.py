@@ -128,6 +128,48 @@ async def test_the_search_finds_what_newcomers_ask_for(site: Path, page: Page) -
     assert len(QUESTIONS) - len(missed) >= FOUND_AT_LEAST, missed
 
 
+@needs(PROGRAM)
+async def test_guides_come_before_decisions(site: Path, page: Page) -> None:
+    """And whoever names a framework finds its guide first."""
+    first = {
+        "fastapi": "fastapi",
+        "django": "django",
+        "flask": "flask",
+        "react": "react",
+        "vue": "vue",
+        "express": "express",
+        "nextauth": "nextjs",
+        "spring boot": "untested",
+        "react native": "untested",
+        "laravel": "untested",
+    }
+    for asked, wanted in first.items():
+        await page.open(f"{(site / 'search.html').as_uri()}?q={quote(asked)}")
+        assert (await found(page, site))[0] == f"docs/guides/start/{wanted}", asked
+    for asked in ("passkeys", "audit log", "migration"):
+        await page.open(f"{(site / 'search.html').as_uri()}?q={quote(asked)}")
+        decides = [one.startswith("docs/decisions/") for one in await found(page, site) if one != "index"]
+        assert sorted(decides) == decides, asked
+        assert set(decides) == {False, True}, asked
+
+
+@needs(PROGRAM)
+async def test_the_start_page_asks_what_one_has_in_our_colour(site: Path, page: Page) -> None:
+    await page.open((site / "index.html").as_uri())
+    cards = await page.evaluate("[...document.querySelectorAll('.starts a')].map((one) => one.innerText)")
+    assert cards == ["Next.js", "React", "Vue", "FastAPI", "Django", "Flask", "Express"]
+    colour = "getComputedStyle(document.querySelector('.starts a')).color"
+    assert await page.evaluate(colour) == "rgb(15, 95, 92)"
+    assert await page.evaluate(
+        "document.querySelector('.sidebar-logo').complete && document.querySelector('.sidebar-logo').naturalWidth > 0"
+    )
+    await page.show(width=WIDE, scheme="dark")
+    assert await page.evaluate(colour) == "rgb(111, 202, 191)"
+    async with page.loading():
+        await page.click("FastAPI")
+    assert (await page.title()).startswith("Sign in with FastAPI in five minutes")
+
+
 async def found(page: Page, site: Path) -> list[str]:
     """The pages of the results, in their order. The last result shows when the summary does."""
     done = "/found|did not match/.test(document.querySelector('.search-summary')?.innerText ?? '')"

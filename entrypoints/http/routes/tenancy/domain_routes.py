@@ -24,7 +24,7 @@ from entrypoints.http.machinery.fields import CreatedAt, Id, OrganizationPath, U
 from entrypoints.http.machinery.limits import CREDENTIALS
 from entrypoints.http.routes.tenancy.domains import PROOF, DomainVerification, VerificationToken
 
-_TAGS = ("sign-in domains",)
+_TAGS = ("sign-in-domains",)
 _ROUTES = "/api/organizations/{org_slug}/domain-routes"
 _ROUTE = f"{_ROUTES}/{{domain_id}}"
 _MANAGE = able(Capability.SETTINGS_MANAGE, impersonated=True)

@@ -22,7 +22,7 @@ from entrypoints.http.machinery.fields import CreatedAt, EmailAddress, Id, Organ
 from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.machinery.paging import Paging, page_of
 
-_TAGS = ("sign-in domains",)
+_TAGS = ("sign-in-domains",)
 _REQUESTS = "/api/organizations/{org_slug}/join-requests"
 _REQUEST = f"{_REQUESTS}/{{request_id}}"
 _MANAGERS = able(Capability.MEMBERS_MANAGE, impersonated=True)

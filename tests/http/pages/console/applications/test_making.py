@@ -108,3 +108,56 @@ async def test_others_make_nothing(console: ConsoleScene) -> None:
         assert (await tab.open(f"/ui/o/acme{AT}/~new")).status == 403
     admin = console.colleague("admin")
     assert (await admin.open(f"/ui/o/acme{AT}/~new")).status == 200
+
+
+async def test_a_framework_answers_what_the_application_is_and_where_people_come_back_to(console: ConsoleScene) -> None:
+    await console.at(f"{AT}/~new?kind=django")
+    fields = console.fields(f"{AT}/~new").fields
+    assert fields["kind"] == "django"
+    assert fields["addresses"] == "http://localhost:3000/accounts/oidc/postern/login/callback/"
+    # Without scripts, somebody who chooses another one leaves the address empty.
+    await made(console, kind="flask", addresses="")
+    (service,) = console.people.rows("select service_type, redirect_uris, post_logout_redirect_uris from services")
+    assert service == {
+        "service_type": "web",
+        "redirect_uris": ["http://localhost:3000/callback"],
+        "post_logout_redirect_uris": ["http://localhost:3000"],
+    }
+    page = console.tab.page
+    secret = SECRET.search(page.text)
+    assert secret is not None
+    assert f"export OIDC_CLIENT_SECRET={secret[0]}" in page.text
+    assert re.search(r"export SESSION_SECRET=[0-9a-f]{64} ", page.text)
+    assert "flask run --port 3000 Copy Then open http://localhost:3000" in page.text
+    assert "http://localhost:3000" in page.links
+
+
+async def test_a_framework_without_a_server_gets_no_secret(console: ConsoleScene) -> None:
+    await made(console, kind="react", addresses="http://localhost:5173/callback")
+    assert not SECRET.search(console.tab.page.text)
+    (service,) = console.people.rows("select service_type, redirect_uris, post_logout_redirect_uris from services")
+    assert service["post_logout_redirect_uris"] == ["http://localhost:5173"]
+    assert "port: 5173" in console.tab.page.text
+    assert "oidc-client-ts (untested)" in console.tab.page.text
+
+
+async def test_an_address_that_the_lines_do_not_come_back_to_is_said(console: ConsoleScene) -> None:
+    await made(console, kind="nextjs", addresses="https://app.example.com/elsewhere")
+    assert "does not have yet: https://app.example.com/api/auth/callback/postern" in console.tab.page.text
+    assert "export APP_URL=https://app.example.com " in console.tab.page.text
+
+
+async def test_lines_that_nobody_has_run_say_so(console: ConsoleScene) -> None:
+    await made(console)
+    page = console.tab.page.text
+    for framework in FRAMEWORKS:
+        if ApplicationKind.WEB in framework.kinds:
+            assert (f"{framework.name} (untested)" in page) is not framework.tested
+
+
+@pytest.mark.parametrize("addresses", ["http://[", "https://", "no address"])
+async def test_a_framework_at_an_address_that_is_none_is_refused(addresses: str, console: ConsoleScene) -> None:
+    await console.at(f"{AT}/~new")
+    tab = await console.submit(f"{AT}/~new", name="Billing", kind="flask", addresses=addresses)
+    assert tab.status == 400
+    assert console.people.rows("select from services") == []

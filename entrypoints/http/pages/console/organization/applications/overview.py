@@ -1,5 +1,6 @@
 """An application's first page: its facts, the values to copy, and the lines for frameworks."""
 
+import secrets
 from typing import Any, Final
 
 from core.domain.services.services import ServiceType
@@ -53,6 +54,7 @@ async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern
         redirect_uris=service.redirect_uris,
         client_secret=visit.text("console.application.secret_placeholder"),
         access_token_alg=service.access_token_alg,
+        session_secret=secrets.token_hex(32),
     )
     tested = visit.may(preview_tokens) and kind is not ApplicationKind.MACHINE
     head = Head(

@@ -1,6 +1,9 @@
 """FrameworkLines for frameworks: what an application needs to sign people in, with the values of the application filled in.
 
-Each framework has a file in `framework_lines`: blocks, each below a line `== ` with the file that it belongs into.
+Each framework has a file in `framework_lines`: blocks, each below a line `== ` with what it is. A block `environment` names the variables
+that the program reads, `install` and `run` are for a shell, `what checks access tokens` is for another program, and every other one is the
+content of the file that its line names. A tested framework has a whole program: tests/starts runs it as it stands, and the guides of
+docs/guides/start show the same blocks.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,6 +18,9 @@ from core.frozen import Frozen
 
 _HEAD: Final = "== "
 _EXAMPLE: Final = "https://app.example.com"
+LOCAL: Final = "http://localhost:3000"
+"""Where a framework's program runs on the developer's machine. It is not the host of a Postern there, so that cookies stay apart."""
+CHECKS: Final = "what checks access tokens"
 
 
 class ApplicationKind(StrEnum):
@@ -47,12 +53,34 @@ class Framework(Frozen):
     comes_back_to: str = ""
     """The path of the sign-in address that the framework, or these lines, expect."""
     guide: str = ""
-    """The name of the guide in `docs/guides/applications` that the lines follow."""
+    """The name of the guide in `docs/guides/applications` that goes on from the lines."""
+    tested: bool = False
+    """Whether a test runs the lines as they stand. Others say that they are untested."""
+
+    @property
+    def address(self) -> str:
+        """The sign-in address of its program on the developer's machine. Empty if the lines use whichever is registered."""
+        return f"{LOCAL}{self.comes_back_to}" if self.comes_back_to else ""
+
+    @property
+    def kind(self) -> ApplicationKind:
+        return min(self.kinds, key=list(ApplicationKind).index)
+
+    @property
+    def untested(self) -> bool:
+        """Whether the lines owe a test. Those for whoever has no framework at all name endpoints and addresses, not a program."""
+        return not self.tested and self.key not in {"device", "machine", "saml", "mcp"}
 
 
 class LinesBlock(NamedTuple):
     place: str
+    """`environment`, `install`, `run`, or the name of a file."""
     code: str
+
+    @property
+    def file(self) -> str:
+        """The name of the file that the block is. Empty for what a shell runs, and for what belongs to another program."""
+        return "" if self.place in {"environment", "install", "run", "shell"} or " " in self.place else self.place
 
 
 class FrameworkLines(NamedTuple):
@@ -60,21 +88,31 @@ class FrameworkLines(NamedTuple):
     blocks: Sequence[LinesBlock]
     unregistered: str
     """The sign-in address that these lines use and the application lacks. Empty if it has it, or if they use the registered one."""
+    opens: str
+    """The address where one sees the program once it runs."""
+
+    @property
+    def program(self) -> Sequence[LinesBlock]:
+        """The blocks that make the program, without what checks access tokens elsewhere."""
+        return [one for one in self.blocks if not one.place.startswith(CHECKS)]
 
 
 _WEB: Final = frozenset({ApplicationKind.WEB})
+_SPA: Final = frozenset({ApplicationKind.SPA})
 FRAMEWORKS: Final = (
-    Framework("nextjs", "Next.js (Auth.js)", _WEB, "/api/auth/callback/postern", "auth-js"),
-    Framework("django", "Django (allauth)", _WEB, "/accounts/oidc/postern/login/callback/", "django-allauth"),
-    Framework("flask", "Flask (Authlib)", _WEB, "/callback"),
-    Framework("fastapi", "FastAPI (Authlib)", _WEB, "/callback"),
-    Framework("express", "Express", _WEB, "/callback", "express-openid-connect"),
+    Framework("nextjs", "Next.js", _WEB, "/api/auth/callback/postern", "auth-js", tested=True),
+    Framework("express", "Express", _WEB, "/callback", "express-openid-connect", tested=True),
+    Framework("flask", "Flask", _WEB, "/callback", tested=True),
+    Framework("fastapi", "FastAPI", _WEB, "/callback", tested=True),
+    Framework("django", "Django", _WEB, "/accounts/oidc/postern/login/callback/", "django-allauth", tested=True),
+    Framework("react", "React", _SPA, "/callback", tested=True),
+    Framework("vue", "Vue", _SPA, "/callback", tested=True),
     Framework("spring", "Spring Boot", _WEB, "/login/oauth2/code/postern"),
-    Framework("rails", "Rails (OmniAuth)", _WEB, "/auth/postern/callback"),
-    Framework("laravel", "Laravel (Socialite)", _WEB, "/auth/callback"),
-    Framework("go", "Go (go-oidc)", _WEB, "/callback"),
+    Framework("rails", "Rails", _WEB, "/auth/postern/callback"),
+    Framework("laravel", "Laravel", _WEB, "/auth/callback"),
+    Framework("go", "Go", _WEB, "/callback"),
     Framework("dotnet", "ASP.NET Core", _WEB, "/signin-oidc"),
-    Framework("spa", "oidc-client-ts", frozenset({ApplicationKind.SPA})),
+    Framework("spa", "oidc-client-ts", _SPA),
     Framework("android", "Android (AppAuth)", frozenset({ApplicationKind.MOBILE})),
     Framework("ios", "iOS (AppAuth)", frozenset({ApplicationKind.MOBILE, ApplicationKind.DESKTOP})),
     Framework("device", "curl", frozenset({ApplicationKind.DEVICE, ApplicationKind.DESKTOP})),
@@ -82,6 +120,8 @@ FRAMEWORKS: Final = (
     Framework("saml", "SAML", frozenset({ApplicationKind.SAML})),
     Framework("mcp", "Cursor, VS Code, Gemini CLI", frozenset({ApplicationKind.MCP})),
 )
+CHOSEN: Final[Mapping[str, Framework]] = {one.key: one for one in FRAMEWORKS if one.key not in list(ApplicationKind)}
+"""The frameworks that one names when one makes an application. Each answers what the application is, and where people come back to."""
 
 
 class ApplicationValues(Frozen, kw_only=True):
@@ -95,6 +135,25 @@ class ApplicationValues(Frozen, kw_only=True):
     client_secret: str
     """The secret right after it was made; later a word that stands for it."""
     access_token_alg: str
+    session_secret: str = ""
+    """A new secret of the application's own, which signs its sessions. We keep it nowhere."""
+
+    @property
+    def origin(self) -> str:
+        """The address of the application itself."""
+        parts = urlsplit(next(iter(self.redirect_uris), ""))
+        return f"{parts.scheme}://{parts.netloc}" if parts.scheme in {"https", "http"} else ""
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The variables of the application's environment. All our lines and guides call them so."""
+        return {
+            "OIDC_ISSUER": self.issuer,
+            "OIDC_CLIENT_ID": self.client_id,
+            "OIDC_CLIENT_SECRET": self.client_secret,
+            "APP_URL": self.origin or _EXAMPLE,
+            "SESSION_SECRET": self.session_secret,
+        }
 
     @property
     def audience(self) -> str:
@@ -112,14 +171,15 @@ class ApplicationValues(Frozen, kw_only=True):
         return f"{self.issuer}/saml/{self.organization}/{self.service}"
 
 
-def lines(kind: ApplicationKind, values: ApplicationValues) -> Sequence[FrameworkLines]:
-    return [_lines(framework, values) for framework in FRAMEWORKS if kind in framework.kinds]
+def lines(kind: ApplicationKind, values: ApplicationValues, chosen: str = "") -> Sequence[FrameworkLines]:
+    """Those of the chosen framework first."""
+    return [_lines(one, values) for one in sorted(FRAMEWORKS, key=lambda one: one.key != chosen) if kind in one.kinds]
 
 
 def _lines(framework: Framework, values: ApplicationValues) -> FrameworkLines:
     first = values.redirect_uris[0] if values.redirect_uris else f"{_EXAMPLE}{framework.comes_back_to or '/callback'}"
     parts = urlsplit(first)
-    origin = f"{parts.scheme}://{parts.netloc}" if parts.scheme in {"https", "http"} else _EXAMPLE
+    origin = values.origin or _EXAMPLE
     filled: Mapping[str, str] = {
         "@ISSUER@": values.issuer,
         "@CLIENT_ID@": values.client_id,
@@ -132,13 +192,18 @@ def _lines(framework: Framework, values: ApplicationValues) -> FrameworkLines:
         "@REDIRECT@": first,
         "@SCHEME@": parts.scheme,
         "@APP@": origin,
+        # Whatever stands before an application at https leads to this port.
+        "@PORT@": str((parts.scheme == "http" and parts.port) or urlsplit(LOCAL).port),
     }
-    blocks = [LinesBlock(one.place, _filled(one.code, filled)) for one in _blocks(framework.key)]
+    blocks = [LinesBlock(one.place, _filled(one, values.environment, filled)) for one in _blocks(framework.key)]
     expected = f"{origin}{framework.comes_back_to}" if framework.comes_back_to else ""
-    return FrameworkLines(framework, blocks, "" if expected in {"", *values.redirect_uris} else expected)
+    return FrameworkLines(framework, blocks, "" if expected in {"", *values.redirect_uris} else expected, origin)
 
 
-def _filled(code: str, filled: Mapping[str, str]) -> str:
+def _filled(block: LinesBlock, environment: Mapping[str, str], filled: Mapping[str, str]) -> str:
+    if block.place == "environment":
+        return "\n".join(f"export {name}={environment[name]}" for name in block.code.split())
+    code = block.code
     for name, value in filled.items():
         code = code.replace(name, value)
     return code

@@ -1,8 +1,10 @@
-"""Making an application, in three questions: what it is, where people come back to, who may come in. All else has a default that works, and
-can be changed later. The answer has the values to copy, and the lines for the frameworks of such an application.
+"""Making an application, in three questions: what it is built with, where people come back to, who may come in. A framework answers the
+second one, too. All else has a default that works, and can be changed later. The answer has the values to copy, and the lines for the
+frameworks of such an application.
 """
 
 import re
+import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -18,7 +20,13 @@ from entrypoints.http.machinery.fields import OrganizationPath
 from entrypoints.http.machinery.limits import PAGE_STEPS
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.applications import application_tabs
-from entrypoints.http.pages.console.organization.applications.making.lines import ApplicationKind, ApplicationValues, lines
+from entrypoints.http.pages.console.organization.applications.making.lines import (
+    CHOSEN,
+    ApplicationKind,
+    ApplicationValues,
+    Framework,
+    lines,
+)
 from entrypoints.http.pages.console.organization.applications.making.mcp_clients import REDIRECT_URIS
 from entrypoints.http.pages.console.organization.applications.making.values import client_values
 from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE
@@ -40,16 +48,24 @@ _TYPES: Final[Mapping[ApplicationKind, ServiceType]] = {
     ApplicationKind.SAML: ServiceType.WEB,
     ApplicationKind.MCP: ServiceType.DESKTOP,
 }
+_ORIGIN: Final = re.compile(r"https?://[^/?#]+")
 _WITH_SECRET: Final = frozenset({ApplicationKind.WEB, ApplicationKind.MACHINE})
 # The names of the endpoint's fields in its refusals, as the form has them.
-_FIELDS: Final = {"redirect_uris": "addresses", "name": "name", "slug": "slug", "sign_in_policy": "policy"}
+_FIELDS: Final = {
+    "redirect_uris": "addresses",
+    "post_logout_redirect_uris": "addresses",
+    "name": "name",
+    "slug": "slug",
+    "sign_in_policy": "policy",
+}
 
 
 class NewApplicationForm(BoundForm, frozen=True, kw_only=True):
     name: str = ""
     kind: str = ""
+    """What the application is, or the framework that it is built with."""
     addresses: str = ""
-    """One on a line."""
+    """One on a line. Left empty, it is the address of the framework's program on the developer's machine."""
     policy: str = ""
     slug: str = ""
 
@@ -62,25 +78,31 @@ class NewApplicationLink(msgspec.Struct, frozen=True):
 async def ask_for_application(call: Call[None, NewApplicationLink, OrganizationPath, Any], postern: Postern) -> Page:
     """Ask what the new application is, where people come back to, and who may come in."""
     visit = PageVisit(call, postern)
-    kind = call.query.kind if call.query.kind in list(ApplicationKind) else ApplicationKind.WEB
+    framework = CHOSEN.get(call.query.kind)
+    kind = call.query.kind if framework or call.query.kind in list(ApplicationKind) else ApplicationKind.WEB
     name = visit.text("console.new_application.mcp_name") if kind == ApplicationKind.MCP else ""
-    return Answer(_form(visit, NewApplicationForm(name=name, kind=kind, policy=SignInPolicy.MEMBERS)), 200)
+    form = NewApplicationForm(name=name, kind=kind, addresses=framework.address if framework else "", policy=SignInPolicy.MEMBERS)
+    return Answer(_form(visit, form), 200)
 
 
 @console.post(_AT, of=create_service, also=(create_client_secret,), limit=(PAGE_STEPS, *create_client_secret.limits))
 async def make_application(call: Call[NewApplicationForm, None, OrganizationPath, Any], postern: Postern) -> Page:
     """Make an application, with a client secret if it can keep one."""
     visit, form = PageVisit(call, postern), call.body
+    framework = CHOSEN.get(form.kind)
+    if framework and not _addresses(form):
+        form = msgspec.structs.replace(form, addresses=framework.address)
     errors = _problems(visit, form)
     if errors:
         return Answer(_form(visit, form, errors), 400)
-    kind = ApplicationKind(form.kind)
+    kind = _kind(form)
 
     wish = NewServiceBody(
         slug=form.slug.strip() or slug_from(form.name, "application"),
         name=form.name,
         service_type=_TYPES[kind],
         redirect_uris=_redirect_uris(kind, form),
+        post_logout_redirect_uris=_after_sign_out(framework, form),
         sign_in_policy=SignInPolicy(form.policy),
     )
     try:
@@ -93,7 +115,19 @@ async def make_application(call: Call[NewApplicationForm, None, OrganizationPath
     secret = None
     if kind in _WITH_SECRET and visit.may(create_client_secret):
         secret = await visit.ask(create_client_secret, **here)
-    return Answer(_made(visit, kind, made.service, None if secret is None else secret.client_secret), 200)
+    return Answer(_made(visit, form.kind, made.service, None if secret is None else secret.client_secret), 200)
+
+
+def _kind(form: NewApplicationForm) -> ApplicationKind:
+    framework = CHOSEN.get(form.kind)
+    return framework.kind if framework else ApplicationKind(form.kind)
+
+
+def _after_sign_out(framework: Framework | None, form: NewApplicationForm) -> Sequence[str]:
+    """Our lines for a framework lead people to the beginning of the application when they have signed out."""
+    if framework is None or not framework.tested:
+        return ()
+    return list(dict.fromkeys(found[0] for one in _addresses(form) if (found := _ORIGIN.match(one))))
 
 
 def _redirect_uris(kind: ApplicationKind, form: NewApplicationForm) -> Sequence[str]:
@@ -110,9 +144,9 @@ def _problems(visit: PageVisit, form: NewApplicationForm) -> Mapping[str, str]:
     missing = {}
     if not form.name.strip():
         missing["name"] = visit.text("console.new_application.name_missing")
-    if form.kind not in list(ApplicationKind):
+    if form.kind not in {*ApplicationKind, *CHOSEN}:
         missing["kind"] = visit.text("console.new_application.kind_missing")
-    elif ApplicationKind(form.kind).comes_back and not _addresses(form):
+    elif _kind(form).comes_back and not _addresses(form):
         missing["addresses"] = visit.text("console.new_application.addresses_missing", example="https://app.example.com/callback")
     if form.policy not in list(SignInPolicy):
         missing["policy"] = visit.text("console.new_application.policy_missing")
@@ -144,6 +178,10 @@ def _form(visit: PageVisit, form: NewApplicationForm, errors: Mapping[str, str] 
         action=visit.here(_AT),
         back=visit.here(application_tabs.LIST),
         form=form,
+        frameworks=[
+            (text(f"console.new_application.{group}"), [one for one in CHOSEN.values() if one.tested is tested])
+            for group, tested in (("tested", True), ("untested", False))
+        ],
         kinds=[
             (one.value, text(f"console.new_application.kind_{one}"), text(f"console.new_application.kind_{one}_hint"))
             for one in ApplicationKind
@@ -155,7 +193,8 @@ def _form(visit: PageVisit, form: NewApplicationForm, errors: Mapping[str, str] 
     )
 
 
-def _made(visit: PageVisit, kind: ApplicationKind, service: Any, secret: str | None) -> bytes:
+def _made(visit: PageVisit, chosen: str, service: Any, secret: str | None) -> bytes:
+    kind = CHOSEN[chosen].kind if chosen in CHOSEN else ApplicationKind(chosen)
     values = ApplicationValues(
         issuer=visit.postern.foundation.public_url,
         organization=visit.path["org_slug"],
@@ -164,6 +203,7 @@ def _made(visit: PageVisit, kind: ApplicationKind, service: Any, secret: str | N
         redirect_uris=service.redirect_uris,
         client_secret=secret or visit.text("console.application.secret_placeholder"),
         access_token_alg=service.access_token_alg,
+        session_secret=secrets.token_hex(32),
     )
     head = Head(title=service.name, crumbs=application_tabs.above_list(visit), done="made")
     return visit.show(
@@ -176,15 +216,16 @@ def _made(visit: PageVisit, kind: ApplicationKind, service: Any, secret: str | N
         environment=environment_lines(values),
         invite=visit.here(f"{PEOPLE}/invitations/~new") if visit.may(create_invitation) else "",
         values=client_values(visit, values),
-        frameworks=lines(kind, values),
+        frameworks=lines(kind, values, chosen),
+        chosen=chosen,
         onward=visit.here(application_tabs.ONE, service_slug=service.slug),
         addresses=visit.here(application_tabs.SIGN_IN, service_slug=service.slug),
     )
 
 
 def environment_lines(values: ApplicationValues) -> str:
-    """What every library needs, for the environment of the application. The names are those that most libraries know."""
-    return "\n".join((f"OIDC_ISSUER={values.issuer}", f"OIDC_CLIENT_ID={values.client_id}", f"OIDC_CLIENT_SECRET={values.client_secret}"))
+    """What the application needs, for a file of its environment. Our lines for frameworks read the same names."""
+    return "\n".join(f"{name}={value}" for name, value in values.environment.items())
 
 
 PAGES: Final = (ask_for_application, make_application)
