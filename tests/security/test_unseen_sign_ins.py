@@ -1,4 +1,4 @@
-"""An organization learns nothing by its log of sign-ins about people who have not come to it themselves: it can list anybody, lead anybody's
+"""An organization learns nothing by its log of sign-ins about people who have not come to it themselves. It could list anybody, lead their
 address to its own application's sign-in, and try there.
 
 The walk does the same acts as people of each kind, from the application's request on, and compares all that the organization can read.
@@ -13,9 +13,12 @@ from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.browsing import Tab
 from tests.http.client import Client
+from tests.http.conftest import client, database_url, people, postern
 from tests.http.federation.arriving import Arriving
 from tests.http.people import People, Person
 from tests.http.signing_in import PASSWORD, enable_mfa
+
+__all__ = ["client", "database_url", "people", "postern"]
 
 _SOMEBODY: Final = "somebody@example.org"
 # What an organization can read of sign-ins: its log, its figures, its webhooks, and what it exports.

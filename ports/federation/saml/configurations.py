@@ -55,7 +55,7 @@ class Entering(Frozen, kw_only=True):
     name_id: NameId
     login: LoginEvent
     """Its device is that of the session."""
-    logs: bool
+    logs: bool = True
     """False when the log has the sign-in already."""
     certificate: SamlCertificateId
     audience: str
