@@ -61,6 +61,6 @@ async def test_a_newcomer_gives_a_name_and_a_password_by_keyboard_and_lands_in_t
     await page.type("a few good words in a row")
     async with page.loading():
         await page.press("Enter")
-    assert "You are now a member." in await page.text()
+    assert "You are in." in await page.text()
     assert await page.title() == "Acme · Postern"
     assert scene.people.rows("select name from users where email = 'bob@example.org'") == [{"name": "Bob Bauer"}]

@@ -238,7 +238,6 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   GET    /ui/organizations/~new
 .....   ...  -          browser   POST   /ui/organizations/~new
 .....   ...  -          browser   GET    /ui/organizations/{org_slug}
-.....   ...  -          browser   POST   /ui/organizations/{org_slug}
 .....   ...  -          browser   GET    /ui/organizations/{org_slug}/membership
 .....   ...  -          browser   POST   /ui/organizations/{org_slug}/membership
 .....   ...  -          browser   GET    /ui/organizations/{org_slug}/ownership
