@@ -179,6 +179,12 @@ def base_url(settings: Settings) -> Finding:
     return Finding(Verdict.WARN, f"{url}: without https, passwords and tokens travel in the clear")
 
 
+def is_public(settings: Settings) -> bool:
+    """Whether people elsewhere could come to the address, and nobody reads along. An address of this machine alone is none."""
+    url = urlsplit(settings.public_url)
+    return settings.base_url is not None and url.scheme == "https" and not _is_loopback(url.hostname or "")
+
+
 def _is_loopback(host: str) -> bool:
     try:
         return ip_address(host).is_loopback
