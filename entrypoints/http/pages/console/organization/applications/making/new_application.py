@@ -4,13 +4,15 @@ can be changed later. The answer has the values to copy, and the lines for the f
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
 from core.domain.errors import Refusal
 from core.domain.services.services import ServiceType, SignInPolicy
 from entrypoints.bootstrap import Postern
+from entrypoints.checks import is_loopback
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
@@ -41,6 +43,7 @@ _TYPES: Final[Mapping[ApplicationKind, ServiceType]] = {
     ApplicationKind.MCP: ServiceType.DESKTOP,
 }
 _WITH_SECRET: Final = frozenset({ApplicationKind.WEB, ApplicationKind.MACHINE})
+_ON_THE_WEB: Final = frozenset({ApplicationKind.WEB, ApplicationKind.SPA})
 # The names of the endpoint's fields in its refusals, as the form has them.
 _FIELDS: Final = {"redirect_uris": "addresses", "name": "name", "slug": "slug", "sign_in_policy": "policy"}
 
@@ -51,6 +54,8 @@ class NewApplicationForm(BoundForm, frozen=True, kw_only=True):
     addresses: str = ""
     """One on a line."""
     policy: str = ""
+    trusted: Annotated[str, msgspec.Meta(pattern="^(yes)?$")] = ""
+    """Whether members are to be signed in without the question for consent: see `_spares_consent`."""
     slug: str = ""
 
 
@@ -64,7 +69,7 @@ async def ask_for_application(call: Call[None, NewApplicationLink, OrganizationP
     visit = PageVisit(call, postern)
     kind = call.query.kind if call.query.kind in list(ApplicationKind) else ApplicationKind.WEB
     name = visit.text("console.new_application.mcp_name") if kind == ApplicationKind.MCP else ""
-    return Answer(_form(visit, NewApplicationForm(name=name, kind=kind, policy=SignInPolicy.MEMBERS)), 200)
+    return Answer(_form(visit, NewApplicationForm(name=name, kind=kind, policy=SignInPolicy.MEMBERS, trusted="yes")), 200)
 
 
 @console.post(_AT, of=create_service, also=(create_client_secret,), limit=(PAGE_STEPS, *create_client_secret.limits))
@@ -82,6 +87,7 @@ async def make_application(call: Call[NewApplicationForm, None, OrganizationPath
         service_type=_TYPES[kind],
         redirect_uris=_redirect_uris(kind, form),
         sign_in_policy=SignInPolicy(form.policy),
+        trusted=_spares_consent(kind, form),
     )
     try:
         made = await visit.ask(create_service, body=wish)
@@ -100,6 +106,16 @@ def _redirect_uris(kind: ApplicationKind, form: NewApplicationForm) -> Sequence[
     if kind is ApplicationKind.MCP:
         return list(dict.fromkeys((*REDIRECT_URIS, *_addresses(form))))
     return _addresses(form) if kind.comes_back else ()
+
+
+def _spares_consent(kind: ApplicationKind, form: NewApplicationForm) -> bool:
+    """For members of the organization, at https addresses of others than this computer alone. What runs on a person's device, or comes back
+    to it, goes on asking: any program there could receive the answer.
+    """
+    if not form.trusted or form.policy != SignInPolicy.MEMBERS or kind not in _ON_THE_WEB:
+        return False
+    places = [urlsplit(address) for address in _addresses(form)]
+    return bool(places) and all(one.scheme == "https" and not is_loopback(one.hostname or "") for one in places)
 
 
 def _addresses(form: NewApplicationForm) -> Sequence[str]:
