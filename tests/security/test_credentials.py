@@ -271,6 +271,7 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   POST   /ui/profile/picture/remove
 .....   ...  -          browser   GET    /ui/prove
 .....   ...  -          browser   POST   /ui/prove
+.....   ...  -          browser   POST   /ui/prove/forgotten
 .....   ...  -          browser   POST   /ui/prove/mail
 .....   ...  -          browser   POST   /ui/prove/passkey
 .....   ...  -          browser   POST   /ui/prove/passkey/options

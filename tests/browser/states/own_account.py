@@ -874,7 +874,7 @@ STATES: Final = (
         action="/",
         back="/",
     ),
-    _account("account, prove by password", "factors/prove.html", "", **_PROVE),
+    _account("account, prove by password", "factors/prove.html", "", **{**_PROVE, "forgotten": "/ui/prove/forgotten"}),
     _account("account, prove by password or passkey", "factors/prove.html", "", **{**_PROVE, "by_passkey": True}),
     _account(
         "account, prove by backup code or passkey",
