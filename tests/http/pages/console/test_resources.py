@@ -96,7 +96,7 @@ async def test_an_end_asks_once_and_sent_twice_is_harmless(console: ConsoleScene
     for _ in range(2):
         tab = await console.tab._go("POST", form.action, form.fields)
         assert tab.place == "/ui/o/acme/events?done=console.webhooks.end"
-        assert "Done: Remove the webhook" in tab.page.text
+        assert "The webhook is removed." in tab.page.text
     assert console.people.rows("select from webhooks") == []
 
 
@@ -129,7 +129,7 @@ async def test_an_id_that_is_none_names_nothing(console: ConsoleScene) -> None:
 
 
 async def test_what_was_done_is_said_by_the_words_of_a_button_alone(console: ConsoleScene) -> None:
-    assert "Done: Remove the webhook" in (await console.at(f"{EVENTS}?done=console.webhooks.end")).page.text
+    assert "The webhook is removed." in (await console.at(f"{EVENTS}?done=console.webhooks.end")).page.text
     for invented in ("console.webhooks.title", "You%20have%20won", "made.x", "refusals.forbidden"):
         assert "Done:" not in (await console.at(f"{EVENTS}?done={invented}")).page.text
 

@@ -270,6 +270,7 @@ async def test_all_sessions_of_a_member_here_end_and_no_others(log_of: Log) -> N
     assert "End the sessions of" in tab.page.text
     await console.submit(f"/people/{mary.user}/end-sessions")
     assert [(await console.client.get("/api/user", token=token)).status for token in (*here, elsewhere)] == [401, 401, 200]
+    assert "Mary Shelley is signed out here." in console.tab.page.text
     assert "End all sessions here" not in (await console.at(f"/people/{mary.user}")).page.text
     asked = f"/api/organizations/acme/members/{mary.user}/sessions"
     assert (await console.request("DELETE", asked, by=console.ada)).ok()["sessions_revoked"] == 0
