@@ -46,6 +46,17 @@ async def test_a_wrong_form_comes_back_with_its_values_and_says_what_is_wrong(co
     assert console.people.rows("select from webhooks") == []
 
 
+async def test_a_form_says_all_of_its_faults_at_once(console: ConsoleScene) -> None:
+    console.tenants.service(console.acme, "shop")
+    place = "/applications/shop/plans/~new"
+    await console.at(place)
+    tab = await console.submit(place, name="", price_cents="much", currency="eur", billing_price_id="p" * 300)
+    assert tab.status == 400
+    for field in ("name", "price_cents", "billing_price_id"):
+        assert tab.page.inputs[field].get("aria-invalid") == "true", field
+    assert tab.page.inputs["currency"].get("aria-invalid") is None
+
+
 async def test_a_change_sends_only_what_was_changed(console: ConsoleScene) -> None:
     webhook = await made(console)
     await console.at(webhook)
