@@ -31,7 +31,7 @@ _READABLE: Final = {
 _KINDS: Final = ("nobody", "stranger", "listed", "others", "listed_elsewhere", "with_second_factor", "added_by_server", "member")
 
 
-class Walk(Arriving):
+class Trying(Arriving):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.globex = self.tenants.add("globex")
@@ -86,7 +86,7 @@ class Walk(Arriving):
 async def test_who_has_not_come_by_themselves_leaves_nothing_that_the_organization_can_read(
     kind: str, postern: Postern, people: People, client: Client, log: CapturedLog
 ) -> None:
-    walk = Walk(postern, people, client, log)
+    walk = Trying(postern, people, client, log)
     before = walk.readable()
     await walk.acts(await walk.somebody(kind))
     if kind != "member":
@@ -101,7 +101,7 @@ async def test_who_has_not_come_by_themselves_leaves_nothing_that_the_organizati
 
 
 async def test_each_person_sees_all_of_it_in_their_own_log(postern: Postern, people: People, client: Client, log: CapturedLog) -> None:
-    walk = Walk(postern, people, client, log)
+    walk = Trying(postern, people, client, log)
     person = await walk.somebody("listed")
     await walk.acts(person)
     assert person is not None
