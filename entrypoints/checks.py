@@ -174,12 +174,18 @@ def base_url(settings: Settings) -> Finding:
     url = settings.public_url
     if settings.base_url is None:
         return Finding(Verdict.WARN, f"{url}, made from POSTERN_BIND; set POSTERN_BASE_URL to the public address")
-    if urlsplit(url).scheme == "https" or _is_loopback(urlsplit(url).hostname or ""):
+    if urlsplit(url).scheme == "https" or is_loopback(urlsplit(url).hostname or ""):
         return Finding(Verdict.OK, url)
     return Finding(Verdict.WARN, f"{url}: without https, passwords and tokens travel in the clear")
 
 
-def _is_loopback(host: str) -> bool:
+def is_public(settings: Settings) -> bool:
+    """Whether people elsewhere could come to the address, and nobody reads along. An address of this machine alone is none."""
+    url = urlsplit(settings.public_url)
+    return settings.base_url is not None and url.scheme == "https" and not is_loopback(url.hostname or "")
+
+
+def is_loopback(host: str) -> bool:
     try:
         return ip_address(host).is_loopback
     except ValueError:

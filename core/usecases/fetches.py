@@ -21,4 +21,4 @@ def not_fetched(failed: OutboundFailed, field: str, what: str, patience: timedel
     `patience`.
     """
     late = f"{what} did not arrive within {patience.total_seconds():g} seconds"
-    return BadRequest(f"{field}: {_WHY.get(failed.failure, late)}", detail=failed.failure.value)
+    return BadRequest(f"{field}: {_WHY.get(failed.failure, late)}", words=f"fetch_{failed.failure.value}", detail=failed.failure.value)

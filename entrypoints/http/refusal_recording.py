@@ -16,12 +16,15 @@ from core.domain.federation.authorization_refusals import (
     shown_address,
     turned_away,
 )
-from core.domain.federation.oauth.authorization_codes import Claim, claim_of
-from core.domain.federation.oauth.authorization_steps import RequestingApplication
+from core.domain.federation.oauth.authorization_codes import SESSION_PROVIDER, Claim, claim_of
+from core.domain.federation.oauth.authorization_steps import RequestingApplication, SignedInPerson
 from core.domain.federation.oauth.client_documents import ClientRefused
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, TokenRequest
 from core.domain.federation.refusal_reasons import RefusalReason, in_words
 from core.domain.identifiers import AuthorizationRefusalId, ClientId, ResourceServerId
+from core.domain.identity.flows import Flow
+from core.domain.identity.login_events import LoginFailure
+from core.domain.identity.sessions import Context
 from core.domain.services.client_ids import is_address, read_client_id, shown
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Call
@@ -69,9 +72,26 @@ def _record_document(postern: Postern, address: str, api: ResourceServerId, reas
     )
 
 
-def record_turned_away(postern: Postern, application: RequestingApplication, at: RefusingEndpoint) -> None:
-    """A person who has signed in, and whom the application does not admit. The record says nothing about the person."""
-    _record(postern, application.registered.client_id, at, (turned_away(application.sign_in_policy), "", None))
+async def record_turned_away(
+    call: Call[Any, Any, Any, Any],
+    postern: Postern,
+    application: RequestingApplication,
+    signed_in: SignedInPerson | None,
+    *,
+    at: RefusingEndpoint,
+    flow: Flow | None = None,
+) -> None:
+    """A person who has signed in, and whom the application does not admit. The application's record says nothing about the person; the log
+    of sign-ins does, as far as its readers may know of them.
+    """
+    reason = turned_away(application.sign_in_policy)
+    _record(postern, application.registered.client_id, at, (reason, "", None))
+    if signed_in is not None and application.kept_service is not None:
+        way = flow.signed_in_by if flow is not None and flow.session == signed_in.session else ""
+        place = Context(application.organization, application.organization_slug, application.kept_service, application.slug)
+        await postern.identity.login_events.log_refused_visit(
+            LoginFailure(reason.value), signed_in.user, way or SESSION_PROVIDER, call.client, place
+        )
 
 
 def refused_token_request(call: Call[Any], postern: Postern, refusal: Refusal, request: TokenRequest | None) -> None:

@@ -1,10 +1,11 @@
 """Summaries of accounts."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
 from core.domain.identifiers import UserId
-from core.domain.identity.account_summaries import AccountSummary, StartingPlaces
+from core.domain.identity.account_summaries import AccountSummary, StartedApplication, StartingPlaces
 
 
 class AccountSummaryLookup(Protocol):
@@ -15,3 +16,6 @@ class AccountSummaryLookup(Protocol):
 
     async def start(self, user: UserId, now: datetime) -> tuple[AccountSummary, StartingPlaces] | None:
         """The summary, and the places where the person goes on."""
+
+    async def applications(self, user: UserId, organization: str) -> Sequence[StartedApplication]:
+        """The applications of the organization with this slug that the person may use. Other people's organizations have none."""

@@ -30,11 +30,12 @@ class FlowStore(Protocol):
         *,
         by: str,
         provider: str = "",
+        is_told: bool = False,
         owes_answers: bool = False,
     ) -> None:
         """Records that the person has signed in by this flow: in which way, to which session, and through which provider, if one vouched
-        for them; and whether a page may have fields to ask for. The last look before it has found that nobody had signed in by the flow.
-        Needs no round trip of its own.
+        for them; whether the log of the application's organization has the sign-in; and whether a page may have fields to ask for. The
+        last look before it has found that nobody had signed in by the flow. Needs no round trip of its own.
         """
 
     async def have_answered(self, flow: FlowId) -> None:

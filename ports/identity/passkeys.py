@@ -7,6 +7,7 @@ from typing import Protocol
 from core.domain.identifiers import PasskeyId, SessionId, UserId
 from core.domain.identity.passkeys import Assertion, Passkey, PasskeyRegistration, ReadAssertion, ReadRegistration, RelyingParty
 from core.domain.identity.risk import Approach
+from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import NamedAccount
 from core.frozen import Frozen
 
@@ -36,9 +37,11 @@ class PasskeyStore(Protocol):
     async def find(self, user: UserId, passkey: PasskeyId) -> Passkey | None:
         """None also for somebody else's passkey."""
 
-    async def take(self, challenge_digest: bytes, credential_id: bytes, approach: Approach) -> TakenChallenge | None:
+    async def take(
+        self, challenge_digest: bytes, credential_id: bytes, approach: Approach, *, application: Context = PLATFORM
+    ) -> TakenChallenge | None:
         """Uses the challenge up, whether or not the answer turns out to be good. None when there is no such challenge: of many callers at
-        once, one gets it.
+        once, one gets it. `application` is the one that the browser's flow leads to.
         """
 
     async def add_challenge(self, digest: bytes, expires_at: datetime) -> None: ...

@@ -7,15 +7,19 @@ from typing import Protocol
 from core.domain.email import Email
 from core.domain.identifiers import ServiceId, UserId
 from core.domain.identity.risk import Approach
+from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import Attempt, Confirmed, Destination, LastLook, ServiceName, Tries
 
 
 class Attempts(Protocol):
     """One statement and one round trip, outside any unit of work."""
 
-    async def find(self, email: Email, approach: Approach, service: ServiceName | None = None) -> Attempt:
+    async def find(
+        self, email: Email, approach: Approach, service: ServiceName | None = None, *, application: Context = PLATFORM
+    ) -> Attempt:
         """The account that the address names, and one token of the bucket that this try draws from. The work is the same whether or not an
-        account has the address. With `service`, the service that the person wants to enter comes along.
+        account has the address. With `service`, the service that the person wants to enter comes along. `application` is the one that the
+        browser's flow leads to: only whether its organization may know of failures comes along.
         """
 
 
@@ -33,6 +37,9 @@ class SignInStore(Protocol):
         account and the flow until the unit of work ends, so that nobody changes them meanwhile. The lock does not prevent the deletion of
         the service; after a deletion, the session ends at its first request.
         """
+
+    async def is_known_to(self, user: UserId, application: Context) -> bool:
+        """Whether the application's organization may know of the person's failures: see `NamedAccount.may_know_of_failures`."""
 
     async def renew(self, user: UserId, encoded: str, renewed: str) -> None:
         """Keeps the same password under another hash, unless the account has another hash than `encoded` by now."""

@@ -61,7 +61,7 @@ async def test_from_the_first_sign_in_to_an_application_of_ones_own(
     await require_sound(page)
 
     # Their application, in three questions. The answer shows the values to copy.
-    await page.follow("Connect an application")
+    await page.follow("Add an application")
     assert await page.place() == f"{BASE_URL}/ui/o/acme/applications/~new"
     await require_sound(page)
     await page.fill("Name", "My application")
@@ -170,7 +170,7 @@ async def test_from_the_first_start_to_a_second_persons_sign_in(width: int, serv
         await walk.follow("Create an organization")
         await walk.fill("Name", "Acme Metals")
         await walk.follow("Create")
-        await walk.follow("Connect an application")
+        await walk.follow("Add an application")
         await walk.fill("Name", "My application")
         await walk.fill("2. Where do people come back to? (redirect URI)", CALLBACK)
         await walk.follow("Add the application")

@@ -238,7 +238,6 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   GET    /ui/organizations/~new
 .....   ...  -          browser   POST   /ui/organizations/~new
 .....   ...  -          browser   GET    /ui/organizations/{org_slug}
-.....   ...  -          browser   POST   /ui/organizations/{org_slug}
 .....   ...  -          browser   GET    /ui/organizations/{org_slug}/membership
 .....   ...  -          browser   POST   /ui/organizations/{org_slug}/membership
 .....   ...  -          browser   GET    /ui/organizations/{org_slug}/ownership
@@ -272,6 +271,7 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   POST   /ui/profile/picture/remove
 .....   ...  -          browser   GET    /ui/prove
 .....   ...  -          browser   POST   /ui/prove
+.....   ...  -          browser   POST   /ui/prove/forgotten
 .....   ...  -          browser   POST   /ui/prove/mail
 .....   ...  -          browser   POST   /ui/prove/passkey
 .....   ...  -          browser   POST   /ui/prove/passkey/options

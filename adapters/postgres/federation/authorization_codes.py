@@ -24,6 +24,7 @@ from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.federation.oauth.authorization_codes import (
     CONTENDED,
+    LOGGED_ALREADY,
     Claim,
     EarlierUse,
     Issue,
@@ -341,14 +342,16 @@ _REDEEMING: Final[LiteralString] = f"""
              insert into refresh_tokens (digest, session_id, created_at)
              select %(refresh_digest)s, %(session)s, %(at)s from redeemed
          ),
+         -- Where the log has the sign-in already, the redemption adds nothing to it.
+         unlogged as (select from redeemed cross join code where code.provider <> '{LOGGED_ALREADY}'),
          logged as (
-             {log_login("redeemed cross join code cross join parent cross join place", device="parent.device_id", **_OF_CODE)}
+             {log_login("unlogged cross join code cross join parent cross join place", device="parent.device_id", **_OF_CODE)}
          ),
          exported as (
-             {queue_for_export("redeemed cross join place", "%(login_id)s::uuid", "place.org_id")}
+             {queue_for_export("unlogged cross join place", "%(login_id)s::uuid", "place.org_id")}
          ),
          told as (
-             {tell_login("redeemed cross join code cross join place", agent=_AGENT, **_OF_CODE)}
+             {tell_login("unlogged cross join code cross join place", agent=_AGENT, **_OF_CODE)}
          ),
          queued as (
              {fan_out("told")}

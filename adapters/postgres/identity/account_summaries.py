@@ -6,7 +6,10 @@ from typing import Any, Final, LiteralString
 
 from adapters.postgres.identity.addresses import is_proved
 from adapters.postgres.identity.factors.mfa import ADMINISTERS, grace_ends, second_factor_since
+from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.statements import ask, first
+from adapters.postgres.storable import storable_text
+from adapters.postgres.ties import IS_OWN_MEMBERSHIP
 from adapters.postgres.transaction import OnPool
 from core.domain.email import Email
 from core.domain.identifiers import UserId
@@ -34,19 +37,24 @@ def _summary(*, email: str, pending_email: str | None, requiring: Sequence[tuple
     )
 
 
+def _application(one: Mapping[str, Any]) -> StartedApplication:
+    return StartedApplication(
+        one["name"],
+        one["organization"],
+        None if one["last_used_at"] is None else datetime.fromisoformat(one["last_used_at"]),
+        f"/ui/open/{one['org_slug']}/{one['slug']}" if one["saml"] else origin_of(one["redirect_uri"] or ""),
+    )
+
+
+def _application_row(*, application: Mapping[str, Any]) -> StartedApplication:
+    return _application(application)
+
+
 def _start(
     *, started: Sequence[Mapping[str, Any]], administered: Sequence[Mapping[str, Any]], **columns: Any
 ) -> tuple[AccountSummary, StartingPlaces]:
     places = StartingPlaces(
-        tuple(
-            StartedApplication(
-                one["name"],
-                one["organization"],
-                None if one["last_used_at"] is None else datetime.fromisoformat(one["last_used_at"]),
-                f"/ui/open/{one['org_slug']}/{one['slug']}" if one["saml"] else origin_of(one["redirect_uri"] or ""),
-            )
-            for one in started
-        ),
+        tuple(map(_application, started)),
         tuple(AdministeredOrganization(one["slug"], one["name"], one["waits"]) for one in administered),
     )
     return _summary(**columns), places
@@ -59,7 +67,11 @@ class PostgresAccountSummaries(OnPool):
         return first(await ask(self._pool, _summary, _FIND, _asked(user, now)))
 
     async def start(self, user: UserId, now: datetime) -> tuple[AccountSummary, StartingPlaces] | None:
-        return first(await ask(self._pool, _start, _START, {**_asked(user, now), "most": MOST_STARTED}))
+        return first(await ask(self._pool, _start, _START, {**_asked(user, now), "most": MOST_STARTED, "organization": None}))
+
+    async def applications(self, user: UserId, organization: str) -> Sequence[StartedApplication]:
+        parameters = {"user": user, "organization": storable_text(organization), "most": MOST_STARTED}
+        return await ask(self._pool, _application_row, _APPLICATIONS, parameters)
 
 
 def _asked(user: UserId, now: datetime) -> Mapping[str, Any]:
@@ -145,24 +157,37 @@ _SUMMARY: Final[LiteralString] = f"""
            ), '[]') as requiring
 """
 
-# A member who has a role beyond the plainest, or a team with one, has something to do in the console.
-_PLACES: Final = """
-           array(
+# The applications that a person may use: those of organizations where they are a member by their own act, and those that they have used. An
+# organization that lists somebody puts nothing on their page. Agents sign nobody in, nor does a service without an address to sign in at.
+_APPLICATIONS: Final[LiteralString] = f"""
                select jsonb_build_object('name', services.name, 'slug', services.slug, 'organization', organizations.name,
                                          'org_slug', organizations.slug, 'last_used_at', used.last_login_at,
-                                         'redirect_uri', services.redirect_uris[1],
-                                         'saml', exists (select from saml_configurations
-                                                          where saml_configurations.service_id = services.id and enabled))
+                                         'redirect_uri', services.redirect_uris[1], 'saml', by_saml.is_on) as application
                  from (
-                          select service_id, org_id, last_login_at
-                            from service_users
-                           where user_id = %(user)s and last_login_at is not null
-                           order by last_login_at desc, service_id
-                           limit %(most)s
-                      ) as used
-                 join services on services.id = used.service_id
-                 join organizations on organizations.id = used.org_id and organizations.status = 'active'
-                order by used.last_login_at desc, used.service_id
+                          select service_id from service_users where user_id = %(user)s and last_login_at is not null
+                           union
+                          select services.id
+                            from memberships
+                            join services on services.org_id = memberships.org_id
+                           where memberships.user_id = %(user)s and {IS_OWN_MEMBERSHIP}
+                      ) as known
+                 join services on services.id = known.service_id
+                 join organizations on organizations.id = services.org_id and organizations.status = 'active'
+                cross join (select %(user)s::uuid as id) as person
+                cross join lateral (
+                          select exists (select from saml_configurations where service_id = services.id and enabled) as is_on
+                      ) as by_saml
+                 left join service_users as used on used.service_id = services.id and used.user_id = %(user)s
+                where (%(organization)s::text is null or organizations.slug = %(organization)s)
+                  and not services.is_agent
+                  and (used.last_login_at is not null or services.redirect_uris <> '{{}}' or by_saml.is_on)
+                  and {admits("exists (select from memberships where org_id = services.org_id and user_id = person.id)", "person.id")}
+                order by used.last_login_at desc nulls last, services.name, services.id
+                limit %(most)s"""
+
+# A member who has a role beyond the plainest, or a team with one, has something to do in the console.
+_PLACES: Final[LiteralString] = f"""
+           array({_APPLICATIONS}
            ) as started,
            array(
                select jsonb_build_object('slug', organizations.slug, 'name', organizations.name, 'waits', organizations.status = 'pending')

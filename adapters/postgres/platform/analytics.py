@@ -18,6 +18,7 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import has_name, may_see_name, shown_name
 from adapters.postgres.transaction import OnPool
 from core.domain.identifiers import LoginEventId, OrganizationId
+from core.domain.identity.login_events import REFUSED_VISITS
 from core.domain.platform.analytics import FailuresOfDays, LoginsOfDay, LoginsOfProvider, LoginsOfService, Overview, RecentLogin, Span
 from core.domain.platform.sign_in_log import LoggedSignIn, SignInFilter
 
@@ -59,7 +60,13 @@ class PostgresAnalytics(OnPool):
 
     async def failures(self, organization: OrganizationId, since: date, most_read: int) -> FailuresOfDays:
         begins = datetime.combine(since, time.min, UTC)
-        parameters = {"organization": organization, "first": SignInFilter(since=begins).first, "begins": begins, "read": most_read}
+        parameters = {
+            "organization": organization,
+            "first": SignInFilter(since=begins).first,
+            "begins": begins,
+            "read": most_read,
+            "visits": list(REFUSED_VISITS),
+        }
         days = await ask(self._pool, _attempts, FAILURES, parameters)
         if sum(attempts for _, _, attempts in days) >= most_read:
             # Older attempts of the first day were not read.
@@ -140,9 +147,10 @@ BY_DAY: Final[LiteralString] = f"""
 
 # PostgreSQL reads an index backwards, as far as the limit goes.
 FAILURES: Final = """
-    select (created_at at time zone 'UTC')::date as day, count(*) filter (where not success) as failed, count(*) as attempts
+    select (created_at at time zone 'UTC')::date as day, count(*) as attempts,
+           count(*) filter (where not success and reason <> all (%(visits)s)) as failed
       from (
-               select success, created_at
+               select success, reason, created_at
                  from login_events
                 where organization_id = %(organization)s and id >= %(first)s and created_at >= %(begins)s
                 order by id desc

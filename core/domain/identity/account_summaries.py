@@ -18,7 +18,7 @@ MOST_STARTED: Final = 12
 
 
 class StartedApplication(Frozen):
-    """An application that the person has used."""
+    """An application that the person may use, and has used or finds in an organization of theirs."""
 
     name: str
     organization: str
@@ -41,7 +41,7 @@ class StartingPlaces(Frozen):
     """The places where a person goes on from their start page."""
 
     applications: tuple[StartedApplication, ...]
-    """The last used first."""
+    """The last used first, and those that nobody has used yet by their names."""
     organizations: tuple[AdministeredOrganization, ...]
 
 

@@ -12,8 +12,9 @@ from uuid import UUID
 
 from core.domain.branding import POSTERN, Branding
 from core.domain.errors import BadRequest
-from core.domain.identifiers import FlowId, PreauthenticationId, ServiceId, SessionId, UserId
+from core.domain.identifiers import FlowId, OrganizationId, PreauthenticationId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import Proved
+from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.upstream.providers import NO_OWN_PROVIDERS, OwnProviders
 from core.domain.json import Json
 from core.domain.repeats import is_just_past
@@ -109,6 +110,8 @@ class Flow(Frozen):
     created_at: datetime
     expires_at: datetime
     service: ServiceId | None = None
+    organization: OrganizationId | None = None
+    """The active organization whose name the pages have, once the flow is stored."""
     email: str = ""
     """The address that the person typed."""
     user: UserId | None = None
@@ -125,6 +128,8 @@ class Flow(Frozen):
     """The provider that vouched for the person: the word of a shared provider, or the id of an organization's own. Empty when the person
     signed in without a provider.
     """
+    sign_in_is_told: bool = False
+    """The organization of the application has the sign-in by this flow in its log already."""
     owes_answers: bool = False
     """A page may have fields to ask the person for, since the sign-in by this flow."""
     proof_digest: bytes | None = None
@@ -143,10 +148,19 @@ class Flow(Frozen):
     """
     trust_days: int | None = None
     """Beside a proof that awaits the second factor: the fewest days of trust in a device that one of the person's organizations allows."""
+    may_know_of_failures: bool = False
+    """Beside a proof that awaits the second factor: see `NamedAccount.may_know_of_failures`, for the flow's application."""
     has_passkey: bool = False
     """Whether this person has a passkey, which counts as a second factor too."""
     own: OwnProviders = NO_OWN_PROVIDERS
     """The clients and providers that the flow's organization has of its own."""
+
+    @property
+    def application(self) -> Context:
+        """The application that the flow leads to. Its organization may see the attempts to sign in by this flow: see `audience`."""
+        if self.organization is None or self.service is None:
+            return PLATFORM
+        return Context(self.organization, self.wanted.organization, self.service, self.wanted.service_slug)
 
     @property
     def awaits_second_factor(self) -> bool:

@@ -4,6 +4,7 @@ webhooks get about an attempt is made of its login event, here and nowhere else.
 
 from datetime import datetime
 from enum import StrEnum
+from typing import Final
 
 from core.domain.identifiers import DeviceId, LoginEventId, OrganizationId, ServiceId, UserId
 from core.domain.identity.sessions import PLATFORM, Context
@@ -26,6 +27,14 @@ class LoginFailure(StrEnum):
     COPIED_PASSKEY = "copied_passkey"
     NOT_VOUCHED = "not_vouched"
     """The provider's answer lets nobody in. This login event names no account."""
+    NOT_MEMBER = "not_member"
+    """See `REFUSED_VISITS`."""
+    NO_ROLE = "no_role"
+
+
+# Visits of people who have signed in, and whom the application does not admit. They are no failed sign-ins: no alert, figure of failures,
+# metric or webhook counts them.
+REFUSED_VISITS: Final = frozenset({LoginFailure.NOT_MEMBER, LoginFailure.NO_ROLE})
 
 
 class LoginEvent(Frozen):

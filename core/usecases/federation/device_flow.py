@@ -258,6 +258,7 @@ class DeviceFlow(Frozen):
             arrived = Arrived(
                 confirmed=confirmed,
                 context=context,
+                told=context,
                 knowledge=knowledge,
                 sighting=sighting,
                 authenticated_by=approval.authenticated_by,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from core.domain.identifiers import LoginEventId, UserId
 from core.domain.identity.accounts import Account
-from core.domain.identity.devices import Remembered
+from core.domain.identity.devices import Client, Remembered
 from core.domain.identity.login_events import LoginFailure, OwnLogin, login_event, login_tried
 from core.domain.identity.risk import Approach, Knowledge, Sighting
 from core.domain.identity.sessions import PLATFORM, Context
@@ -94,6 +94,17 @@ class LoginEvents(Frozen):
         await self.log(uow, outcome)
         await uow.commit()
         self.metrics.login_failed(failure.value)
+
+    async def log_refused_visit(self, failure: LoginFailure, user: UserId, provider: str, client: Client, application: Context) -> None:
+        """Logs that the application did not admit somebody who has signed in. The log of its organization gets the visits of the people
+        whose failures it may know of; the person's own log gets each.
+        """
+        actor, now = client.actor(user), self.system.clock.now()
+        async with self.unit_of_work() as uow:
+            told = audience(application, may_know_of_failures=await uow.sign_ins.is_known_to(user, application))
+            id_ = LoginEventId(self.system.ids.new())
+            await uow.login_events.add(login_event(id_, actor, now, user=user, provider=provider, context=told, failure=failure))
+            await uow.commit()
 
     async def warn_owner(
         self,

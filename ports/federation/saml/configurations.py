@@ -55,6 +55,8 @@ class Entering(Frozen, kw_only=True):
     name_id: NameId
     login: LoginEvent
     """Its device is that of the session."""
+    logs: bool = True
+    """False when the log has the sign-in already."""
     certificate: SamlCertificateId
     audience: str
     acs_url: str

@@ -6,6 +6,7 @@ from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.identity.flows import Flow
 from core.domain.identity.risk import Approach
+from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.upstream.claims import Asserted
 from core.domain.identity.upstream.identities import Encounter
 from core.domain.identity.upstream.link_requests import Asker
@@ -51,7 +52,9 @@ class UpstreamLookup(Protocol):
         *,
         organization: OrganizationId | None = None,
         user: UserId | None = None,
+        application: Context = PLATFORM,
     ) -> Encounter:
         """The accounts that the provider's assertion may be about. `organization` is the one whose own provider it is. `user` is a person
-        who wants to connect the identity; then no account is looked for by an address.
+        who wants to connect the identity; then no account is looked for by an address. `application` is the one that the browser's flow
+        leads to.
         """

@@ -679,8 +679,7 @@ STATES: Final = (
         one=_organization("Acme Metals", second_factor_due=NOW + timedelta(days=6)),
         set_up="/ui/second-factor",
         not_active="",
-        is_open=False,
-        action="/",
+        applications=_PLACES.applications,
         back="/ui/organizations",
     ),
     *(
@@ -705,8 +704,7 @@ STATES: Final = (
         one=_organization("Acme Metals", "owner", is_own=False, unconfirmed=True),
         set_up="",
         not_active="",
-        is_open=False,
-        action="/",
+        applications=_PLACES.applications,
         back="/ui/organizations",
     ),
     *(
@@ -727,8 +725,7 @@ STATES: Final = (
         one=_organization(ENDLESS.name, "revision", LONG_ROLE, "suspended"),
         not_active="organization.not_active.suspended",
         set_up="",
-        is_open=True,
-        action="/",
+        applications=[],
         back="/",
     ),
     _account("account, requests to join, none", "organizations/join_requests.html", "/ui/organizations", requests=[], back="/"),
@@ -877,7 +874,7 @@ STATES: Final = (
         action="/",
         back="/",
     ),
-    _account("account, prove by password", "factors/prove.html", "", **_PROVE),
+    _account("account, prove by password", "factors/prove.html", "", **{**_PROVE, "forgotten": "/ui/prove/forgotten"}),
     _account("account, prove by password or passkey", "factors/prove.html", "", **{**_PROVE, "by_passkey": True}),
     _account(
         "account, prove by backup code or passkey",

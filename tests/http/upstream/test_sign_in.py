@@ -283,3 +283,15 @@ async def test_whoever_gets_in_with_a_password_on_the_way_of_an_applications_own
     assert len(scene.people.rows("select from consents")) == 1
     events = scene.people.rows("select provider from login_events where organization_id is not null")
     assert {row["provider"] for row in events} <= {"password"}
+
+
+async def test_the_organization_sees_through_which_provider_somebody_came_and_that_they_failed(scene: UpstreamScene) -> None:
+    scene.sits()
+    ada = scene.people.proved(ADA)
+    scene.tenants.join(ada, scene.acme)
+    await scene.go(scene.browser(), scene.direct())
+    scene.people.change("update users set deactivated_at = now() where id = %s", ada.user)
+    await scene.go(scene.browser(), scene.direct())
+    rows = scene.people.rows("select provider, reason, organization_id from login_events where service_id = %s order by id", scene.app.id)
+    place = {"provider": "websuite", "organization_id": scene.acme.id}
+    assert rows == [{**place, "reason": None}, {**place, "reason": "deactivated"}]

@@ -117,6 +117,7 @@ class SamlRows:
             "name_id": storable_text(entering.name_id.text),
             "name_id_format": entering.name_id.format.value,
             **login_parameters(entering.login),
+            "logs": entering.logs,
             "certificate": entering.certificate,
             "audience": entering.audience,
             "acs_url": entering.acs_url,
@@ -289,11 +290,13 @@ _ENTER: Final[LiteralString] = f"""
                 set name_id = excluded.name_id, name_id_format = excluded.name_id_format, audience = excluded.audience
           returning id
          ),
+         -- Where the log has the sign-in already, the assertion adds nothing to it.
+         unlogged as (select from parent cross join place where %(logs)s::boolean),
          logged as (
-             {log_login("parent cross join place", device="parent.device_id")}
+             {log_login("unlogged cross join parent cross join place", device="parent.device_id")}
          ),
          exported as (
-             {queue_for_export("parent cross join place", "%(login_id)s::uuid", "place.org_id")}
+             {queue_for_export("unlogged cross join place", "%(login_id)s::uuid", "place.org_id")}
          ),
          let_hold as ({_LET_HOLD}
          ),

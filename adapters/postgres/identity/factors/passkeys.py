@@ -8,6 +8,7 @@ from adapters.postgres.columns import Columns
 from adapters.postgres.identity.accounts import ACCOUNT
 from adapters.postgres.identity.factors.devices import FIRST_KNOWLEDGE, knowledge_of, knowledge_parameters
 from adapters.postgres.identity.factors.mfa import has_second_factor
+from adapters.postgres.identity.proofs.sign_in import KNOWN_TO_APPLICATION, application_parameters
 from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
 from adapters.postgres.rows import CountRow, IdRow
 from adapters.postgres.statements import first, only
@@ -15,6 +16,7 @@ from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import PasskeyId, SessionId, UserId
 from core.domain.identity.passkeys import MOST_PASSKEYS, Passkey
 from core.domain.identity.risk import Approach
+from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import NamedAccount
 from ports.identity.passkeys import HeldPasskey, TakenChallenge
 
@@ -25,11 +27,20 @@ def _held(*, ends_second_factor: bool, **passkey: Any) -> HeldPasskey:
     return HeldPasskey(PASSKEY.row(**passkey), ends_second_factor)
 
 
-def _taken(*, is_fresh: bool, password_hash: str | None, mfa_enabled: bool, knowledge: dict[str, Any], **columns: Any) -> TakenChallenge:
+def _taken(
+    *,
+    is_fresh: bool,
+    password_hash: str | None,
+    mfa_enabled: bool,
+    knowledge: dict[str, Any],
+    may_know_of_failures: bool = False,
+    **columns: Any,
+) -> TakenChallenge:
     passkey = PASSKEY.taken_or_none(columns)
     if passkey is None:
         return TakenChallenge(is_fresh, None, None)
-    return TakenChallenge(is_fresh, passkey, NamedAccount(ACCOUNT.row(**columns), password_hash, mfa_enabled, knowledge_of(knowledge)))
+    named = NamedAccount(ACCOUNT.row(**columns), password_hash, mfa_enabled, knowledge_of(knowledge), may_know_of_failures)
+    return TakenChallenge(is_fresh, passkey, named)
 
 
 class PasskeyRows(OnStatements):
@@ -41,9 +52,17 @@ class PasskeyRows(OnStatements):
     async def find(self, user: UserId, passkey: PasskeyId) -> Passkey | None:
         return first(await self._statements.ask(PASSKEY.row, _GET, {"user": user, "id": passkey}))
 
-    async def take(self, challenge_digest: bytes, credential_id: bytes, approach: Approach) -> TakenChallenge | None:
-        parameters = {"challenge": challenge_digest, "credential": credential_id, **knowledge_parameters(approach)}
-        return first(await self._statements.ask(_taken, _TAKE[approach.client.device_token is not None], parameters))
+    async def take(
+        self, challenge_digest: bytes, credential_id: bytes, approach: Approach, *, application: Context = PLATFORM
+    ) -> TakenChallenge | None:
+        parameters = {
+            "challenge": challenge_digest,
+            "credential": credential_id,
+            **knowledge_parameters(approach),
+            **application_parameters(application),
+        }
+        statement = _TAKE[approach.client.device_token is not None, application.service is not None]
+        return first(await self._statements.ask(_taken, statement, parameters))
 
     async def add_challenge(self, digest: bytes, expires_at: datetime) -> None:
         await self._statements.tell(_ADD_CHALLENGE, {"digest": digest, "expires_at": expires_at})
@@ -95,8 +114,8 @@ _LIST: Final[LiteralString] = f"select {PASSKEY.names} from passkeys where user_
 _GET: Final[LiteralString] = f"select {PASSKEY.names} from passkeys where id = %(id)s and user_id = %(user)s"
 
 
-def _take(*, with_token: bool) -> LiteralString:
-    """The statement for a request with, or without, a device token."""
+def _take(*, with_token: bool, for_application: bool) -> LiteralString:
+    """The statement for a request with, or without, a device token, in a flow that leads to an application, or in none."""
     return f"""
     with taken as (
              delete from passkey_challenges where digest = %(challenge)s returning expires_at
@@ -105,13 +124,18 @@ def _take(*, with_token: bool) -> LiteralString:
          {ACCOUNT.names}, users.password_hash,
          {has_second_factor("users.id")} as mfa_enabled,
          {FIRST_KNOWLEDGE[with_token]} as knowledge
+         {KNOWN_TO_APPLICATION if for_application else ""}
     from taken
     left join passkeys on passkeys.credential_id = %(credential)s
     left join users on users.id = passkeys.user_id
 """
 
 
-_TAKE: Final = {with_token: _take(with_token=with_token) for with_token in (False, True)}
+_TAKE: Final = {
+    (with_token, for_application): _take(with_token=with_token, for_application=for_application)
+    for with_token in (False, True)
+    for for_application in (False, True)
+}
 
 _ADD_CHALLENGE: Final = "insert into passkey_challenges (digest, expires_at) values (%(digest)s, %(expires_at)s)"
 

@@ -13,9 +13,10 @@ from adapters.postgres.identity.upstream.own import OwnRow, own
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import first_made
 from adapters.postgres.storable import storable, storable_text
+from adapters.postgres.ties import may_know_of_failures
 from adapters.postgres.transaction import OnStatements
 from core.domain.branding import POSTERN, branding
-from core.domain.identifiers import FlowId, PreauthenticationId, ServiceId, SessionId, UserId
+from core.domain.identifiers import FlowId, OrganizationId, PreauthenticationId, ServiceId, SessionId, UserId
 from core.domain.identity.flows import Flow, FlowPurpose, Prompt, Wanted
 from core.domain.json import Json
 from core.frozen import Frozen
@@ -24,6 +25,8 @@ _SIGNED_IN_BY: Final = "signed_in_by"
 """A key in the column `wanted`: the way in which the person has signed in."""
 _PROVIDER: Final = "signed_in_at_provider"
 """A key in the column `wanted`: the provider that has vouched for the person."""
+_IS_TOLD: Final = "sign_in_is_told"
+"""A key in the column `wanted`: whether the log of the application's organization has the sign-in."""
 _OWES_ANSWERS: Final = "owes_answers"
 """A key in the column `wanted`: whether a page may have fields to ask the person for."""
 _REFUSED: Final = "refused"
@@ -46,12 +49,14 @@ class FlowRow(Frozen):
     flow_expires_at: datetime
     flow_signed_in_at: datetime | None
     flow_completed_at: datetime | None
+    flow_organization: UUID | None
     flow_brand: str | None
     flow_logo_digest: str | None
     flow_primary_color: str | None
     flow_links: list[str | None] | None
     flow_has_authenticator: bool
     flow_has_passkey: bool
+    flow_may_know: bool
     flow_trust_days: int | None
     own_clients: list[str] | None
     own_providers: list[list[str]] | None
@@ -65,6 +70,7 @@ class FlowRow(Frozen):
             self.flow_created_at,
             self.flow_expires_at,
             service=None if self.flow_service is None else ServiceId(self.flow_service),
+            organization=None if self.flow_organization is None else OrganizationId(self.flow_organization),
             email=self.flow_email,
             user=None if self.flow_user is None else UserId(self.flow_user),
             preauthentication=None if self.flow_preauthentication is None else PreauthenticationId(self.flow_preauthentication),
@@ -72,6 +78,7 @@ class FlowRow(Frozen):
             signed_in_at=self.flow_signed_in_at,
             signed_in_by=self.flow_wanted.get(_SIGNED_IN_BY, ""),
             signed_in_at_provider=self.flow_wanted.get(_PROVIDER, ""),
+            sign_in_is_told=self.flow_wanted.get(_IS_TOLD, False),
             owes_answers=self.flow_wanted.get(_OWES_ANSWERS, False),
             proof_digest=self.flow_proof_digest,
             completed_at=self.flow_completed_at,
@@ -83,6 +90,7 @@ class FlowRow(Frozen):
             ),
             has_authenticator=self.flow_has_authenticator,
             has_passkey=self.flow_has_passkey,
+            may_know_of_failures=self.flow_may_know,
             trust_days=self.flow_trust_days,
             own=OwnRow(own_clients=self.own_clients, own_providers=self.own_providers).own(),
         )
@@ -156,9 +164,11 @@ class FlowRows(OnStatements):
         *,
         by: str,
         provider: str = "",
+        is_told: bool = False,
         owes_answers: bool = False,
     ) -> None:
-        way = Jsonb({_SIGNED_IN_BY: by, _PROVIDER: provider, **({_OWES_ANSWERS: True} if owes_answers else {})})
+        noted = {_IS_TOLD: is_told, _OWES_ANSWERS: owes_answers}
+        way = Jsonb({_SIGNED_IN_BY: by, _PROVIDER: provider, **{name: True for name, holds in noted.items() if holds}})
         parameters = {"id": flow, "user": user, "proof_digest": proof_digest, "session": session, "at": at, "way": way}
         await self._statements.tell_along(_SIGN_IN, parameters)
 
@@ -179,7 +189,7 @@ def flow_columns(organizations: LiteralString) -> LiteralString:
            flows.email as flow_email, flows.user_id as flow_user, flows.preauthentication_id as flow_preauthentication,
            flows.session_id as flow_session, flows.proof_digest as flow_proof_digest, flows.created_at as flow_created_at,
            flows.expires_at as flow_expires_at, flows.signed_in_at as flow_signed_in_at, flows.completed_at as flow_completed_at,
-           {organizations}.name as flow_brand, {organizations}.logo_digest as flow_logo_digest,
+           {organizations}.id as flow_organization, {organizations}.name as flow_brand, {organizations}.logo_digest as flow_logo_digest,
            {organizations}.primary_color as flow_primary_color, {links_of(organizations)} as flow_links,
            flows.preauthentication_id is null or exists (
                select from mfa_secrets where mfa_secrets.user_id = flows.user_id and mfa_secrets.enabled_at is not null
@@ -187,6 +197,8 @@ def flow_columns(organizations: LiteralString) -> LiteralString:
            flows.preauthentication_id is not null and exists (
                select from passkeys where passkeys.user_id = flows.user_id
            ) as flow_has_passkey,
+           flows.preauthentication_id is not null and flows.service_id is not null
+           and {may_know_of_failures(f"{organizations}.id", "flows.service_id", "flows.user_id")} as flow_may_know,
            case when flows.preauthentication_id is not null then ({STRICTEST_TRUST.format(user="flows.user_id")}) end as flow_trust_days,
            {own(organizations)}"""
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import Enum, auto
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
@@ -24,7 +25,7 @@ from core.domain.email import Email, mail_domain
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.risk import Approach
-from core.domain.identity.sessions import Context
+from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import (
     TRIES_FROM_ANYWHERE,
     TRIES_FROM_DEVICE,
@@ -39,7 +40,7 @@ from core.domain.identity.sign_in import (
 )
 from core.domain.identity.upstream.vouching import Voucher
 from core.domain.languages import Language
-from core.frozen import replace
+from core.frozen import Frozen, replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,6 +151,41 @@ class _Confirmed:
         )
 
 
+class _Known(Frozen):
+    may_know_of_failures: bool
+
+
+class _Place(Enum):
+    """Where a try leads to."""
+
+    NOWHERE = auto()
+    SERVICE = auto()
+    """The request names the service that the person wants to enter."""
+    APPLICATION = auto()
+    """The browser's flow leads on to an application."""
+
+
+def _place(service: ServiceName | None, application: Context) -> _Place:
+    if service is not None:
+        return _Place.SERVICE
+    return _Place.NOWHERE if application.service is None else _Place.APPLICATION
+
+
+def application_parameters(application: Context) -> Mapping[str, Any]:
+    """The parameters of `KNOWN_TO_APPLICATION`."""
+    return {"application_organization": application.organization, "application_service": application.service}
+
+
+# A column of a statement that reads `users`: whether the organization of the application that the browser's flow leads to may know of the
+# person's failures.
+def _is_known(person: LiteralString) -> LiteralString:
+    known = may_know_of_failures("%(application_organization)s::uuid", "%(application_service)s::uuid", person)
+    return f"{known} as may_know_of_failures"
+
+
+KNOWN_TO_APPLICATION: Final[LiteralString] = f", {_is_known('users.id')}"
+
+
 def _named(service: ServiceName | None) -> Mapping[str, Any]:
     if service is None:
         return {"organization_slug": None, "service_slug": None}
@@ -159,7 +195,9 @@ def _named(service: ServiceName | None) -> Mapping[str, Any]:
 class PostgresAttempts(OnPool):
     """Implements `ports.identity.sign_in.Attempts`."""
 
-    async def find(self, email: Email, approach: Approach, service: ServiceName | None = None) -> Attempt:
+    async def find(
+        self, email: Email, approach: Approach, service: ServiceName | None = None, *, application: Context = PLATFORM
+    ) -> Attempt:
         parameters = {
             "email_key": email.key,
             "mail_domain": storable_text(mail_domain(email)),
@@ -172,9 +210,10 @@ class PostgresAttempts(OnPool):
             "device_pace": TRIES_FROM_DEVICE.seconds_per_request,
             **knowledge_parameters(approach),
             **_named(service),
+            **application_parameters(application),
         }
         # The choice of the statement depends on the request alone, so its duration tells nothing about the account.
-        statement = _FIND[approach.client.device_token is not None, service is not None]
+        statement = _FIND[approach.client.device_token is not None, _place(service, application)]
         return only(await ask(self._pool, _Attempt, statement, parameters)).attempt()
 
 
@@ -200,6 +239,10 @@ class SignInRows(OnTransaction):
             **vouching_parameters(look.email),
         }
         return first_made(await self._transaction.ask(_Confirmed, _LAST_LOOK, parameters), lambda row: row.confirmed)
+
+    async def is_known_to(self, user: UserId, application: Context) -> bool:
+        parameters = {"user": user, **application_parameters(application)}
+        return only(await self._transaction.ask(_Known, _IS_KNOWN, parameters)).may_know_of_failures
 
     async def renew(self, user: UserId, encoded: str, renewed: str) -> None:
         await self._transaction.tell(_RENEW, {"user": user, "encoded": encoded, "renewed": renewed})
@@ -248,15 +291,13 @@ _FROM_ANYWHERE: Final = """
          )"""
 
 
-def _find(*, with_token: bool, with_service: bool) -> LiteralString:
+def _find(*, with_token: bool, place: "_Place") -> LiteralString:
     """For an address without an account, the statement does the same look-ups, and finds nothing. There are statements without the
-    look-ups of a device token or a service that the request does not name, because PostgreSQL initializes every part of a statement, also
+    look-ups of a device token or a place that the request does not name, because PostgreSQL initializes every part of a statement, also
     the parts that find nothing.
     """
     wanted = _FROM_ONE_DEVICE if with_token else _FROM_ANYWHERE
-    destination, columns, joined = (
-        (_AND_DESTINATION, _DESTINATION_COLUMNS, "left join destination on true") if with_service else ("", "", "")
-    )
+    destination, columns, joined = _OF_PLACE[place]
     return f"""
     with {wanted},
          taken as ({TAKE_WANTED})
@@ -281,11 +322,15 @@ _DESTINATION_COLUMNS: Final[LiteralString] = f""",
          {may_know_of_failures("destination.organization_id", "destination.service_id", "users.id")} as may_know_of_failures
 """
 
-# The statements by whether the request shows a device token, and whether the request names a service.
-_FIND: Final[Mapping[tuple[bool, bool], LiteralString]] = {
-    (with_token, with_service): _find(with_token=with_token, with_service=with_service)
-    for with_token in (False, True)
-    for with_service in (False, True)
+_OF_PLACE: Final[Mapping["_Place", tuple[LiteralString, LiteralString, LiteralString]]] = {
+    _Place.NOWHERE: ("", "", ""),
+    _Place.SERVICE: (_AND_DESTINATION, _DESTINATION_COLUMNS, "left join destination on true"),
+    _Place.APPLICATION: ("", KNOWN_TO_APPLICATION, ""),
+}
+
+# The statements by whether the request shows a device token, and where the sign-in leads to.
+_FIND: Final[Mapping[tuple[bool, "_Place"], LiteralString]] = {
+    (with_token, place): _find(with_token=with_token, place=place) for with_token in (False, True) for place in _Place
 }
 
 _FIND_DESTINATION: Final = _NAMED
@@ -353,6 +398,8 @@ _LAST_LOOK: Final[LiteralString] = f"""
     from users
     left join destination as services on true
 """
+
+_IS_KNOWN: Final[LiteralString] = f"select {_is_known('%(user)s::uuid')}"
 
 _RENEW: Final = "update users set password_hash = %(renewed)s where id = %(user)s and password_hash = %(encoded)s"
 

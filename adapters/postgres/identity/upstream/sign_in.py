@@ -8,6 +8,7 @@ from adapters.postgres.identity.accounts import ACCOUNT, ACCOUNT_AND_WHO_DEACTIV
 from adapters.postgres.identity.factors.devices import FIRST_KNOWLEDGE, knowledge_of, knowledge_parameters
 from adapters.postgres.identity.factors.mfa import has_second_factor
 from adapters.postgres.identity.proofs.flows import flow_parameters
+from adapters.postgres.identity.proofs.sign_in import KNOWN_TO_APPLICATION, application_parameters
 from adapters.postgres.identity.realms.domains import JOIN_REALM, REALM_AND_CLIENT, RealmRow
 from adapters.postgres.identity.upstream.own import OwnRow, own
 from adapters.postgres.identity.upstream.proved_domains import proved_domains
@@ -36,6 +37,7 @@ from core.domain.email import Email, mail_domain
 from core.domain.identifiers import IdentityId, OrganizationId, SessionId, UserId
 from core.domain.identity.flows import Flow
 from core.domain.identity.risk import Approach
+from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import NamedAccount
 from core.domain.identity.upstream.claims import Asserted
 from core.domain.identity.upstream.identities import Encounter
@@ -58,6 +60,7 @@ class _Met:
         other_stated: str | None,
         stated_domain: str | None,
         provider_is_on: bool = True,
+        may_know_of_failures: bool = False,
         proved_domains: list[str] | None = None,
         vouches_as: list[str] | None = None,
         **account_and_realm: Any,
@@ -65,7 +68,8 @@ class _Met:
         realm = {name: account_and_realm.pop(name) for name in _REALM}
         named = None
         if id is not None:
-            named = NamedAccount(ACCOUNT.row(id=id, **account_and_realm), password_hash, mfa_enabled, knowledge_of(knowledge))
+            account = ACCOUNT.row(id=id, **account_and_realm)
+            named = NamedAccount(account, password_hash, mfa_enabled, knowledge_of(knowledge), may_know_of_failures)
         connected = identity_id is not None
         proved = frozenset(proved_domains or ())
         self.encounter = Encounter(
@@ -141,6 +145,7 @@ class PostgresUpstreamSignIn(OnPool):
         *,
         organization: OrganizationId | None = None,
         user: UserId | None = None,
+        application: Context = PLATFORM,
     ) -> Encounter:
         parameters = {
             "provider": provider,
@@ -151,8 +156,10 @@ class PostgresUpstreamSignIn(OnPool):
             "user": user,
             "organization": organization,
             **knowledge_parameters(approach),
+            **application_parameters(application),
         }
-        rows = await ask(self._pool, _Met, _MEET[approach.client.device_token is not None, organization is not None], parameters)
+        kind = (approach.client.device_token is not None, organization is not None, application.service is not None)
+        rows = await ask(self._pool, _Met, _MEET[kind], parameters)
         return rows[0].encounter
 
 
@@ -178,7 +185,7 @@ _VOUCHES_AS: Final[LiteralString] = """
          )"""
 
 
-def _meet(*, with_token: bool, of_organization: bool) -> LiteralString:
+def _meet(*, with_token: bool, of_organization: bool, for_application: bool) -> LiteralString:
     proved = ""
     if of_organization:
         proved = f", {_IS_ON} as provider_is_on, {_VOUCHES_AS} as vouches_as, {proved_domains('%(organization)s::uuid')} as proved_domains"
@@ -191,6 +198,7 @@ def _meet(*, with_token: bool, of_organization: bool) -> LiteralString:
          %(mail_domain)s::text as stated_domain {proved},
          {FIRST_KNOWLEDGE[with_token]} as knowledge,
          {REALM_AND_CLIENT}
+         {KNOWN_TO_APPLICATION if for_application else ""}
     from (values (true)) as this (word)
     left join identities
            on identities.provider = %(provider)s and identities.issuer = %(issuer)s and identities.subject = %(subject)s
@@ -204,9 +212,13 @@ def _meet(*, with_token: bool, of_organization: bool) -> LiteralString:
 """
 
 
-# The statements by whether the request shows a device token, and whether the provider is an organization's own.
+# The statements by whether the request shows a device token, whether the provider is an organization's own, and whether the flow leads to
+# an application.
 _MEET: Final = {
-    (with_token, of_organization): _meet(with_token=with_token, of_organization=of_organization)
+    (with_token, of_organization, for_application): _meet(
+        with_token=with_token, of_organization=of_organization, for_application=for_application
+    )
     for with_token in (False, True)
     for of_organization in (False, True)
+    for for_application in (False, True)
 }

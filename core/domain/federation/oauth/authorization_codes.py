@@ -27,6 +27,8 @@ LIFETIME: Final = timedelta(seconds=60)
 GRACE: Final = timedelta(seconds=10)
 # The provider in the login event of an application's sign-in that rests on an existing browser session.
 SESSION_PROVIDER: Final = "session"
+# The value of a code whose redemption adds no login event: the log of the application's organization has the sign-in already.
+LOGGED_ALREADY: Final = ""
 
 # RFC 7636 section 4.1.
 _VERIFIER: Final = re.compile(r"[A-Za-z0-9._~-]{43,128}")

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from core.domain.audiences import TokenAudience
 from core.domain.errors import NotFound
-from core.domain.federation.oauth.authorization_codes import SESSION_PROVIDER, ApprovedAuthorization, code_challenge
+from core.domain.federation.oauth.authorization_codes import LOGGED_ALREADY, SESSION_PROVIDER, ApprovedAuthorization, code_challenge
 from core.domain.federation.oauth.authorization_steps import (
     RequestingApplication,
     SignedInPerson,
@@ -73,7 +73,7 @@ class AuthorizationAnswers(Frozen):
             auth_time=signed_in.proved_at,
             stated_at=signed_in.stated_at,
             authenticated_by=signed_in.authenticated_by,
-            provider=_provider(flow, signed_in),
+            provider=_provider(flow, signed_in, is_agent=application.is_agent),
             audiences=allowed.audiences,
             # The same form again gets another code: the browser has dropped the first.
             pushed=None if flow is not None and flow.repeats else request.pushed,
@@ -182,8 +182,12 @@ def _as_client(application: RequestingApplication) -> AuthenticatedClient:
     return AuthenticatedClient(registered, AuthenticationMethod.NONE)
 
 
-def _provider(flow: Flow | None, signed_in: SignedInPerson) -> str:
-    """The provider's name in the log of sign-ins: how the person signed in for this request, or the name for an existing session."""
+def _provider(flow: Flow | None, signed_in: SignedInPerson, *, is_agent: bool) -> str:
+    """The provider's name in the log of sign-ins: how the person signed in for this request, or the name for an existing session. Empty
+    when the log has the sign-in already; that an agent acts for the person from now on is an entry of its own.
+    """
     if flow is None or flow.session != signed_in.session:
         return SESSION_PROVIDER
+    if flow.sign_in_is_told and not is_agent:
+        return LOGGED_ALREADY
     return flow.signed_in_by or SESSION_PROVIDER

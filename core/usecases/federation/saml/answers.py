@@ -21,7 +21,7 @@ from core.domain.federation.saml.sign_in import (
 )
 from core.domain.identifiers import ConsentId, LoginEventId, SamlSessionId, ServiceId
 from core.domain.identity.devices import Client
-from core.domain.identity.flows import FlowOver
+from core.domain.identity.flows import Flow, FlowOver
 from core.domain.identity.login_events import login_event, login_tried
 from core.domain.identity.sessions import Context
 from core.domain.identity.sign_in import ServiceName
@@ -73,7 +73,10 @@ class SamlAnswers(Frozen):
         )
         actor = client.actor(subject.user)
         context = Context(application.organization, application.organization_slug, application.service, application.slug)
-        login = login_event(LoginEventId(self.system.ids.new()), actor, now, user=subject.user, provider=PROVIDER, context=context)
+        login = login_event(
+            LoginEventId(self.system.ids.new()), actor, now, user=subject.user, provider=_provider(visit.flow, signed_in), context=context
+        )
+        is_logged = visit.flow is not None and visit.flow.sign_in_is_told and visit.flow.session == signed_in.session
         entering = Entering(
             session_index=SamlSessionId(self.system.ids.new()),
             service=application.service,
@@ -81,6 +84,7 @@ class SamlAnswers(Frozen):
             session=signed_in.session,
             name_id=name_id,
             login=login,
+            logs=not is_logged,
             certificate=visit.signer.certificate.id,
             audience=configuration.entity_id,
             acs_url=request.acs_url,
@@ -108,7 +112,8 @@ class SamlAnswers(Frozen):
                 raise FlowOver
             if entry.is_repeated:
                 raise repeated(_BEGIN_AGAIN)
-            await uow.record(login_tried(login, actor))
+            if not is_logged:
+                await uow.record(login_tried(login, actor))
             await self.messages.record(uow, *exchanges)
             await uow.commit()
         response = Response(
@@ -194,3 +199,8 @@ class SamlAnswers(Frozen):
 
     def entity_id(self, application: RequestingApplication) -> str:
         return self.messages.entity_id(ServiceName(application.organization_slug, application.slug))
+
+
+def _provider(flow: Flow | None, signed_in: SignedInPerson) -> str:
+    """The provider's name in the log of sign-ins: how the person signed in for this request, if they did."""
+    return PROVIDER if flow is None or flow.session != signed_in.session else flow.signed_in_by or PROVIDER

@@ -29,6 +29,8 @@ class Arrived(Frozen, kw_only=True):
 
     confirmed: Confirmed
     context: Context
+    told: Context
+    """The place whose log gets the sign-in. A flow leads on to an application that its session is not of."""
     knowledge: Knowledge
     sighting: Sighting
     authenticated_by: tuple[str, ...]
@@ -49,6 +51,14 @@ _Kept_co = TypeVar("_Kept_co", covariant=True)
 
 class Landing(Protocol[_Kept_co]):
     """The end of a sign-in, by kind of client. Methods that take a unit of work run within the admission's unit of work."""
+
+    @property
+    def leads_to(self) -> Context:
+        """The application that the browser's flow leads to."""
+
+    @property
+    def may_know_of_failures(self) -> bool:
+        """Whether the application's organization may know how a person signs in who owes the second factor in this flow."""
 
     @property
     def flow(self) -> FlowId | None:
@@ -99,9 +109,12 @@ class Admission(Frozen):
             if proof.word.provider:
                 await uow.identities.own_membership(proof.word.provider, confirmed.account, proof.at)
             await proof.use(uow)
+            application = audience(landing.leads_to, may_know_of_failures=arrival.named.may_know_of_failures)
+            context = PLATFORM if service is None else open_context(confirmed.destination)
             arrived = Arrived(
                 confirmed=confirmed,
-                context=PLATFORM if service is None else open_context(confirmed.destination),
+                context=context,
+                told=application if service is None else context,
                 knowledge=arrival.named.knowledge,
                 sighting=sighting,
                 authenticated_by=proof.amr,
@@ -144,12 +157,14 @@ class Admission(Frozen):
             if not awaiting.counts_for(confirmed.account):
                 raise SignInEnded
             context = _context_of(awaiting, confirmed)
+            told = audience(landing.leads_to, may_know_of_failures=landing.may_know_of_failures) if awaiting.service is None else context
             method = await self._checked(uow, user, answer, client)
             knowledge = await uow.devices.knowledge(user, approach)
             sighting = self.devices.judge(approach, knowledge)
             if method is None:
                 await uow.mfa.fail_preauthentication(preauthentication)
-                told = audience(context, may_know_of_failures=confirmed.may_know_of_failures)
+                if awaiting.service is not None:
+                    told = audience(context, may_know_of_failures=confirmed.may_know_of_failures)
                 await self.login_events.log_wrong_code(uow, user, awaiting.provider, sighting, told)
                 raise Unauthorized("The code is not valid", words="wrong_code")
             now = self.system.clock.now()
@@ -160,6 +175,7 @@ class Admission(Frozen):
             arrived = Arrived(
                 confirmed=confirmed,
                 context=context,
+                told=told,
                 knowledge=knowledge,
                 sighting=sighting,
                 authenticated_by=methods(awaiting.amr, method),
@@ -187,7 +203,7 @@ class Admission(Frozen):
             sighting=sighting,
             remembered=remembered,
             flagged=is_unusual(sighting, mfa_enabled=arrived.has_second_factor),
-            context=context,
+            context=arrived.told,
         )
         await self.login_events.log(uow, outcome)
         await self.login_events.warn_owner(uow, account, arrived.knowledge, sighting, mfa_enabled=arrived.has_second_factor)

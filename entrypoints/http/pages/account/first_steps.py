@@ -8,7 +8,6 @@ from core.domain.platform.installation import FirstStepsDone
 from core.frozen import Frozen
 from entrypoints import checks
 from entrypoints.bootstrap import Postern
-from entrypoints.checks import Verdict
 from entrypoints.settings import Settings
 
 PASSWORD: Final = "/ui/password"  # noqa: S105 - the address of a page
@@ -41,7 +40,7 @@ def steps(summary: AccountSummary, done: FirstStepsDone, settings: Settings, con
 def steps_of_settings(settings: Settings) -> tuple[Step, ...]:
     return (
         Step("mail", settings.mail.startswith("smtp"), SETTINGS),
-        Step("address", checks.base_url(settings).verdict is Verdict.OK and settings.base_url is not None, SETTINGS),
+        Step("address", checks.is_public(settings), SETTINGS),
     )
 
 

@@ -197,15 +197,15 @@ async def settled(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcome)
             return await _stepped_up(call, postern, flow, outcome)
         if outcome.step is AuthorizationStep.PROVE:
             return to_proof(GO_ON, flow)
-        _tell_turned_away(postern, outcome)
+        await _tell_turned_away(call, postern, outcome, flow)
         return to(_PLACES[outcome.step], flow)
     answered_on_the_way(postern, flow.request, outcome.application, outcome.answered)
     return left(call, flow, outcome.answered)
 
 
-def _tell_turned_away(postern: Postern, outcome: UnfinishedAuthorization) -> None:
+async def _tell_turned_away(call: AnyCall, postern: Postern, outcome: UnfinishedAuthorization, flow: Flow | None = None) -> None:
     if outcome.step is AuthorizationStep.TURN_AWAY:
-        record_turned_away(postern, outcome.application, RefusingEndpoint.AUTHORIZE)
+        await record_turned_away(call, postern, outcome.application, outcome.signed_in, at=RefusingEndpoint.AUTHORIZE, flow=flow)
 
 
 def left(call: AnyCall, flow: Flow, answered: Answered) -> Page:
@@ -272,7 +272,7 @@ _PROMPTS: Final = {
 async def _begun(call: AnyCall, postern: Postern, unfinished: UnfinishedAuthorization) -> Page:
     """Begins a flow that keeps the request while the person goes through the next steps."""
     request, application, step = unfinished.request, unfinished.application, unfinished.step
-    _tell_turned_away(postern, unfinished)
+    await _tell_turned_away(call, postern, unfinished)
     wanted = _wanted(unfinished)
     if step in _PROMPTS:
         return await begin(

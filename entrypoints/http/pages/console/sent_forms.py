@@ -17,7 +17,7 @@ import msgspec
 from core.domain.errors import NotFound, Refusal
 from core.domain.secrets import Secret
 from entrypoints.http.machinery.browsers import BoundForm
-from entrypoints.http.machinery.decoding import convert
+from entrypoints.http.machinery.decoding import convert, decode_own_type
 from entrypoints.http.machinery.errors import NotAsDeclared, status_of
 from entrypoints.http.pages.console.cells import in_words, value_key
 from entrypoints.http.pages.console.forms import WAS, Choice, Input, InputKind, Shape
@@ -25,16 +25,20 @@ from entrypoints.http.pages.console.visit import PageVisit
 
 
 class WrongInput(Exception):
-    """A value that the body's type does not take, of this input; or a body that the inputs of the form cannot mend."""
+    """A value that the body's type does not take, of this input; or a body that the inputs of the form cannot mend. `others` are further
+    values that do not fit, so that a form says all of its faults at once.
+    """
 
-    def __init__(self, one: Input | None, given: Any = "") -> None:
+    def __init__(self, one: Input | None, given: Any = "", others: Sequence[tuple[Input, Any]] = ()) -> None:
         super().__init__("" if one is None else one.name)
         self.input = one
         self.given = given
+        self.others = others
 
 
 Problem = WrongInput | Refusal
 _LONGEST_SEALED: Final = 64
+_SEVERAL: Final = 2
 # The place at the start of a refusal's message: `redirect_uris[0]: …`, `rule: choices: …`.
 _PLACE: Final = re.compile(r"(?P<name>[a-z_]+(?:(?:\.|: )[a-z_]+)*)(?:\[(?P<line>\d+)\])?[^: ]*: ")
 
@@ -147,8 +151,13 @@ def body_of(shaped: Shape, form: BoundForm, *, only: Sequence[Input] | None = No
     body: dict[str, Any] = dict(fixed or {})
     asked = shaped.inputs if only is None else with_their_choices(shaped.inputs, only)
     counted = counting(asked, form)
+    wrong = list[Input]()
     for one in asked:
-        value = _sent(one, getattr(form, one.field)) if one in counted else _not_chosen(shaped, one, counted)
+        try:
+            value = _sent(one, getattr(form, one.field)) if one in counted else _not_chosen(shaped, one, counted)
+        except WrongInput:
+            wrong.append(one)
+            continue
         if value is msgspec.UNSET:
             continue
         if one.stands_for is not None:
@@ -159,11 +168,47 @@ def body_of(shaped: Shape, form: BoundForm, *, only: Sequence[Input] | None = No
         for step in steps:
             inner = inner.setdefault(step, {})
         inner[last] = value
+    return _converted(shaped, body, [one for one in asked if one in counted], wrong, form)
+
+
+def _converted(shaped: Shape, body: Mapping[str, Any], counted: Sequence[Input], wrong: Sequence[Input], form: BoundForm) -> Any:
+    """The body, if nothing is `wrong` already. Raises `WrongInput` with all inputs whose values do not fit."""
+    assert shaped.endpoint.body_type is not None  # noqa: S101 - for the type checker: the caller has looked
     try:
-        return convert(body, shaped.endpoint.body_type)
+        made = convert(body, shaped.endpoint.body_type)
     except NotAsDeclared as refusal:
-        wrong, _ = _placed(refusal.message, counted)
-        raise WrongInput(wrong, "" if wrong is None else getattr(form, wrong.field)) from None
+        first, _ = _placed(refusal.message, counted)
+        if first is None and not wrong:
+            raise WrongInput(None) from None
+        wrong = [*wrong, *(one for one in counted if one is first or _does_not_fit(shaped, one, body))]
+    else:
+        # The use case has words of its own for a single fault.
+        if not wrong and sum(_is_out_of_bounds(one, form) for one in counted) < _SEVERAL:
+            return made
+    wrong = [*wrong, *(one for one in counted if _is_out_of_bounds(one, form))]
+    (one, given), *others = [(one, getattr(form, one.field)) for one in counted if one in wrong]
+    raise WrongInput(one, given, others)
+
+
+def _is_out_of_bounds(one: Input, form: BoundForm) -> bool:
+    """Whether a required text is empty, or a text is longer than its field takes."""
+    given = getattr(form, one.field)
+    if one.kind not in {InputKind.TEXT, InputKind.LONG} or not isinstance(given, str):
+        return False
+    most = one.attributes.get("maxlength")
+    return (one.required and not given.strip()) or (most is not None and len(given) > most)
+
+
+def _does_not_fit(shaped: Shape, one: Input, body: Mapping[str, Any]) -> bool:
+    """Whether the type of the body's field refuses the value of this input. Parts of a field are left to the body as a whole."""
+    kinds = {field.encode_name: field.type for field in msgspec.structs.fields(shaped.endpoint.body_type)}
+    if one.name not in body or one.name not in kinds:
+        return False
+    try:
+        msgspec.convert(body[one.name], kinds[one.name], strict=False, dec_hook=decode_own_type)
+    except (ValueError, OverflowError):
+        return True
+    return False
 
 
 def counting(inputs: Sequence[Input], form: BoundForm) -> Sequence[Input]:
@@ -267,8 +312,9 @@ def example_of(shaped: Shape) -> Mapping[str, Any]:
 def explained(visit: PageVisit, problem: Problem, inputs: Sequence[Input] = ()) -> tuple[Mapping[str, str], int]:
     """The errors of a form with these inputs after a problem, and the status of the answer. Raises what is no fault of the form."""
     if isinstance(problem, WrongInput):
-        one = problem.input
-        return ({"": visit.text("refusals.bad_request")} if one is None else {one.field: _misfit(visit, one, problem.given)}), 400
+        if problem.input is None:
+            return {"": visit.text("refusals.bad_request")}, 400
+        return {one.field: _misfit(visit, one, given) for one, given in ((problem.input, problem.given), *problem.others)}, 400
     if isinstance(problem, NotFound) or status_of(problem) >= 500:
         raise problem
     one, line = _placed(problem.message, inputs)

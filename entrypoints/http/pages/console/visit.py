@@ -37,7 +37,7 @@ _BUTTONS: Final[set[str]] = set()
 
 
 def button(key: str) -> str:
-    """The text key of a button. The page after its form says by these words what was done."""
+    """The text key of a button. The page after its form says what came of it: the result has a text of its own, named like the button."""
     _BUTTONS.add(key)
     return key
 
@@ -151,7 +151,7 @@ class PageVisit:
             **self._headings(position, head, len(tabs)),
             errors=head.errors,
             managed=self.call.request.managed,
-            done=self._done(head.done),
+            done=self._done(head.done, head.title),
             person=person.email.address,
             person_name=person.profile.shown_name or "",
             person_portrait=portrait(person.user, person.profile, person.email),
@@ -183,10 +183,13 @@ class PageVisit:
             return {"heading": self.text(position.entry.label), "crumbs": (), "within": (), "subtitle": head.title, "is_said": True}
         return {"heading": head.title, "crumbs": head.crumbs, "within": (), "subtitle": "", "is_said": False}
 
-    def _done(self, done: str) -> str:
-        """What the last form has done. The word stands in the address, so it may be anything."""
+    def _done(self, done: str, called: str) -> str:
+        """What the last form has done. The word stands in the address, so it may be anything. `called` is the page's title, which on the
+        page of a record is the record's name.
+        """
         if done in _BUTTONS:
-            return self.text("console.done.by_button", button=self.text(done))
+            result = done.removeprefix("console.").replace(".", "_")
+            return self.text(f"console.result.{result}", called=called)
         return self.text(f"console.done.{done}") if done in _NOTICES else ""
 
     def _groups(self, position: PagePosition) -> Sequence[tuple[str, Sequence[tuple[str, str, bool]]]]:

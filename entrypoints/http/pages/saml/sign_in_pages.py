@@ -215,7 +215,7 @@ async def finish_saml_sign_in(call: Call[None, ProvedLink, None, Caller | None],
     flow = await flow_of(call, postern, call.query.flow)
     async with EXCHANGES:
         outcome = await postern.federation.saml_sign_in.resume(flow, call.presented, call.client, cannot_prove=bool(call.query.unproved))
-    return _finished(call, postern, flow, outcome)
+    return await _finished(call, postern, flow, outcome)
 
 
 @page.post(FINISH, caller=BROWSER_OR_NOBODY, limit=PAGE_STEPS, policy=LEAVING, advice=advice, refuses=(FlowOver, *_REFUSES))
@@ -228,7 +228,7 @@ async def answer_saml_consent(call: Call[SamlConsentForm, None, None, Caller | N
             case "allow":
                 async with EXCHANGES:
                     outcome = await saml.allow(flow, call.presented, call.client, SessionId(form.session), words(form.scopes))
-                return _finished(call, postern, flow, outcome)
+                return await _finished(call, postern, flow, outcome)
             case "deny":
                 return delivered(call, await saml.deny(flow))
             case "another":
@@ -243,7 +243,7 @@ async def set_up_later_for_saml(call: Call[SamlLaterForm, None, None, Caller | N
     flow = await flow_of(call, postern, call.body.flow)
     async with EXCHANGES:
         outcome = await postern.federation.saml_sign_in.resume(flow, call.presented, call.client, set_up_later=True)
-    return _finished(call, postern, flow, outcome)
+    return await _finished(call, postern, flow, outcome)
 
 
 @page.post(_ELSEWHERE, caller=BROWSER_OR_NOBODY, limit=PAGE_STEPS, policy=LEAVING, advice=advice, refuses=(FlowOver, *_REFUSES))
@@ -356,7 +356,7 @@ async def _claimed(call: Call[None, StateLink, ServicePath, Caller | None], post
     return Answer(answer.value, answer.status, (*answer.headers, *headers))
 
 
-def _finished(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcome) -> Page:
+async def _finished(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcome) -> Page:
     if isinstance(outcome, Delivered):
         return delivered(call, outcome)
     show = partial(interim_page, call=call, postern=postern, flow=flow, asked=outcome, rule=BROWSER_OR_NOBODY)
@@ -367,7 +367,7 @@ def _finished(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcome) -> 
             more = {"hidden": hidden, "scopes": outcome.tells, "resources": (), "days": (), **leading_to(outcome.asked.acs_url)}
             return Answer(show("authorization/consent.html", action=form_of(FINISH, flow), **more), 200)
         case AuthorizationStep.TURN_AWAY:
-            record_turned_away(postern, outcome.application, RefusingEndpoint.SAML)
+            await record_turned_away(call, postern, outcome.application, outcome.signed_in, at=RefusingEndpoint.SAML, flow=flow)
             return Answer(show("authorization/turned_away.html", action=_ELSEWHERE), 403)
         case AuthorizationStep.PROVE | AuthorizationStep.CONFIRM_MEMBERSHIP as step:
             return to_proof(FINISH, flow) if step is AuthorizationStep.PROVE else to(CONFIRM_MEMBERSHIP, flow)
@@ -389,7 +389,7 @@ async def _continued(call: AnyCall, postern: Postern, flow: Flow, caller: Caller
         return to(FINISH, flow)
     async with EXCHANGES:
         outcome = await postern.federation.saml_sign_in.resume(flow, caller, call.client)
-    return _finished(call, postern, flow, outcome)
+    return await _finished(call, postern, flow, outcome)
 
 
 CONTINUATIONS[FlowPurpose.SAML] = _continued

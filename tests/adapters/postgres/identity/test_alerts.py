@@ -126,7 +126,7 @@ async def test_failures_without_guessing_raise_no_alert(day: Day) -> None:
     others = [reason for reason in LoginFailure if reason not in GUESSES]
     assert set(others) == {
         *("unknown_account", "deactivated", "email_not_verified", "provider_required", "wrong_code", "wrong_passkey"),
-        *("copied_passkey", "not_vouched"),
+        *("copied_passkey", "not_vouched", "not_member", "no_role"),
     }
     for reason in others:
         for _ in range(SIGN_IN_FAILURES.count):

@@ -754,3 +754,22 @@ async def test_every_combination_of_signatures_verifies(provider: Providing, ass
             cwd=directory, capture_output=True, check=False,
         )  # fmt: skip
         assert told.returncode == 0, told.stderr
+
+
+async def test_the_organization_sees_how_a_member_signed_in_and_that_they_failed(provider: Providing) -> None:
+    await provider.ready()
+    ada = await provider.with_password("ada@example.org")
+    provider.tenants.join(ada, provider.acme)
+    browser = provider.browser()
+    tab = await browser.tab().open((await browser.request("GET", asking(authn_request(ID="_seen")))).header("location") or "")
+    tab = await (await tab.send(email="ada@example.org")).send(password="a wrong password")
+    await tab.send(password=PASSWORD)
+    rows = provider.people.rows("select provider, reason, service_id, organization_id from login_events order by id")
+    place = {"service_id": provider.app.id, "organization_id": provider.acme.id}
+    assert rows == [{"provider": "password", "reason": "wrong_password", **place}, {"provider": "password", "reason": None, **place}]
+    # A sign-in that rests on the session is another, and a visit that is refused is none.
+    await browser.request("GET", asking(authn_request(ID="_again")))
+    provider.people.change("update services set sign_in_policy = 'assigned' where id = %s", provider.app.id)
+    await browser.tab().open((await browser.request("GET", asking(authn_request(ID="_refused")))).header("location") or "")
+    rows = provider.people.rows("select provider, reason, service_id, organization_id from login_events order by id offset 2")
+    assert rows == [{"provider": "saml", "reason": None, **place}, {"provider": "session", "reason": "no_role", **place}]

@@ -36,7 +36,6 @@ async def test_ones_organizations_in_each_state(home: AccountPagesScene) -> None
     assert "Umbrella" not in text
     one = (await home.open(f"{PAGE}/globex")).page.text
     assert "This organization is suspended" in one
-    assert "Short name globex" in one
     assert "Your role Administrator" in one
     assert "suspended" not in (await home.open(f"{PAGE}/acme")).page.text
 
@@ -81,23 +80,38 @@ async def test_an_organization_of_others_does_not_exist(home: AccountPagesScene)
         assert (await home.open(f"{PAGE}/{slug}")).status == 404
 
 
-async def test_one_is_opened_in_this_browser(home: AccountPagesScene) -> None:
-    for slug in ("acme", "globex"):
-        home.tenants.join(home.ada, home.tenants.add(slug))
-    await home.open(f"{PAGE}/acme")
-    form = home.form
-    for _ in range(2):
-        answer = await home.tabs.request("POST", form.action, form.fields)
-        assert answer.header("location") == f"{PAGE}/acme?done=opened"
-    shown = await home.open(f"{PAGE}/acme?done=opened")
-    assert "The organization is open. " in shown.page.text
-    assert "Open this organization" not in shown.page.text
-    assert "Acme Role: Member · 1 member · Open the console Open Globex Role: Member · 1 member" in (await home.open(PAGE)).page.text
-    assert (await home.caller()).chosen_organization == "acme"
-    home.tenants.add("umbrella")
-    for slug in ("umbrella", "nothing", "x" * 300):
-        assert (await home.tabs.request("POST", f"{PAGE}/{slug}", form.fields)).status == 404
-    assert (await home.caller()).chosen_organization == "acme"
+async def test_the_page_lists_what_one_may_use_there(home: AccountPagesScene) -> None:
+    acme, globex = home.tenants.add("acme"), home.tenants.add("globex")
+    for tenant in (acme, globex):
+        home.tenants.join(home.ada, tenant)
+    sites = {"board": acme, "closed": acme, "agent": acme, "api": acme, "elsewhere": globex}
+    services = {slug: home.tenants.service(tenant, slug) for slug, tenant in sites.items()}
+    home.people.change("update all_services set redirect_uris = array['https://' || slug || '.example.com/callback'] where slug <> 'api'")
+    home.people.change("update all_services set sign_in_policy = 'assigned' where slug = 'closed'")
+    home.people.change("update all_services set is_agent = true where slug = 'agent'")
+    tab = await home.open(f"{PAGE}/acme?done=joined")
+    assert "You are in." in tab.page.text
+    assert "Your applications Board Open" in tab.page.text
+    assert "Open this organization" not in tab.page.text
+    assert {link for link in tab.page.links if link.startswith("https:")} == {"https://board.example.com/"}
+    assert (await home.tabs.request("POST", f"{PAGE}/acme", {"form_token": ""})).status == 405
+    home.tenants.assign(services["closed"], user_id=home.ada.user)
+    assert "https://closed.example.com/" in (await home.open(f"{PAGE}/acme")).page.links
+    # The start page has those of all organizations, used or not.
+    start = await home.open("/ui")
+    sites_there = {link for link in start.page.links if link.startswith("https:")}
+    assert sites_there == {f"https://{slug}.example.com/" for slug in ("board", "closed", "elsewhere")}
+    home.people.change("update all_services set sign_in_policy = 'assigned' where slug = 'board'")
+    assert "https://board.example.com/" not in (await home.open("/ui")).page.links
+
+
+async def test_an_organization_that_lists_somebody_puts_nothing_on_their_start_page(home: AccountPagesScene) -> None:
+    acme = home.tenants.add("acme")
+    home.tenants.join(home.ada, acme, listed=True)
+    home.tenants.service(acme, "board")
+    home.people.change("update all_services set redirect_uris = array['https://board.example.com/callback']")
+    assert "https://board.example.com/" not in (await home.open("/ui")).page.links
+    assert "No application here is open to you yet" in (await home.open(f"{PAGE}/acme")).page.text
 
 
 async def test_an_invitation_is_accepted(home: AccountPagesScene) -> None:

@@ -5,6 +5,8 @@ import pytest
 from core.domain.errors import Unauthorized
 from core.domain.identity.proofs import StepUp
 from tests.http.pages.account.conftest import AccountPagesScene
+from tests.http.people import BASE_URL
+from tests.http.postbox import Postbox, link_in, token_in
 
 PASSWORD = "the moon over the harbour"
 EMAIL = "/ui/profile/email"
@@ -94,3 +96,34 @@ async def test_a_session_that_ends_meanwhile(home: AccountPagesScene) -> None:
     home.people.change("update sessions set revoked_at = now()")
     with pytest.raises(Unauthorized):
         await home.postern.identity.reauthentication.missing(caller, StepUp.ACCOUNT)
+
+
+async def test_whoever_forgot_the_password_gets_the_ordinary_mail_and_no_proof_by_it(home: AccountPagesScene) -> None:
+    await home.has_password(PASSWORD)
+    home.grow_old()
+    await home.open(EMAIL)
+    forms = [form.action for form in home.tab.page.forms]
+    assert "Forgot it?" in home.tab.page.text
+    # The mailed code is for people who have nothing else.
+    assert "/ui/prove/mail" not in forms
+    await home.tab.send(forms.index("/ui/prove/forgotten"))
+    assert home.tab.place == f"/ui/prove?to={EMAIL}&need=account&reset=yes"
+    assert "A mail with a link to choose a new password is on its way" in home.tab.page.text
+    (mail,) = await Postbox(home.postern).empty()
+    home.log.remember(token_in(link_in(mail)))
+    assert (mail.to, mail.subject) == ("ada@example.org", "Choose a new password")
+    # The page still asks: the mail alone proves nothing.
+    assert (await home.open(EMAIL)).place.startswith("/ui/prove")
+    # The reset is that of every forgotten password, and ends the session.
+    tab = await home.tabs.tab().open(link_in(mail).removeprefix(BASE_URL))
+    again = "another moon over the harbour"
+    await tab.send(new_password=again, repeated=again)
+    home.log.remember(again)
+    assert (await home.open(EMAIL)).place.startswith("/ui/sign-in")
+
+
+async def test_where_a_code_is_asked_for_nobody_can_have_forgotten_it(home: AccountPagesScene) -> None:
+    await home.has_second_factor()
+    home.grow_old()
+    await home.open(OFF)
+    assert "Forgot it?" not in home.tab.page.text

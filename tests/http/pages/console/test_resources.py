@@ -46,6 +46,17 @@ async def test_a_wrong_form_comes_back_with_its_values_and_says_what_is_wrong(co
     assert console.people.rows("select from webhooks") == []
 
 
+async def test_a_form_says_all_of_its_faults_at_once(console: ConsoleScene) -> None:
+    console.tenants.service(console.acme, "shop")
+    place = "/applications/shop/plans/~new"
+    await console.at(place)
+    tab = await console.submit(place, name="", price_cents="much", currency="eur", billing_price_id="p" * 300)
+    assert tab.status == 400
+    for field in ("name", "price_cents", "billing_price_id"):
+        assert tab.page.inputs[field].get("aria-invalid") == "true", field
+    assert tab.page.inputs["currency"].get("aria-invalid") is None
+
+
 async def test_a_change_sends_only_what_was_changed(console: ConsoleScene) -> None:
     webhook = await made(console)
     await console.at(webhook)
@@ -96,7 +107,7 @@ async def test_an_end_asks_once_and_sent_twice_is_harmless(console: ConsoleScene
     for _ in range(2):
         tab = await console.tab._go("POST", form.action, form.fields)
         assert tab.place == "/ui/o/acme/events?done=console.webhooks.end"
-        assert "Done: Remove the webhook" in tab.page.text
+        assert "The webhook is removed." in tab.page.text
     assert console.people.rows("select from webhooks") == []
 
 
@@ -129,7 +140,7 @@ async def test_an_id_that_is_none_names_nothing(console: ConsoleScene) -> None:
 
 
 async def test_what_was_done_is_said_by_the_words_of_a_button_alone(console: ConsoleScene) -> None:
-    assert "Done: Remove the webhook" in (await console.at(f"{EVENTS}?done=console.webhooks.end")).page.text
+    assert "The webhook is removed." in (await console.at(f"{EVENTS}?done=console.webhooks.end")).page.text
     for invented in ("console.webhooks.title", "You%20have%20won", "made.x", "refusals.forbidden"):
         assert "Done:" not in (await console.at(f"{EVENTS}?done={invented}")).page.text
 

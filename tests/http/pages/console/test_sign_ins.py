@@ -197,7 +197,7 @@ async def test_a_persons_page_says_how_they_sign_in_and_where_they_may(log_of: L
     board = console.tenants.service(console.acme, "board")
     console.people.change("update services set sign_in_policy = 'assigned' where id = %s", board.id)
     tab = await console.at(f"/people/{log_of.mary.user}")
-    for said in ("Nobody has signed in yet", "May this person sign in?", "The application lets in people with a role alone", "Yes", "No"):
+    for said in ("Nobody has signed in yet", "May this person sign in?", "Only people with a role may sign in", "Yes", "No"):
         assert said in tab.page.text, said
     log_of.add(log_of.mary, to=log_of.shop, failure=LoginFailure.WRONG_PASSWORD)
     tab = await console.at(f"/people/{log_of.mary.user}")
@@ -270,6 +270,7 @@ async def test_all_sessions_of_a_member_here_end_and_no_others(log_of: Log) -> N
     assert "End the sessions of" in tab.page.text
     await console.submit(f"/people/{mary.user}/end-sessions")
     assert [(await console.client.get("/api/user", token=token)).status for token in (*here, elsewhere)] == [401, 401, 200]
+    assert "Mary Shelley is signed out here." in console.tab.page.text
     assert "End all sessions here" not in (await console.at(f"/people/{mary.user}")).page.text
     asked = f"/api/organizations/acme/members/{mary.user}/sessions"
     assert (await console.request("DELETE", asked, by=console.ada)).ok()["sessions_revoked"] == 0

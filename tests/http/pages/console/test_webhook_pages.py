@@ -14,7 +14,7 @@ TEAMS = [one.name for one in WEBHOOK_EVENTS if one.category == "Teams"]
 
 async def test_a_tick_for_a_group_stands_for_each_of_its_events(console: ConsoleScene) -> None:
     await console.at(f"{EVENTS}/~new")
-    assert "Keys for machines" in console.tab.page.text
+    assert "API credentials" in console.tab.page.text
     await console.submit(f"{EVENTS}/~new", name="CRM", url=RECEIVER, events=[" ".join(TEAMS), TEAMS[0], "user.joined"])
     (webhook,) = console.people.rows("select id, events from webhooks")
     assert webhook["events"] == [one.name for one in WEBHOOK_EVENTS if one.name in {*TEAMS, "user.joined"}]

@@ -8,7 +8,7 @@ from core.domain.identifiers import DeviceId, FlowId, PreauthenticationId, UserI
 from core.domain.identity.devices import Client, Remembered
 from core.domain.identity.mfa import PREAUTHENTICATION_LIFETIME, Preauthentication
 from core.domain.identity.passkeys import NOBODY, Assertion
-from core.domain.identity.sessions import Application, OpenedSession, TokenUse
+from core.domain.identity.sessions import PLATFORM, Application, Context, OpenedSession, TokenUse
 from core.domain.identity.sign_in import (
     AwaitingSecondFactor,
     Preauthenticated,
@@ -35,6 +35,8 @@ class WithTokens(Frozen):
     application: Application | None = None
     """The application that gets the session, when the session is not for the person's own client."""
     flow: FlowId | None = None
+    leads_to: Context = PLATFORM
+    may_know_of_failures: bool = False
 
     async def open(self, uow: UnitOfWork, arrived: Arrived, device: DeviceId) -> OpenedSession:
         return await self.sessions.open(

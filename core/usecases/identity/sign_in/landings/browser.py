@@ -12,7 +12,7 @@ from core.domain.identity.flows import Flow, FlowOver, proof_digest
 from core.domain.identity.mailed_tokens import LinkRefused
 from core.domain.identity.mfa import Preauthentication
 from core.domain.identity.passkeys import Assertion, Ceremony, PasskeyChallengeOver
-from core.domain.identity.sessions import Session
+from core.domain.identity.sessions import Context, Session
 from core.domain.identity.upstream.providers import own_provider_of
 from core.domain.secrets import Password, Secret, Token
 from core.frozen import Frozen, replace
@@ -51,13 +51,15 @@ class BrowserSessions(Frozen):
         repeated = await self._repeated(visit, password)
         if repeated is not None:
             return repeated
-        return await self.sign_in_with_proof(visit, password, await self.passwords.make(email, password, visit.client))
+        return await self.sign_in_with_proof(
+            visit, password, await self.passwords.make(email, password, visit.client, application=visit.flow.application)
+        )
 
     async def sign_in_with_link(self, visit: Visit, token: Token) -> SignedInBrowser | None:
         """Signs in with a sign-in link, and uses the link up. Returns None when a second factor is still missing; a trusted device does not
         replace the second factor here. Raises `LinkRefused`, `FlowOver`, and the errors of `Admission.admit`.
         """
-        return await self._sign_in_by_mail(visit, token, lambda: self.links.make(token, visit.client))
+        return await self._sign_in_by_mail(visit, token, lambda: self.links.make(token, visit.client, visit.flow.application))
 
     async def sign_in_with_mailed_code(self, visit: Visit, email: Email, code: Secret) -> SignedInBrowser | None:
         """Signs in with the code that was mailed beside a sign-in link, as the link does. Raises the errors of `SignInLinks.make_with_code`
@@ -87,7 +89,7 @@ class BrowserSessions(Frozen):
         if repeated is not None:
             return repeated
         try:
-            arrival = await self.passkeys.make(given, visit.browser.digest(), visit.client)
+            arrival = await self.passkeys.make(given, visit.browser.digest(), visit.client, application=visit.flow.application)
         except PasskeyChallengeOver as refusal:
             return await self._repeated_meanwhile(visit, secret, refusal)
         signed_in = await self.sign_in_with_proof(visit, secret, arrival)
@@ -140,7 +142,9 @@ class BrowserSessions(Frozen):
         return await self._signed_in(visit, admitted)
 
     async def _passkey(self, visit: Visit, user: UserId, given: Assertion) -> UsedPasskey:
-        return await self.passkeys.use(given, Ceremony.SECOND_FACTOR, visit.browser.digest(), visit.client, user)
+        return await self.passkeys.use(
+            given, Ceremony.SECOND_FACTOR, visit.browser.digest(), visit.client, user, application=visit.flow.application
+        )
 
     async def _landing(self, visit: Visit, secret: Secret) -> "_InBrowser":
         token = session_token(visit.flow.id, visit.browser, secret, await self.server_secrets.get(BROWSERS))
@@ -190,6 +194,14 @@ class _InBrowser(Frozen):
     def flow(self) -> FlowId:
         return self.visit.flow.id
 
+    @property
+    def leads_to(self) -> Context:
+        return self.visit.flow.application
+
+    @property
+    def may_know_of_failures(self) -> bool:
+        return self.visit.flow.may_know_of_failures
+
     async def open(self, uow: UnitOfWork, arrived: Arrived, device: DeviceId) -> _Landed:
         user, now, caller = arrived.confirmed.account.id, self.clock.now(), None
         session = await self._renewed(uow, arrived)
@@ -200,10 +212,9 @@ class _InBrowser(Frozen):
             await uow.sessions.end_by(session, arrived.visit.ends_at)
         if arrived.visit is not None:
             await uow.directory_sessions.keep(session, arrived.visit, now)
-        owes_answers = arrived.confirmed.owes_answers
-        await uow.flows.sign_in(
-            self.flow, user, self.digest, session, now, by=arrived.provider, provider=arrived.upstream, owes_answers=owes_answers
-        )
+        owes_answers, is_told = arrived.confirmed.owes_answers, arrived.told.service is not None
+        way = {"by": arrived.provider, "provider": arrived.upstream}
+        await uow.flows.sign_in(self.flow, user, self.digest, session, now, **way, is_told=is_told, owes_answers=owes_answers)
         flow = replace(
             self.visit.flow,
             user=user,
@@ -211,6 +222,7 @@ class _InBrowser(Frozen):
             signed_in_at=now,
             signed_in_by=arrived.provider,
             signed_in_at_provider=arrived.upstream,
+            sign_in_is_told=is_told,
             owes_answers=owes_answers,
             proof_digest=self.digest,
         )

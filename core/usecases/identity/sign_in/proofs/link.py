@@ -15,7 +15,7 @@ from core.domain.identity.links import Links
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.mailed_tokens import SIGNS_IN, CodeRefused, LinkRefused, MailedToken, MailedTokenPurpose, mailed_token, refusal_of
 from core.domain.identity.proofs import ProofMethod
-from core.domain.identity.sessions import PLATFORM
+from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import LINK_PROVIDER, Tries
 from core.domain.record.events import SYSTEM, Event, Target
 from core.domain.secrets import Secret, Token
@@ -61,9 +61,11 @@ class SignInLinks(Frozen):
         """Returns what a link is for, without using the link. Raises `LinkRefused`."""
         return await self._find(token)
 
-    async def make(self, token: Token, client: Client) -> Arrival:
-        """Makes the proof. The link is used up only when the proof is used. Raises `LinkRefused`."""
-        return await self._arrival(await self._find(token), client)
+    async def make(self, token: Token, client: Client, application: Context = PLATFORM) -> Arrival:
+        """Makes the proof. `application` is the one that the browser's flow leads to. The link is used up only when the proof is used.
+        Raises `LinkRefused`.
+        """
+        return await self._arrival(await self._find(token), client, application)
 
     async def make_with_code(self, flow: Flow, email: Email, code: Secret, client: Client) -> Arrival:
         """Makes the proof by the code that was mailed beside a link, in the flow that asked for the mail. A wrong code counts as a try to
@@ -74,16 +76,16 @@ class SignInLinks(Frozen):
             link = await self.codes.check(flow, email, MailedTokenPurpose.MAGIC_LINK, code)
         except CodeRefused:
             approach = await self.devices.observe(client)
-            attempt = await self.attempts.find(email, approach)
-            await self.login_events.log_failure(LoginFailure.WRONG_CODE, LINK_PROVIDER, attempt.named, approach)
+            attempt = await self.attempts.find(email, approach, application=flow.application)
+            await self.login_events.log_failure(LoginFailure.WRONG_CODE, LINK_PROVIDER, attempt.named, approach, flow.application)
             raise
         if not link.is_usable(self.system.clock.now()):
             raise refusal_of(link)
-        return await self._arrival(link, client)
+        return await self._arrival(link, client, flow.application)
 
-    async def _arrival(self, link: MailedToken, client: Client) -> Arrival:
+    async def _arrival(self, link: MailedToken, client: Client, application: Context) -> Arrival:
         approach = await self.devices.observe(client)
-        attempt = await self.attempts.find(link.email, approach)
+        attempt = await self.attempts.find(link.email, approach, application=application)
         if attempt.named is None or attempt.named.account.id != link.user:
             raise refusal_of(None)
         is_shut = attempt.named.account.deactivated_at is not None

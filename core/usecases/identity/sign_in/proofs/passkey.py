@@ -28,6 +28,7 @@ from core.domain.identity.passkeys import (
 )
 from core.domain.identity.proofs import ProofMethod
 from core.domain.identity.risk import Approach
+from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import NamedAccount, ServiceName, context_in
 from core.domain.json import Json
 from core.frozen import Frozen, replace
@@ -78,13 +79,17 @@ class PasskeyProofs(Frozen):
             await uow.commit()
         return RequestOptions(relying_party, challenge, allowed)
 
-    async def make(self, given: Assertion, bound_to: bytes, client: Client, service: ServiceName | None = None) -> Arrival:
-        """Makes the proof for a sign-in. Raises the errors of `use`, and `NotFound` or `OrganizationNotActive` for the service."""
+    async def make(
+        self, given: Assertion, bound_to: bytes, client: Client, service: ServiceName | None = None, *, application: Context = PLATFORM
+    ) -> Arrival:
+        """Makes the proof for a sign-in. `application` is the one that the browser's flow leads to. Raises the errors of `use`,
+        and `NotFound` or `OrganizationNotActive` for the service.
+        """
         context = context_in(service, None if service is None else await self.destinations.find(service))
-        used = await self.use(given, Ceremony.SIGN_IN, bound_to, client)
+        used = await self.use(given, Ceremony.SIGN_IN, bound_to, client, application=application)
         # Without an address, only an authenticator that stores the user handle can answer.
         if given.user_handle is None:
-            raise await self._refused("there is no user handle", used.approach, used.named)
+            raise await self._refused("there is no user handle", used.approach, used.named, application)
         now = self.system.clock.now()
 
         async def keep(uow: UnitOfWork) -> None:
@@ -102,30 +107,40 @@ class PasskeyProofs(Frozen):
         )
         return Arrival(used.named, proof, used.approach, context, await self.realms.of(used.named.account))
 
-    async def use(self, given: Assertion, ceremony: Ceremony, bound_to: bytes, client: Client, user: UserId | None = None) -> UsedPasskey:
+    async def use(
+        self,
+        given: Assertion,
+        ceremony: Ceremony,
+        bound_to: bytes,
+        client: Client,
+        user: UserId | None = None,
+        *,
+        application: Context = PLATFORM,
+    ) -> UsedPasskey:
         """Uses the challenge up and checks the answer. If `user` is given, the passkey must be this person's. Raises `PasskeysUnavailable`,
         `PasskeyChallengeOver`, `PasskeyRefused`, and the refusals of accounts that may not sign in. A failure is logged.
         """
         read = await self.authenticators.read_assertion(given, self.passkeys.require_relying_party())
         approach = await self.devices.observe(client)
-        taken = await self.lookup.take(challenge_digest(read.challenge, ceremony, bound_to), given.credential_id, approach)
+        challenge = challenge_digest(read.challenge, ceremony, bound_to)
+        taken = await self.lookup.take(challenge, given.credential_id, approach, application=application)
         if taken is None or not taken.is_fresh:
             raise PasskeyChallengeOver
         if taken.passkey is None or taken.named is None:
-            raise await self._refused(read.fault or "nobody has this passkey", approach, None)
+            raise await self._refused(read.fault or "nobody has this passkey", approach, None, application)
         used = UsedPasskey(_described(taken.passkey, read), taken.named, approach, read)
         fault = self._fault_of(used, user)
         if fault:
-            raise await self._refused(fault, approach, used.named)
+            raise await self._refused(fault, approach, used.named, application)
         if has_gone_back(used.passkey.sign_count, read.sign_count):
-            raise await self._copied(used)
+            raise await self._copied(used, application)
         account = used.named.account
         if account.deactivated_at is not None:
-            await self._log_failure(LoginFailure.DEACTIVATED, approach, used.named)
+            await self._log_failure(LoginFailure.DEACTIVATED, approach, used.named, application)
             raise PasskeyRefused("the account is deactivated")
         # A named person has given another proof before: who came through the provider that vouches shows a passkey as the second factor.
         if not (account.address_is_proved or (user is not None and account.address_is_vouched)):
-            await self._log_failure(LoginFailure.EMAIL_NOT_VERIFIED, approach, used.named)
+            await self._log_failure(LoginFailure.EMAIL_NOT_VERIFIED, approach, used.named, application)
             raise EmailNotVerified
         return used
 
@@ -150,11 +165,11 @@ class PasskeyProofs(Frozen):
             return "whether it may be copied has changed"
         return "" if self.authenticators.verify(used.read, used.passkey.public_key) else "the signature is wrong"
 
-    async def _refused(self, detail: str, approach: Approach, named: NamedAccount | None) -> Unauthorized:
-        await self._log_failure(LoginFailure.WRONG_PASSKEY, approach, named)
+    async def _refused(self, detail: str, approach: Approach, named: NamedAccount | None, application: Context) -> Unauthorized:
+        await self._log_failure(LoginFailure.WRONG_PASSKEY, approach, named, application)
         return PasskeyRefused(detail)
 
-    async def _copied(self, used: UsedPasskey) -> Unauthorized:
+    async def _copied(self, used: UsedPasskey, application: Context) -> Unauthorized:
         """Refuses a passkey whose counter is not higher than before, and mails the person: somebody may have copied the key out of the
         authenticator.
         """
@@ -179,11 +194,11 @@ class PasskeyProofs(Frozen):
             )
             await uow.commit()
         log.warning("passkey_copied", user=str(passkey.user), **counters)
-        await self._log_failure(LoginFailure.COPIED_PASSKEY, used.approach, used.named)
+        await self._log_failure(LoginFailure.COPIED_PASSKEY, used.approach, used.named, application)
         return PasskeyRefused("the counter went back")
 
-    async def _log_failure(self, failure: LoginFailure, approach: Approach, named: NamedAccount | None) -> None:
-        await self.login_events.log_failure(failure, PASSKEY_PROVIDER, named, approach)
+    async def _log_failure(self, failure: LoginFailure, approach: Approach, named: NamedAccount | None, application: Context) -> None:
+        await self.login_events.log_failure(failure, PASSKEY_PROVIDER, named, approach, application)
 
 
 def _described(passkey: Passkey, read: ReadAssertion) -> Passkey:

@@ -16,7 +16,7 @@ from core.domain.identity.priority import FamiliarAddresses, Priority
 from core.domain.identity.proofs import ProofMethod
 from core.domain.identity.realms import ProviderRequired, Realm
 from core.domain.identity.risk import Approach
-from core.domain.identity.sessions import Context
+from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import (
     PASSWORD_PROVIDER,
     NamedAccount,
@@ -70,14 +70,15 @@ class PasswordProofs(Frozen):
         client: Client,
         service: ServiceName | None = None,
         *,
+        application: Context = PLATFORM,
         priority: Priority = Priority.STRANGER,
     ) -> Arrival:
-        """Makes the proof. `priority` is the caller's lowest priority in the queue of passwords to check. Raises `BadRequest` for a value
-        that cannot be a password, `NotFound` for a service that does not exist, `OrganizationNotActive`, `RateLimited` after too many
-        attempts, `ProviderRequired` when people of the domain sign in at a provider, `Unauthorized` for any other refusal, and `Overloaded`
-        when too many passwords wait to be checked. A failure is logged.
+        """Makes the proof. `application` is the one that the browser's flow leads to, and `priority` the caller's lowest priority in the
+        queue of passwords to check. Raises `BadRequest` for a value that cannot be a password, `NotFound` for a service that does not
+        exist, `OrganizationNotActive`, `RateLimited` after too many attempts, `ProviderRequired` when people of the domain sign in at a
+        provider, `Unauthorized` for any other refusal, and `Overloaded` when too many passwords wait to be checked. A failure is logged.
         """
-        checked = await self._check(email, password, client, service, priority)
+        checked = await self._check(email, password, client, service, priority, application=application)
         renewed = await self._renewed(checked, password)
 
         async def give_back(uow: UnitOfWork) -> None:
@@ -110,11 +111,12 @@ class PasswordProofs(Frozen):
         service: ServiceName | None,
         priority: Priority,
         *,
+        application: Context = PLATFORM,
         tolerated: Collection[LoginFailure] = (),
     ) -> Checked:
         _require_plausible(password)
         approach = await self.devices.observe(client)
-        attempt = await self.attempts.find(email, approach, service)
+        attempt = await self.attempts.find(email, approach, service, application=application)
         named, tries = attempt.named, attempt.tries
         # This comes before everything else, so that the answer is the same for every address.
         try:
@@ -122,8 +124,9 @@ class PasswordProofs(Frozen):
         except (NotFound, OrganizationNotActive):
             await self._give_back(tries)
             raise
+        tried = application if service is None else context
         if self.throttles and tries.wait > 0:
-            await self.login_events.log_failure(LoginFailure.THROTTLED, PASSWORD_PROVIDER, named, approach, context)
+            await self.login_events.log_failure(LoginFailure.THROTTLED, PASSWORD_PROVIDER, named, approach, tried)
             raise RateLimited(retry_after=tries.wait, detail=tries.limit.name)
         encoded = None if named is None else named.encoded
         try:
@@ -139,11 +142,11 @@ class PasswordProofs(Frozen):
         # password.
         is_exempt = failure is None and named is not None and named.account.is_platform_owner
         if await self.realms.is_closed(attempt.realm) and not is_exempt:
-            await self.login_events.log_failure(failure or LoginFailure.PROVIDER_REQUIRED, PASSWORD_PROVIDER, named, approach, context)
+            await self.login_events.log_failure(failure or LoginFailure.PROVIDER_REQUIRED, PASSWORD_PROVIDER, named, approach, tried)
             await self.passwords.hold_back(examined)
             raise ProviderRequired
         if failure is not None:
-            await self.login_events.log_failure(failure, PASSWORD_PROVIDER, named, approach, context)
+            await self.login_events.log_failure(failure, PASSWORD_PROVIDER, named, approach, tried)
             await self.passwords.hold_back(examined)
             if failure is LoginFailure.EMAIL_NOT_VERIFIED:
                 raise EmailNotVerified

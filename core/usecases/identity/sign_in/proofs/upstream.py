@@ -93,9 +93,12 @@ class UpstreamProofs(Frozen):
         approach = await self.devices.observe(client)
         # An address that mail would not accept matters only if the address decides: a connected person is known by their identity.
         email = Email(asserted.email) if asserted.email else None
+        application = PLATFORM if taken.flow is None else taken.flow.application
         for _ in range(LOOKS):
-            met = await self.lookup.meet(upstream.key, asserted, email, approach, organization=upstream.organization)
-            known = await self._known(met, vouched, way, approach)
+            met = await self.lookup.meet(
+                upstream.key, asserted, email, approach, organization=upstream.organization, application=application
+            )
+            known = await self._known(met, vouched, way, approach, application)
             if known is not None:
                 self.metrics.upstream_sign_in(upstream.label, "succeeded")
                 now = self.system.clock.now()
@@ -125,7 +128,7 @@ class UpstreamProofs(Frozen):
             return False
         return not await self.grants.lasts(identity, vouched.upstream, taken.way, vouched.tokens)
 
-    async def _known(self, met: Encounter, vouched: Vouched, way: WayThrough, approach: Approach) -> _Known | None:
+    async def _known(self, met: Encounter, vouched: Vouched, way: WayThrough, approach: Approach, application: Context) -> _Known | None:
         """Returns None when a simultaneous sign-in was quicker and the caller has to look again."""
         upstream, asserted, client = vouched.upstream, vouched.asserted, approach.client
         met.require_provider()
@@ -153,7 +156,7 @@ class UpstreamProofs(Frozen):
         reason = _REASONS.get(decided, UNVERIFIED)
         failure = LoginFailure.DEACTIVATED if decided is Linking.DEACTIVATED else LoginFailure.NOT_VOUCHED
         # Only a connected account gets an entry: a person without an account must not be able to write into another person's log.
-        await self.login_events.log_failure(failure, upstream.label, met.connected, approach)
+        await self.login_events.log_failure(failure, upstream.label, met.connected, approach, application)
         raise UpstreamRefused(reason)
 
     async def _realm(self, known: _Known, met: Encounter, email: Email | None) -> Realm | None:

@@ -7,6 +7,7 @@ from urllib.parse import quote
 import msgspec
 
 from core.domain.errors import BadRequest, Forbidden, Overloaded, RateLimited, Refusal, Unauthorized
+from core.domain.identity.account_mails import AccountMail, Onward
 from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.flows import FlowOver
 from core.domain.identity.mailed_tokens import LONGEST_TYPED_CODE, read_code
@@ -19,7 +20,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BROWSER, PROVE, BoundForm, proof_page, sign_in_again
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_SIGN_INS, PAGE_STEPS, UNLIMITED
+from entrypoints.http.machinery.limits import FORGOT_PASSWORD, PAGE_LOADS, PAGE_SIGN_INS, PAGE_STEPS, UNLIMITED
 from entrypoints.http.pages.account import AnyCall, Page, show
 from entrypoints.http.pages.declaring import WITH_FORM, WITH_PASSKEYS, page
 from entrypoints.http.pages.flows import flow_of, own_place
@@ -37,6 +38,8 @@ class ProofLink(msgspec.Struct, frozen=True):
     """The flow of an application that wants a proof from after its request."""
     mailed: str = ""
     """Not empty once a code was mailed."""
+    reset: str = ""
+    """Not empty once a link for a new password was mailed."""
 
 
 class MailProofForm(BoundForm, frozen=True, kw_only=True):
@@ -53,6 +56,7 @@ class ProofForm(MailProofForm, frozen=True, kw_only=True):
 
 _PASSKEY: Final = f"{PROVE}/passkey"
 _MAIL: Final = f"{PROVE}/mail"
+_FORGOTTEN: Final = f"{PROVE}/forgotten"
 
 
 class PasskeyProofForm(MailProofForm, frozen=True, kw_only=True):
@@ -101,6 +105,16 @@ async def mail_proof(call: Call[MailProofForm], postern: Postern) -> Page:
     except (Forbidden, RateLimited) as refusal:
         return await _next(call, postern, form, refusal)
     return redirect(f"{_page_of(form)}&mailed=yes")
+
+
+@page.post(_FORGOTTEN, caller=BROWSER, limit=FORGOT_PASSWORD, policy=WITH_FORM)
+async def mail_reset(call: Call[MailProofForm], postern: Postern) -> Page:
+    """Get the ordinary mail that leads to a new password
+
+    It proves nothing here: whoever sits at an open browser gets no further by it.
+    """
+    await postern.identity.accounts.ask_for_mail(AccountMail.RESET, call.caller.email, "", call.language, Onward())
+    return redirect(f"{_page_of(call.body)}&reset=yes")
 
 
 @page.post(f"{_PASSKEY}/options", caller=BROWSER, limit=PAGE_STEPS, refuses=(BadRequest,))
@@ -154,6 +168,8 @@ async def _next(
         passkey=_PASSKEY,
         # Even if the tries here are used up, the person can sign in again: sign-in counts its own tries, and is a proof, too.
         again="" if missing.possible and not waits else sign_in_again(place),
+        forgotten=_FORGOTTEN if field == "password" else "",
+        done="prove.reset_mailed" if isinstance(sent, ProofLink) and sent.reset else "",
         longest=LONGEST_CODE if by_code else LONGEST_PASSWORD,
         errors={} if refusal is None else {field: refusal},
     )

@@ -13,7 +13,6 @@ from core.domain.errors import (
     NotFound,
     OrganizationNotActive,
     Refusal,
-    SecondFactorRequired,
     TeamLimitExceeded,
 )
 from core.domain.identifiers import InvitationId, OrganizationId
@@ -31,11 +30,10 @@ from entrypoints.http.pages.account import NO_ERRORS, ON_A_PAGE, ORGANIZATIONS, 
 from entrypoints.http.pages.declaring import TO_CONFIRM_ADDRESS, WITH_FORM, Advised, page
 
 _OPENED: Final = {
-    "opened": "organization.done_opened",
     "confirmed": "confirm_membership.done_confirmed",
     "owned": "ownership.done_confirmed",
     "declined": "ownership.done_declined",
-    "joined": "own_invitations.done_joined",
+    "joined": "organization.done_joined",
 }
 _LEFT: Final = {"left": "confirm_membership.done_left"}
 _ONE: Final = f"{ORGANIZATIONS}/{{org_slug}}"
@@ -100,26 +98,12 @@ async def show_organization(call: Call[None, Done, OrganizationPath], postern: P
                 ORGANIZATIONS,
                 one=one,
                 not_active=f"organization.not_active.{one.organization.status.value}",
-                is_open=one.organization.slug == call.caller.chosen_organization,
-                action=f"{ORGANIZATIONS}/{one.organization.slug}",
+                applications=await postern.identity.account_summaries.applications(call.caller.user, call.path.org_slug),
                 back=ORGANIZATIONS,
                 set_up=set_up_first(f"{ORGANIZATIONS}/{one.organization.slug}"),
                 done=_OPENED.get(call.query.done, ""),
             )
     raise NotFound("There is no such organization", words="organization_unknown")
-
-
-@page.post(_ONE, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(NotFound,))
-async def open_organization(call: Call[BoundForm, None, OrganizationPath], postern: Postern) -> Page:
-    """Open one of your organizations, to manage it in this browser until you open another"""
-    try:
-        await postern.tenancy.organizations.choose(call.caller, call.path.org_slug)
-    except SecondFactorRequired:
-        return redirect(set_up_first(f"{ORGANIZATIONS}/{call.path.org_slug}"))
-    except Forbidden:
-        # Only members may learn whether an organization exists.
-        raise NotFound("There is no such organization", words="organization_unknown") from None
-    return back_to(f"{ORGANIZATIONS}/{call.path.org_slug}", "opened")
 
 
 @page.get(_MEMBERSHIP, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM)

@@ -161,3 +161,42 @@ async def test_a_framework_at_an_address_that_is_none_is_refused(addresses: str,
     tab = await console.submit(f"{AT}/~new", name="Billing", kind="flask", addresses=addresses)
     assert tab.status == 400
     assert console.people.rows("select from services") == []
+
+
+@pytest.mark.parametrize(
+    ("kind", "addresses", "policy", "trusted"),
+    [
+        ("web", CALLBACK, "members", True),
+        ("spa", f"{CALLBACK}\nhttps://other.example.com/callback", "members", True),
+        # Everybody is asked what an application of others may learn of them.
+        ("web", CALLBACK, "anyone", False),
+        ("web", CALLBACK, "assigned", False),
+        # Any program on the computer could receive the answer.
+        ("web", "http://localhost:3000/callback", "members", False),
+        ("web", "https://localhost:3000/callback", "members", False),
+        ("web", f"{CALLBACK}\nhttp://127.0.0.1:3000/callback", "members", False),
+        ("mobile", "https://app.example.com/callback", "members", False),
+        ("desktop", "http://127.0.0.1/callback", "members", False),
+        ("device", "", "members", False),
+        ("machine", "", "members", False),
+        ("mcp", "", "members", False),
+    ],
+)
+async def test_members_of_the_house_are_not_asked_at_an_address_on_the_web(
+    kind: str, addresses: str, policy: str, trusted: bool, console: ConsoleScene
+) -> None:
+    await made(console, kind=kind, addresses=addresses, policy=policy)
+    assert console.people.rows("select trusted from services") == [{"trusted": trusted}]
+
+
+async def test_whoever_takes_the_tick_from_it_lets_members_be_asked(console: ConsoleScene) -> None:
+    await console.at(f"{AT}/~new")
+    form = console.fields(f"{AT}/~new")
+    assert form.fields["trusted"] == ["yes"]
+    fields = {name: value for name, value in form.fields.items() if name != "trusted"}
+    await console.tab._go("POST", form.action, {**fields, "name": "Billing", "kind": "web", "addresses": CALLBACK, "policy": "members"})
+    assert console.people.rows("select trusted from services") == [{"trusted": False}]
+    # A form that comes back keeps the choice.
+    await console.at(f"{AT}/~new")
+    await console.tab._go("POST", form.action, {**fields, "name": "", "kind": "web"})
+    assert "trusted" not in console.fields(f"{AT}/~new").fields

@@ -44,7 +44,7 @@ async def test_people_without_a_tie_are_nobody(console: ConsoleScene, billing: s
 async def test_a_person_who_would_be_turned_away_and_the_rule_that_decides(console: ConsoleScene, billing: str) -> None:
     console.people.change("update services set sign_in_policy = 'assigned'")
     tab = await console.at(f"{billing}/token-preview?person={console.ada.user}")
-    assert "The application lets in people with a role alone, and the person has none." in tab.page.text
+    assert "Only people with a role may sign in, and this person has none." in tab.page.text
 
 
 async def go_through(console: ConsoleScene, billing: str, password: str) -> None:

@@ -89,9 +89,12 @@ async def test_a_step_is_ticked_when_the_state_shows_it(platform: PlatformScene)
     tab = await platform.tab.open("/ui/first-steps")
     assert NEW not in tab.page.links
     assert "Invite somebody Done" in tab.page.text
-    assert "Connect an application Done" not in tab.page.text
+    # The command is ours, as on the page of the installation's health.
+    assert "postern backup create" in tab.page.text
+    assert "pg_dump" not in tab.page.text
+    assert "Add an application Done" not in tab.page.text
     platform.tenants.service(platform.acme, "notes")
-    assert "Connect an application Done" in (await platform.tab.open("/ui/first-steps")).page.text
+    assert "Add an application Done" in (await platform.tab.open("/ui/first-steps")).page.text
 
 
 @pytest.mark.parametrize(
@@ -101,6 +104,10 @@ async def test_a_step_is_ticked_when_the_state_shows_it(platform: PlatformScene)
         ("POSTERN_MAIL", "console", "mail", False),
         ("POSTERN_BASE_URL", "https://id.example.org", "address", True),
         ("POSTERN_BASE_URL", "http://id.example.org", "address", False),
+        # A computer's own address is public to nobody.
+        ("POSTERN_BASE_URL", "http://127.0.0.1:8000", "address", False),
+        ("POSTERN_BASE_URL", "https://localhost", "address", False),
+        ("POSTERN_BASE_URL", "https://[::1]", "address", False),
     ],
 )
 def test_settings_are_steps(name: str, value: str, step: str, done: bool) -> None:

@@ -73,6 +73,26 @@ def test_sentences_say_who_did_what_to_whom() -> None:
             entry("service.role.created", "service", actor=person(), name="Editor", service_slug="billing"),
         ),
         ("The system changed the organization", entry("organization.updated")),
+        ("Ada allowed an application access", entry("user.consent.given", "service", actor=person())),
+        (
+            "Ada gave the team support the role agent in shop",
+            entry("service.assignment.added", "service", actor=person(), role_slug="agent", service_slug="shop", team="support"),
+        ),
+        (
+            "Ada took the role agent in shop from everybody with the role Administrator",
+            entry(
+                "service.assignment.removed",
+                "service",
+                actor=person(),
+                role_slug="agent",
+                service_slug="shop",
+                organization_role="admin",
+            ),
+        ),
+        (
+            "Ada gave somebody the role agent in shop",
+            entry("service.assignment.added", "service", actor=person(), role_slug="agent", service_slug="shop"),
+        ),
         ("Ada joined", entry("user.joined", "user", actor=person())),
         ("somebody joined", entry("user.joined", "user")),
         ("an.old.action", entry("an.old.action")),
@@ -88,6 +108,7 @@ def test_things_lead_to_their_pages() -> None:
         (f"/ui/o/acme/people/roles/{ID}", entry("role.updated", "role")),
         ("", entry("user.joined", "user")),
         ("", entry("user.joined", "job")),
+        (f"/ui/o/acme/directories/domains/{ID}", entry("domain_route.created", "organization", domain="acme.example", domain_id=str(ID))),
         # What an entry says does not change where the address leads.
         ("/ui/o/acme/applications/..%2Fx", entry("service.updated", "service", service_slug="../x", org_slug="globex")),
     ):

@@ -115,10 +115,24 @@ async def test_a_client_at_a_provider_is_set_and_removed(console: ConsoleScene) 
 
 
 async def test_billing_that_is_off_says_so(console: ConsoleScene) -> None:
-    await console.at(f"{SETTINGS}/billing")
-    tab = await console.submit(f"{SETTINGS}/billing")
-    assert tab.status >= 400
-    assert "There is a problem" in tab.page.text
+    tab = await console.at(f"{SETTINGS}/billing")
+    assert "No payment provider is set up in this installation" in tab.page.text
+    # There is no button that could only fail.
+    assert "Go to the payment provider" not in tab.page.text
+
+
+async def test_a_logo_that_could_not_be_fetched_says_why(console: ConsoleScene) -> None:
+    await console.at(f"{SETTINGS}/looks")
+    for address, why in (
+        ("http://10.0.0.1/logo.png", "This address is not public"),
+        ("http://127.0.0.1:1/logo.png", "could not be reached"),
+    ):
+        tab = await console.tab._go(
+            "POST", f"/ui/o/acme{SETTINGS}/looks", {**console.fields(f"{SETTINGS}/looks#preview").fields, "logo_url": address}
+        )
+        assert tab.status == 400
+        assert why in tab.page.text, tab.page.text
+        assert "This could not be done" not in tab.page.text
 
 
 async def test_the_ownership_goes_to_a_member(console: ConsoleScene) -> None:

@@ -55,6 +55,7 @@ from entrypoints.http.routes.record.audit import (
     list_audit_log,
     logged,
 )
+from ports.texts import Text
 
 MOST_VERIFIED: Final = 10_000
 """Entries that one request checks. The command of the operator checks any number."""
@@ -71,8 +72,13 @@ async def _actions(visit: PageVisit) -> Sequence[Choice]:
     return sorted(found, key=lambda one: one.label.casefold())
 
 
-async def _targets(_visit: PageVisit) -> Sequence[Choice]:
-    return [Choice(one.value, one.value) for one in TargetType]
+async def _targets(visit: PageVisit) -> Sequence[Choice]:
+    return kinds_in_words(visit.text)
+
+
+def kinds_in_words(text: Text) -> Sequence[Choice]:
+    """The kinds of things that entries are about, by their words."""
+    return sorted((Choice(one.value, text(f"console.kind.{one.value}")) for one in TargetType), key=lambda one: one.label.casefold())
 
 
 async def _outcomes(visit: PageVisit) -> Sequence[Choice]:

@@ -124,6 +124,7 @@ def sentence_of(row: LoggedAnywhere | LoggedRun, text: Text) -> str:
         role=_role(one, text) or "–",  # noqa: RUF001
         service=_part(one, "service_name", "service_slug") or "–",  # noqa: RUF001
         team=_part(one, "team_slug") or "–",  # noqa: RUF001
+        whom=_whom(one, text),
     )
     more = row.more if isinstance(row, LoggedRun) else 0
     return text("console.told_run.more", sentence=said, count=more) if more else said
@@ -147,7 +148,7 @@ def place_of(row: LoggedAnywhere | LoggedRun, path: Mapping[str, str]) -> str:
     if one.target_type == TargetType.USER:
         known = isinstance(one.subject, msgspec.Struct)
         return address(f"{PEOPLE}/users/{{target_id}}", values) if known else ""
-    template = _BY_ID.get(one.target_type, "")
+    template = f"{DIRECTORIES}/domains/{{domain_id}}" if one.action.startswith("domain_route.") else _BY_ID.get(one.target_type, "")
     if one.action.endswith(".deleted") or not template:
         return ""
     try:
@@ -158,6 +159,17 @@ def place_of(row: LoggedAnywhere | LoggedRun, path: Mapping[str, str]) -> str:
 
 def _part(one: LoggedAnywhere, *names: str) -> str:
     return next((str(value) for name in names if (value := one.details.get(name))), "")
+
+
+def _whom(one: LoggedAnywhere, text: Text) -> str:
+    """To whom the role of an application is assigned, as the middle of a sentence."""
+    if team := _part(one, "team"):
+        return text("console.told.whom_team", name=team)
+    if role := _part(one, "organization_role"):
+        return text("console.told.whom_role", name=role_in_words(role, text))
+    if isinstance(one.subject, msgspec.Struct):
+        return text("console.told.whom_person", name=one.subject.name or str(one.subject.email))
+    return text("console.told.whom_somebody")
 
 
 def _role(one: LoggedAnywhere, text: Text) -> str:

@@ -58,6 +58,7 @@ async def _page(visit: PageVisit, problem: str = "") -> bytes:
             errors={"": problem} if problem else {},
         ),
         tier=found.tier,
+        is_off=visit.postern.services.payment_provider is None,
         action=visit.here(_AT),
     )
 

@@ -19,7 +19,7 @@ from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.navigation import address
 from entrypoints.http.pages.console.organization.event_labels import event_in_words
 from entrypoints.http.pages.console.organization.settings.audit_changes import changes_in
-from entrypoints.http.pages.console.organization.settings.audit_log import IDS, OUTCOMES, details_of
+from entrypoints.http.pages.console.organization.settings.audit_log import IDS, OUTCOMES, details_of, kinds_in_words
 from entrypoints.http.pages.console.organization.settings.audit_sentences import called, sentence_of, thing_of
 from entrypoints.http.pages.console.platform.people import ONE as PERSON
 from entrypoints.http.pages.console.platform.platform_tabs import AUDIT_LOG, AUDIT_LOG_ENTRY, AUDIT_LOG_TAB, position
@@ -91,7 +91,7 @@ async def _show_log(call: AnyCall, postern: Postern) -> Page:
         "action": sorted(
             (Choice(one.name, event_in_words(one.name, visit.text)) for one in _ACTIONS), key=lambda one: one.label.casefold()
         ),
-        "target_type": [Choice(one.value, one.value) for one in TargetType],
+        "target_type": kinds_in_words(visit.text),
     }
     names = ("action", "target_type", "target_id", "actor", "since", "until")
     page = visit.show(

@@ -6,13 +6,15 @@ frameworks of such an application.
 import re
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
 from core.domain.errors import Refusal
 from core.domain.services.services import ServiceType, SignInPolicy
 from entrypoints.bootstrap import Postern
+from entrypoints.checks import is_loopback
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
@@ -50,6 +52,7 @@ _TYPES: Final[Mapping[ApplicationKind, ServiceType]] = {
 }
 _ORIGIN: Final = re.compile(r"https?://[^/?#]+")
 _WITH_SECRET: Final = frozenset({ApplicationKind.WEB, ApplicationKind.MACHINE})
+_ON_THE_WEB: Final = frozenset({ApplicationKind.WEB, ApplicationKind.SPA})
 # The names of the endpoint's fields in its refusals, as the form has them.
 _FIELDS: Final = {
     "redirect_uris": "addresses",
@@ -67,6 +70,8 @@ class NewApplicationForm(BoundForm, frozen=True, kw_only=True):
     addresses: str = ""
     """One on a line. Left empty, it is the address of the framework's program on the developer's machine."""
     policy: str = ""
+    trusted: Annotated[str, msgspec.Meta(pattern="^(yes)?$")] = ""
+    """Whether members are to be signed in without the question for consent: see `_spares_consent`."""
     slug: str = ""
 
 
@@ -81,7 +86,8 @@ async def ask_for_application(call: Call[None, NewApplicationLink, OrganizationP
     framework = CHOSEN.get(call.query.kind)
     kind = call.query.kind if framework or call.query.kind in list(ApplicationKind) else ApplicationKind.WEB
     name = visit.text("console.new_application.mcp_name") if kind == ApplicationKind.MCP else ""
-    form = NewApplicationForm(name=name, kind=kind, addresses=framework.address if framework else "", policy=SignInPolicy.MEMBERS)
+    addresses = framework.address if framework else ""
+    form = NewApplicationForm(name=name, kind=kind, addresses=addresses, policy=SignInPolicy.MEMBERS, trusted="yes")
     return Answer(_form(visit, form), 200)
 
 
@@ -104,6 +110,7 @@ async def make_application(call: Call[NewApplicationForm, None, OrganizationPath
         redirect_uris=_redirect_uris(kind, form),
         post_logout_redirect_uris=_after_sign_out(framework, form),
         sign_in_policy=SignInPolicy(form.policy),
+        trusted=_spares_consent(kind, form),
     )
     try:
         made = await visit.ask(create_service, body=wish)
@@ -134,6 +141,25 @@ def _redirect_uris(kind: ApplicationKind, form: NewApplicationForm) -> Sequence[
     if kind is ApplicationKind.MCP:
         return list(dict.fromkeys((*REDIRECT_URIS, *_addresses(form))))
     return _addresses(form) if kind.comes_back else ()
+
+
+def _spares_consent(kind: ApplicationKind, form: NewApplicationForm) -> bool:
+    """For members of the organization, at https addresses of others than this computer alone. What runs on a person's device, or comes back
+    to it, goes on asking: any program there could receive the answer.
+    """
+    if not form.trusted or form.policy != SignInPolicy.MEMBERS or kind not in _ON_THE_WEB:
+        return False
+    addresses = _addresses(form)
+    return bool(addresses) and all(map(_is_on_the_web, addresses))
+
+
+def _is_on_the_web(address: str) -> bool:
+    try:
+        place = urlsplit(address)
+    except ValueError:
+        # The endpoint says what is wrong with it.
+        return False
+    return place.scheme == "https" and not is_loopback(place.hostname or "")
 
 
 def _addresses(form: NewApplicationForm) -> Sequence[str]:
