@@ -1,10 +1,11 @@
 """Summaries of accounts."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
 from core.domain.identifiers import UserId
-from core.domain.identity.account_summaries import AccountSummary, StartingPlaces
+from core.domain.identity.account_summaries import AccountSummary, AdministeredOrganization, StartingPlaces
 
 
 class AccountSummaryLookup(Protocol):
@@ -15,3 +16,6 @@ class AccountSummaryLookup(Protocol):
 
     async def start(self, user: UserId, now: datetime) -> tuple[AccountSummary, StartingPlaces] | None:
         """The summary, and the places where the person goes on."""
+
+    async def administered(self, user: UserId) -> Sequence[AdministeredOrganization]:
+        """The organizations that the person looks after, as `start` has them."""

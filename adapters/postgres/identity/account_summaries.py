@@ -61,6 +61,9 @@ class PostgresAccountSummaries(OnPool):
     async def start(self, user: UserId, now: datetime) -> tuple[AccountSummary, StartingPlaces] | None:
         return first(await ask(self._pool, _start, _START, {**_asked(user, now), "most": MOST_STARTED}))
 
+    async def administered(self, user: UserId) -> Sequence[AdministeredOrganization]:
+        return await ask(self._pool, AdministeredOrganization, _ADMINISTERED, {"user": user, "most": MOST_STARTED})
+
 
 def _asked(user: UserId, now: datetime) -> Mapping[str, Any]:
     return {
@@ -146,7 +149,24 @@ _SUMMARY: Final[LiteralString] = f"""
 """
 
 # A member who has a role beyond the plainest, or a team with one, has something to do in the console.
-_PLACES: Final = """
+_LOOKED_AFTER: Final[LiteralString] = """
+                 from memberships
+                 join organizations on organizations.id = memberships.org_id
+                where memberships.user_id = %(user)s
+                  and (organizations.status = 'active' or organizations.status = 'pending' and memberships.role = 'owner')
+                  and (memberships.role <> 'member' or exists (
+                          select
+                            from team_members
+                            join teams on teams.id = team_members.team_id and teams.role is not null
+                           where team_members.user_id = %(user)s and team_members.org_id = memberships.org_id
+                      ))
+                order by (memberships.role = 'owner') desc, organizations.name
+                limit %(most)s
+"""
+_ADMINISTERED: Final[LiteralString] = (
+    f"select organizations.slug, organizations.name, organizations.status = 'pending' as waits {_LOOKED_AFTER}"
+)
+_PLACES: Final[LiteralString] = f"""
            array(
                select jsonb_build_object('name', services.name, 'slug', services.slug, 'organization', organizations.name,
                                          'org_slug', organizations.slug, 'last_used_at', used.last_login_at,
@@ -166,18 +186,7 @@ _PLACES: Final = """
            ) as started,
            array(
                select jsonb_build_object('slug', organizations.slug, 'name', organizations.name, 'waits', organizations.status = 'pending')
-                 from memberships
-                 join organizations on organizations.id = memberships.org_id
-                where memberships.user_id = %(user)s
-                  and (organizations.status = 'active' or organizations.status = 'pending' and memberships.role = 'owner')
-                  and (memberships.role <> 'member' or exists (
-                          select
-                            from team_members
-                            join teams on teams.id = team_members.team_id and teams.role is not null
-                           where team_members.user_id = %(user)s and team_members.org_id = memberships.org_id
-                      ))
-                order by (memberships.role = 'owner') desc, organizations.name
-                limit %(most)s
+                      {_LOOKED_AFTER}
            ) as administered
 """
 _OF_PERSON: Final = " from users where users.id = %(user)s"

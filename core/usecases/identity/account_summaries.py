@@ -1,8 +1,10 @@
 """Account summaries: everything that the overview page of one's own account shows, read in one round trip."""
 
+from collections.abc import Sequence
+
 from core.domain.errors import Unauthorized
 from core.domain.identifiers import UserId
-from core.domain.identity.account_summaries import AccountSummary, StartingPlaces
+from core.domain.identity.account_summaries import AccountSummary, AdministeredOrganization, StartingPlaces
 from core.frozen import Frozen
 from ports.clock import Clock
 from ports.identity.account_summaries import AccountSummaryLookup
@@ -24,3 +26,7 @@ class AccountSummaries(Frozen):
         if found is None:
             raise Unauthorized("There is no such account any more")
         return found
+
+    async def administered(self, user: UserId) -> Sequence[AdministeredOrganization]:
+        """The organizations that the person looks after, for a list to change between them."""
+        return await self.lookup.administered(user)

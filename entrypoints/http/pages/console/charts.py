@@ -8,8 +8,8 @@ from typing import Final, NamedTuple
 from core.frozen import Frozen
 from ports.texts import Text
 
-WIDTH: Final = 640
-HEIGHT: Final = 160
+WIDTH: Final = 920
+HEIGHT: Final = 200
 # The room for the labels of the axes, and for the newest value at the end of the line.
 _LEFT: Final = 40
 _RIGHT: Final = 48

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Final
 
+from core.domain.identity.profile.pictures import Portrait
 from core.domain.platform.todos import Todo
 from core.domain.tenancy.members import Member
 from entrypoints.bootstrap import Postern
@@ -12,6 +13,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import OrganizationPath
 from entrypoints.http.pages.console.charts import LineChart, line_chart
 from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.framing.marks import mark_of
 from entrypoints.http.pages.console.organization.organization_tabs import (
     APIS,
     APPLICATIONS,
@@ -81,31 +83,41 @@ async def show_overview_of_organization(call: Call[None, DoneLink, OrganizationP
         chart=_chart(visit, trends, failed) if failed is not None and (trends or failed.days) else None,
         sign_ins=visit.here(SIGN_INS),
         expiries=visit.here(EXPIRIES) if visit.may(list_expiries) else "",
-        people=visit.here(PEOPLE) if visit.may(list_members) else "",
-        applications=visit.here(APPLICATIONS) if visit.may(list_services) else "",
+        figures=[
+            (found.member_count, "people", visit.here(PEOPLE) if visit.may(list_members) else ""),
+            (found.service_count, "applications", visit.here(APPLICATIONS) if visit.may(list_services) else ""),
+            *([(sum(one.count for one in trends), "got_in_lately", visit.here(SIGN_INS))] if failed is not None else ()),
+            *(
+                [(sum(one.count for one in failed.days), "failed_lately", f"{visit.here(SIGN_INS)}?success=false")]
+                if failed is not None
+                else ()
+            ),
+        ],
         named=await _applications(visit, found) if is_active else (),
     )
     return Answer(page, 200)
 
 
-def _beginnings(visit: PageVisit, found: OwnOrganization) -> Sequence[tuple[str, str]]:
-    """The first things to do, by their texts and addresses, until an application is connected."""
+def _beginnings(visit: PageVisit, found: OwnOrganization) -> Sequence[tuple[str, str, str]]:
+    """The first things to do, by their texts, addresses and drawings, until an application is connected."""
     if found.service_count:
         return ()
     first = (
-        ("application", _NEW_APPLICATION, create_service),
-        ("invite", _INVITE, create_invitation),
-        ("looks", LOOKS_TAB.at, change_branding),
+        ("application", _NEW_APPLICATION, "applications", create_service),
+        ("invite", _INVITE, "people", create_invitation),
+        ("looks", LOOKS_TAB.at, "change", change_branding),
     )
-    return [(name, visit.here(where)) for name, where, of in first if visit.may(of)]
+    return [(name, visit.here(where), drawing) for name, where, drawing, of in first if visit.may(of)]
 
 
-async def _applications(visit: PageVisit, found: OwnOrganization) -> Sequence[tuple[str, str]]:
+async def _applications(visit: PageVisit, found: OwnOrganization) -> Sequence[tuple[str, str, Portrait]]:
     """The applications by name, while they are few."""
     if not 0 < found.service_count <= _FEW or not visit.may(list_services):
         return ()
     services = (await visit.ask(list_services)).services
-    return [(one.name, visit.here(f"{APPLICATIONS}/{{service_slug}}", service_slug=one.slug)) for one in services]
+    return [
+        (one.name, visit.here(f"{APPLICATIONS}/{{service_slug}}", service_slug=one.slug), mark_of(one.name, one.id)) for one in services
+    ]
 
 
 def _chart(visit: PageVisit, trends: Sequence[LoginTrend], failed: FailedLogins) -> LineChart:

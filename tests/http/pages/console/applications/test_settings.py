@@ -24,7 +24,7 @@ async def test_every_page_is_there_for_the_owner_and_for_nobody_else(console: Co
     for page in (*SEEN, *KEPT):
         tab = await console.at(f"{billing}{page}")
         assert tab.status == 200, page
-        assert len(tab.shown.body) < 36_000, page
+        assert len(tab.shown.body) < 48_000, page
         assert (await member.open(f"/ui/o/acme{billing}{page}")).status == (200 if page in SEEN else 403), page
         assert (await stranger.open(f"/ui/o/acme{billing}{page}")).status == 403, page
         # The application of one organization is nothing in another, also for the owner of that other one.
