@@ -18,7 +18,16 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import has_name, may_see_name, shown_name
 from adapters.postgres.transaction import OnPool
 from core.domain.identifiers import LoginEventId, OrganizationId
-from core.domain.platform.analytics import FailuresOfDays, LoginsOfDay, LoginsOfProvider, LoginsOfService, Overview, RecentLogin, Span
+from core.domain.platform.analytics import (
+    ActiveOrganization,
+    FailuresOfDays,
+    LoginsOfDay,
+    LoginsOfProvider,
+    LoginsOfService,
+    Overview,
+    RecentLogin,
+    Span,
+)
 from core.domain.platform.sign_in_log import LoggedSignIn, SignInFilter
 
 
@@ -58,13 +67,18 @@ class PostgresAnalytics(OnPool):
         return await ask(self._pool, LoginsOfDay, BY_DAY, _within(organization, span))
 
     async def failures(self, organization: OrganizationId, since: date, most_read: int) -> FailuresOfDays:
-        begins = datetime.combine(since, time.min, UTC)
-        parameters = {"organization": organization, "first": SignInFilter(since=begins).first, "begins": begins, "read": most_read}
-        days = await ask(self._pool, _attempts, FAILURES, parameters)
-        if sum(attempts for _, _, attempts in days) >= most_read:
-            # Older attempts of the first day were not read.
-            since, days = days[0][0] + timedelta(days=1), days[1:]
-        return FailuresOfDays(since, [LoginsOfDay(day, failed) for day, failed, _ in days if failed])
+        parameters = {"organization": organization, **_newest(since, most_read)}
+        return _failures(since, await ask(self._pool, _attempts, FAILURES, parameters), most_read)
+
+    async def of_installation(self, since: date) -> Sequence[LoginsOfDay]:
+        return await ask(self._pool, LoginsOfDay, BY_DAY_ALTOGETHER, {"begins": datetime.combine(since, time.min, UTC)})
+
+    async def failures_of_installation(self, since: date, most_read: int) -> FailuresOfDays:
+        days = await ask(self._pool, _attempts, FAILURES_ALTOGETHER, _newest(since, most_read))
+        return _failures(since, days, most_read)
+
+    async def most_active(self, since: date, most_read: int, limit: int) -> Sequence[ActiveOrganization]:
+        return await ask(self._pool, ActiveOrganization, MOST_ACTIVE, {**_newest(since, most_read), "limit": limit})
 
     async def by_service(self, organization: OrganizationId, span: Span) -> Sequence[LoginsOfService]:
         return await ask(self._pool, LoginsOfService, BY_SERVICE, _within(organization, span))
@@ -101,6 +115,18 @@ class PostgresAnalytics(OnPool):
             "month": today - timedelta(days=29),
         }
         return only(await ask(self._pool, _overview, OVERVIEW, parameters))
+
+
+def _newest(since: date, most_read: int) -> Mapping[str, Any]:
+    begins = datetime.combine(since, time.min, UTC)
+    return {"first": SignInFilter(since=begins).first, "begins": begins, "read": most_read}
+
+
+def _failures(since: date, days: Sequence[tuple[date, int, int]], most_read: int) -> FailuresOfDays:
+    if sum(attempts for _, _, attempts in days) >= most_read:
+        # Older attempts of the first day were not read.
+        since, days = days[0][0] + timedelta(days=1), days[1:]
+    return FailuresOfDays(since, [LoginsOfDay(day, failed) for day, failed, _ in days if failed])
 
 
 class PostgresLoginCounter(OnPool):
@@ -150,6 +176,39 @@ FAILURES: Final = """
            ) as newest
      group by day
      order by day
+"""
+
+BY_DAY_ALTOGETHER: Final = """
+  select (hour at time zone 'UTC')::date as day, sum(logins)::bigint as logins
+    from (
+             select hour, logins from platform_login_counts where hour >= %(begins)s
+          union all
+             select hour, 1 from uncounted_logins where hour >= %(begins)s
+         ) as logins
+   group by day
+   order by day
+"""
+
+_NEWEST: Final = """
+             select organization_id, success, created_at
+               from login_events
+              where id >= %(first)s and created_at >= %(begins)s
+              order by id desc
+              limit %(read)s
+"""
+FAILURES_ALTOGETHER: Final[LiteralString] = f"""
+  select (created_at at time zone 'UTC')::date as day, count(*) filter (where not success) as failed, count(*) as attempts
+    from ({_NEWEST}) as newest
+   group by day
+   order by day
+"""
+MOST_ACTIVE: Final[LiteralString] = f"""
+  select organizations.id, organizations.name, count(*) filter (where success) as logins, count(*) filter (where not success) as failures
+    from ({_NEWEST}) as newest
+    join organizations on organizations.id = newest.organization_id
+   group by organizations.id, organizations.name
+   order by logins desc, organizations.name
+   limit %(limit)s
 """
 
 # A service that is being deleted keeps its row in `all_services` for a while. After that, its name is in `former_services`.

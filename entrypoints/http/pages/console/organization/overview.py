@@ -1,7 +1,7 @@
 """The overview of an organization: what waits for a decision, people, applications, and the sign-ins of thirty days."""
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import date
 from typing import Final
 
 from core.domain.identity.profile.pictures import Portrait
@@ -11,7 +11,7 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import OrganizationPath
-from entrypoints.http.pages.console.charts import LineChart, line_chart
+from entrypoints.http.pages.console.charts import LineChart, chart_of_days
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.framing.marks import mark_of
 from entrypoints.http.pages.console.organization.organization_tabs import (
@@ -41,7 +41,6 @@ from entrypoints.http.routes.tenancy.members import list_members
 from entrypoints.http.routes.tenancy.organizations import OwnOrganization, get_organization
 
 OVERVIEW: Final = position(OVERVIEW_ENTRY, OVERVIEW_TAB)
-_DAYS: Final = 30
 _FEW: Final = 8
 _NEW_APPLICATION: Final = f"{APPLICATIONS}/~new"
 _INVITE: Final = f"{PEOPLE}/invitations/~new"
@@ -121,13 +120,8 @@ async def _applications(visit: PageVisit, found: OwnOrganization) -> Sequence[tu
 
 
 def _chart(visit: PageVisit, trends: Sequence[LoginTrend], failed: FailedLogins) -> LineChart:
-    """Days without sign-ins are left out of the answers, and stand in the chart with zero."""
-    today = visit.postern.foundation.clock.now().date()
-    counts = {one.date: one.count for one in trends}
-    days = [today - timedelta(days=back) for back in range(_DAYS - 1, -1, -1)]
-    failures = {one.date: one.count for one in failed.days}
-    beside = {day: failures.get(day.isoformat(), 0) for day in days if day.isoformat() >= failed.since}
-    return line_chart([(day, counts.get(day.isoformat(), 0)) for day in days], visit.text, beside)
+    counts, failures = ({date.fromisoformat(one.date): one.count for one in days} for days in (trends, failed.days))
+    return chart_of_days(visit, counts, failures, date.fromisoformat(failed.since))
 
 
 PAGES: Final = (show_overview_of_organization,)
