@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from core.domain.tenancy.roles import BuiltInRole
-from entrypoints.http.pages.console.cells import Tone, copied, number, plain, role, when, words
+from entrypoints.http.pages.console.cells import Tone, copied, number, plain, role, signed, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, shape
 from entrypoints.http.pages.console.organization.organization_tabs import AUDIT_LOG, MEMBERS_TAB, PEOPLE, PEOPLE_ENTRY, position
 from entrypoints.http.pages.console.organization.people.choices import roles
@@ -46,8 +46,13 @@ MEMBERS: Final = Resource(
     listed=list_members,
     rows="members",
     columns=(
-        plain(
-            lambda one: one.user.name or one.user.email, "console.field.person", beside=lambda one: one.user.email if one.user.name else ""
+        signed(
+            plain(
+                lambda one: one.user.name or one.user.email,
+                "console.field.person",
+                beside=lambda one: one.user.email if one.user.name else "",
+            ),
+            lambda one: (called(one), one.user.id),
         ),
         role("membership.role"),
         when("membership.created_at", "console.field.since"),
