@@ -31,7 +31,7 @@ _ASSET_TYPES: Final = {"css": "text/css; charset=utf-8", "js": "text/javascript;
 _MOST_COLOURS: Final = 256
 _MOST_LEAVING: Final = 256
 _MOST_DEVICES: Final = 256
-_WHERE_ADDRESSES_BREAK: Final = re.compile(r"(?<=[@.])(?=[^@.]{3})")
+_WHERE_ADDRESSES_BREAK: Final = re.compile(r"(?<=[@.])(?=[^@.\d][^@.]{2})")
 # The systems in the names that we give to devices; a person may have written any other.
 _SYSTEMS: Final = frozenset(
     {"Windows", "Mac OS X", "Linux", "Ubuntu", "Debian", "Fedora", "Chrome OS", "FreeBSD", "Android", "iOS", "HarmonyOS", "KaiOS"}
