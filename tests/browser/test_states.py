@@ -45,6 +45,8 @@ NO_PAGES: Final = {
     "account/frame.html",
     "account/parts.html",
     "development/parts.html",
+    "look/icons.html",
+    "look/menus.html",
 }
 
 
