@@ -56,12 +56,12 @@ class Pages:
         tokens, frame, records = ((_FILES / "look" / f"{name}.css").read_bytes() for name in ("tokens", "frame", "records"))
         self._assets["pages.css"] = _without_comments(tokens + self._assets["pages.css"])
         # The styles of the account pages and of the console stand behind those of all pages, so that a page loads one stylesheet.
-        self._assets["console.css"] = self._assets["pages.css"] + _without_comments(frame + self._assets["console.css"] + records)
-        for look, when in ((b"light", b"not all"), (b"dark", b"all")):
-            fixed = _IN_DARK.sub(b"@media " + when, self._assets["console.css"]).replace(
-                b"color-scheme:light dark", b"color-scheme:" + look
-            )
-            self._assets[f"console-{look.decode()}.css"] = fixed
+        self._assets["account.css"] = self._assets["pages.css"] + _without_comments(frame)
+        self._assets["console.css"] = self._assets["account.css"] + _without_comments(self._assets["console.css"] + records)
+        for sheet in ("account", "console"):
+            for look, when in ((b"light", b"not all"), (b"dark", b"all")):
+                fixed = _IN_DARK.sub(b"@media " + when, self._assets[f"{sheet}.css"])
+                self._assets[f"{sheet}-{look.decode()}.css"] = fixed.replace(b"color-scheme:light dark", b"color-scheme:" + look)
         self._assets["pages.js"] = _without_indents(self._assets["pages.js"])
         self._urls = {name: _url(name, content) for name, content in self._assets.items()}
         self.sign: Final = (_FILES / "postern.ico").read_bytes()

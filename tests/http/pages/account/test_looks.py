@@ -18,10 +18,10 @@ async def test_a_browser_keeps_its_look_until_the_system_decides_again(home: Acc
     await choose(home, look)
     assert home.tab.place == "/ui/devices"
     assert home.tabs.cookies[LOOK] == look
-    assert shipped_pages().asset_url(f"console-{look}.css") in home.tab.page.text or f"console-{look}.css" in home.tab.shown.body.decode()
+    assert f"/account-{look}.css" in home.tab.shown.body.decode()
     await choose(home, "system")
     assert LOOK not in home.tabs.cookies
-    assert f"console-{look}.css" not in (await home.open("/ui/devices")).shown.body.decode()
+    assert f"account-{look}.css" not in (await home.open("/ui/devices")).shown.body.decode()
 
 
 async def test_another_look_is_none_and_no_other_site_is_gone_to(home: AccountPagesScene) -> None:
@@ -32,7 +32,7 @@ async def test_another_look_is_none_and_no_other_site_is_gone_to(home: AccountPa
     assert home.tab.place == "/ui"
     # A cookie that somebody planted is no look.
     home.tabs.cookies[LOOK] = "dark.css"
-    assert "/console.css" in (await home.open("/ui/devices")).shown.body.decode()
+    assert "/account.css" in (await home.open("/ui/devices")).shown.body.decode()
 
 
 def test_a_chosen_look_does_not_ask_the_system() -> None:
