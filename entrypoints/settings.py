@@ -744,6 +744,11 @@ def in_force(settings: Settings) -> list[tuple[str, str]]:
     return [(one.name, _written(one, getattr(settings, one.field))) for one in DECLARATIONS]
 
 
+def is_default(one: Declaration, value: str) -> bool:
+    """Whether the value, as `in_force` writes it, is the one that the setting has by itself."""
+    return value == ("" if not one.default else _written(one, one.form.parse(one.default)))
+
+
 def in_force_by_group(settings: Settings) -> Sequence[tuple[str, Sequence[tuple[Declaration, str]]]]:
     """The same with the declarations, in their groups."""
     groups: dict[str, list[tuple[Declaration, str]]] = {}

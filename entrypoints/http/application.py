@@ -32,6 +32,7 @@ from entrypoints.http.pages.declaring import NO_SUCH_PAGE, PLAIN
 from entrypoints.http.pages.development.mail_pages import MailPages
 from entrypoints.http.pages.device import device_flow_pages
 from entrypoints.http.pages.directory import directory_pages, trial_pages
+from entrypoints.http.pages.look import look_pages
 from entrypoints.http.pages.mailed import address_proof_pages, invitation_pages, password_pages
 from entrypoints.http.pages.saml import logout_pages as saml_logout_pages
 from entrypoints.http.pages.saml import open_pages as saml_open_pages
@@ -104,6 +105,7 @@ _ACCOUNT_AND_FLOW_PAGES: Final = Endpoints.of(
     user_key_pages,
     connection_pages,
     proof_pages,
+    look_pages,
 )
 PAGES: Final = Endpoints([*_ACCOUNT_AND_FLOW_PAGES, stop_acting, *CONSOLE])
 """Pages for people. Pages are no part of the API."""

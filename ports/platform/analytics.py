@@ -5,7 +5,16 @@ from datetime import date, datetime
 from typing import Protocol
 
 from core.domain.identifiers import LoginEventId, OrganizationId
-from core.domain.platform.analytics import FailuresOfDays, LoginsOfDay, LoginsOfProvider, LoginsOfService, Overview, RecentLogin, Span
+from core.domain.platform.analytics import (
+    ActiveOrganization,
+    FailuresOfDays,
+    LoginsOfDay,
+    LoginsOfProvider,
+    LoginsOfService,
+    Overview,
+    RecentLogin,
+    Span,
+)
 from core.domain.platform.sign_in_log import LoggedSignIn, SignInFilter
 
 
@@ -33,6 +42,15 @@ class AnalyticsLookup(Protocol):
         """Newest first, failures included; with `before`, only older ones."""
 
     async def overview(self, at: datetime) -> Overview: ...
+
+    async def of_installation(self, since: date) -> Sequence[LoginsOfDay]:
+        """Of all organizations together, in order, without days on which nobody signed in."""
+
+    async def failures_of_installation(self, since: date, most_read: int) -> FailuresOfDays:
+        """As `failures`, of everybody."""
+
+    async def most_active(self, since: date, most_read: int, limit: int) -> Sequence[ActiveOrganization]:
+        """Among the newest `most_read` attempts since this day: the organizations with the most sign-ins first."""
 
 
 class LoginCounter(Protocol):

@@ -72,6 +72,7 @@ async def made(page: Page, name: str = "Laptop") -> None:
 
 async def signed_out(page: Page) -> None:
     await page.open("/ui")
+    await page.evaluate("document.querySelector('.menu.person > summary').click()")
     await page.follow("Sign out")
 
 

@@ -35,6 +35,7 @@ async def test_from_the_address_to_the_account(page: Page, ada: Person) -> None:
     await require_sound(page)
     await page.open("/ui")
     await page.reload()
+    await page.click("Your account: ada@example.org")
     await page.follow("Sign out")
     assert "You are signed out" in await page.text()
     # What stood on the page before is not shown again.

@@ -73,6 +73,9 @@ class PostgresAccountSummaries(OnPool):
         parameters = {"user": user, "organization": storable_text(organization), "most": MOST_STARTED}
         return await ask(self._pool, _application_row, _APPLICATIONS, parameters)
 
+    async def administered(self, user: UserId) -> Sequence[AdministeredOrganization]:
+        return await ask(self._pool, AdministeredOrganization, _ADMINISTERED, {"user": user, "most": MOST_STARTED})
+
 
 def _asked(user: UserId, now: datetime) -> Mapping[str, Any]:
     return {
@@ -186,11 +189,7 @@ _APPLICATIONS: Final[LiteralString] = f"""
                 limit %(most)s"""
 
 # A member who has a role beyond the plainest, or a team with one, has something to do in the console.
-_PLACES: Final[LiteralString] = f"""
-           array({_APPLICATIONS}
-           ) as started,
-           array(
-               select jsonb_build_object('slug', organizations.slug, 'name', organizations.name, 'waits', organizations.status = 'pending')
+_LOOKED_AFTER: Final[LiteralString] = """
                  from memberships
                  join organizations on organizations.id = memberships.org_id
                 where memberships.user_id = %(user)s
@@ -203,6 +202,16 @@ _PLACES: Final[LiteralString] = f"""
                       ))
                 order by (memberships.role = 'owner') desc, organizations.name
                 limit %(most)s
+"""
+_ADMINISTERED: Final[LiteralString] = (
+    f"select organizations.slug, organizations.name, organizations.status = 'pending' as waits {_LOOKED_AFTER}"
+)
+_PLACES: Final[LiteralString] = f"""
+           array({_APPLICATIONS}
+           ) as started,
+           array(
+               select jsonb_build_object('slug', organizations.slug, 'name', organizations.name, 'waits', organizations.status = 'pending')
+                      {_LOOKED_AFTER}
            ) as administered
 """
 _OF_PERSON: Final = " from users where users.id = %(user)s"

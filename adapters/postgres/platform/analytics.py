@@ -19,7 +19,16 @@ from adapters.postgres.ties import has_name, may_see_name, shown_name
 from adapters.postgres.transaction import OnPool
 from core.domain.identifiers import LoginEventId, OrganizationId
 from core.domain.identity.login_events import REFUSED_VISITS
-from core.domain.platform.analytics import FailuresOfDays, LoginsOfDay, LoginsOfProvider, LoginsOfService, Overview, RecentLogin, Span
+from core.domain.platform.analytics import (
+    ActiveOrganization,
+    FailuresOfDays,
+    LoginsOfDay,
+    LoginsOfProvider,
+    LoginsOfService,
+    Overview,
+    RecentLogin,
+    Span,
+)
 from core.domain.platform.sign_in_log import LoggedSignIn, SignInFilter
 
 
@@ -59,19 +68,18 @@ class PostgresAnalytics(OnPool):
         return await ask(self._pool, LoginsOfDay, BY_DAY, _within(organization, span))
 
     async def failures(self, organization: OrganizationId, since: date, most_read: int) -> FailuresOfDays:
-        begins = datetime.combine(since, time.min, UTC)
-        parameters = {
-            "organization": organization,
-            "first": SignInFilter(since=begins).first,
-            "begins": begins,
-            "read": most_read,
-            "visits": list(REFUSED_VISITS),
-        }
-        days = await ask(self._pool, _attempts, FAILURES, parameters)
-        if sum(attempts for _, _, attempts in days) >= most_read:
-            # Older attempts of the first day were not read.
-            since, days = days[0][0] + timedelta(days=1), days[1:]
-        return FailuresOfDays(since, [LoginsOfDay(day, failed) for day, failed, _ in days if failed])
+        parameters = {"organization": organization, **_newest(since, most_read)}
+        return _failures(since, await ask(self._pool, _attempts, FAILURES, parameters), most_read)
+
+    async def of_installation(self, since: date) -> Sequence[LoginsOfDay]:
+        return await ask(self._pool, LoginsOfDay, BY_DAY_ALTOGETHER, {"begins": datetime.combine(since, time.min, UTC)})
+
+    async def failures_of_installation(self, since: date, most_read: int) -> FailuresOfDays:
+        days = await ask(self._pool, _attempts, FAILURES_ALTOGETHER, _newest(since, most_read))
+        return _failures(since, days, most_read)
+
+    async def most_active(self, since: date, most_read: int, limit: int) -> Sequence[ActiveOrganization]:
+        return await ask(self._pool, ActiveOrganization, MOST_ACTIVE, {**_newest(since, most_read), "limit": limit})
 
     async def by_service(self, organization: OrganizationId, span: Span) -> Sequence[LoginsOfService]:
         return await ask(self._pool, LoginsOfService, BY_SERVICE, _within(organization, span))
@@ -110,6 +118,18 @@ class PostgresAnalytics(OnPool):
         return only(await ask(self._pool, _overview, OVERVIEW, parameters))
 
 
+def _newest(since: date, most_read: int) -> Mapping[str, Any]:
+    begins = datetime.combine(since, time.min, UTC)
+    return {"first": SignInFilter(since=begins).first, "begins": begins, "read": most_read, "visits": list(REFUSED_VISITS)}
+
+
+def _failures(since: date, days: Sequence[tuple[date, int, int]], most_read: int) -> FailuresOfDays:
+    if sum(attempts for _, _, attempts in days) >= most_read:
+        # Older attempts of the first day were not read.
+        since, days = days[0][0] + timedelta(days=1), days[1:]
+    return FailuresOfDays(since, [LoginsOfDay(day, failed) for day, failed, _ in days if failed])
+
+
 class PostgresLoginCounter(OnPool):
     """Implements `ports.platform.analytics.LoginCounter`."""
 
@@ -145,10 +165,12 @@ BY_DAY: Final[LiteralString] = f"""
    order by day
 """
 
+# A visit that a rule refused is no failed attempt.
+_FAILED: Final = "not success and reason <> all (%(visits)s)"
 # PostgreSQL reads an index backwards, as far as the limit goes.
-FAILURES: Final = """
+FAILURES: Final = f"""
     select (created_at at time zone 'UTC')::date as day, count(*) as attempts,
-           count(*) filter (where not success and reason <> all (%(visits)s)) as failed
+           count(*) filter (where {_FAILED}) as failed
       from (
                select success, reason, created_at
                  from login_events
@@ -158,6 +180,39 @@ FAILURES: Final = """
            ) as newest
      group by day
      order by day
+"""
+
+BY_DAY_ALTOGETHER: Final = """
+  select (hour at time zone 'UTC')::date as day, sum(logins)::bigint as logins
+    from (
+             select hour, logins from platform_login_counts where hour >= %(begins)s
+          union all
+             select hour, 1 from uncounted_logins where hour >= %(begins)s
+         ) as logins
+   group by day
+   order by day
+"""
+
+_NEWEST: Final = """
+             select organization_id, success, reason, created_at
+               from login_events
+              where id >= %(first)s and created_at >= %(begins)s
+              order by id desc
+              limit %(read)s
+"""
+FAILURES_ALTOGETHER: Final[LiteralString] = f"""
+  select (created_at at time zone 'UTC')::date as day, count(*) as attempts, count(*) filter (where {_FAILED}) as failed
+    from ({_NEWEST}) as newest
+   group by day
+   order by day
+"""
+MOST_ACTIVE: Final[LiteralString] = f"""
+  select organizations.id, organizations.name, count(*) filter (where success) as logins, count(*) filter (where {_FAILED}) as failures
+    from ({_NEWEST}) as newest
+    join organizations on organizations.id = newest.organization_id
+   group by organizations.id, organizations.name
+   order by logins desc, organizations.name
+   limit %(limit)s
 """
 
 # A service that is being deleted keeps its row in `all_services` for a while. After that, its name is in `former_services`.

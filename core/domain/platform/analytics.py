@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
 from core.domain.errors import BadRequest
-from core.domain.identifiers import LoginEventId, ServiceId, UserId
+from core.domain.identifiers import LoginEventId, OrganizationId, ServiceId, UserId
 from core.frozen import Frozen
 
 DEFAULT_DAYS: Final = 30
@@ -16,6 +16,8 @@ DEFAULT_RECENT: Final = 10
 PAGE: Final = 100
 # Failures are not counted when they happen. Their figures read the newest rows of the log, up to this number.
 MOST_READ_FOR_FAILURES: Final = 20_000
+# The overview of the installation names so many organizations.
+MOST_ACTIVE: Final = 5
 # The number of sign-ins that one transaction counts. No request waits for it.
 COUNTED_AT_ONCE: Final = 5_000
 
@@ -48,6 +50,15 @@ class FailuresOfDays(Frozen):
     """The first day whose attempts were all read."""
     days: Sequence[LoginsOfDay]
     """In order, without days on which nobody failed."""
+
+
+class ActiveOrganization(Frozen):
+    """An organization with its attempts to sign in, among the newest of the installation."""
+
+    id: OrganizationId
+    name: str
+    logins: int
+    failures: int
 
 
 class LoginsOfService(Frozen):

@@ -8,8 +8,10 @@ from core.domain.errors import BadRequest
 from core.domain.identifiers import LoginEventId, OrganizationId
 from core.domain.platform.analytics import (
     DEFAULT_DAYS,
+    MOST_ACTIVE,
     MOST_READ_FOR_FAILURES,
     PAGE,
+    ActiveOrganization,
     FailuresOfDays,
     LoginsOfDay,
     LoginsOfProvider,
@@ -77,6 +79,15 @@ class Analytics(Frozen):
 
     async def overview(self) -> Overview:
         return await self.lookup.overview(self.clock.now())
+
+    async def of_installation(self) -> tuple[Sequence[LoginsOfDay], FailuresOfDays, Sequence[ActiveOrganization]]:
+        """Sign-ins and failures of today and the thirty days before, and the organizations with the most sign-ins among the newest."""
+        since = self.clock.now().date() - timedelta(days=DEFAULT_DAYS)
+        return (
+            await self.lookup.of_installation(since),
+            await self.lookup.failures_of_installation(since, MOST_READ_FOR_FAILURES),
+            await self.lookup.most_active(since, MOST_READ_FOR_FAILURES, MOST_ACTIVE),
+        )
 
     async def _pages(
         self, organization: OrganizationId, first: Sequence[RecentLogin], limit: int

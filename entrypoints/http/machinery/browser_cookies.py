@@ -20,6 +20,8 @@ SESSION_COOKIE: Final = "postern_session"
 FLOW_COOKIE: Final = "postern_flow"
 ACTING_COOKIE: Final = "postern_acting"
 SETUP_COOKIE: Final = "postern_setup"
+LOOK_COOKIE: Final = "postern_look"
+LOOKS: Final = ("light", "dark")
 # The format of the tokens that `Secrets.token` makes.
 _TOKEN: Final = re.compile(rb"[A-Za-z0-9_-]{43}")
 # Browsers keep no cookie for longer than 400 days (RFC 6265bis section 5.5).
@@ -47,6 +49,18 @@ def setup_secret(request: Request, base_url: str) -> Token | None:
 def keep_setup_secret(secret: Token, base_url: str) -> Headers:
     """Set the cookie by which this browser owns set-up links. A new link in the same browser makes the cookie last longer."""
     return (_cookie(SETUP_COOKIE, secret.reveal(), f"; Max-Age={int(_OF_SETUP.total_seconds())}", base_url),)
+
+
+def look_of(request: Request, base_url: str) -> str:
+    """Light or dark, as somebody has chosen in this browser. Empty if pages follow the system."""
+    given = request.cookies.get(_name(LOOK_COOKIE, base_url).encode(), b"").decode("latin-1")
+    return given if given in LOOKS else ""
+
+
+def keep_look(look: str, base_url: str) -> Headers:
+    """An empty look follows the system again."""
+    lasts = f"; Max-Age={int(_LONGEST.total_seconds())}" if look else "; Max-Age=0"
+    return (_cookie(LOOK_COOKIE, look, lasts, base_url),)
 
 
 def keep_acting(token: Token, lasts: timedelta, base_url: str) -> Headers:

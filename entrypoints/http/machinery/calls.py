@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from contextvars import Token as ContextToken
 from time import perf_counter
-from typing import Final, Generic
+from typing import Any, Final, Generic
 
 from typing_extensions import TypeVar
 
@@ -68,6 +68,7 @@ class Request:
         "client_id",
         "document",
         "finish",
+        "frame",
         "handed_over",
         "id",
         "limiter",
@@ -105,6 +106,8 @@ class Request:
         self.managed: ManagedMark | None = None
         # For pages of the console: the names of the things that the page stands below, by the templates of their addresses.
         self.named: Mapping[str, str] = {}
+        # For pages of the console: what its frame says beside the page, of the type that the console gives it.
+        self.frame: Any = None
         # The digest of the configuration document that the request applies.
         self.document = ""
         # For pages of the console: the settings that the request changes.

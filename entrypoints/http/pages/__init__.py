@@ -31,7 +31,7 @@ _ASSET_TYPES: Final = {"css": "text/css; charset=utf-8", "js": "text/javascript;
 _MOST_COLOURS: Final = 256
 _MOST_LEAVING: Final = 256
 _MOST_DEVICES: Final = 256
-_WHERE_ADDRESSES_BREAK: Final = re.compile(r"(?<=[@.])(?=[^@.]{3})")
+_WHERE_ADDRESSES_BREAK: Final = re.compile(r"(?<=[@.])(?=[^@.\d][^@.]{2})")
 # The systems in the names that we give to devices; a person may have written any other.
 _SYSTEMS: Final = frozenset(
     {"Windows", "Mac OS X", "Linux", "Ubuntu", "Debian", "Fedora", "Chrome OS", "FreeBSD", "Android", "iOS", "HarmonyOS", "KaiOS"}
@@ -39,6 +39,8 @@ _SYSTEMS: Final = frozenset(
 _COMMENTS: Final = re.compile(rb"/\*.*?\*/", re.DOTALL)
 # Between a selector and its rules, between declarations, and behind the name of a property.
 _SPACES: Final = re.compile(rb" ?([{};,]) ?|(?<=\w)(:) ")
+# Somebody who wants light or dark pages in any case gets a stylesheet that does not ask the system.
+_IN_DARK: Final = re.compile(rb"@media ?\(prefers-color-scheme: ?dark\)")
 _COLOURED: Final = re.compile(r"pages-([0-9a-f]{6})\.css")
 _PREVIEWED: Final = re.compile(r"preview-([0-9a-f]{6})\.css")
 
@@ -51,9 +53,15 @@ class Pages:
         self._compiled = CompiledTemplates()
         self._templates: dict[Language, Environment] = {}
         self._assets = {file.name: file.read_bytes() for file in _FILES.iterdir() if file.name.rpartition(".")[2] in _ASSET_TYPES}
-        self._assets["pages.css"] = _without_comments(self._assets["pages.css"])
-        # The console's styles stand behind those of all pages, so that a page loads one stylesheet.
-        self._assets["console.css"] = self._assets["pages.css"] + _without_comments(self._assets["console.css"])
+        tokens, frame, records = ((_FILES / "look" / f"{name}.css").read_bytes() for name in ("tokens", "frame", "records"))
+        self._assets["pages.css"] = _without_comments(tokens + self._assets["pages.css"])
+        # The styles of the account pages and of the console stand behind those of all pages, so that a page loads one stylesheet.
+        self._assets["account.css"] = self._assets["pages.css"] + _without_comments(frame)
+        self._assets["console.css"] = self._assets["account.css"] + _without_comments(self._assets["console.css"] + records)
+        for sheet in ("account", "console"):
+            for look, when in ((b"light", b"not all"), (b"dark", b"all")):
+                fixed = _IN_DARK.sub(b"@media " + when, self._assets[f"{sheet}.css"])
+                self._assets[f"{sheet}-{look.decode()}.css"] = fixed.replace(b"color-scheme:light dark", b"color-scheme:" + look)
         self._assets["pages.js"] = _without_indents(self._assets["pages.js"])
         self._urls = {name: _url(name, content) for name, content in self._assets.items()}
         self.sign: Final = (_FILES / "postern.ico").read_bytes()

@@ -73,6 +73,29 @@ for (const all of document.querySelectorAll("input[data-all]")) {
   follow();
 }
 
+for (const sieve of document.querySelectorAll("input[data-sift]")) {
+  sieve.hidden = false;
+  const bundles = [...document.getElementById(sieve.dataset.sift).querySelectorAll(".bundle")].map(one => [one, one.open]);
+  sieve.addEventListener("input", () => {
+    const wanted = sieve.value.trim().toLowerCase();
+    for (const [bundle, open] of bundles) {
+      const labels = [...bundle.querySelectorAll("label:not(:has([data-all]))")];
+      for (const label of labels) label.hidden = !label.textContent.toLowerCase().includes(wanted);
+      bundle.hidden = labels.every(label => label.hidden);
+      bundle.open = wanted ? true : open;
+    }
+  });
+}
+
+for (const menu of document.querySelectorAll(".menu")) {
+  document.addEventListener("click", event => { if (!menu.contains(event.target)) menu.open = false; });
+  menu.addEventListener("keydown", event => {
+    if (event.key !== "Escape" || !menu.open) return;
+    menu.open = false;
+    menu.firstElementChild.focus();
+  });
+}
+
 for (const sought of document.querySelectorAll("[aria-keyshortcuts]")) {
   sought.nextElementSibling.hidden = false;
   document.addEventListener("keydown", event => {

@@ -43,6 +43,8 @@ _FRAME: Final[dict[str, Any]] = {
     "errors": {},
     "done": "",
     "impersonating": False,
+    "scheme": "",
+    "at_place": "/ui",
 }
 _PLACES: Final = Thing(
     applications=[

@@ -16,6 +16,7 @@ from core.domain.identity.profile.pictures import portrait
 from core.domain.pages import Page as Part
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
+from entrypoints.http.machinery.browser_cookies import look_of
 from entrypoints.http.machinery.browsers import BROWSER, HOME, SECOND_FACTOR, token_for
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.pages import shipped_pages
@@ -86,6 +87,8 @@ def show(
         sections=_sections(postern, text, here, impersonating=call.caller.impersonator is not None),
         impersonating=call.caller.impersonator is not None,
         here=here,
+        at_place=call.request.path,
+        scheme=look_of(call.request, postern.foundation.public_url),
         person=call.caller.email.address,
         person_name=call.caller.profile.shown_name or "",
         person_portrait=portrait(call.caller.user, call.caller.profile, call.caller.email),

@@ -5,10 +5,13 @@ from datetime import datetime
 from enum import StrEnum
 from operator import attrgetter
 from typing import Any, NamedTuple, Protocol, runtime_checkable
+from uuid import UUID
 
+from core.domain.identity.profile.pictures import Portrait
 from core.domain.tenancy.roles import BuiltInRole
 from core.frozen import Frozen, replace
 from entrypoints.http.machinery.endpoints import Endpoint
+from entrypoints.http.pages.console.framing.marks import mark_of
 from ports.texts import Text
 
 Value = Callable[[Any], Any]
@@ -50,6 +53,8 @@ class Cell(NamedTuple):
     tone: Tone = Tone.PLAIN
     beside: str = ""
     """A second line, such as an address below a name."""
+    mark: Portrait | None = None
+    """The sign before the value."""
 
 
 class Column(Frozen):
@@ -66,6 +71,8 @@ class Column(Frozen):
     """The endpoints of the pages that the cell leads to. Whoever may not call them all sees no link."""
     said: Callable[[Any, Text], str] | None = None
     """A sentence about the row, in place of a value."""
+    mark: Callable[[Any], Portrait] | None = None
+    """The sign of the thing in the row."""
 
     def cell(self, row: Any, text: Text, path: Mapping[str, str]) -> Cell:
         value = self.value(row) if self.said is None else self.said(row, text)
@@ -78,7 +85,7 @@ class Column(Frozen):
             return Cell("state", text(key), href, tone, beside)
         if self.kind == "words":
             return Cell("text", in_words(value, text), href, beside=beside)
-        return Cell(self.kind, value, href, beside=beside)
+        return Cell(self.kind, value, href, beside=beside, mark=None if self.mark is None else self.mark(row))
 
 
 def in_words(value: Any, text: Text) -> str:
@@ -125,6 +132,11 @@ def words(name: Part, label: str = "") -> Column:
 def plain(name: Part, label: str = "", *, beside: str | Value | None = None) -> Column:
     """Text that people wrote."""
     return Column(_label(name, label), "text", _of(name), beside=None if beside is None else _of(beside))
+
+
+def signed(column: Column, of: Callable[[Any], tuple[str, UUID]]) -> Column:
+    """The column with the sign of the thing before its name. `of` has the name and the id."""
+    return replace(column, mark=lambda row: mark_of(*of(row)))
 
 
 def code(name: Part, label: str = "") -> Column:

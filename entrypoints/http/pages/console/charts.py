@@ -1,21 +1,24 @@
 """Charts, drawn on the server as SVG, with their figures as a table beside them. Nothing in a chart moves, and no script draws it."""
 
 from collections.abc import Mapping, Sequence
-from datetime import date
+from datetime import date, timedelta
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from core.frozen import Frozen
+from entrypoints.http.pages.console.visit import PageVisit
 from ports.texts import Text
 
-WIDTH: Final = 640
-HEIGHT: Final = 160
+WIDTH: Final = 920
+HEIGHT: Final = 200
 # The room for the labels of the axes, and for the newest value at the end of the line.
 _LEFT: Final = 40
 _RIGHT: Final = 48
 _TOP: Final = 12
 _BOTTOM: Final = 24
 _LABELS: Final = 5
+_SHORTEST: Final = 7
+_LONGEST: Final = 30
 NONE: Final[Mapping[date, int]] = MappingProxyType({})
 
 
@@ -45,6 +48,18 @@ class LineChart(Frozen):
     left: int = _LEFT
     right: int = WIDTH - _RIGHT
     bottom: int = HEIGHT - _BOTTOM
+
+
+def chart_of_days(visit: PageVisit, counts: Mapping[date, int], failures: Mapping[date, int], since: date) -> LineChart:
+    """Sign-ins of up to thirty days, with failed attempts from the first day on of which all are known. A day of which nothing is
+    said stands in the chart with zero. The chart begins a day before the first event, and has a week at least.
+    """
+    today = visit.postern.foundation.clock.now().date()
+    eventful = [day for day in (*counts, *failures) if day <= today]
+    span = min(max((today - min(eventful)).days + 2 if eventful else 0, _SHORTEST), _LONGEST)
+    days = [today - timedelta(days=back) for back in range(span - 1, -1, -1)]
+    beside = {day: failures.get(day, 0) for day in days if day >= since}
+    return line_chart([(day, counts.get(day, 0)) for day in days], visit.text, beside)
 
 
 def line_chart(figures: Sequence[tuple[date, int]], text: Text, beside: Mapping[date, int] = NONE) -> LineChart:

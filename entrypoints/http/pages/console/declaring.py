@@ -16,6 +16,7 @@ from entrypoints.http.machinery.callers import CallerRule
 from entrypoints.http.machinery.endpoints import Endpoint, Handler
 from entrypoints.http.machinery.headers import PagePolicy
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
+from entrypoints.http.pages.console.framing.frame_facts import frame_facts
 from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.pages.declaring import WITH_FORM, page
 from entrypoints.http.routes.configuration.kinds import ObjectKind
@@ -34,6 +35,18 @@ def _marked(handler: Handler, kind: ObjectKind) -> Handler:
         return await answer if inspect.isawaitable(answer) else answer
 
     return marked
+
+
+def _framed(handler: Handler) -> Handler:
+    """The frame of the page says more than the page asks for."""
+
+    @wraps(handler)
+    async def framed(call: Any, postern: Postern) -> Any:
+        call.request.frame = await frame_facts(PageVisit(call, postern))
+        answer = handler(call, postern)
+        return await answer if inspect.isawaitable(answer) else answer
+
+    return framed
 
 
 class _ThingName(NamedTuple):
@@ -106,7 +119,8 @@ class Console:
 
         def declared(handler: Handler) -> Endpoint:
             marked = handler if kind is None else _marked(handler, kind)
-            shown: Endpoint = declare(path, caller=in_browser(rule), **stated)(_naming(marked, above) if above else marked)
+            framed = _framed(_naming(marked, above) if above else marked)
+            shown: Endpoint = declare(path, caller=in_browser(rule), **stated)(framed)
             self.offers[str(shown)] = offered
             return shown
 

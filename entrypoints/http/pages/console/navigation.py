@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
+from core.domain.platform.todos import Todo
 from core.frozen import Frozen
 from entrypoints.http.machinery.browsers import admits
 from entrypoints.http.machinery.callers import CallerRule
@@ -25,6 +26,14 @@ class SideEntry(Frozen):
     label: str
     """A text key."""
     tabs: tuple[Tab, ...]
+    icon: str = ""
+    """The name of its drawing in `look/icons.html`. By default the last step of the label."""
+    todos: tuple[Todo, ...] = ()
+    """What waits for somebody's hand below the entry."""
+
+    @property
+    def drawing(self) -> str:
+        return self.icon or self.label.rpartition(".")[2]
 
 
 class ConsolePlace(Frozen):

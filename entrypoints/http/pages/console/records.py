@@ -1,7 +1,7 @@
 """The page of a record, and the forms on it that change the record."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from core.domain.errors import Conflict, Refusal
 from entrypoints.bootstrap import Postern
@@ -20,14 +20,19 @@ from entrypoints.http.pages.console.sent_forms import (
     counting,
     drawn,
     explained,
+    has_words,
     moved,
     of_record,
+    present_values,
     sealed,
     sent_texts,
     texts_of,
 )
 from entrypoints.http.pages.console.undo.undo_pages import changing, noted, offered
-from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, DoneLink, Head, Page, PageVisit
+from entrypoints.http.pages.console.visit import NO_ERRORS, ActLink, AnyCall, DoneLink, Head, Page, PageVisit
+
+_DANGER: Final = "danger"
+_KNOWN_SELDOM: Final = frozenset({"console.field.id", "console.field.created_at", "console.field.updated_at"})
 
 
 def record_page(resource: Resource) -> Endpoint:
@@ -53,45 +58,69 @@ async def shown(
     given: tuple[Section, Mapping[str, Any]] | None = None,
     meanwhile: Sequence[tuple[str, str]] = (),
     told: tuple[bool, str] | None = None,
+    opened: str = "",
 ) -> bytes:
     """The page of a record. `given` has the section whose form was sent, with its texts. `meanwhile` has what somebody else has changed,
-    `told` what an act has tried.
+    `told` what an act has tried. `opened` is the address of the form that is asked for.
     """
+    acts = _acts(resource, visit, record)
+    columns = resource.facts or resource.columns
+    sections = [
+        await _section(resource, visit, record, one, given)
+        for one in resource.sections
+        if visit.may(one.shape.endpoint) and of_record(one.shape.inputs, record)
+    ]
+    # What a panel shows and changes needs no place among the facts.
+    panels = {one.label for section in sections for one, _, _ in section[2] if has_words(one)}
     head = Head(
         title=resource.call(visit, record),
         state=_state(resource, visit, record),
         crumbs=resource.above(visit),
+        acts=acts[0],
+        endings=acts[1],
+        known=[] if record is None else facts_of([one for one in columns if one.label in _KNOWN_SELDOM], visit, record),
         curl=visit.curl(resource.record or resource.listed),
         done=done,
         errors=errors,
     )
-    ending = resource.ending
     return visit.show(
         resource.template,
         resource.position,
         head,
         empty=(resource.text(visit, "empty_title"), resource.text(visit, "empty_text")) if record is None else None,
-        facts=[] if record is None else facts_of(resource.facts or resource.columns, visit, record),
-        sections=[
-            await _section(resource, visit, record, one, given)
-            for one in resource.sections
-            if visit.may(one.shape.endpoint) and of_record(one.shape.inputs, record)
+        facts=[]
+        if record is None
+        else [
+            (label, cell)
+            for label, cell in facts_of([one for one in columns if one.label not in {*_KNOWN_SELDOM, *panels}], visit, record)
+            if cell.kind != "none"
         ],
+        sections=sections,
         at_fault=None if given is None else visit.here(f"{resource.one}/{given[0].name}"),
-        acts=[
-            (resource.text(visit, f"act_{act.name}"), visit.here(f"{resource.one}/{act.name}"), act.asks or act.shape is not None, act.kind)
-            for act in resource.acts
-            if record is not None and visit.may(act.endpoint) and act.shows(record)
-        ],
-        ending=None
-        if ending is None or record is None or not visit.may(ending.endpoint)
-        else (resource.text(visit, "end"), visit.here(f"{resource.one}/end")),
+        opened=opened,
         below=[(visit.text(label), visit.here(where)) for label, where, of in resource.below if visit.may(of)],
         meanwhile=meanwhile,
         told=told,
         undos=await offered(visit, record, resource.undoables),
         **({} if resource.more is None or record is None else await resource.more(visit, record)),
     )
+
+
+def _acts(resource: Resource, visit: PageVisit, record: Any) -> tuple[Sequence[ActLink], Sequence[ActLink]]:
+    """What one can do with the record, and what ends it."""
+    if record is None:
+        return (), ()
+    acts = [
+        ActLink(
+            resource.text(visit, f"act_{act.name}"), visit.here(f"{resource.one}/{act.name}"), act.asks or act.shape is not None, act.kind
+        )
+        for act in resource.acts
+        if visit.may(act.endpoint) and act.shows(record)
+    ]
+    endings = [one for one in acts if one.kind == _DANGER]
+    if resource.ending is not None and visit.may(resource.ending.endpoint):
+        endings.append(ActLink(resource.text(visit, "end"), visit.here(f"{resource.one}/end"), asks=True, kind=_DANGER))
+    return [one for one in acts if one.kind != _DANGER], endings
 
 
 def facts_of(columns: Sequence[Column], visit: PageVisit, record: Any) -> Sequence[tuple[str, Cell]]:
@@ -112,12 +141,18 @@ async def _section(
     inputs = of_record(section.shape.inputs, record)
     present = texts_of(inputs, record)
     texts = given[1] if given is not None and given[0] is section else present
+    shown = await drawn(visit, inputs, texts)
     return (
         resource.text(visit, f"section_{section.name}"),
         visit.here(f"{resource.one}/{section.name}"),
-        await drawn(visit, inputs, texts),
+        shown,
         {WAS: sealed(present)},
         visit.text("console.save"),
+        []
+        if record is None
+        else present_values(
+            visit, [(one, present[one.field], choices) for one, _, choices in shown if one.name not in resource.shown_above]
+        ),
     )
 
 
@@ -127,7 +162,7 @@ def section_pages(resource: Resource, section: Section) -> Sequence[Endpoint]:
 
     async def ask_for(call: AnyCall, postern: Postern) -> Page:
         visit = PageVisit(call, postern)
-        return Answer(await shown(resource, visit, await resource.find(visit)), 200)
+        return Answer(await shown(resource, visit, await resource.find(visit), opened=visit.here(at)), 200)
 
     async def change(call: AnyCall, postern: Postern) -> Page:
         visit = PageVisit(call, postern)

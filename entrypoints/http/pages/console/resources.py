@@ -171,6 +171,8 @@ class Resource(Frozen, kw_only=True):
     """Puts like rows of the list together, unless a filter chooses among them."""
     template: str = "record.html"
     """The template of the record's page, for a record that shows more than facts."""
+    shown_above: tuple[str, ...] = ()
+    """The fields whose present values the template itself shows."""
     more: Callable[[PageVisit, Any], Awaitable[Mapping[str, Any]]] | None = None
     """What the template shows beside."""
     also: tuple[Endpoint, ...] = ()

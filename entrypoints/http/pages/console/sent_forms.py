@@ -39,6 +39,8 @@ class WrongInput(Exception):
 Problem = WrongInput | Refusal
 _LONGEST_SEALED: Final = 64
 _SEVERAL: Final = 2
+# Of several values, a page says so many, and how many more there are.
+_MOST_SAID: Final = 6
 # The place at the start of a refusal's message: `redirect_uris[0]: …`, `rule: choices: …`.
 _PLACE: Final = re.compile(r"(?P<name>[a-z_]+(?:(?:\.|: )[a-z_]+)*)(?:\[(?P<line>\d+)\])?[^: ]*: ")
 
@@ -302,6 +304,28 @@ async def drawn(visit: PageVisit, inputs: Sequence[Input], texts: Mapping[str, A
             choices = [Choice(value, visit.text(f"console.value.{value_key(value)}")) for value in one.allowed]
         made.append((one, texts.get(one.field, [] if one.takes_several else ""), choices))
     return made
+
+
+def has_words(one: Input) -> bool:
+    """Whether the present value can be said in a line. A secret cannot, nor what programs read."""
+    return one.kind not in {InputKind.SECRET, InputKind.JSON, InputKind.LONG} and one.label != "console.field.name"
+
+
+def present_values(visit: PageVisit, inputs: Sequence[tuple[Input, Any, Sequence[Choice]]]) -> Sequence[tuple[str, str]]:
+    """What a form would change, as it is now: the label of each input and its value. What is empty says nothing."""
+    return [
+        (visit.text(one.label), said) for one, value, choices in inputs if has_words(one) and (said := _present(visit, one, value, choices))
+    ]
+
+
+def _present(visit: PageVisit, one: Input, value: Any, choices: Sequence[Choice]) -> str:
+    if one.kind is InputKind.TICK:
+        return visit.text("console.yes" if value == "yes" else "console.no")
+    values = value if one.takes_several else [line for line in value.split("\n") if line]
+    labels = {choice.value: choice.label for choice in choices}
+    said = [labels.get(each, each) for each in values]
+    beyond = len(said) - _MOST_SAID
+    return ", ".join(said[:_MOST_SAID]) + (f" +{beyond}" if beyond > 0 else "")
 
 
 def example_of(shaped: Shape) -> Mapping[str, Any]:

@@ -7,18 +7,19 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
 import msgspec
 
 from core.domain.errors import NotFound, Refusal
 from core.domain.identity.callers import Caller
-from core.domain.identity.profile.pictures import portrait
+from core.domain.identity.profile.pictures import Portrait, portrait
 from core.domain.tenancy.members import Member
 from core.frozen import Frozen, replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody
+from entrypoints.http.machinery.browser_cookies import look_of
 from entrypoints.http.machinery.browsers import BROWSER, admits, token_for
 from entrypoints.http.machinery.callers import MemberRule, SessionRule
 from entrypoints.http.machinery.calls import Call
@@ -26,12 +27,15 @@ from entrypoints.http.machinery.decoding import convert
 from entrypoints.http.machinery.endpoints import Endpoint, parameters
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.console.cells import Column, Tone
-from entrypoints.http.pages.console.navigation import PagePosition, address, offered
+from entrypoints.http.pages.console.framing.marks import mark_of
+from entrypoints.http.pages.console.navigation import PagePosition, SideEntry, address, offered
 from entrypoints.http.pages.refusals import in_words
 
 AnyCall = Call[Any, Any, Any, Any]
 Page = Answer[bytes] | Answer[NoBody]
 NO_ERRORS: Final[Mapping[str, str]] = MappingProxyType({})
+_CONSOLE: Final = "/ui/o"
+_ORGANIZATIONS: Final = "/ui/organizations"
 _NOTICES: Final = frozenset({"made", "saved", "put_back", "unchanged"})
 _BUTTONS: Final[set[str]] = set()
 
@@ -57,6 +61,29 @@ class ButtonLink(Frozen):
     kind: str = "primary"
 
 
+class ActLink(NamedTuple):
+    """A button of the head, or a line of its menu."""
+
+    label: str
+    """In the reader's language."""
+    at: str
+    asks: bool
+    """Whether a page of its own asks first. Otherwise the button is a form."""
+    kind: str = "quiet"
+
+
+class SideLink(NamedTuple):
+    """A line of the side list."""
+
+    at: str
+    label: str
+    """In the reader's language."""
+    is_current: bool
+    icon: str
+    waiting: int
+    """How many things below it wait for somebody's hand."""
+
+
 class Head(Frozen, kw_only=True):
     """The parts of a page's frame that differ from page to page, in the reader's language."""
 
@@ -66,6 +93,14 @@ class Head(Frozen, kw_only=True):
     crumbs: Sequence[tuple[str, str]] = ()
     """The pages above this one, from the second level on: label and address."""
     main: ButtonLink | None = None
+    mark: Portrait | None = None
+    """The sign before the title."""
+    acts: Sequence[ActLink] = ()
+    """What one can do: the first two are buttons beside the title, the others lines of the menu."""
+    endings: Sequence[ActLink] = ()
+    """What ends something: the last lines of the menu."""
+    known: Sequence[tuple[str, Any]] = ()
+    """What is needed seldom, in the menu: the id to copy, when it was made and changed. Labels and cells."""
     curl: str = ""
     done: str = ""
     """The word in the query of the page, after a form: one of `_NOTICES`, or the text key of a button."""
@@ -144,6 +179,11 @@ class PageVisit:
             self.call.language,
             place_name=caller.organization_name if isinstance(caller, Member) else self.text("console.installation"),
             change=position.place.change,
+            other_places=self._other_places(),
+            scheme=look_of(self.call.request, self.postern.foundation.public_url),
+            at_place=self.call.request.path,
+            place_mark=mark_of(caller.organization_name, caller.organization) if isinstance(caller, Member) else None,
+            governs=person.is_platform_owner and person.impersonator is None,
             search=self.here(position.place.search),
             groups=self._groups(position),
             tabs=[(where, self.text(tab.label), tab is position.tab) for where, tab in tabs],
@@ -192,15 +232,29 @@ class PageVisit:
             return self.text(f"console.result.{result}", called=called)
         return self.text(f"console.done.{done}") if done in _NOTICES else ""
 
-    def _groups(self, position: PagePosition) -> Sequence[tuple[str, Sequence[tuple[str, str, bool]]]]:
+    def _groups(self, position: PagePosition) -> Sequence[tuple[str, Sequence[SideLink]]]:
         """The side list. An entry leads to the first of its tabs that the caller may open."""
         groups = []
         for heading, entries in position.place.groups:
             opened = [(offered(entry.tabs, self.call.caller, self.path), entry) for entry in entries]
-            group = [(tabs[0][0], self.text(entry.label), entry is position.entry) for tabs, entry in opened if tabs]
+            group = [
+                SideLink(tabs[0][0], self.text(entry.label), entry is position.entry, entry.drawing, self._waiting(entry))
+                for tabs, entry in opened
+                if tabs
+            ]
             if group:
                 groups.append((self.text(heading) if heading else "", group))
         return groups
+
+    def _waiting(self, entry: SideEntry) -> int:
+        frame = self.call.request.frame
+        return 0 if frame is None else sum(frame.todos.get(todo, 0) for todo in entry.todos)
+
+    def _other_places(self) -> Sequence[tuple[str, str]]:
+        """The other organizations that the person looks after: name and address."""
+        frame, own = self.call.request.frame, self.path.get("org_slug", "")
+        places = () if frame is None else frame.places
+        return [(one.name, f"{_ORGANIZATIONS if one.waits else _CONSOLE}/{one.slug}") for one in places if one.slug != own]
 
 
 def _place(endpoint: Endpoint, values: Mapping[str, str]) -> Any:

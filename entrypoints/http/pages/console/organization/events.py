@@ -100,7 +100,6 @@ WEBHOOKS: Final = Resource(
     state=(_standing, _STANDING.__getitem__),
     facts=(
         code("url"),
-        number(lambda one: len(one.events), "console.field.events"),
         when("failing_since"),
         when("paused_at"),
         copied("id"),
@@ -110,8 +109,8 @@ WEBHOOKS: Final = Resource(
     making=Making(shape(create_webhook, "name", "url", _EVENTS), secret="secret"),  # noqa: S106 - the name of a field
     sections=(Section("change", shape(change_webhook, "name", "url", "is_active", _EVENTS)),),
     acts=(
-        Act("replay", replay_webhook, shape=shape(replay_webhook, "since", "until", Asked("event_type", choices=_event_types))),
         Act("test", test_webhook),
+        Act("replay", replay_webhook, shape=shape(replay_webhook, "since", "until", Asked("event_type", choices=_event_types))),
         Act("rotate-secret", rotate_webhook_secret, asks=True, secret="secret"),  # noqa: S106 - as above
     ),
     ending=Ending(delete_webhook),

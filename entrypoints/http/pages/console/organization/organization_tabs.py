@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from core.domain.platform.todos import Todo
 from entrypoints.http.pages.account import ORGANIZATIONS
 from entrypoints.http.pages.console.navigation import ConsolePlace, PagePosition, SideEntry, Tab
 from entrypoints.http.routes.configuration.documents import get_organization_configuration
@@ -84,16 +85,26 @@ EXPIRIES_TAB: Final = Tab("console.expiries.title", EXPIRIES, list_expiries.call
 
 OVERVIEW_ENTRY: Final = SideEntry("console.entry.overview", (OVERVIEW_TAB,))
 PEOPLE_ENTRY: Final = SideEntry(
-    "console.entry.people", (MEMBERS_TAB, END_USERS_TAB, INVITATIONS_TAB, REQUESTS_TAB, TEAMS_TAB, ROLES_TAB, FIELDS_TAB)
+    "console.entry.people",
+    (MEMBERS_TAB, END_USERS_TAB, INVITATIONS_TAB, REQUESTS_TAB, TEAMS_TAB, ROLES_TAB, FIELDS_TAB),
+    todos=(Todo.JOIN_REQUESTS, Todo.SECOND_FACTORS),
 )
-APPLICATIONS_ENTRY: Final = SideEntry("console.entry.applications", (APPLICATIONS_TAB, APIS_TAB))
-DIRECTORIES_ENTRY: Final = SideEntry("console.entry.directories", (DIRECTORIES_TAB, DOMAINS_TAB, SCIM_TAB, SETUP_LINKS_TAB))
-EVENTS_ENTRY: Final = SideEntry("console.entry.events", (WEBHOOKS_TAB, SIEM_TAB))
-KEYS_ENTRY: Final = SideEntry("console.entry.keys", (KEYS_TAB, TRUSTED_ISSUERS_TAB))
+APPLICATIONS_ENTRY: Final = SideEntry(
+    "console.entry.applications", (APPLICATIONS_TAB, APIS_TAB), todos=(Todo.CERTIFICATES, Todo.RESOURCE_SERVERS)
+)
+DIRECTORIES_ENTRY: Final = SideEntry(
+    "console.entry.directories",
+    (DIRECTORIES_TAB, DOMAINS_TAB, SCIM_TAB, SETUP_LINKS_TAB),
+    todos=(Todo.CONNECTIONS, Todo.DOMAINS, Todo.SETUP_LINKS),
+)
+EVENTS_ENTRY: Final = SideEntry("console.entry.events", (WEBHOOKS_TAB, SIEM_TAB), todos=(Todo.WEBHOOKS, Todo.SIEM))
+KEYS_ENTRY: Final = SideEntry("console.entry.keys", (KEYS_TAB, TRUSTED_ISSUERS_TAB), todos=(Todo.KEYS,))
 SIGN_IN_ENTRY: Final = SideEntry("console.entry.sign_in", (RULES_TAB, CREDENTIALS_TAB))
 AUDIT_LOG_ENTRY: Final = SideEntry("console.entry.audit_log", (AUDIT_LOG_TAB,))
 SETTINGS_ENTRY: Final = SideEntry(
-    "console.entry.settings", (GENERAL_TAB, LOOKS_TAB, DOMAIN_TAB, MAIL_SERVER_TAB, BILLING_TAB, DOCUMENTS_TAB, DANGER_TAB)
+    "console.entry.settings",
+    (GENERAL_TAB, LOOKS_TAB, DOMAIN_TAB, MAIL_SERVER_TAB, BILLING_TAB, DOCUMENTS_TAB, DANGER_TAB),
+    todos=(Todo.MAIL_SERVER,),
 )
 
 ORGANIZATION: Final = ConsolePlace(

@@ -1,17 +1,19 @@
 """The overview of an organization: what waits for a decision, people, applications, and the sign-ins of thirty days."""
 
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
+from datetime import date
 from typing import Final
 
+from core.domain.identity.profile.pictures import Portrait
 from core.domain.platform.todos import Todo
 from core.domain.tenancy.members import Member
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import OrganizationPath
-from entrypoints.http.pages.console.charts import LineChart, line_chart
+from entrypoints.http.pages.console.charts import LineChart, chart_of_days
 from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.framing.marks import mark_of
 from entrypoints.http.pages.console.organization.organization_tabs import (
     APIS,
     APPLICATIONS,
@@ -39,7 +41,6 @@ from entrypoints.http.routes.tenancy.members import list_members
 from entrypoints.http.routes.tenancy.organizations import OwnOrganization, get_organization
 
 OVERVIEW: Final = position(OVERVIEW_ENTRY, OVERVIEW_TAB)
-_DAYS: Final = 30
 _FEW: Final = 8
 _NEW_APPLICATION: Final = f"{APPLICATIONS}/~new"
 _INVITE: Final = f"{PEOPLE}/invitations/~new"
@@ -81,41 +82,46 @@ async def show_overview_of_organization(call: Call[None, DoneLink, OrganizationP
         chart=_chart(visit, trends, failed) if failed is not None and (trends or failed.days) else None,
         sign_ins=visit.here(SIGN_INS),
         expiries=visit.here(EXPIRIES) if visit.may(list_expiries) else "",
-        people=visit.here(PEOPLE) if visit.may(list_members) else "",
-        applications=visit.here(APPLICATIONS) if visit.may(list_services) else "",
+        figures=[
+            (found.member_count, "people", visit.here(PEOPLE) if visit.may(list_members) else ""),
+            (found.service_count, "applications", visit.here(APPLICATIONS) if visit.may(list_services) else ""),
+            *([(sum(one.count for one in trends), "got_in_lately", visit.here(SIGN_INS))] if failed is not None else ()),
+            *(
+                [(sum(one.count for one in failed.days), "failed_lately", f"{visit.here(SIGN_INS)}?success=false")]
+                if failed is not None
+                else ()
+            ),
+        ],
         named=await _applications(visit, found) if is_active else (),
     )
     return Answer(page, 200)
 
 
-def _beginnings(visit: PageVisit, found: OwnOrganization) -> Sequence[tuple[str, str]]:
-    """The first things to do, by their texts and addresses, until an application is connected."""
+def _beginnings(visit: PageVisit, found: OwnOrganization) -> Sequence[tuple[str, str, str]]:
+    """The first things to do, by their texts, addresses and drawings, until an application is connected."""
     if found.service_count:
         return ()
     first = (
-        ("application", _NEW_APPLICATION, create_service),
-        ("invite", _INVITE, create_invitation),
-        ("looks", LOOKS_TAB.at, change_branding),
+        ("application", _NEW_APPLICATION, "applications", create_service),
+        ("invite", _INVITE, "people", create_invitation),
+        ("looks", LOOKS_TAB.at, "change", change_branding),
     )
-    return [(name, visit.here(where)) for name, where, of in first if visit.may(of)]
+    return [(name, visit.here(where), drawing) for name, where, drawing, of in first if visit.may(of)]
 
 
-async def _applications(visit: PageVisit, found: OwnOrganization) -> Sequence[tuple[str, str]]:
+async def _applications(visit: PageVisit, found: OwnOrganization) -> Sequence[tuple[str, str, Portrait]]:
     """The applications by name, while they are few."""
     if not 0 < found.service_count <= _FEW or not visit.may(list_services):
         return ()
     services = (await visit.ask(list_services)).services
-    return [(one.name, visit.here(f"{APPLICATIONS}/{{service_slug}}", service_slug=one.slug)) for one in services]
+    return [
+        (one.name, visit.here(f"{APPLICATIONS}/{{service_slug}}", service_slug=one.slug), mark_of(one.name, one.id)) for one in services
+    ]
 
 
 def _chart(visit: PageVisit, trends: Sequence[LoginTrend], failed: FailedLogins) -> LineChart:
-    """Days without sign-ins are left out of the answers, and stand in the chart with zero."""
-    today = visit.postern.foundation.clock.now().date()
-    counts = {one.date: one.count for one in trends}
-    days = [today - timedelta(days=back) for back in range(_DAYS - 1, -1, -1)]
-    failures = {one.date: one.count for one in failed.days}
-    beside = {day: failures.get(day.isoformat(), 0) for day in days if day.isoformat() >= failed.since}
-    return line_chart([(day, counts.get(day.isoformat(), 0)) for day in days], visit.text, beside)
+    counts, failures = ({date.fromisoformat(one.date): one.count for one in days} for days in (trends, failed.days))
+    return chart_of_days(visit, counts, failures, date.fromisoformat(failed.since))
 
 
 PAGES: Final = (show_overview_of_organization,)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from core.domain.tenancy.organizations import OrganizationStatus
-from entrypoints.http.pages.console.cells import Tone, Words, copied, linked, number, plain, state, when
+from entrypoints.http.pages.console.cells import Tone, Words, copied, linked, number, plain, signed, state, when
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.platform.platform_tabs import ORGANIZATIONS, ORGANIZATIONS_ENTRY, ORGANIZATIONS_TAB, PEOPLE, position
 from entrypoints.http.pages.console.resource_pages import pages
@@ -72,7 +72,9 @@ GOVERNED: Final = Resource(
     listed=list_platform_organizations,
     rows="organizations",
     columns=(
-        plain(_of("name"), "console.field.name", beside=_of("slug")),
+        signed(
+            plain(_of("name"), "console.field.name", beside=_of("slug")), lambda found: (found.organization.name, found.organization.id)
+        ),
         state(_of("status"), said),
         plain("tier.display_name", "console.field.tier"),
         _OWNER,

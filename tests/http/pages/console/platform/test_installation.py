@@ -116,9 +116,9 @@ async def test_health_says_in_each_language_what_each_check_is_about_and_what_me
     assert "Machen Sie eine Sicherung, und prüfen Sie sie" in text
 
 
-async def test_a_provider_that_is_away_and_the_processes_stand_on_the_overview(platform: PlatformScene) -> None:
+async def test_a_provider_that_is_away_and_the_processes_stand_on_the_page_of_health(platform: PlatformScene) -> None:
     platform.people.change("insert into provider_outages (provider, failed_at) values ('codehost', now())")
-    tab = await platform.at()
+    tab = await platform.at("/health")
     assert "codehost" in tab.page.text
     assert platform.postern.foundation.version in tab.page.text
 

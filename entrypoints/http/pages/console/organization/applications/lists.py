@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from core.domain.services.services import ServiceType, SignInPolicy
 from entrypoints.http.machinery.endpoints import Endpoint
-from entrypoints.http.pages.console.cells import Tone, number, plain, state, when, words
+from entrypoints.http.pages.console.cells import Tone, number, plain, signed, state, when, words
 from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.lists import list_page
 from entrypoints.http.pages.console.organization.applications import application_tabs
@@ -38,7 +38,10 @@ APPLICATIONS: Final = Resource(
     listed=list_services,
     rows="services",
     columns=(
-        plain("name", beside=lambda one: one.client_id if one.service_type is ServiceType.METADATA else one.slug),
+        signed(
+            plain("name", beside=lambda one: one.client_id if one.service_type is ServiceType.METADATA else one.slug),
+            lambda one: (one.name, one.id),
+        ),
         words("service_type"),
         state("sign_in_policy", POLICY, "console.field.sign_in_policy"),
         number("plan_count"),

@@ -10,6 +10,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import ServicePath
 from entrypoints.http.pages.console.cells import copied, listed, state, when, words, yes_or_no
 from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.framing.marks import mark_of
 from entrypoints.http.pages.console.lists import latest_of
 from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.organization.applications.lists import POLICY
@@ -32,9 +33,8 @@ _FACTS: Final = (
     yes_or_no("is_agent"),
     listed("redirect_uris"),
     copied("slug"),
-    when("created_at"),
 )
-
+_KNOWN: Final = (copied("id"), when("created_at"))
 
 _DOCUMENT: Final = (copied("client_id", "console.application.document"), *_FACTS)
 """Of an application that a document at its own address describes."""
@@ -59,6 +59,8 @@ async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern
     tested = visit.may(preview_tokens) and kind is not ApplicationKind.MACHINE
     head = Head(
         title=service.name,
+        mark=mark_of(service.name, service.id),
+        known=[(visit.text(one.label), one.cell(service, visit.text, visit.path)) for one in _KNOWN],
         crumbs=application_tabs.above_list(visit),
         main=ButtonLink(visit.text("console.test_sign_in.title"), visit.here(application_tabs.TEST_SIGN_IN), "quiet") if tested else None,
         curl=visit.curl(get_service),

@@ -1,13 +1,13 @@
 """The pages that change an application: who may sign in and where people come back to, sign-out, public keys, its name, and its end."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
-from core.domain.services.services import ServiceType
+from core.domain.services.services import ServiceType, SignInPolicy
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.pages.console.action_pages import act_pages, ending_pages
-from entrypoints.http.pages.console.cells import Column, copied, when, words
-from entrypoints.http.pages.console.forms import Asked, Choice, shape
+from entrypoints.http.pages.console.cells import Column, Tone, copied, when, words
+from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.navigation import PagePosition
 from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.organization.applications.lists import APPLICATIONS, slug_of
@@ -22,6 +22,8 @@ from entrypoints.http.routes.federation.saml import get_saml_configuration
 from entrypoints.http.routes.services.api_keys import list_api_keys
 from entrypoints.http.routes.services.client_secrets import list_client_secrets
 from entrypoints.http.routes.services.services import change_service, delete_service, get_service, list_services
+
+_ADDRESS_TONES: Final = {"protected": Tone.GOOD, "here": Tone.WARN, "app": Tone.GOOD}
 
 
 async def _ends_with_it(visit: PageVisit, application: Any) -> Sequence[tuple[str, int]]:
@@ -47,8 +49,14 @@ def _page(
     ending: Ending | None = None,
     acts: tuple[Act, ...] = (),
     title: str = "",
+    template: str = "record.html",
+    shown_above: tuple[str, ...] = (),
+    more: Callable[[PageVisit, Any], Awaitable[Mapping[str, Any]]] | None = None,
 ) -> Resource:
     return Resource(
+        template=template,
+        more=more,
+        shown_above=shown_above,
         name=name,
         position=position,
         at=application_tabs.LIST,
@@ -72,6 +80,23 @@ async def _types(visit: PageVisit) -> Sequence[Choice]:
     return [Choice(one.value, visit.text(f"console.value.{one.value}")) for one in ServiceType if one is not ServiceType.METADATA]
 
 
+async def _policies(visit: PageVisit) -> Sequence[Choice]:
+    """Who may come in, in the words in which the application was made."""
+    return [
+        Choice(one.value, visit.text(f"console.new_application.policy_{one}"), visit.text(f"console.new_application.policy_{one}_hint"))
+        for one in SignInPolicy
+    ]
+
+
+async def _checked(visit: PageVisit, application: Any) -> Mapping[str, Any]:
+    """Each sign-in address with what can be said at sight: whether answers travel protected, on one machine alone, or to an app."""
+    found = []
+    for uri in application.redirect_uris:
+        kind = "protected" if uri.startswith("https://") else "here" if uri.startswith("http://") else "app"
+        found.append((uri, visit.text(f"console.signing_in.address_{kind}"), _ADDRESS_TONES[kind]))
+    return {"addresses": found, "add": visit.here(f"{application_tabs.SIGN_IN}/addresses") if visit.may(change_service) else ""}
+
+
 SIGNING_IN: Final = _page(
     "signing_in",
     application_tabs.SIGN_IN,
@@ -89,7 +114,7 @@ SIGNING_IN: Final = _page(
         "admission",
         shape(
             change_service,
-            Asked("sign_in_policy", hint="console.signing_in.policy_hint"),
+            Asked("sign_in_policy", kind=InputKind.CARDS, choices=_policies, hint="console.signing_in.policy_hint"),
             Asked("trusted", hint="console.signing_in.trusted_hint"),
             Asked("is_agent", hint="console.signing_in.agent_hint"),
         ),
@@ -113,6 +138,9 @@ SIGNING_IN: Final = _page(
     ),
     acts=(Act("end-agent", end_agent_grants, asks=True, kind="danger", shows=lambda one: one.is_agent),),
     facts=(words("service_type"), words("sign_in_policy")),
+    template="organization/applications/sign_in.html",
+    shown_above=("redirect_uris",),
+    more=_checked,
     below=(
         ("console.refusals.title", application_tabs.REFUSALS, list_authorization_refusals),
         ("console.logout_notices.title", application_tabs.NOTICES, list_logout_notices),

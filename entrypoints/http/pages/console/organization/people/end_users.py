@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from entrypoints.http.pages.console.cells import copied, listed, number, plain, when, yes_or_no
+from entrypoints.http.pages.console.cells import copied, listed, number, plain, signed, when, yes_or_no
 from entrypoints.http.pages.console.organization.organization_tabs import AUDIT_LOG, END_USERS_TAB, PEOPLE, PEOPLE_ENTRY, position
 from entrypoints.http.pages.console.organization.people.one_person import ASKED, TEMPLATE, as_member, of_end_user
 from entrypoints.http.pages.console.resource_pages import pages
@@ -18,7 +18,10 @@ END_USERS: Final = Resource(
     listed=list_end_users,
     rows="users",
     columns=(
-        plain(lambda one: one.name or one.email, "console.field.person", beside=lambda one: one.email if one.name else ""),
+        signed(
+            plain(lambda one: one.name or one.email, "console.field.person", beside=lambda one: one.email if one.name else ""),
+            lambda one: (one.name or str(one.email), one.id),
+        ),
         listed("services", "console.field.applications"),
         yes_or_no("mfa_enabled", good=True),
         when("last_login_at"),

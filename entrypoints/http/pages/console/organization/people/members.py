@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from core.domain.tenancy.roles import BuiltInRole
-from entrypoints.http.pages.console.cells import Tone, copied, number, plain, role, when, words, yes_or_no
+from entrypoints.http.pages.console.cells import Tone, copied, number, plain, role, signed, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, shape
 from entrypoints.http.pages.console.organization.organization_tabs import AUDIT_LOG, MEMBERS_TAB, PEOPLE, PEOPLE_ENTRY, position
 from entrypoints.http.pages.console.organization.people.choices import roles
@@ -22,7 +22,13 @@ from entrypoints.http.routes.tenancy.members import (
     remove_member,
 )
 
-_TIES: Final = {True: ("console.state.own", Tone.GOOD), False: ("console.state.listed", Tone.WARN)}
+
+def _standing(one: Any) -> tuple[str, Tone]:
+    """The role in words; of a role that the organization has named itself, only that the person is a member."""
+    if one.own_since is None:
+        return "console.state.listed", Tone.WARN
+    role = one.membership.role
+    return (f"roles.{role}" if role in frozenset(BuiltInRole) else "console.state.own"), Tone.PLAIN
 
 
 def called(one: Any) -> str:
@@ -40,8 +46,13 @@ MEMBERS: Final = Resource(
     listed=list_members,
     rows="members",
     columns=(
-        plain(
-            lambda one: one.user.name or one.user.email, "console.field.person", beside=lambda one: one.user.email if one.user.name else ""
+        signed(
+            plain(
+                lambda one: one.user.name or one.user.email,
+                "console.field.person",
+                beside=lambda one: one.user.email if one.user.name else "",
+            ),
+            lambda one: (called(one), one.user.id),
         ),
         role("membership.role"),
         when("membership.created_at", "console.field.since"),
@@ -51,17 +62,14 @@ MEMBERS: Final = Resource(
     key=lambda one: one.user.id,
     record=get_member,
     called=called,
-    state=(lambda one: one.own_since is not None, _TIES.__getitem__),
+    state=(lambda one: one, _standing),
     facts=(
         plain("user.email"),
         role("membership.role"),
         words("came_by"),
-        when("own_since"),
-        number("active_sessions"),
-        yes_or_no("mfa_enabled", good=True),
-        yes_or_no("has_devices"),
-        copied("user.id", "console.field.id"),
         when("membership.created_at", "console.field.since"),
+        number("active_sessions"),
+        copied("user.id", "console.field.id"),
     ),
     sections=(Section("role", shape(change_member_role, Asked("role", choices=roles, shown=lambda one: one.membership.role))),),
     acts=(

@@ -27,7 +27,6 @@ _ROTATE: Final = f"{SIGNING_KEYS}/rotate"
 _ROTATE_ENCRYPTION: Final = f"{SIGNING_KEYS}/rotate-encryption"
 _POSITION: Final = position(SIGNING_KEYS_ENTRY, SIGNING_KEYS_TAB)
 _COLUMNS: Final = (
-    code("id"),
     words("purpose"),
     state(
         "state",
@@ -39,10 +38,11 @@ _COLUMNS: Final = (
     ),
     when(lambda key: key.activated_at or key.created_at, "console.field.since"),
     when("retires_at"),
+    code("id"),
 )
 _ENCRYPTION: Final = (
-    code("id"),
     state("encrypts", {True: ("console.state.encrypts", Tone.GOOD), False: ("console.state.decrypts", Tone.PLAIN)}),
+    code("id"),
 )
 
 

@@ -9,7 +9,7 @@ from entrypoints.checks import Verdict
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.callers import PLATFORM_OWNER
 from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS
-from entrypoints.http.pages.console.cells import Tone
+from entrypoints.http.pages.console.cells import Tone, code, number, plain, rows_of, when
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.platform.platform_tabs import (
@@ -24,6 +24,14 @@ from entrypoints.http.pages.console.platform.platform_tabs import (
 )
 from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
 
+_QUEUES: Final = (code("kind"), number("waiting"), number("dead"), when("oldest_due"))
+_PROVIDERS: Final = (
+    plain("provider", "console.field.provider"),
+    plain("organization", "console.field.organization"),
+    when("failed_at"),
+)
+_PROCESSES: Final = (code("version"), code("host", "console.field.comes_from"), when("since"))
+_VERSIONS: Final = (code("version", "console.field.this_version"), code("schema"))
 _PROBLEMS: Final[Mapping[Verdict, tuple[str, Tone]]] = {
     Verdict.WARN: ("console.state.attention", Tone.WARN),
     Verdict.SOON: ("console.state.attention", Tone.BAD),
@@ -69,6 +77,8 @@ async def _show_health(call: AnyCall, postern: Postern) -> Page:
         for subject, finding in found
         if finding.verdict is not Verdict.OK
     ]
+    queues = await postern.foundation.jobs.state()
+    state = await postern.platform.installation.state()
     fine = [(visit.text(subject_key(subject)), finding) for subject, finding in found if finding.verdict is Verdict.OK]
     page = visit.show(
         "platform/overview/health.html",
@@ -76,6 +86,23 @@ async def _show_health(call: AnyCall, postern: Postern) -> Page:
         Head(title=visit.text("console.health.title")),
         problems=problems,
         in_order=[(subject, finding.text.split("`")) for subject, finding in fine if finding.is_used],
+        tables=[
+            (
+                visit.text(f"console.installation_at_a_glance.{name}"),
+                columns,
+                rows_of(columns, rows, visit.text, visit.path),
+            )
+            for name, columns, rows in (
+                ("queues", _QUEUES, queues),
+                ("outages", _PROVIDERS, state.providers),
+                ("processes", _PROCESSES, state.processes),
+            )
+            if rows
+        ],
+        versions=[
+            (visit.text(_VERSIONS[0].label), code(lambda _: postern.foundation.version, "-").cell(state, visit.text, visit.path)),
+            (visit.text(_VERSIONS[1].label), _VERSIONS[1].cell(state, visit.text, visit.path)),
+        ],
         unused=[subject for subject, finding in fine if not finding.is_used],
     )
     return Answer(page, 200)
