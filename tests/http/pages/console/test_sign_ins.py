@@ -201,8 +201,8 @@ async def test_a_persons_page_says_how_they_sign_in_and_where_they_may(log_of: L
         "This person has not signed in here yet",
         "May this person sign in?",
         "The application lets in people with a role alone",
-        "Yes",
-        "No",
+        "May sign in",
+        "May not",
     ):
         assert said in tab.page.text, said
     log_of.add(log_of.mary, to=log_of.shop, failure=LoginFailure.WRONG_PASSWORD)
@@ -251,7 +251,7 @@ async def test_a_member_who_is_an_end_user_too_has_one_page(log_of: Log) -> None
         "Member",
         "Latest sign-ins",
         "May this person sign in?",
-        "Access",
+        "Teams",
         "What happened to this person",
         "Remove from the organization",
     ):
