@@ -23,7 +23,7 @@ from core.domain.federation.oauth.authorization_steps import RequestingApplicati
 from core.domain.federation.oauth.client_documents import ClientRefused
 from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, TokenRequest
 from core.domain.identifiers import AuthorizationRefusalId, ClientId, ResourceServerId
-from core.domain.services.client_ids import is_address, read_client_id, shown
+from core.domain.services.client_ids import describes_itself, read_client_id, shown
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.clients import shown_credentials
@@ -38,7 +38,7 @@ def record_refused_request(
     of the `api`.
     """
     named = said.get("client_id") or ""
-    client = ClientId(named) if is_address(named) else read_client_id(named)
+    client = ClientId(named) if describes_itself(named) else read_client_id(named)
     found = refused_request(word, description, said)
     if client is None or found is None:
         return

@@ -23,7 +23,7 @@ from core.domain.federation.oauth.requested_claims import NO_CLAIMS, RequestedCl
 from core.domain.federation.oauth.resources import LONGEST_RESOURCE, MOST_RESOURCES, TOO_MANY, UNKNOWN_RESOURCE, foreign_scopes
 from core.domain.federation.oauth.scopes import OPENID, known
 from core.domain.identifiers import ClientId
-from core.domain.services.client_ids import is_address, read_client_id
+from core.domain.services.client_ids import describes_itself, read_client_id
 
 LONGEST: Final = 2000
 """The limit of most parameters. They come in an address, and some go back in one."""
@@ -101,7 +101,7 @@ def client_of(parameters: Parameters) -> ClientId:
     `UnknownRecipient`.
     """
     named = parameters.get("client_id") or ""
-    client = ClientId(named) if is_address(named) else read_client_id(named)
+    client = ClientId(named) if describes_itself(named) else read_client_id(named)
     if client is None:
         raise unknown_application()
     return client

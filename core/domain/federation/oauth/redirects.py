@@ -68,6 +68,12 @@ def is_registered(uri: str, registered: Sequence[str], *, native: bool) -> bool:
     return any(uri == one or (any_port and _differ_in_port(uri, one)) for one in registered)
 
 
+def without_port(uri: str) -> str:
+    """The address without its port, if it lies on the device itself: there, any port is as good. Any other address is unchanged."""
+    here = _LOOPBACK.fullmatch(uri)
+    return uri if here is None else here["host"] + here["rest"]
+
+
 def proves_nothing(redirect_uri: str) -> bool:
     """Whether any program on the person's device could receive answers at this address. Then the application may be another one than it
     says (RFC 8252 section 8.6). An https address proves its owner.
