@@ -127,7 +127,7 @@ def verifying(keys: Sequence[RegistrationKey], now: datetime) -> Sequence[Regist
 
 
 def keys_rotated(key: str, actor: Actor) -> Event:
-    return Event("platform.registration_keys.rotated", actor, Target("registration_key", key), details={"key": key})
+    return Event("platform.registration_keys.rotated", actor, Target("signing_key", key), details={"key": key})
 
 
 def _redirect_uris(given: Sequence[str]) -> Sequence[str]:
