@@ -9,6 +9,7 @@ from core.domain.federation.oauth.open_registrations import (
     Registration,
     RegistrationKey,
     described_by_id,
+    is_on_device,
     keys_rotated,
     opened_registration,
     signing,
@@ -36,6 +37,10 @@ class OpenRegistrations(Frozen):
         if not self.is_open:
             raise NotFound("Clients do not register themselves here (POSTERN_OPEN_REGISTRATION)")
         return opened_registration(given, signing(await self.keys.all(), self.system.clock.now()))
+
+    def is_origin(self, origin: bytes) -> bool:
+        """Whether pages of this origin may be those of a program that registers itself: they come from the person's own device."""
+        return self.is_open and is_on_device(origin)
 
     async def read(self, client: str) -> ClientDocument:
         """What an open client has said of itself. Costs no query, whatever is sent. Raises `ClientRefused`."""

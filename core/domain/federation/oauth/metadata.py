@@ -53,7 +53,7 @@ def metadata(issuer: str, grants: Iterable[str], locales: Sequence[str], *, regi
         "claim_types_supported": ["normal"],
         "claims_parameter_supported": True,
         "response_types_supported": ["code"],
-        "response_modes_supported": ["query", "form_post"],
+        "response_modes_supported": ["query", "fragment", "form_post"],
         "grant_types_supported": list(dict.fromkeys((AUTHORIZATION_CODE, REFRESH_TOKEN, CLIENT_CREDENTIALS, *grants))),
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": [algorithm.value for algorithm in TokenAlgorithm],

@@ -36,6 +36,7 @@ AHEAD: Final = timedelta(minutes=1)
 """A new key signs only when every process has read it."""
 _MAC_BYTES: Final = 16
 _CONTEXT: Final = b"postern open registration\0"
+_ORIGIN: Final = re.compile(rb"http://(?:localhost|127\.0\.0\.1|\[::1\])(?::[1-9][0-9]{0,4})?")
 _ID: Final = re.compile(rf"{OPEN}[A-Za-z0-9_-]{{1,{LONGEST_OPEN_ID - len(OPEN)}}}")
 
 
@@ -113,6 +114,10 @@ def described_by_id(client: str, keys: Iterable[RegistrationKey]) -> ClientDocum
 
 def has_open_form(client: str) -> bool:
     return _ID.fullmatch(client) is not None
+
+
+def is_on_device(origin: bytes) -> bool:
+    return _ORIGIN.fullmatch(origin) is not None
 
 
 def signing(keys: Sequence[RegistrationKey], now: datetime) -> RegistrationKey:

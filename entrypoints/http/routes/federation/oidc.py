@@ -89,7 +89,12 @@ _PUBLIC: Final[Statement] = {
 
 
 @endpoint.get(
-    USERINFO_ENDPOINT, caller=OPENID_SESSION, limit=UNLIMITED, refuses=(InsufficientScope,), tags=("oauth",), origins=Origins.CLIENTS
+    USERINFO_ENDPOINT,
+    caller=OPENID_SESSION,
+    limit=UNLIMITED,
+    refuses=(InsufficientScope,),
+    tags=("oauth",),
+    origins=Origins.CLIENTS_WITH_CREDENTIALS,
 )
 async def get_userinfo(call: Call, postern: Postern) -> PersonClaims:
     """Get the claims that the granted scopes allow
@@ -106,7 +111,7 @@ async def get_userinfo(call: Call, postern: Postern) -> PersonClaims:
     refuses=(InsufficientScope,),
     accepts=Form(),
     tags=("oauth",),
-    origins=Origins.CLIENTS,
+    origins=Origins.CLIENTS_WITH_CREDENTIALS,
 )
 async def get_userinfo_by_post(call: Call[UserinfoRequest], postern: Postern) -> PersonClaims:
     """Get the claims that the granted scopes allow, by POST
