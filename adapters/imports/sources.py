@@ -90,11 +90,12 @@ def _open_table(asked: ImportFiles, held: ExitStack, advance: Advance) -> FileSo
     for path in files:
         try:
             table = PeopleTable(held.enter_context(path.open("rb")), asked.delimiter)
-            columns = tables.table_map(table.columns, asked.columns)
         except EmptyTable as fault:
             raise BrokenFile(path, str(fault), 1, 0) from None
         except BrokenTable as fault:
             raise of_another_kind(path, str(fault)) from None
+        try:
+            columns = tables.table_map(table.columns, asked.columns)
         except BadRequest as refusal:
             raise of_another_kind(path, refusal.message + _other_delimiter(table.columns)) from None
         opened_tables.append((path.name, table, columns))

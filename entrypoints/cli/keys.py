@@ -7,7 +7,7 @@ from datetime import datetime
 import trio
 
 from adapters.crypto.key_ring import generate_key
-from core.domain.federation.oauth.open_registrations import KEPT_FOR, RegistrationKey, signing, verifying
+from core.domain.federation.open_registrations import KEPT_FOR, RegistrationKey, signing, verifying
 from core.domain.record.events import SYSTEM
 from core.domain.signing_keys import SigningKey
 from core.usecases.encryption import queue_reencryption

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from core.domain.federation.oauth.open_registrations import RegistrationKey
+from core.domain.federation.open_registrations import RegistrationKey
 
 
 class KnownRegistrationKeys(Protocol):

@@ -18,7 +18,7 @@ from core.domain.claims import ClaimPlace, ClaimSource, ServiceClaim
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Refusal
 from core.domain.federation.oauth.client_documents import document_address
-from core.domain.federation.oauth.open_registrations import has_open_form
+from core.domain.federation.open_registrations import has_open_form
 from core.domain.federation.saml.configurations import MOST_CERTIFICATES, MOST_ENDPOINTS, AcsEndpoint, Configuration
 from core.domain.federation.saml.configurations import checked as checked_saml
 from core.domain.identifiers import ClientId, OrganizationId, ProfileFieldId, ResourceServerId, ServiceId

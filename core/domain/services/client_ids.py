@@ -2,7 +2,7 @@
 may keep the one that its programs are configured with.
 
 The client id of a metadata client is the https address of its document, or all that the client has said of itself, signed by us (an open
-client, `core/domain/federation/oauth/open_registrations.py`). The same client is another service in each organization, so the service is
+client, `core/domain/federation/open_registrations.py`). The same client is another service in each organization, so the service is
 kept under the client id together with the organization's id (`placed`). Nobody can send this form, because no such client id has a `#`:
 whoever names the client has to name an API, a code or a token, and that says which organization it is.
 """

@@ -4,19 +4,19 @@ client as for other metadata clients: when a person first allows it there.
 
 from core.domain.errors import NotFound
 from core.domain.federation.oauth.client_documents import ClientDocument, ClientRefused
-from core.domain.federation.oauth.open_registrations import (
+from core.domain.federation.open_registrations import (
     OpenClient,
-    Registration,
+    OpenRegistration,
     RegistrationKey,
     described_by_id,
     is_on_device,
     keys_rotated,
     opened_registration,
+    sealing_context,
     signing,
     verifying,
 )
 from core.domain.record.events import Actor
-from core.domain.server_secrets import sealing_context
 from core.frozen import Frozen
 from ports.encryption import KeyRing
 from ports.federation.open_registrations import KnownRegistrationKeys
@@ -32,7 +32,7 @@ class OpenRegistrations(Frozen):
     is_open: bool
     """Whether the operator has turned it on."""
 
-    async def register(self, given: Registration) -> OpenClient:
+    async def register(self, given: OpenRegistration) -> OpenClient:
         """Raises `NotFound` where the operator has not turned it on, and `MetadataRefused` and `RedirectRefused`."""
         if not self.is_open:
             raise NotFound("Clients do not register themselves here (POSTERN_OPEN_REGISTRATION)")

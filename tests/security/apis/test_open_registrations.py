@@ -11,7 +11,7 @@ from typing import Any, Final
 import pytest
 
 from adapters.postgres.federation import registration_keys
-from core.domain.federation.oauth.open_registrations import KEPT_FOR, REGISTRATIONS, Registration
+from core.domain.federation.open_registrations import KEPT_FOR, REGISTRATIONS, OpenRegistration
 from core.domain.record.events import SYSTEM
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
@@ -122,7 +122,7 @@ async def test_ten_thousand_registrations_of_nobody_leave_nothing(clients: Publi
     each = (process_time() - started) / 1_000
     registrations = clients.postern.federation.open_registrations
     for number in range(1_000, 10_000):
-        made.add((await registrations.register(Registration(name=f"Notebook {number}", redirect_uris=[HERE]))).client)
+        made.add((await registrations.register(OpenRegistration(name=f"Notebook {number}", redirect_uris=[HERE]))).client)
     assert (len(made), _kept(clients)) == (10_000, before)
     assert clients.receiver.calls == []
     # Test client and server together, on a machine that does other things as well.

@@ -7,7 +7,7 @@ import msgspec
 
 from core.domain.errors import NotFound
 from core.domain.federation.oauth.metadata import REGISTRATION_ENDPOINT
-from core.domain.federation.oauth.open_registrations import GRANTS, REGISTRATIONS, MetadataRefused, RedirectRefused, Registration
+from core.domain.federation.open_registrations import GRANTS, REGISTRATIONS, MetadataRefused, OpenRegistration, RedirectRefused
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import Json
 from entrypoints.http.machinery.callers import ANYONE
@@ -85,7 +85,7 @@ async def register_open_client(call: Call[ClientRegistration], postern: Postern)
     call.request.count_here(REGISTRATIONS)
     body = call.body
     registered = await postern.federation.open_registrations.register(
-        Registration(
+        OpenRegistration(
             redirect_uris=body.redirect_uris,
             name=body.client_name,
             method=body.token_endpoint_auth_method,

@@ -48,7 +48,7 @@ class RedirectRefused(BadRequest):
     oauth_error: ClassVar = "invalid_redirect_uri"
 
 
-class Registration(Frozen, kw_only=True):
+class OpenRegistration(Frozen, kw_only=True):
     """What a program says of itself."""
 
     redirect_uris: Sequence[str]
@@ -73,7 +73,7 @@ class OpenClient(Frozen):
     """As the program has sent them."""
 
 
-def opened_registration(given: Registration, key: RegistrationKey) -> OpenClient:
+def opened_registration(given: OpenRegistration, key: RegistrationKey) -> OpenClient:
     """The same registration gets the same id, whichever port it names: so all copies of a program are one client of an organization. Raises
     `RedirectRefused`, `MetadataRefused`.
     """
@@ -129,6 +129,11 @@ def signing(keys: Sequence[RegistrationKey], now: datetime) -> RegistrationKey:
 def verifying(keys: Sequence[RegistrationKey], now: datetime) -> Sequence[RegistrationKey]:
     """The keys that still count: the last one, and those that were replaced lately enough."""
     return [*(key for key, successor in pairwise(keys) if now < successor.created_at + KEPT_FOR), *keys[-1:]]
+
+
+def sealing_context(key: str) -> str:
+    """The key is one of the server secrets."""
+    return f"server_secrets.sealed_secret:{key}"
 
 
 def keys_rotated(key: str, actor: Actor) -> Event:
