@@ -69,6 +69,20 @@ async def test_a_page_of_any_origin_may_register(clients: PublishingClients) -> 
     assert (asked.header("access-control-allow-origin"), asked.header("access-control-allow-credentials")) == ("*", None)
 
 
+async def test_a_page_on_the_device_may_ask_for_tokens_without_credentials(clients: PublishingClients) -> None:
+    """As the inspector of MCP does, whose page stands there."""
+    for origin, allowed in (
+        ("http://localhost:6274", "http://localhost:6274"),
+        ("http://127.0.0.1", "http://127.0.0.1"),
+        ("http://localhost.evil.example", None),
+        ("http://127.0.0.1@evil.example", None),
+        ("https://localhost:6274", None),
+        ("http://localhost:06274", None),
+    ):
+        answer = await clients.client.request("POST", "/auth/token", headers=[("origin", origin)])
+        assert (answer.header("access-control-allow-origin"), answer.header("access-control-allow-credentials")) == (allowed, None)
+
+
 async def test_all_copies_of_a_program_are_one_application(clients: PublishingClients) -> None:
     for person in (None, clients.resident(clients.acme, "owner")):
         client = await clients.open_client(redirect_uris=[HERE])
