@@ -390,6 +390,14 @@ class Settings:
         "it.",
     )
 
+    open_registration: bool = _setting(
+        forms.switch,
+        "off",
+        _ORGANIZATIONS,
+        "With `on`, programs on people's own devices, such as MCP clients, may register themselves at `POST /oauth/register` (RFC 7591). "
+        "Nothing is stored, and such a client gets in only where an organization and its API say `registered_clients: on`.",
+    )
+
     outbound_networks: tuple[IPv4Network | IPv6Network, ...] = _setting(
         forms.networks,
         "",

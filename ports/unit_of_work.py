@@ -13,6 +13,7 @@ from ports.federation.client_documents import DocumentServiceStore
 from ports.federation.consents import ConsentStore
 from ports.federation.device_flow import DeviceCodeStore
 from ports.federation.exchanges import ExchangeStore
+from ports.federation.open_registrations import RegistrationKeyStore
 from ports.federation.saml.configurations import SamlStore
 from ports.federation.scim.teams import DirectoryTeamStore
 from ports.federation.scim.tokens import ScimTokenStore
@@ -164,6 +165,7 @@ class UnitOfWork(AskedStores, Protocol):
     scim_tokens: ScimTokenStore
     saml: SamlStore
     signing_keys: SigningKeyStore
+    registration_keys: RegistrationKeyStore
     jobs: JobStore
 
     async def record(self, event: Event) -> AuditEntryId | None:

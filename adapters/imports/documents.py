@@ -79,6 +79,8 @@ class JsonDocument:
                     yield from self._members()
                 case "":
                     raise self._broken("it is empty")
+                case _ if self._is_scalar():
+                    raise self._broken("it is JSON, and neither an object nor a list")
                 case _:
                     raise self._broken("it is no JSON: it begins neither with an object nor with a list")
             self.documents += 1
@@ -86,6 +88,14 @@ class JsonDocument:
                 return
             if not several:
                 raise self._broken("something stands behind the end of the document")
+
+    def _is_scalar(self) -> bool:
+        """Whether the document is a text, a number or a word, which is JSON all the same."""
+        try:
+            json.loads(self._text)
+        except ValueError:
+            return False
+        return True
 
     def _members(self, within: int = 0, depth: int = 0) -> Iterator[Value]:
         self._at += 1

@@ -1,6 +1,6 @@
 """Opens the files of another system: looks through all of them once, and then reads person by person."""
 
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager, closing
 from functools import partial
 from itertools import islice
@@ -10,7 +10,7 @@ from typing import Any, Final
 import trio
 
 from adapters.imports.authentik_blueprints import open_authentik
-from adapters.imports.broken_files import of_another_kind
+from adapters.imports.broken_files import BrokenFile, of_another_kind
 from adapters.imports.cognito_exports import open_cognito
 from adapters.imports.files import (
     BytesRead,
@@ -32,7 +32,7 @@ from adapters.imports.firebase_exports import open_firebase
 from adapters.imports.keycloak_realms import open_realm
 from adapters.imports.lines import lines
 from adapters.imports.notes_on_disk import NotesOnDisk
-from adapters.imports.tables import BrokenTable, PeopleTable, count_rows, people_of_rows
+from adapters.imports.tables import BrokenTable, EmptyTable, PeopleTable, count_rows, people_of_rows
 from adapters.imports.zitadel_exports import open_zitadel
 from core.domain.errors import BadRequest
 from core.domain.platform.imports import auth0, postern, tables
@@ -90,11 +90,14 @@ def _open_table(asked: ImportFiles, held: ExitStack, advance: Advance) -> FileSo
     for path in files:
         try:
             table = PeopleTable(held.enter_context(path.open("rb")), asked.delimiter)
-            columns = tables.table_map(table.columns, asked.columns)
+        except EmptyTable as fault:
+            raise BrokenFile(path, str(fault), 1, 0) from None
         except BrokenTable as fault:
             raise of_another_kind(path, str(fault)) from None
+        try:
+            columns = tables.table_map(table.columns, asked.columns)
         except BadRequest as refusal:
-            raise of_another_kind(path, refusal.message) from None
+            raise of_another_kind(path, refusal.message + _other_delimiter(table.columns)) from None
         opened_tables.append((path.name, table, columns))
 
     def found() -> Iterator[Found]:
@@ -104,6 +107,14 @@ def _open_table(asked: ImportFiles, held: ExitStack, advance: Advance) -> FileSo
 
     count = sum(count_rows(path, asked.delimiter, advance) for path in files)
     return FileSource(name=named_source(asked), digest=digest_of(asked), count=count, relying_party=None, found=found(), read=read)
+
+
+def _other_delimiter(columns: Sequence[str]) -> str:
+    """Advice where the first line is one name for our delimiter, and several for another one."""
+    if len(columns) != 1:
+        return ""
+    option = next((option for mark, option in ((";", "';'"), ("\t", "tab"), (",", "','")) if mark in columns[0]), "")
+    return f". The names are separated by {option}: add --delimiter {option}" if option else ""
 
 
 def _open_postern(asked: ImportFiles, held: ExitStack, advance: Advance) -> FileSource:

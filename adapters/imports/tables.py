@@ -24,6 +24,10 @@ class BrokenTable(Exception):
     """The table cannot be read. The text says why, in one line."""
 
 
+class EmptyTable(BrokenTable):
+    pass
+
+
 class Row(Frozen):
     number: int
     """The line at which the row ends."""
@@ -72,7 +76,7 @@ class PeopleTable:
         try:
             self.columns = tuple(name.strip().removeprefix("\ufeff") for name in next(self._rows))
         except StopIteration:
-            raise BrokenTable("The file is empty") from None
+            raise EmptyTable("it is empty") from None
         except csv.Error as error:
             raise BrokenTable(f"The names of the columns cannot be read: {error}") from None
         if len(set(self.columns)) < len(self.columns):

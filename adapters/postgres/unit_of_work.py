@@ -12,6 +12,7 @@ from adapters.postgres.federation.client_documents import DocumentServiceRows
 from adapters.postgres.federation.consents import ConsentRows
 from adapters.postgres.federation.device_flow import DeviceCodeRows
 from adapters.postgres.federation.exchanges import ExchangeRows
+from adapters.postgres.federation.registration_keys import RegistrationKeyRows
 from adapters.postgres.federation.saml.configurations import SamlRows
 from adapters.postgres.federation.scim.teams import DirectoryTeamRows
 from adapters.postgres.federation.scim.tokens import ScimTokenRows
@@ -203,6 +204,7 @@ class PostgresUnitOfWork(Stores, UnitOfWork):
     scim_tokens = inside(ScimTokenRows)
     saml = inside(SamlRows)
     signing_keys = inside(SigningKeyRows)
+    registration_keys = inside(RegistrationKeyRows)
 
     def __init__(self, transaction: Transaction, ids: Ids, clock: Clock, keyring: KeyRing, doorbell: Doorbell) -> None:
         super().__init__(transaction)

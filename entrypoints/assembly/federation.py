@@ -29,6 +29,7 @@ from core.usecases.federation.grants import Grants
 from core.usecases.federation.identity_assertions import IdentityAssertions
 from core.usecases.federation.logout_notices import LogoutNotices, LogoutReceivers
 from core.usecases.federation.logouts import Logouts
+from core.usecases.federation.open_registrations import OpenRegistrations
 from core.usecases.federation.pushed_requests import PushedRequests
 from core.usecases.federation.saml.configurations import Saml
 from core.usecases.federation.saml.logouts import SamlLogouts
@@ -58,6 +59,7 @@ class Federation(Frozen, kw_only=True):
     clients: Clients
     client_origins: ClientOrigins
     client_documents: ClientDocuments
+    open_registrations: OpenRegistrations
     authorization_codes: AuthorizationCodes
     grants: Grants
     identity_assertions: IdentityAssertions
@@ -105,6 +107,7 @@ def assemble_federation(
     return Federation(
         clients=applications.clients,
         client_documents=applications.documents,
+        open_registrations=applications.registrations,
         client_origins=ClientOrigins(PostgresClientOrigins(pool), clock),
         authorization_codes=applications.codes,
         grants=tokens.grants,

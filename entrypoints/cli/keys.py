@@ -1,12 +1,13 @@
 """`postern keys list`, `postern keys rotate` and `postern keys reencrypt`."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 import trio
 
 from adapters.crypto.key_ring import generate_key
+from core.domain.federation.open_registrations import KEPT_FOR, RegistrationKey, signing, verifying
 from core.domain.record.events import SYSTEM
 from core.domain.signing_keys import SigningKey
 from core.usecases.encryption import queue_reencryption
@@ -30,13 +31,14 @@ The encryption keys are a setting here. To put a new one in force without downti
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
-    both = not getattr(arguments, "signing", False) and not getattr(arguments, "encryption", False)
+    kinds = ("signing", "encryption", "registrations")
+    named = {kind for kind in kinds if getattr(arguments, kind, False)} or {*kinds}
     if arguments.action == "list":
         trio.run(_list, settings, arguments.json)
     elif arguments.action == "reencrypt":
         return trio.run(_reencrypt_now, settings, arguments.json)
     else:
-        trio.run(_rotate, settings, both or arguments.signing, both or arguments.encryption, arguments.json)
+        trio.run(_rotate, settings, named, arguments.json)
     return OK
 
 
@@ -49,6 +51,8 @@ async def _list(settings: Settings, as_json: bool) -> None:  # noqa: FBT001 - tr
             return
         for key in sorted(in_force, key=lambda key: (key.purpose, key.state)):
             print(f"signing     {key.purpose:<7} {key.state:<9} {key.id}  {_age(key.age(now).days)}{_until(key.retires_at)}")
+        for key_, counts in await _registration_keys(postern):
+            print(f"registering {'current' if counts else 'older':<17} {key_.id}  {_age((now - key_.created_at).days)}")
         for number, name in enumerate(postern.foundation.keyring.key_ids()):
             print(f"encryption  {'current' if number == 0 else 'older':<17} {name}")
         finished = await postern.foundation.reencryption.is_finished()
@@ -61,9 +65,16 @@ async def _print_keys(postern: Postern, in_force: Sequence[SigningKey]) -> None:
         {
             "signing": [{name: getattr(key, name) for name in signing} for key in in_force],
             "encryption": list(postern.foundation.keyring.key_ids()),
+            "registrations": [key.id for key, _ in await _registration_keys(postern)],
             "everything_under_the_current_encryption_key": await postern.foundation.reencryption.is_finished(),
         }
     )
+
+
+async def _registration_keys(postern: Postern) -> Sequence[tuple[RegistrationKey, bool]]:
+    """The keys of open registrations that count, and whether each is the one that signs."""
+    keys, now = await postern.federation.open_registrations.keys.find(), postern.foundation.clock.now()
+    return [(key, key == signing(keys, now)) for key in verifying(keys, now)]
 
 
 async def _reencrypt_now(settings: Settings, as_json: bool) -> int:  # noqa: FBT001 - trio.run passes by position
@@ -83,22 +94,31 @@ async def _reencrypt_now(settings: Settings, as_json: bool) -> int:  # noqa: FBT
     return FAILURE if any(column.unreadable for column in done) else OK
 
 
-async def _rotate(settings: Settings, signing: bool, encryption: bool, as_json: bool) -> None:  # noqa: FBT001 - trio.run passes by position
+async def _rotate(settings: Settings, named: Collection[str], as_json: bool) -> None:  # noqa: FBT001 - trio.run passes by position
     async with reachable_database(settings):
         await require_schema(settings)
         async with open_postern(settings) as postern:
             # A key that is encrypted under the key ring of another database could never be decrypted.
             await require_encryption_keys(postern)
-            rotations = await postern.foundation.signing_keys.rotate() if signing else ()
-        told: dict[str, object] = {"signing": rotations, "encryption": None}
+            rotations = await postern.foundation.signing_keys.rotate() if "signing" in named else ()
+            registration = await postern.federation.open_registrations.rotate(SYSTEM) if "registrations" in named else None
+        told: dict[str, object] = {
+            "signing": rotations,
+            "encryption": None,
+            "registrations": None if registration is None else registration.id,
+        }
         lines = [
             f"{rotation.purpose}: {rotation.activated} signs from now on, in a running server within half a minute; "
             f"{rotation.outgoing} verifies until its tokens expire."
             for rotation in rotations
         ]
+        if registration is not None:
+            lines.append(
+                f"registrations: {registration.id} signs in a minute; what the key before has signed counts for {KEPT_FOR.days} days."
+            )
         if lines and not as_json:
             print("\n".join(lines))
-        if encryption:
+        if "encryption" in named:
             told["encryption"], line = await _rotate_encryption(settings)
             if not as_json:
                 print(line)

@@ -25,7 +25,7 @@ from core.domain.identifiers import AuthorizationRefusalId, ClientId, ResourceSe
 from core.domain.identity.flows import Flow
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.sessions import Context
-from core.domain.services.client_ids import is_address, read_client_id, shown
+from core.domain.services.client_ids import describes_itself, read_client_id, shown
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.clients import shown_credentials
@@ -40,7 +40,7 @@ def record_refused_request(
     nobody has placed yet has no service, so its refusal is one of the `api`.
     """
     named = said.get("client_id") or ""
-    client = ClientId(named) if is_address(named) else read_client_id(named)
+    client = ClientId(named) if describes_itself(named) else read_client_id(named)
     found = refused_request(word, description, said, recorded_as)
     if client is None or found is None:
         return

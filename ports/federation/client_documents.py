@@ -6,6 +6,7 @@ from typing import Any, Protocol, TypeVar
 
 from core.domain.federation.oauth.client_documents import DocumentService, DocumentTarget, KeptDocument
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId
+from core.domain.outbound.metadata_clients import Provenance
 from core.domain.services.services import Service
 from ports.outbound import OutboundAnswer
 
@@ -39,7 +40,7 @@ class NewDocuments(Protocol):
 class DocumentLookup(Protocol):
     """Each method is one statement and one round trip, outside any unit of work."""
 
-    async def targets(self, identifiers: Sequence[str], host: str) -> Sequence[DocumentTarget]:
+    async def targets(self, identifiers: Sequence[str], client: Provenance) -> Sequence[DocumentTarget]:
         """The active APIs with these identifiers, in active organizations. Those on the developer's own machine do not exist here: their
         identifiers name no organization.
         """
@@ -75,7 +76,7 @@ class DocumentServiceStore(Protocol):
         anything, that has neither sessions nor codes, and about which no owner has decided anything.
         """
 
-    async def targets(self, identifiers: Sequence[str], host: str) -> Sequence[DocumentTarget]:
+    async def targets(self, identifiers: Sequence[str], client: Provenance) -> Sequence[DocumentTarget]:
         """As `DocumentLookup.targets`."""
 
     async def find(self, client: ClientId) -> ServiceId | None:

@@ -33,7 +33,7 @@ SENT_BY_ALL: Final = frozenset(
     {
         *("content-type", "content-length", "content-language", "vary", "content-security-policy", "cross-origin-opener-policy"),
         *("x-content-type-options", "referrer-policy", "permissions-policy", "strict-transport-security"),
-        *("access-control-allow-origin", "access-control-expose-headers"),
+        *("access-control-allow-origin", "access-control-allow-credentials", "access-control-expose-headers"),
     }
 )
 

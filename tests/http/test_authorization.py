@@ -578,6 +578,7 @@ OPEN = {
     "POST /api/invitations/accept",
     "POST /api/invitations/decline",
     "POST /auth/device/verify",
+    "POST /oauth/register",
     "POST /webhooks/billing",
 }
 

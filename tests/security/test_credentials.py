@@ -356,6 +356,7 @@ everybody                         POST   /auth/device/verify
 .....   ...  -          secret-as-password POST /auth/token
 .....   ...  -          secret-as-password POST /oauth/introspect
 .....   ...  -          secret-as-password POST /oauth/par
+everybody                         POST   /oauth/register
 .....   ...  -          secret-as-password POST /oauth/revoke
 .....   ...  -          secret-as-password POST /oauth/token
 .....   ...  -          application-with-openid GET  /oauth/userinfo

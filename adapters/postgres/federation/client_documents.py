@@ -18,6 +18,7 @@ from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.transaction import Transaction
 from core.domain.federation.oauth.client_documents import DocumentService, DocumentTarget, KeptDocument, restored
 from core.domain.identifiers import ClientId, OrganizationId, ResourceServerId, ServiceId
+from core.domain.outbound.metadata_clients import Provenance
 from core.domain.services.client_ids import placed
 from core.domain.services.services import Service
 from core.frozen import Frozen
@@ -52,8 +53,8 @@ class PostgresClientDocuments:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def targets(self, identifiers: Sequence[str], host: str) -> Sequence[DocumentTarget]:
-        parameters = {"identifiers": [storable_text(one) for one in identifiers], "host": host}
+    async def targets(self, identifiers: Sequence[str], client: Provenance) -> Sequence[DocumentTarget]:
+        parameters = {"identifiers": [storable_text(one) for one in identifiers], **provenance(client)}
         return await ask(self._pool, _target, TARGETS, parameters)
 
     async def kept(self, address: str) -> KeptDocument | None:
@@ -92,8 +93,8 @@ class DocumentServiceRows:
         row = first(await self._statements.ask(_Slug, _UNUSED, {"organization": organization, "before": before}))
         return None if row is None else row.slug
 
-    async def targets(self, identifiers: Sequence[str], host: str) -> Sequence[DocumentTarget]:
-        parameters = {"identifiers": [storable_text(one) for one in identifiers], "host": host}
+    async def targets(self, identifiers: Sequence[str], client: Provenance) -> Sequence[DocumentTarget]:
+        parameters = {"identifiers": [storable_text(one) for one in identifiers], **provenance(client)}
         return await self._statements.ask(_target, TARGETS, parameters)
 
     async def find(self, client: ClientId) -> ServiceId | None:
@@ -114,6 +115,11 @@ class DocumentServiceRows:
 
     async def describe(self, service: Service, digest: bytes) -> bool:
         return bool(await self._statements.ask(IdRow, _DESCRIBE, _described(service, digest)))
+
+
+def provenance(client: Provenance) -> Mapping[str, Any]:
+    """The parameters of `LETS_IN`."""
+    return {"host": client.host, "leads_to": list(client.leads_to)}
 
 
 def _digest(address: str) -> bytes:
@@ -142,10 +148,16 @@ def _described(service: Service, digest: bytes) -> Mapping[str, Any]:
     }
 
 
+# A client with a document, or an open one, which has no host.
+LETS_IN: Final = """case
+               when %(host)s::text is null then resource_lets_in_open(resource_servers, %(leads_to)s::text[])
+               else resource_lets_in_host(resource_servers, %(host)s::text)
+           end"""
+
 TARGETS: Final[LiteralString] = f"""
     select resource_servers.id, resource_servers.org_id as organization, organizations.slug as organization_slug,
            resource_servers.identifier,
-           resource_lets_in_host(resource_servers, %(host)s) as lets_in
+           {LETS_IN} as lets_in
       from resource_servers
       join organizations on organizations.id = resource_servers.org_id and organizations.status = 'active'
      where resource_servers.identifier = any (%(identifiers)s::text[])

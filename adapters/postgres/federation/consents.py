@@ -15,7 +15,7 @@ from adapters.postgres.transaction import Transaction
 from core.domain.federation.oauth.agents import AgentGrant, AgentReach
 from core.domain.federation.oauth.consents import AllowedResource, ApplicationAccess, Consent
 from core.domain.identifiers import AgentGrantId, ClientId, ConsentId, OrganizationId, ResourceServerId, ServiceId, UserId
-from core.domain.services.client_ids import document_host
+from core.domain.services.client_ids import document_host, is_open
 
 
 def _access(
@@ -26,6 +26,7 @@ def _access(
         scopes=tuple(scopes or ()),
         resources=allowed,
         document_host=document_host(client),
+        is_open=is_open(client),
         agent=client if is_agent else None,
         **columns,
     )

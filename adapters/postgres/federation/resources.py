@@ -7,6 +7,7 @@ from uuid import UUID
 
 from adapters.postgres.arrays import array, array_of_texts
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.federation.client_documents import LETS_IN, provenance
 from adapters.postgres.identity.sessions.agents import CONSENT_LIVES
 from adapters.postgres.identity.sessions.audiences import IS_OPEN, admits_service, is_held, lifetime
 from adapters.postgres.shared_lookups import SharedLookups
@@ -63,7 +64,7 @@ class PostgresResources:
         parameters = {
             "organization": client.organization,
             "identifiers": [storable_text(one) for one in client.resources],
-            "host": client.document.host,
+            **provenance(client.document.provenance),
             "person": user,
             "document": client.document.digest,
         }
@@ -128,5 +129,5 @@ FIND_FOR: Final[LiteralString] = f"""
       from resource_servers
      where resource_servers.org_id = %(organization)s and resource_servers.identifier = any (%(identifiers)s::text[])
        and (resource_servers.verified_at is not null or resource_servers.approved_at is not null)
-       and {IS_OPEN} and resource_lets_in_host(resource_servers, %(host)s)
+       and {IS_OPEN} and {LETS_IN}
 """

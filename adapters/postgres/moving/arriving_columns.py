@@ -24,7 +24,7 @@ from core.domain.identity.upstream.connections import ConnectionState, ProviderK
 from core.domain.identity.upstream.providers import Provider, provider_key
 from core.domain.identity.upstream.refreshes import RefreshFault
 from core.domain.identity.upstream.vouching import Voucher
-from core.domain.outbound.metadata_clients import MetadataClients, metadata_hosts
+from core.domain.outbound.metadata_clients import MetadataClients, RegisteredClients, metadata_hosts
 from core.domain.saml.entities import LONGEST_CERTIFICATE, entity_id, fingerprint
 from core.domain.saml.messages import SamlBinding
 from core.domain.services.api_keys import Permission
@@ -206,6 +206,7 @@ _OF_TENANCY: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
         "logo_digest": _digest,
         "metadata": _metadata,
         "metadata_hosts": metadata_hosts,
+        "registered_clients": RegisteredClients,
     },
     "memberships": {"role": STATEMENT, "came_by": MembershipOrigin},
     "invitations": {"email": ROW, "email_key": ROW, "role": STATEMENT, "status": InvitationStatus},
@@ -300,6 +301,7 @@ _OF_SERVICES: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
         "admits": Admits,
         "access_token_alg": TokenAlgorithm,
         "metadata_clients": MetadataClients,
+        "registered_clients": RegisteredClients,
     },
     "resource_admissions": {},
     "resource_exchanges": {},

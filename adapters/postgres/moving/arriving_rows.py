@@ -18,6 +18,7 @@ from core.domain.claims import ClaimPlace, ClaimSource, ServiceClaim
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Refusal
 from core.domain.federation.oauth.client_documents import document_address
+from core.domain.federation.open_registrations import has_open_form
 from core.domain.federation.saml.configurations import MOST_CERTIFICATES, MOST_ENDPOINTS, AcsEndpoint, Configuration
 from core.domain.federation.saml.configurations import checked as checked_saml
 from core.domain.identifiers import ClientId, OrganizationId, ProfileFieldId, ResourceServerId, ServiceId
@@ -27,7 +28,7 @@ from core.domain.outbound.destinations import NotADestination, destination
 from core.domain.outbound.key_sets import client_keys, keys_destination
 from core.domain.outbound.metadata_clients import LONGEST_HOST
 from core.domain.saml.entities import entity_id
-from core.domain.services.client_ids import kept_client_id, placed, shown
+from core.domain.services.client_ids import is_open, kept_client_id, placed, shown
 from core.domain.services.redirect_uris import web_page
 from core.domain.services.resource_identifiers import resource_identifier
 from core.domain.services.resource_servers import ResourceScope, ResourceServer
@@ -117,8 +118,13 @@ def _require_client_id(row: Values, kept: str | None) -> None:
     if row["service_type"] != ServiceType.METADATA:
         if kept is not None:
             kept_client_id(kept)
-    elif kept is None or placed(document_address(shown(ClientId(kept))), row["org_id"]) != kept:
-        raise BadRequest("must be the address of a document, and the organization's id")
+    elif kept is None or placed(_described_client(shown(ClientId(kept))), row["org_id"]) != kept:
+        raise BadRequest("must be the address of a document or the id of an open client, and the organization's id")
+
+
+def _described_client(client: ClientId) -> str:
+    """An open client's id is of no use here, since another installation has signed it. Its service tells people what they had allowed."""
+    return client if is_open(client) and has_open_form(client) else document_address(client)
 
 
 def _claim(row: Values, _receiver: Receiver) -> None:

@@ -1,4 +1,4 @@
--- edition 1
+-- edition 2
 --
 -- The views and functions that nothing in the schema is built on: no index, default, check or trigger uses them. A change of them is a change
 -- of this file, and no migration: raise the number in the first line, and `migrate` replaces all of them, after the migrations and in one
@@ -13,7 +13,8 @@ create or replace view organizations as
     select id, slug, name, status, tier_id, owner_user_id, max_services, max_users, approved_at, approved_by, rejected_at, rejection_reason,
            suspended_at, suspension_reason, member_count, logo_url, primary_color, device_trust_days, created_at, updated_at,
            mfa_required_since, mfa_grace_days, session_hours, invitation_domains, sign_in_links, logo_digest, metadata,
-           help_url, privacy_url, terms_url, admin_factor, admin_required_since, metadata_clients, metadata_hosts, agents, agents_since
+           help_url, privacy_url, terms_url, admin_factor, admin_required_since, metadata_clients, metadata_hosts, agents, agents_since,
+           registered_clients
       from all_organizations
      where deleted_at is null;
 
@@ -159,6 +160,31 @@ begin
            );
 end $$;
 
+-- Whether an open client that sends people to these hosts is let in, by the API and by its organization.
+create or replace function resource_lets_in_open(resource resource_servers, leads_to text[]) returns boolean
+    language plpgsql volatile as $$
+begin
+    return resource.registered_clients = 'on' and leads_to <@ resource.metadata_hosts
+       and exists (
+               select
+                 from organizations
+                where organizations.id = resource.org_id
+                  and organizations.registered_clients = 'on' and leads_to <@ organizations.metadata_hosts
+           );
+end $$;
+
+-- The same for the service that such a client is, or one with a document.
+create or replace function resource_lets_in_client(resource resource_servers, client text, redirect_uris text[]) returns boolean
+    language plpgsql volatile as $$
+begin
+    if starts_with(client, 'open:') then
+        return resource_lets_in_open(resource, array(
+            select split_part(split_part(uri, '/', 3), '?', 1) from unnest(redirect_uris) as uri where starts_with(uri, 'https://')
+        ));
+    end if;
+    return resource_lets_in_host(resource, split_part(client, '/', 3));
+end $$;
+
 -- Whether the service may ask for them.
 create or replace function resource_admits(resource resource_servers, service uuid) returns boolean
     language plpgsql volatile as $$
@@ -169,7 +195,7 @@ begin
          where services.id = service and services.org_id = resource.org_id
            and case
                    when services.service_type = 'metadata'
-                   then resource_lets_in_host(resource, split_part(services.kept_client_id, '/', 3))
+                   then resource_lets_in_client(resource, services.kept_client_id, services.redirect_uris)
                    else resource.admits = 'all' or exists (
                        select
                          from resource_admissions as admitted

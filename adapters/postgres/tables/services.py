@@ -179,7 +179,7 @@ TABLES: Final = (
         opens=NO_CREDENTIAL,
         whose=ORGANIZATION,
         holds=(
-            plain(WORD, "admits", "access_token_alg", "metadata_clients"),
+            plain(WORD, "admits", "access_token_alg", "metadata_clients", "registered_clients"),
             plain(FACT, "identifier", "domain", "name", "scopes", "metadata_hosts"),
             plain(OPAQUE, "token"),
         ),

@@ -407,7 +407,7 @@ TABLES: Final = (
         opens=NO_CREDENTIAL,
         whose=Whose("organization", "one.id"),
         holds=(
-            plain(WORD, "status", "admin_factor", "metadata_clients", "agents"),
+            plain(WORD, "status", "admin_factor", "metadata_clients", "registered_clients", "agents"),
             plain(
                 FACT,
                 "slug",

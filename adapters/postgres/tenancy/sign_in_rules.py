@@ -10,7 +10,7 @@ from adapters.postgres.statements import first_made, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, UserId
-from core.domain.outbound.metadata_clients import MetadataClients
+from core.domain.outbound.metadata_clients import MetadataClients, RegisteredClients
 from core.domain.pages import MOST_COUNTED
 from core.domain.tenancy.sign_in_rules import AdminFactor, AgentRule, RulesAsked, SignInRules
 from core.frozen import Frozen
@@ -28,6 +28,7 @@ class _Rules(Frozen, kw_only=True):
     admin_required_since: datetime | None
     metadata_clients: str
     metadata_hosts: list[str]
+    registered_clients: str
     agents: str
     agents_since: datetime | None
 
@@ -43,6 +44,7 @@ class _Rules(Frozen, kw_only=True):
             admin_required_since=self.admin_required_since,
             metadata_clients=MetadataClients(self.metadata_clients),
             metadata_hosts=tuple(self.metadata_hosts),
+            registered_clients=RegisteredClients(self.registered_clients),
             agents=AgentRule(self.agents),
             agents_since=self.agents_since,
         )
@@ -88,6 +90,7 @@ class SignInRulesRows(OnStatements):
             "admin_required_since": rules.admin_required_since,
             "metadata_clients": rules.metadata_clients.value,
             "metadata_hosts": list(rules.metadata_hosts),
+            "registered_clients": rules.registered_clients.value,
             "agents": rules.agents.value,
             "agents_since": rules.agents_since,
         }
@@ -96,7 +99,7 @@ class SignInRulesRows(OnStatements):
 
 _COLUMNS: Final = """
            mfa_required_since, mfa_grace_days, device_trust_days, session_hours, invitation_domains, sign_in_links, admin_factor,
-           admin_required_since, metadata_clients, metadata_hosts, agents, agents_since"""
+           admin_required_since, metadata_clients, metadata_hosts, registered_clients, agents, agents_since"""
 
 _FIND_HELD: Final[LiteralString] = f"""
     select {_COLUMNS},
@@ -113,6 +116,7 @@ _SAVE: Final = """
            session_hours = %(session_hours)s, invitation_domains = %(invitation_domains)s,
            sign_in_links = %(sign_in_links)s, admin_factor = %(admin_factor)s, admin_required_since = %(admin_required_since)s,
            metadata_clients = %(metadata_clients)s, metadata_hosts = %(metadata_hosts)s,
+           registered_clients = %(registered_clients)s,
            agents = %(agents)s, agents_since = %(agents_since)s
      where id = %(id)s
 """

@@ -133,7 +133,7 @@ _ABOUT_TRUST: Final[Mapping[RefusalReason, str]] = {
 _EXPECTED: Final[Mapping[RefusalReason, Sequence[str]]] = {
     RefusalReason.SCOPE_UNKNOWN: SCOPES,
     RefusalReason.RESPONSE_TYPE: ("code",),
-    RefusalReason.RESPONSE_MODE: ("query", "form_post"),
+    RefusalReason.RESPONSE_MODE: ("query", "form_post", "fragment"),
     RefusalReason.PKCE_MALFORMED: ("S256",),
     RefusalReason.PKCE_MISSING: ("S256",),
     RefusalReason.GRANT_UNKNOWN: _GRANTS,

@@ -99,7 +99,10 @@ _WORDS: Final[Mapping[RefusalReason, tuple[str, str]]] = {
         "Send resource with one of the identifiers beside, byte for byte, or let the application in on the page of the API",
     ),
     RefusalReason.RESPONSE_TYPE: ("response_type is missing or is not code", "Set response_type to code: Postern issues codes alone"),
-    RefusalReason.RESPONSE_MODE: ("There is no such response_mode", "Leave response_mode out, or set it to query or form_post"),
+    RefusalReason.RESPONSE_MODE: (
+        "There is no such response_mode",
+        "Leave response_mode out, or set it to query, form_post or, with PKCE, fragment",
+    ),
     RefusalReason.PKCE_MISSING: (
         "An application without a secret must use PKCE, and sent no code_challenge",
         "Turn PKCE on in the library (S256). If the application has a server, make a client secret instead",

@@ -370,6 +370,7 @@ _FURTHER: Final = (
         ("platform.management_key.ended", "Management key of the platform ended"),
         ("platform.signing_keys.rotated", "Signing keys rotated"),
         ("platform.encryption_keys.rotated", "Encryption keys rotated"),
+        ("platform.registration_keys.rotated", "Registration keys rotated"),
         ("platform.backup.created", "Backup made"),
         ("platform.backup.checked", "Backup proved"),
         ("platform.backup.restored", "Backup restored"),

@@ -1,8 +1,9 @@
 """Client ids: the names that services have as clients of OAuth. Each has one of its own, a UUID. A service that comes from another system
 may keep the one that its programs are configured with.
 
-The client id of a metadata client is the https address of its document. The same address is another service in each organization, so the
-service is kept under the address together with the organization's id (`placed`). Nobody can send this form, because an address has no `#`:
+The client id of a metadata client is the https address of its document, or all that the client has said of itself, signed by us (an open
+client, `core/domain/federation/open_registrations.py`). The same client is another service in each organization, so the service is
+kept under the client id together with the organization's id (`placed`). Nobody can send this form, because no such client id has a `#`:
 whoever names the client has to name an API, a code or a token, and that says which organization it is.
 """
 
@@ -18,6 +19,9 @@ _KEPT: Final = re.compile(rf"[A-Za-z0-9._~-]{{8,{LONGEST_CLIENT_ID}}}")
 # Whatever reads as a UUID is the id of some service here, or of one that will be made.
 _UUID: Final = re.compile(r"-*(?:[0-9A-Fa-f]-*){32}")
 _WEB: Final = "https://"
+# A colon, which no kept client id has.
+OPEN: Final = "open:"
+LONGEST_OPEN_ID: Final = 1024
 _PLACE: Final = "#"
 
 
@@ -38,6 +42,16 @@ def is_address(text: str) -> bool:
     return text.startswith(_WEB)
 
 
+def is_open(text: str) -> bool:
+    """Whether a client id wants to be that of an open client."""
+    return text.startswith(OPEN)
+
+
+def describes_itself(text: str) -> bool:
+    """Whether a client id wants to be that of a metadata client."""
+    return is_address(text) or is_open(text)
+
+
 def placed(address: str, organization: OrganizationId) -> ClientId:
     """The client id of the service that a metadata client is in one organization."""
     return ClientId(f"{address}{_PLACE}{organization}")
@@ -54,7 +68,7 @@ def shown(client: ClientId) -> ClientId:
 
 
 def document_host(client: ClientId) -> str | None:
-    """The host of the document, with its port if it has one. None for a client that somebody has registered."""
+    """The host of the document, with its port if it has one. None for a client without a document."""
     return client.split("/", 3)[2] if is_address(client) else None
 
 

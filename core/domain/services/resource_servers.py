@@ -18,7 +18,7 @@ from core.domain.identifiers import DomainId, OrganizationId, ResourceServerId, 
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
 from core.domain.json import Json
 from core.domain.lines import has_markup, typed_line
-from core.domain.outbound.metadata_clients import MetadataClients, metadata_hosts
+from core.domain.outbound.metadata_clients import MetadataClients, RegisteredClients, metadata_hosts
 from core.domain.record.differences import differences
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.services.resource_identifiers import ResourceIdentifier, resource_identifier
@@ -104,6 +104,7 @@ class ResourceServerSettings(Frozen, kw_only=True):
     """Slugs of the named services, sorted. They count only for `named`."""
     metadata_clients: MetadataClients = MetadataClients.OFF
     metadata_hosts: Sequence[str] = ()
+    registered_clients: RegisteredClients = RegisteredClients.OFF
     exchanges: Sequence[str] = ()
     """Slugs of the services that may exchange tokens towards it, sorted. The organization answers for them: the person was not asked."""
     scopes: Sequence[ResourceScope] = ()
@@ -199,6 +200,7 @@ class ResourceServerChange(RecordChange, kw_only=True):
     admitted: Sequence[str] | Unchanged = UNCHANGED
     metadata_clients: MetadataClients | Unchanged = UNCHANGED
     metadata_hosts: Sequence[str] | Unchanged = UNCHANGED
+    registered_clients: RegisteredClients | Unchanged = UNCHANGED
     exchanges: Sequence[str] | Unchanged = UNCHANGED
     scopes: Sequence[ResourceScope] | Unchanged = UNCHANGED
 

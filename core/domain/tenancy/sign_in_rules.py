@@ -14,7 +14,7 @@ from core.domain.errors import BadRequest, ReauthenticationRequired, SecondFacto
 from core.domain.identifiers import OrganizationId
 from core.domain.identity.devices import DEFAULT_TRUST_DAYS, LONGEST_TRUST_DAYS
 from core.domain.json import Json
-from core.domain.outbound.metadata_clients import MetadataClients, metadata_hosts
+from core.domain.outbound.metadata_clients import MetadataClients, RegisteredClients, metadata_hosts
 from core.domain.record.differences import differences
 from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen, replace
@@ -70,7 +70,9 @@ class SignInRules(Frozen, kw_only=True):
     metadata_clients: MetadataClients = MetadataClients.OFF
     """The applications that describe themselves in a document, as far as an API lets them in as well."""
     metadata_hosts: tuple[str, ...] = ()
-    """The hosts of these documents, sorted."""
+    """The hosts of these documents, sorted. Open clients may send people there."""
+    registered_clients: RegisteredClients = RegisteredClients.OFF
+    """The programs that register themselves, as far as an API lets them in as well."""
     agents: AgentRule = AgentRule.ALLOWED
     agents_since: datetime | None = None
     """What people have allowed agents before counts no more. None when all of it counts."""
@@ -97,6 +99,7 @@ class SignInRulesChange(Frozen, kw_only=True):
     admin_factor: AdminFactor | None = None
     metadata_clients: MetadataClients | None = None
     metadata_hosts: Sequence[str] | None = None
+    registered_clients: RegisteredClients | None = None
     agents: AgentRule | None = None
 
     def require_allowed(self) -> None:
@@ -127,6 +130,7 @@ class SignInRulesChange(Frozen, kw_only=True):
             sign_in_links=before.sign_in_links if self.sign_in_links is None else self.sign_in_links,
             metadata_clients=before.metadata_clients if self.metadata_clients is None else self.metadata_clients,
             metadata_hosts=before.metadata_hosts if self.metadata_hosts is None else metadata_hosts(self.metadata_hosts),
+            registered_clients=before.registered_clients if self.registered_clients is None else self.registered_clients,
             **self._of_administrators(before, now),
             **self._of_agents(before, now),
         )
@@ -265,5 +269,6 @@ def _facts(rules: SignInRules) -> Mapping[str, Json]:
         "admin_factor": rules.admin_factor.value,
         "metadata_clients": rules.metadata_clients.value,
         "metadata_hosts": list(rules.metadata_hosts),
+        "registered_clients": rules.registered_clients.value,
         "agents": rules.agents.value,
     }

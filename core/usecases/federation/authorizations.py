@@ -41,7 +41,7 @@ from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
-from core.domain.services.client_ids import is_address
+from core.domain.services.client_ids import describes_itself
 from core.frozen import Frozen, replace
 from core.usecases.federation.authorization.answers import Allowance, AuthorizationAnswers
 from core.usecases.federation.authorization.asked import AskedAuthorizations, kept
@@ -93,7 +93,7 @@ class Authorizations(Frozen):
         if secret is not None:
             request, met = await self.asked.pushed(client, Token(secret).digest(), caller)
             return await self._settled(request, met, Progress(), caller=caller)
-        if is_address(client):
+        if describes_itself(client):
             arrived = await self.documents.arrived(client, parameters.resources)
             client, met = arrived.id, await self.asked.met(arrived, caller)
         else:

@@ -28,10 +28,12 @@ from core.domain.federation.oauth.oauth_errors import UnauthorizedClient
 from core.domain.federation.oauth.unplaced_clients import ArrivedClient, UnplacedClient, described_before
 from core.domain.identifiers import ClientId, ServiceId
 from core.domain.json import Json
+from core.domain.outbound.metadata_clients import Provenance
 from core.domain.record.events import SYSTEM
-from core.domain.services.client_ids import document_host, place_of, placed, shown
+from core.domain.services.client_ids import document_host, is_open, place_of, placed, shown
 from core.domain.services.services import service_updated
 from core.frozen import Frozen
+from core.usecases.federation.open_registrations import OpenRegistrations
 from core.usecases.fetches import not_fetched
 from ports.federation.client_documents import DocumentLookup, DocumentSource, NewDocuments, SharedFetches
 from ports.outbound import OutboundFailed
@@ -49,6 +51,7 @@ class ClientDocuments(Frozen):
     fetches: SharedFetches
     new: NewDocuments
     buckets: SharedBuckets
+    registrations: OpenRegistrations
     system: System
 
     async def arrived(self, client: str, resources: Sequence[str], seen: Mapping[str, Json] | None = None) -> ArrivedClient:
@@ -56,10 +59,12 @@ class ClientDocuments(Frozen):
         kept of a client that nobody had placed yet. No transaction is open while the document is fetched, and nothing is fetched before the
         APIs and their organization let its host in. Raises `ClientRefused`, `Overloaded`.
         """
+        named = tuple(dict.fromkeys(resources))
+        if is_open(client):
+            return await self._registered(client, named)
         address = document_address(client)
         host = document_host(ClientId(address)) or ""
-        named = tuple(dict.fromkeys(resources))
-        target = targeted(named, await self.lookup.targets(named, host) if named else (), host)
+        target = await self._targeted(named, Provenance(host))
         known = await self.lookup.kept(address)
         found = await self._described(address, host, target, known, described_before(address, seen))
         arrived = await self._found(found, target, named)
@@ -80,10 +85,13 @@ class ClientDocuments(Frozen):
 
     async def renew(self, client: ClientId) -> None:
         """Describes a placed client id as its document says now: keys may have been taken out of it, and a request in another organization
-        may have seen that first. While the document cannot be read, what is known counts for `LONGEST_CACHE` more. Raises
-        `UnauthorizedClient`, and `Overloaded` if nothing is known lately.
+        may have seen that first. While the document cannot be read, what is known counts for `LONGEST_CACHE` more. An open client says
+        the same for good, as long as its id counts. Raises `UnauthorizedClient`, and `Overloaded` if nothing is known lately.
         """
         address = shown(client)
+        if is_open(address):
+            await self._require_registered(address)
+            return
         host = document_host(client) or ""
         found = await self._fresh(address) or await self._known(address, host, place_of(client))
         document = await self._lately(address) if isinstance(found, BadRequest) else found
@@ -92,6 +100,22 @@ class ClientDocuments(Frozen):
         known = await self.lookup.service(client)
         if known is not None and not known.is_described_by(document.document):
             await self._describe(known, document.document)
+
+    async def _targeted(self, named: Sequence[str], client: Provenance) -> DocumentTarget:
+        return targeted(named, await self.lookup.targets(named, client) if named else (), client)
+
+    async def _registered(self, client: str, named: Sequence[str]) -> ArrivedClient:
+        """An open client. An id that we have not signed costs no look-up."""
+        document = await self.registrations.read(client)
+        target = await self._targeted(named, document.provenance)
+        now = self.system.clock.now()
+        return await self._found(KeptDocument(document, now, now), target, named)
+
+    async def _require_registered(self, client: ClientId) -> None:
+        try:
+            await self.registrations.read(client)
+        except ClientRefused as refusal:
+            raise UnauthorizedClient(refusal.message) from None
 
     async def _described(
         self, address: str, host: str, target: DocumentTarget, known: KeptDocument | None, seen: KeptDocument | None

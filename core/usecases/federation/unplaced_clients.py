@@ -4,6 +4,7 @@ from core.domain.federation.oauth.client_documents import MOST_CLIENTS, UNUSED_A
 from core.domain.federation.oauth.unplaced_clients import PLACES_OF_PERSON, UnplacedClient, bucket_of_day
 from core.domain.identifiers import ServiceId, UserId
 from core.domain.record.events import SYSTEM, Actor
+from core.domain.services.client_ids import is_open
 from core.domain.services.services import purge_job, service_created, service_deleted
 from core.frozen import Frozen, replace
 from ports.rate_limits import SharedBuckets
@@ -33,7 +34,7 @@ class UnplacedClients(Frozen):
         at again: somebody may have changed them while the person read the page. Raises `ClientRefused`.
         """
         document, store = client.document, uow.document_services
-        targeted(client.resources, await store.targets(client.resources, document.host), document.host)
+        targeted(client.resources, await store.targets(client.resources, document.provenance), document.provenance)
         known = await store.find(client.id)
         if known is not None:
             return known
@@ -42,7 +43,8 @@ class UnplacedClients(Frozen):
             await self._make_room(uow, client)
         service = client.placed_at(now)
         await store.add(service, document.digest)
-        await store.keep(client.kept)
+        if not is_open(document.address):
+            await store.keep(client.kept)
         await uow.record(service_created(service, replace(actor, agent=None)))
         return service.id
 

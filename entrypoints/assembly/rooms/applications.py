@@ -7,6 +7,7 @@ from adapters.outbound.client_documents import GuardedDocuments
 from adapters.postgres.federation.authorizations import PostgresEncounters
 from adapters.postgres.federation.client_documents import PostgresClientDocuments
 from adapters.postgres.federation.clients import PostgresClients, PostgresKeptKeys, PostgresUsedAssertions
+from adapters.postgres.federation.registration_keys import PostgresRegistrationKeys
 from adapters.postgres.federation.resources import PostgresResources
 from adapters.postgres.services.client_secrets import CLIENT_SECRETS
 from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
@@ -20,6 +21,7 @@ from core.usecases.federation.authorization_codes import AuthorizationCodes
 from core.usecases.federation.authorizations import Authorizations
 from core.usecases.federation.client_documents import ClientDocuments
 from core.usecases.federation.clients import Clients
+from core.usecases.federation.open_registrations import OpenRegistrations
 from core.usecases.federation.unplaced_clients import UnplacedClients
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.identity import Identity
@@ -31,6 +33,7 @@ class Applications(Frozen, kw_only=True):
     clients: Clients
     secret_presence: PresenceWriter[ClientSecretId]
     documents: ClientDocuments
+    registrations: OpenRegistrations
     documents_lookup: PostgresClientDocuments
     resources: PostgresResources
     encounters: PostgresEncounters
@@ -58,6 +61,13 @@ def assemble_applications(settings: Settings, foundation: Foundation, identity: 
     )
     codes = AuthorizationCodes(new_unit_of_work, foundation.stores.authorization_codes, clients, identity.sessions, system=system)
     encounters, resources, documents_lookup = PostgresEncounters(pool), PostgresResources(pool), PostgresClientDocuments(pool)
+    registrations = OpenRegistrations(
+        new_unit_of_work,
+        PostgresRegistrationKeys(pool, foundation.keyring, foundation.server_secrets),
+        foundation.keyring,
+        system,
+        is_open=settings.open_registration,
+    )
     documents = ClientDocuments(
         new_unit_of_work,
         documents_lookup,
@@ -65,6 +75,7 @@ def assemble_applications(settings: Settings, foundation: Foundation, identity: 
         SharedWork(),
         RememberedDocuments(),
         foundation.shared_buckets,
+        registrations,
         system,
     )
     asked = AskedAuthorizations(encounters, resources, documents, foundation.token_verifier)
@@ -81,6 +92,7 @@ def assemble_applications(settings: Settings, foundation: Foundation, identity: 
         clients=clients,
         secret_presence=secret_presence,
         documents=documents,
+        registrations=registrations,
         documents_lookup=documents_lookup,
         resources=resources,
         encounters=encounters,

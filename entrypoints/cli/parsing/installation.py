@@ -72,9 +72,10 @@ def add_size_command(commands: "Commands[argparse.ArgumentParser]") -> None:
 
 def add_key_commands(keys: "Commands[argparse.ArgumentParser]") -> None:
     add_json(command(keys, "list", "keys", "show the keys and their ages", action="list"))
-    rotate = command(keys, "rotate", "keys", "put new keys in force without downtime; both kinds, unless one is named", action="rotate")
+    rotate = command(keys, "rotate", "keys", "put new keys in force without downtime; all kinds, unless one is named", action="rotate")
     rotate.add_argument("--signing", action="store_true", help="only the keys that sign tokens")
     rotate.add_argument("--encryption", action="store_true", help="only the keys that encrypt stored secrets")
+    rotate.add_argument("--registrations", action="store_true", help="only the key that signs open registrations")
     add_json(rotate)
     add_json(command(keys, "reencrypt", "keys", "re-encrypt what is stored under an older encryption key, now", action="reencrypt"))
     generate = command(keys, "generate", "keys_generate", "print a new key for POSTERN_ENCRYPTION_KEYS")

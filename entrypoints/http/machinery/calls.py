@@ -14,7 +14,7 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.languages import DEFAULT, Language, chosen_language
 from core.domain.platform.configuration.marks import ManagedMark
-from core.domain.rate_limits import RateLimit
+from core.domain.rate_limits import RateLimit, client_key
 from core.domain.record.changed_settings import SettingChange
 from core.domain.record.events import ActingKey, Actor
 from core.domain.secrets import Token
@@ -145,6 +145,11 @@ class Request:
         """Count the request under this limit, by the client's id. Raises `RateLimited`."""
         if self.limiter is not None:
             self.limiter.admit_client(limit, str(self.client_id))
+
+    def count_here(self, limit: RateLimit) -> None:
+        """Count the request under this limit, by the client's address, in this process alone. Raises `RateLimited`."""
+        if self.limiter is not None:
+            self.limiter.admit_client(limit, client_key(self.client_address))
 
     def has_room(self, limit: RateLimit, of_client: RateLimit) -> bool:
         """Whether `count` would admit the request under `limit` and `count_client` under `of_client`, as far as this process knows."""

@@ -8,11 +8,11 @@ from urllib.parse import unquote_plus
 import msgspec
 
 from core.domain.errors import Refusal, Unauthorized
-from core.domain.federation.oauth.client_documents import LONGEST_ADDRESS
 from core.domain.federation.oauth.clients import LONGEST_ASSERTION, LONGEST_SECRET, AuthenticatedClient, ClientCredentials
 from core.domain.federation.oauth.oauth_errors import client_refused
 from core.domain.federation.oauth.unplaced_clients import UnplacedClient
 from core.domain.secrets import Token
+from core.domain.services.client_ids import LONGEST_OPEN_ID
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Call, Request
 from entrypoints.http.machinery.fields import example
@@ -20,16 +20,16 @@ from entrypoints.http.machinery.limits import AUTH, CLIENT, DEVICE_FLOW
 
 COUNTS: Final = (AUTH, DEVICE_FLOW, CLIENT)
 # A client id and a secret of the greatest length, both percent-encoded and then in base64.
-_LONGEST_BASIC: Final = 4 * (LONGEST_ADDRESS + LONGEST_SECRET)
+_LONGEST_BASIC: Final = 4 * (LONGEST_OPEN_ID + LONGEST_SECRET)
 _LONGEST_TYPE: Final = 100
 
 
 class ClientFields(msgspec.Struct, frozen=True, kw_only=True):
     """The fields of a body by which a client authenticates."""
 
-    client_id: Annotated[str, msgspec.Meta(max_length=LONGEST_ADDRESS), example("0199d3a0-0000-7000-8000-000000000001")] | None = None
-    """The client id of the service, or the address of the document that describes the client. Leave `client_id` out when the header or the
-    assertion names the client.
+    client_id: Annotated[str, msgspec.Meta(max_length=LONGEST_OPEN_ID), example("0199d3a0-0000-7000-8000-000000000001")] | None = None
+    """The client id of the service, the address of the document that describes the client, or the id that the client got when it
+    registered itself. Leave `client_id` out when the header or the assertion names the client.
     """
     client_secret: Token | None = None
     """A client secret (`client_secret_post`), unless you send the secret in the header."""

@@ -1,5 +1,6 @@
-"""Cross-origin requests (CORS): off unless the operator lists origins, or the endpoint is for applications that run in browsers. Postern
-never allows CORS with credentials, that is with cookies; callers send bearer tokens.
+"""Cross-origin requests (CORS): off unless the operator lists origins, or the endpoint is for applications that run in browsers. Callers
+send bearer tokens, and no endpoint that others' pages may call reads or sets a cookie. Some libraries ask the browser to send cookies along
+all the same. Their requests pass at the three endpoints that every application in a browser calls, from origins of registered applications.
 """
 
 from collections.abc import Sequence
@@ -27,6 +28,8 @@ class Origins(Enum):
     """No other origins."""
     CLIENTS = auto()
     """The origins of applications that run in browsers: an origin of a redirect URI of a public web client."""
+    CLIENTS_WITH_CREDENTIALS = auto()
+    """The same, also for requests that say `credentials: include`. The endpoint neither reads nor sets a cookie."""
     ALL = auto()
     """All origins, because the answer is public."""
 
@@ -38,6 +41,10 @@ FOR_ALL: Final[HeaderList] = [(_ALLOW_ORIGIN, b"*")]
 def for_origin(origin: bytes) -> HeaderList:
     """The headers that let a page of this origin read the answer."""
     return [_VARY, (_ALLOW_ORIGIN, origin), _EXPOSE]
+
+
+# The browser gives the answer of a request with cookies to the page only with this. It allows no cookie: the endpoint knows none.
+WITH_CREDENTIALS: Final[HeaderList] = [(b"access-control-allow-credentials", b"true")]
 
 
 def permission(methods: bytes) -> HeaderList:

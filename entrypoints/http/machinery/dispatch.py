@@ -24,7 +24,7 @@ from entrypoints.http.machinery.answers import Answer, NoBody, SeeOther, Streame
 from entrypoints.http.machinery.browsers import BindsForms, prove_first, require_bound_form
 from entrypoints.http.machinery.callers import ANYONE, shows_management_key
 from entrypoints.http.machinery.calls import Call, Request, headers_by_name, nothing
-from entrypoints.http.machinery.cors import FOR_ALL, CrossOrigin, Origins, for_origin, permission
+from entrypoints.http.machinery.cors import FOR_ALL, WITH_CREDENTIALS, CrossOrigin, Origins, for_origin, permission
 from entrypoints.http.machinery.decoding import ClientGone, LinkReader, QueryReader, ReadByPage, Receive, convert
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.error_shapes import OURS, SCIM, Refusing
@@ -171,7 +171,12 @@ class Dispatcher:
         origin = request.header(b"origin")
         if origins is Origins.ALL:
             allowed = FOR_ALL
-        elif origin is None or self._cross_origin.lists(origin) or not await self._is_of_a_client(origin):
+        elif origin is None:
+            return self._for_listed_origins(request, answered)
+        elif origins is Origins.CLIENTS_WITH_CREDENTIALS and await self._is_of_a_client(origin):
+            # Of a registered application, also if the operator lists the origin: no list gives credentials.
+            allowed = [*for_origin(origin), *WITH_CREDENTIALS]
+        elif self._cross_origin.lists(origin) or not await self._is_of_a_program(origin):
             return self._for_listed_origins(request, answered)
         else:
             allowed = for_origin(origin)
@@ -179,6 +184,10 @@ class Dispatcher:
         if request.method == "OPTIONS" and request.header(b"access-control-request-method") is not None:
             allowed = [*allowed, *permission(dict(headers)[b"allow"])]
         return status, [*headers, *allowed], body
+
+    async def _is_of_a_program(self, origin: bytes) -> bool:
+        """Whether the origin belongs to a public web client, or may be that of a program on a device that registers itself."""
+        return self._postern.federation.open_registrations.is_origin(origin) or await self._is_of_a_client(origin)
 
     async def _is_of_a_client(self, origin: bytes) -> bool:
         """Whether the origin belongs to a public web client. False while the database is away."""

@@ -138,7 +138,7 @@ def test_who_authenticates_may_do_without_pkce_and_nobody_else() -> None:
             ({"response_type": one}, "unsupported_response_type", "response_type: must be code")
             for one in ("token", "id_token", "code id_token", "id_token code", "code token", "none", "CODE", "code ", "<script>")
         ),
-        *(({"response_mode": one}, "invalid_request", "response_mode") for one in ("fragment", "web_message", "query.jwt", "Query")),
+        *(({"response_mode": one}, "invalid_request", "response_mode") for one in ("code_fragment", "web_message", "query.jwt", "Query")),
         *(({"scope": one}, "invalid_scope", "scope: must be") for one in (" ", " openid", "openid ", 'open"id', "open\nid", "é")),
         ({"scope": "openid " + "a" * LONGEST}, "invalid_scope", "scope: must be"),
         ({"scope": "address phone OPENID"}, "invalid_scope", "scope: none"),

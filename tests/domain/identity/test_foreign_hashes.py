@@ -53,6 +53,11 @@ def _salt(read: ForeignHash) -> int:
         ("$2b$12$" + BCRYPT[:-1], "no form"),
         (f"pbkdf2_sha256${HUGE}$salt${DIGEST}", "2147483648 iterations; Postern checks 1 to 2000000"),
         (f"pbkdf2_sha256$0$salt${DIGEST}", "0 iterations"),
+        # The letter before the salt is the logarithm of the cost: I is 20.
+        ("$P$ISTG2mH.eQJI8LCK.n.vhv4cCFpk09.", "20 as the logarithm of its cost; Postern checks 7 to 19"),
+        ("$p5k2$1000$salt$AAAA", "is $p5k2$"),
+        ("grub.pbkdf2.sha512.10000.AA.BB", "is grub., PBKDF2"),
+        ("{FSHP1|16|4096}AAAA", "is {FSHP}"),
         (f"pbkdf2_sha256$-1$salt${DIGEST}", "no form"),
         (f"pbkdf2_sha256$1000$${DIGEST}", "0 bytes of salt"),
         (f"pbkdf2_sha256$1000${'s' * 257}${DIGEST}", "257 bytes of salt"),
@@ -193,3 +198,7 @@ def test_a_stored_hash_with_other_parameters_than_its_kind_has_is_not_read() -> 
 )
 def test_what_is_cheap_to_guess_at_is_fast(text: str, fast: bool) -> None:
     assert foreign_hash(text).is_fast == fast
+
+
+def test_the_cost_that_passlib_takes_for_phpass_is_kept() -> None:
+    assert foreign_hash("$P$HSTG2mH.eQJI8LCK.n.vhv4cCFpk09.").parameters == {"ln": 19}

@@ -156,6 +156,13 @@ def in_version_1(program: str) -> str:
     return changed.replace("finishAuth(answer)", 'finishAuth(answer.get("code"))')
 
 
+def registering(program: str) -> str:
+    """The client that registers itself, as the SDK does where nobody says what it is."""
+    told = "client_metadata_url=CLIENT_ID if by_document else None"
+    assert told in program
+    return program.replace(told, "client_metadata_url=None").replace("Kept(None if by_document else known)", "Kept(None)")
+
+
 @pytest.fixture(scope="session")
 def workshop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
     """Here the client is registered as a service, and the server is on the developer's own machine."""
@@ -174,6 +181,8 @@ def _follow(made: Tenant, place: Path, at: str) -> Mapping[str, str]:
     files["client1.mjs"] = in_version_1(files["client.mjs"])
     # At an address of VS Code, which the application for MCP clients without a document admits.
     files |= {f"vscode_{name}": files[name].replace("/callback", "/") for name in ("client.py", "client.mjs")}
+    # As clients that know nothing of documents, and are given no client id.
+    files["open_client.py"] = registering(files["client.py"])
     for name, text in files.items():
         (place / name).write_text(made.here(text, {TOOLS: at}))
     if INSTALLED.exists():
@@ -211,15 +220,16 @@ def documented(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workshop]:
         at = f"https://{_NAMED}:{opened.enter_context(front(of_server, port))}"
         host = f"{_PUBLISHER}:{opened.enter_context(publishing(of_client, lambda: document))}"
         document["client_id"] = f"https://{host}/oauth/client.json"
-        made = opened.enter_context(tenant(within, POSTERN_OUTBOUND_CA_FILE=str(of_client.authority)))
+        made = opened.enter_context(tenant(within, POSTERN_OUTBOUND_CA_FILE=str(of_client.authority), POSTERN_OPEN_REGISTRATION="on"))
         exported = {
             **_follow(made, place, at),
             "ASSISTANT_ID": document["client_id"],
             "SSL_CERT_FILE": str(of_server.authority),
             "NODE_EXTRA_CA_CERTS": str(of_server.authority),
         }
-        # The organization and its API let clients of this host in, and an owner of the platform has approved the address of the server.
-        rules = {"metadata_clients": "named", "metadata_hosts": [host]}
+        # The organization and its API let clients of this host in, and programs that register themselves. An owner of the platform has
+        # approved the address of the server.
+        rules = {"metadata_clients": "named", "metadata_hosts": [host], "registered_clients": "on"}
         acme = "/api/organizations/acme"
         made.ada.ask("PATCH", f"{acme}/sign-in-rules", rules)
         made.ada.ask("PATCH", f"{acme}/resource-servers/{exported['RESOURCE_ID']}", rules)

@@ -74,6 +74,23 @@ async def test_a_person_lets_a_client_in_that_nobody_has_registered(documented: 
     await walk(documented, page, client, server, ["End what Assistant does at Tools"])
 
 
+async def test_a_client_registers_itself_and_calls_a_tool(documented: Workshop, page: Page) -> None:
+    """The SDK for Python as it comes, which FastMCP's client stands on: nobody has given it a client id, and it has no document."""
+    with documented.serving("server.py"):
+        async with documented.program("open_client.py") as calling:
+            address = await calling.told("Open ")
+            said = asked(address)
+            assert said["client_id"].startswith("open:")
+            await sign_in(page, address, documented.ada)
+            shown = await page.text()
+            assert shown.index("program that nobody has registered, on this device") < shown.index("It calls itself Assistant")
+            await answer(page, address)
+            assert await calling.told("Tools:") == "who_am_i add_note"
+            assert await answered(calling, "who_am_i") == documented.ada.id
+    (service,) = change(documented, "select name, redirect_uris from all_services where kept_client_id like 'open:%'")
+    assert service == {"name": "Assistant", "redirect_uris": ["http://127.0.0.1/callback"]}
+
+
 async def walk(workshop: Workshop, page: Page, client: str, server: str, end: Sequence[str]) -> None:
     """From the first 401 to the end that the person sets with these links and buttons."""
     ada = workshop.ada

@@ -123,6 +123,26 @@ async def test_files_of_another_kind_are_refused_with_a_sentence(run: Import, wo
 
 
 @pytest.mark.parametrize(
+    ("name", "content", "words", "says"),
+    [
+        ("word.json", '"people"', ("keycloak",), "word.json, line 1, byte 0: it is JSON, and neither an object nor a list"),
+        ("number.json", "42\n", ("keycloak",), "it is JSON, and neither an object nor a list"),
+        ("empty.csv", "", ("csv",), "empty.csv, line 1, byte 0: it is empty"),
+        ("people.csv", "email;name\nada@example.org;Ada\n", ("csv",), "separated by ';': add --delimiter ';'"),
+        ("people.csv", "email\tname\nada@example.org\tAda\n", ("csv",), "add --delimiter tab"),
+        ("people.csv", "email,name\nada@example.org,Ada\n", ("csv", "--delimiter", ";"), "add --delimiter ','"),
+        ("people.csv", "name\nAda\n", ("csv",), "email(?!.*delimiter)"),
+    ],
+)
+async def test_a_file_in_another_form_says_which(
+    run: Import, tmp_path: Path, name: str, content: str, words: tuple[str, ...], says: str
+) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(BadRequest, match=says):
+        await run(words[0], str(tmp_path / name), *words[1:])
+
+
+@pytest.mark.parametrize(
     ("words", "says"),
     [
         (("--map-role", "a=b"), "--map-role needs --organization"),

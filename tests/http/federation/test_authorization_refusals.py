@@ -72,7 +72,7 @@ async def authorize(relying: Relying, application: Application, **changed: str |
         ({"redirect_uri": None}, "redirect_missing", "", [CALLBACK]),
         ({"scope": "read:all ada@example.org"}, "scope_unknown", "read:all", None),
         ({"response_type": "token"}, "response_type", "token", ["code"]),
-        ({"response_mode": "fragment"}, "response_mode", "fragment", ["query", "form_post"]),
+        ({"response_mode": "web_message"}, "response_mode", "web_message", ["query", "form_post", "fragment"]),
         ({"code_challenge": None, "code_challenge_method": None}, "pkce_missing", "", ["S256"]),
         ({"code_challenge_method": "plain"}, "pkce_malformed", "plain", ["S256"]),
         ({"request": "eyJhbGciOiJub25lIn0.e30."}, "request_object", "", []),

@@ -187,7 +187,7 @@ async def test_another_site_may_send_a_form(scene: Arriving, ada: Person) -> Non
         ({"max_age": "soon"}, "invalid_request"),
         ({"nonce": "\x00"}, "invalid_request"),
         ({"id_token_hint": "a.b.c"}, "invalid_request"),
-        ({"state": None, "response_mode": "fragment"}, "invalid_request"),
+        ({"state": None, "response_mode": "web_message"}, "invalid_request"),
     ],
 )
 async def test_what_is_wrong_is_told_to_the_application(scene: Arriving, ada: Person, changes: dict[str, Any], word: str) -> None:

@@ -139,6 +139,7 @@ async def test_an_api_is_made_listed_changed_and_deleted(scene: ApiScene) -> Non
         "admitted_services": ["till"],
         "metadata_clients": "off",
         "metadata_hosts": [],
+        "registered_clients": "off",
         "exchanges": ["shop"],
         **dict.fromkeys(("verified_at", "checked_at", "approval_asked_at", "approved_at", "active_from")),
         "txt_name": f"_postern-verification.{HOST}",
@@ -177,6 +178,7 @@ async def test_an_api_is_made_listed_changed_and_deleted(scene: ApiScene) -> Non
     known = {"identifier": API}
     told = {"service_slug": "shop", "token_lifetime": 300, "admits": "named", "admitted_services": ["till"], "scopes": ["orders:read"]}
     algorithm = {"access_token_alg": "ES256", "metadata_clients": "off", "metadata_hosts": [], "exchanges": ["shop"]}
+    algorithm |= {"registered_clients": "off"}
     assert [one for one in scene.recorded() if one[1]["identifier"] == API] == [
         ("created", {**known, "name": "Orders", **told, **algorithm}),
         (

@@ -36,6 +36,7 @@ DEFAULTS: Final[dict[str, Any]] = {
     "admin_factor": "optional",
     "metadata_clients": "off",
     "metadata_hosts": [],
+    "registered_clients": "off",
     "agents": "allowed",
     "admin_required_since": None,
 }

@@ -18,12 +18,12 @@ from core.domain.federation.oauth.authorizations import (
     unknown_application,
     unregistered,
 )
-from core.domain.federation.oauth.redirects import Recipient, ResponseMode, is_registered
+from core.domain.federation.oauth.redirects import ASKED_MODES, Recipient, ResponseMode, is_registered
 from core.domain.federation.oauth.requested_claims import NO_CLAIMS, RequestedClaims, requested_claims
 from core.domain.federation.oauth.resources import LONGEST_RESOURCE, MOST_RESOURCES, TOO_MANY, UNKNOWN_RESOURCE, foreign_scopes
 from core.domain.federation.oauth.scopes import OPENID, known
 from core.domain.identifiers import ClientId
-from core.domain.services.client_ids import is_address, read_client_id
+from core.domain.services.client_ids import describes_itself, read_client_id
 
 LONGEST: Final = 2000
 """The limit of most parameters. They come in an address, and some go back in one."""
@@ -101,7 +101,7 @@ def client_of(parameters: Parameters) -> ClientId:
     `UnknownRecipient`.
     """
     named = parameters.get("client_id") or ""
-    client = ClientId(named) if is_address(named) else read_client_id(named)
+    client = ClientId(named) if describes_itself(named) else read_client_id(named)
     if client is None:
         raise unknown_application()
     return client
@@ -124,7 +124,7 @@ def recipient(parameters: Parameters, client: Registered) -> Recipient:
     state = parameters.get("state")
     return Recipient(
         uri,
-        ResponseMode.FORM_POST if mode == ResponseMode.FORM_POST else ResponseMode.QUERY,
+        ASKED_MODES.get(mode or "", ResponseMode.QUERY),
         state if state is not None and is_visible(state) else None,
     )
 
@@ -216,8 +216,10 @@ def _require_code(parameters: Parameters) -> None:
     if response_type != "code":
         raise AuthorizationRefused(AuthorizationErrorCode.UNSUPPORTED_RESPONSE_TYPE, "response_type: must be code")
     mode = parameters.get("response_mode")
-    if mode is not None and mode not in {ResponseMode.QUERY, ResponseMode.FORM_POST}:
-        raise _invalid("response_mode: must be query or form_post")
+    if mode is not None and mode not in ASKED_MODES:
+        raise _invalid("response_mode: must be query, fragment or form_post")
+    if mode == "fragment" and "code_challenge" not in parameters:
+        raise _invalid("response_mode: fragment needs code_challenge (PKCE), since every script of the page reads a fragment")
 
 
 def _scopes(parameters: Parameters) -> tuple[str, ...]:

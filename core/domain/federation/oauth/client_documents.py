@@ -19,8 +19,9 @@ from core.domain.identifiers import ClientId, OrganizationId, ResourceServerId, 
 from core.domain.json import Json
 from core.domain.lines import has_markup, typed_line
 from core.domain.outbound.key_sets import client_keys, keys_destination
+from core.domain.outbound.metadata_clients import Provenance
 from core.domain.rate_limits import RateLimit
-from core.domain.services.client_ids import document_host, is_address
+from core.domain.services.client_ids import document_host, is_address, is_open
 from core.domain.services.redirect_uris import redirect_uri
 from core.domain.services.resource_identifiers import resource_identifier
 from core.domain.services.services import LONGEST_NAME, Service, ServiceType
@@ -56,6 +57,7 @@ FOR_PEOPLE_ALONE: Final = (
 )
 TWO_ORGANIZATIONS: Final = "resource: these APIs belong to several organizations; ask for each in a request of its own"
 _SLUG_OF_HOST: Final = 30
+READABLE: Final = f"one line of 1 to {LONGEST_NAME} characters, without markup and links"
 
 
 class ClientRefused(UnknownRecipient):
@@ -78,9 +80,10 @@ class ClientRefused(UnknownRecipient):
 
 
 class ClientDocument(Frozen, kw_only=True):
-    """What counts of a document."""
+    """What counts of a document, or of what an open client has said of itself."""
 
     address: str
+    """The client id."""
     name: str
     redirect_uris: Sequence[str]
     method: AuthenticationMethod
@@ -91,6 +94,12 @@ class ClientDocument(Frozen, kw_only=True):
     @property
     def host(self) -> str:
         return document_host(ClientId(self.address)) or ""
+
+    @property
+    def provenance(self) -> Provenance:
+        if not is_open(self.address):
+            return Provenance(self.host)
+        return Provenance(None, tuple(sorted({uri.split("/", 3)[2].partition("?")[0] for uri in self.redirect_uris if is_address(uri)})))
 
     @property
     def digest(self) -> bytes:
@@ -122,7 +131,7 @@ class KeptDocument(Frozen):
 
 
 class DocumentTarget(Frozen):
-    """An active API that a request of a metadata client names. `lets_in`: it lets the document's host in, and so does its organization."""
+    """An active API that a request of a metadata client names. `lets_in`: it lets the client in, and so does its organization."""
 
     id: ResourceServerId
     organization: OrganizationId
@@ -177,8 +186,8 @@ def _unusable_address(reason: str) -> ClientRefused:
     return ClientRefused(f"client_id: the address of the client's document is not usable: {reason}", "client_address")
 
 
-def targeted(named: Sequence[str], found: Sequence[DocumentTarget], host: str) -> DocumentTarget:
-    """The first of the named APIs, if all of them are of one organization and let the document in. Nothing is fetched or kept before.
+def targeted(named: Sequence[str], found: Sequence[DocumentTarget], client: Provenance) -> DocumentTarget:
+    """The first of the named APIs, if all of them are of one organization and let the client in. Nothing is fetched or kept before.
     Raises `ClientRefused`.
     """
     by_identifier = {target.identifier: target for target in found}
@@ -194,13 +203,20 @@ def targeted(named: Sequence[str], found: Sequence[DocumentTarget], host: str) -
         raise ClientRefused(TWO_ORGANIZATIONS, "resource_of_several", error=AuthorizationErrorCode.INVALID_TARGET)
     for target in targets:
         if not target.lets_in:
-            raise ClientRefused(
-                f"client_id: the API, or its organization, does not let in clients whose document is at {host}",
-                "document_not_let_in",
-                api=target.id,
-                values={"host": host},
-            )
+            raise _not_let_in(client, target)
     return targets[0]
+
+
+def _not_let_in(client: Provenance, target: DocumentTarget) -> ClientRefused:
+    if client.host is not None:
+        message = f"client_id: the API, or its organization, does not let in clients whose document is at {client.host}"
+        return ClientRefused(message, "document_not_let_in", api=target.id, values={"host": client.host})
+    if client.leads_to:
+        hosts = ", ".join(client.leads_to)
+        message = f"client_id: the API, or its organization, does not let in programs that nobody has registered and that lead to {hosts}"
+        return ClientRefused(message, "open_client_hosts", api=target.id, values={"hosts": hosts})
+    message = "client_id: the API, or its organization, does not let in programs that nobody has registered"
+    return ClientRefused(message, "open_client_not_let_in", api=target.id)
 
 
 def client_document(address: str, status: int, headers: Mapping[str, str], body: bytes) -> ClientDocument:
@@ -250,7 +266,7 @@ def fresh_for(headers: Mapping[str, str], now: datetime) -> timedelta:
 
 
 def document_slug(document: ClientDocument, service: ServiceId) -> str:
-    host = "".join(letter if letter.isalnum() else "-" for letter in document.host)[:_SLUG_OF_HOST].strip("-")
+    host = "".join(letter if letter.isalnum() else "-" for letter in document.host or "open")[:_SLUG_OF_HOST].strip("-")
     return f"{host}-{b16encode(service.bytes[-5:]).decode().lower()}"
 
 
@@ -313,13 +329,20 @@ def _name(given: Mapping[str, Any], address: str) -> str:
     name = given.get("client_name")
     if name is None:
         return document_host(ClientId(address)) or address
-    try:
-        line = typed_line("client_name", name) if isinstance(name, str) else ""
-    except BadRequest:
-        line = ""
-    if not 1 <= len(line) <= LONGEST_NAME or line != name.strip() or has_markup(line) or _SURROGATE.search(line):
-        _refuse(f"has a client_name that is not one line of 1 to {LONGEST_NAME} characters, without markup and links", "document_name")
+    line = client_name(name)
+    if line is None:
+        _refuse(f"has a client_name that is not {READABLE}", "document_name")
     return line
+
+
+def client_name(given: object) -> str | None:
+    """The name as people may read it. None if it is not `READABLE`."""
+    try:
+        line = typed_line("client_name", given) if isinstance(given, str) else ""
+    except BadRequest:
+        return None
+    is_readable = 1 <= len(line) <= LONGEST_NAME and isinstance(given, str) and line == given.strip()
+    return line if is_readable and not has_markup(line) and not _SURROGATE.search(line) else None
 
 
 def _redirect_uris(given: Mapping[str, Any]) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from core.domain.identity.sessions import Application, Context
 from core.domain.json import Json
 from core.domain.outbound.key_sets import KEYS_LIFETIME
 from core.domain.secrets import Token
-from core.domain.services.client_ids import is_address, read_client_id
+from core.domain.services.client_ids import describes_itself, read_client_id
 from core.domain.services.services import ServiceType
 from core.domain.signing_keys import TokenAlgorithm
 from core.frozen import Frozen
@@ -118,7 +118,7 @@ class UsedAssertion(Frozen):
 @lru_cache(maxsize=256)
 def client_id(text: str) -> ClientId:
     """Accepts only the canonical form, and the addresses of documents. Raises `Unauthorized`."""
-    found = ClientId(text) if is_address(text) else read_client_id(text)
+    found = ClientId(text) if describes_itself(text) else read_client_id(text)
     if found is None:
         raise client_refused("client_id is none of ours")
     return found
@@ -200,8 +200,8 @@ def used_assertion(claims: Mapping[str, Json], client: ClientId, audiences: Coll
     if not isinstance(token_id, str) or not 0 < len(token_id) <= _LONGEST_JTI:
         raise client_refused("the assertion has no jti")
     # A document is one client, whose assertion counts once, although the client is a service in each organization.
-    counted = f"{client} {token_id}" if is_address(client) else token_id
-    return UsedAssertion(sha256(counted.encode("utf-8", "surrogatepass")).digest(), expires_at, of_document=is_address(client))
+    counted = f"{client} {token_id}" if describes_itself(client) else token_id
+    return UsedAssertion(sha256(counted.encode("utf-8", "surrogatepass")).digest(), expires_at, of_document=describes_itself(client))
 
 
 def _moment(claims: Mapping[str, Json], name: str) -> datetime | None:

@@ -93,6 +93,8 @@ class ApplicationAccess(Frozen, kw_only=True):
     last_used_at: datetime | None
     document_host: str | None = None
     """The host of the document that describes the application. None for an application that the organization has registered."""
+    is_open: bool = False
+    """The application is a program that has registered itself."""
     resources: Sequence[AllowedResource] = ()
     """The APIs at which it may act for the person, by their names."""
     agent: ClientId | None = None

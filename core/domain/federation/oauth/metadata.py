@@ -21,6 +21,7 @@ INTROSPECTION_ENDPOINT: Final = "/oauth/introspect"
 USERINFO_ENDPOINT: Final = "/oauth/userinfo"
 AUTHORIZATION_ENDPOINT: Final = "/oauth/authorize"
 PUSHED_AUTHORIZATION_ENDPOINT: Final = "/oauth/par"
+REGISTRATION_ENDPOINT: Final = "/oauth/register"
 END_SESSION_ENDPOINT: Final = "/oauth/logout"
 DEVICE_AUTHORIZATION_ENDPOINT: Final = "/auth/device/code"
 JWKS: Final = "/.well-known/jwks.json"
@@ -28,8 +29,10 @@ JWKS: Final = "/.well-known/jwks.json"
 _OF_ID_TOKENS: Final = ("iss", "aud", "exp", "iat", "auth_time", "nonce", "acr", "amr", "at_hash", "sid")
 
 
-def metadata(issuer: str, grants: Iterable[str], locales: Sequence[str]) -> Mapping[str, Json]:
-    """Both documents have the same content, because clients ignore members that they do not know."""
+def metadata(issuer: str, grants: Iterable[str], locales: Sequence[str], *, registers: bool) -> Mapping[str, Json]:
+    """Both documents have the same content, because clients ignore members that they do not know. `registers`: clients may register
+    themselves.
+    """
     authenticated = [method.value for method in AuthenticationMethod if method is not AuthenticationMethod.NONE]
     every = [*authenticated, AuthenticationMethod.NONE.value]
     algorithms = list(ASSERTION_ALGORITHMS)
@@ -43,13 +46,14 @@ def metadata(issuer: str, grants: Iterable[str], locales: Sequence[str]) -> Mapp
         "introspection_endpoint": issuer + INTROSPECTION_ENDPOINT,
         "end_session_endpoint": issuer + END_SESSION_ENDPOINT,
         "pushed_authorization_request_endpoint": issuer + PUSHED_AUTHORIZATION_ENDPOINT,
+        **({"registration_endpoint": issuer + REGISTRATION_ENDPOINT} if registers else {}),
         "device_authorization_endpoint": issuer + DEVICE_AUTHORIZATION_ENDPOINT,
         "scopes_supported": list(SCOPES),
         "claims_supported": [*dict.fromkeys((*PERSON_CLAIMS, *_OF_ID_TOKENS))],
         "claim_types_supported": ["normal"],
         "claims_parameter_supported": True,
         "response_types_supported": ["code"],
-        "response_modes_supported": ["query", "form_post"],
+        "response_modes_supported": ["query", "fragment", "form_post"],
         "grant_types_supported": list(dict.fromkeys((AUTHORIZATION_CODE, REFRESH_TOKEN, CLIENT_CREDENTIALS, *grants))),
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": [algorithm.value for algorithm in TokenAlgorithm],

@@ -19,8 +19,20 @@ class ResponseMode(StrEnum):
 
     QUERY = "query"
     FORM_POST = "form_post"
+    CODE_IN_FRAGMENT = "code_fragment"
+    """A code in the fragment, which browsers send to no server. Applications ask for it as `fragment`, and must use PKCE: any script of
+    the page can read a fragment.
+    """
     FRAGMENT = "fragment"
-    """The answer contains the tokens themselves; a browser sends no fragment to servers. Only for direct requests to a provider."""
+    """The fragment has the tokens themselves. Only for direct requests to a provider, and never as an authorization request asks."""
+
+
+ASKED_MODES: Final[Mapping[str, ResponseMode]] = {
+    "query": ResponseMode.QUERY,
+    "form_post": ResponseMode.FORM_POST,
+    "fragment": ResponseMode.CODE_IN_FRAGMENT,
+}
+"""The words of authorization requests."""
 
 
 class Recipient(Frozen):
@@ -48,7 +60,7 @@ class Answered(Frozen):
     @property
     def url(self) -> str:
         """The address with the answer in its fragment, or in its query, after the query that was registered."""
-        if self.response_mode is ResponseMode.FRAGMENT:
+        if self.response_mode in {ResponseMode.FRAGMENT, ResponseMode.CODE_IN_FRAGMENT}:
             return f"{self.redirect_uri}#{urlencode(self.fields)}"
         return with_query(self.redirect_uri, self.fields)
 
@@ -68,6 +80,12 @@ def is_registered(uri: str, registered: Sequence[str], *, native: bool) -> bool:
     """
     any_port = native or all(map(_LOOPBACK.fullmatch, registered))
     return any(uri == one or (any_port and _differ_in_port(uri, one)) for one in registered)
+
+
+def without_port(uri: str) -> str:
+    """The address without its port, if it lies on the device itself: there, any port is as good. Any other address is unchanged."""
+    here = _LOOPBACK.fullmatch(uri)
+    return uri if here is None else here["host"] + here["rest"]
 
 
 def proves_nothing(redirect_uri: str) -> bool:

@@ -30,7 +30,7 @@ from core.domain.federation.oauth.unplaced_clients import ArrivedClient, describ
 from core.domain.identifiers import ClientId
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowPurpose
-from core.domain.services.client_ids import is_address, shown
+from core.domain.services.client_ids import describes_itself, shown
 from core.frozen import Frozen, replace
 from core.usecases.federation.client_documents import ClientDocuments
 from core.usecases.federation.id_token_hints import read_hint
@@ -53,7 +53,7 @@ class AskedAuthorizations(Frozen):
         """Raises `NotFound`."""
         met = await self.encounters.find_named(organization, service)
         # A metadata client has no page of its own here, and its document is not looked at.
-        if met is None or is_address(met.application.registered.client_id):
+        if met is None or describes_itself(met.application.registered.client_id):
             raise NotFound("There is no such service", words="service_unknown")
         return met
 
@@ -67,7 +67,7 @@ class AskedAuthorizations(Frozen):
         """A pushed request is good for any number of visits, and for one code. The service's redirect URIs may have changed since the
         service pushed the request. Raises `UnknownRecipient`.
         """
-        if is_address(client):
+        if describes_itself(client):
             kept = await self.documents.pushed(client, digest)
             if kept is None:
                 raise request_used()
@@ -84,7 +84,7 @@ class AskedAuthorizations(Frozen):
         """Looks up the application and the person of a kept request again. The service's redirect URIs may have changed since, and so may
         the document of a metadata client. Raises `UnknownRecipient`.
         """
-        if look and is_address(request.client_id):
+        if look and describes_itself(request.client_id):
             met = await self.met(await self.documents.arrived(shown(request.client_id), request.resources, request.described), caller)
         else:
             met = _found(await self.encounters.find(request.client_id, caller))

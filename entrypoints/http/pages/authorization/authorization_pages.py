@@ -83,7 +83,7 @@ class AuthorizationQuery(msgspec.Struct, frozen=True):
     code_challenge_method: str = ""
     """Must be `S256`."""
     response_mode: str = ""
-    """`query`, which is the default, or `form_post`."""
+    """`query`, which is the default, `fragment`, which needs PKCE, or `form_post`."""
     prompt: str = ""
     """`none`, or some of `login`, `consent`, `select_account` and `create`."""
     max_age: str = ""

@@ -15,7 +15,6 @@ from core.domain.federation.oauth.consents import ConsentChoice
 from core.domain.federation.oauth.resources import OfferedResource, OfferedScope, Ticked
 from core.domain.identifiers import ResourceServerId
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt
-from core.domain.services.client_ids import document_host
 from core.domain.services.services import LONGEST_NAME
 from core.frozen import replace
 from core.usecases.federation.authorizations import UnfinishedAuthorization
@@ -66,7 +65,7 @@ async def show_consent(call: Call[None, FlowLink], postern: Postern) -> Page:
     action = form_of(CONSENT, flow)
     match outcome:
         case UnfinishedAuthorization(step=AuthorizationStep.CONSENT, request=request):
-            where = leading_to(request.recipient.redirect_uri, document_host(request.client_id))
+            where = leading_to(request.recipient.redirect_uri, request.client_id)
             can_show = outcome.signed_in is not None and outcome.signed_in.has_second_factor
             more = {
                 "hidden": _hidden(outcome),

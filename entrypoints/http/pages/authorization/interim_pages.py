@@ -4,8 +4,10 @@ from typing import Any
 
 from core.domain.federation.oauth.authorization_steps import SignedInPerson
 from core.domain.federation.oauth.redirects import destination, proves_nothing
+from core.domain.identifiers import ClientId
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow
+from core.domain.services.client_ids import document_host, is_open
 from core.domain.services.services import SignInPolicy
 from core.usecases.federation import authorizations
 from core.usecases.federation.saml import sign_in
@@ -44,11 +46,12 @@ def _account(caller: Caller | None, signed_in: SignedInPerson | None) -> dict[st
     return {"email": "" if signed_in is None else signed_in.email, "person_name": ""}
 
 
-def leading_to(address: str, document_host: str | None = None) -> dict[str, Any]:
-    """The values for the page that asks for consent: the destination of the answer, and the host of the document if nobody has registered
-    the application.
+def leading_to(address: str, client: ClientId | None = None) -> dict[str, Any]:
+    """The values for the page that asks for consent: the destination of the answer, and what is to be said of a `client` that nobody has
+    registered.
     """
-    return {"destination": destination(address), "on_device": proves_nothing(address), "document_host": document_host}
+    said = {} if client is None else {"document_host": document_host(client), "is_open": is_open(client)}
+    return {"destination": destination(address), "on_device": proves_nothing(address), **said}
 
 
 def until_second_factor(postern: Postern, flow: Flow, asked: Unfinished, onward: str) -> dict[str, Any]:

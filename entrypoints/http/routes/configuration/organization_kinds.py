@@ -126,6 +126,7 @@ ORGANIZATION_KINDS: Final = (
             "admin_factor": _RULES.admin_factor.value,
             "metadata_clients": _RULES.metadata_clients.value,
             "metadata_hosts": list(_RULES.metadata_hosts),
+            "registered_clients": _RULES.registered_clients.value,
             "agents": _RULES.agents.value,
         },
         unordered=frozenset({"invitation_domains", "metadata_hosts"}),

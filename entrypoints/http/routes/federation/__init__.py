@@ -13,6 +13,7 @@ from entrypoints.http.routes.federation import (
     identity_assertions,
     logout_notices,
     oidc,
+    open_registrations,
     pushed_requests,
     saml,
     scim_discovery,
@@ -26,6 +27,6 @@ from entrypoints.http.routes.federation import (
 
 ROUTES: Final = Endpoints.of(
     *(grants, device_flow, given_sessions, oidc, pushed_requests, logout_notices, saml, token_preview, authorization_refusals),
-    *(document_refusals, identity_assertions, agent_grants),
+    *(open_registrations, document_refusals, identity_assertions, agent_grants),
     *(scim_settings, scim_tokens, scim_users, scim_groups, scim_search, scim_discovery),
 )

@@ -12,7 +12,7 @@ from core.domain.federation.oauth.oauth_errors import InvalidGrant, Unauthorized
 from core.domain.federation.oauth.unplaced_clients import ArrivedClient
 from core.domain.identifiers import ClientId
 from core.domain.secrets import Token
-from core.domain.services.client_ids import is_address
+from core.domain.services.client_ids import describes_itself
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Request
@@ -25,7 +25,7 @@ async def of_grant(
     """The credentials of a token request, whose `given` code or refresh token was the client's. Raises `BadRequest`, `UnauthorizedClient`,
     `InvalidGrant`.
     """
-    if not is_address(shown.client):
+    if not describes_itself(shown.client):
         return shown
     if grant not in {AUTHORIZATION_CODE, REFRESH_TOKEN}:
         await request.count(AUTH)
@@ -48,7 +48,7 @@ async def of_grant(
 
 async def of_token(shown: ClientCredentials, token: Token, request: Request, postern: Postern) -> ClientCredentials:
     """The credentials of a client that asks about a token, or gives it back. They stay as they are if the token is not the client's."""
-    if not is_address(shown.client):
+    if not describes_itself(shown.client):
         return shown
     client = await postern.federation.given_sessions.holder(shown.client, token)
     return shown if client is None else _placed(shown, client, request)
@@ -58,7 +58,7 @@ async def of_request(
     shown: ClientCredentials, resources: Sequence[str], request: Request, postern: Postern
 ) -> tuple[ClientCredentials, ArrivedClient | None]:
     """The credentials of a client that pushes a request for these APIs, and the metadata client as it arrives. Raises `ClientRefused`."""
-    if not is_address(shown.client):
+    if not describes_itself(shown.client):
         return shown, None
     # The document may have to be fetched, and anybody can ask for that.
     await request.count(AUTH)
@@ -68,7 +68,7 @@ async def of_request(
 
 def require_registered(shown: ClientCredentials) -> None:
     """Raises `UnauthorizedClient`."""
-    if is_address(shown.client):
+    if describes_itself(shown.client):
         raise UnauthorizedClient(FOR_PEOPLE_ALONE)
 
 

@@ -95,7 +95,7 @@ _DECLARED: Final[Statement] = {
     "errors": OAUTH,
     "tags": ("oauth",),
 }
-_REVOCATION: Final[Statement] = {**_DECLARED, "origins": Origins.CLIENTS}
+_REVOCATION: Final[Statement] = {**_DECLARED, "origins": Origins.CLIENTS_WITH_CREDENTIALS}
 
 
 @endpoint.post(INTROSPECTION_ENDPOINT, **_DECLARED)

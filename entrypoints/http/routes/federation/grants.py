@@ -130,7 +130,7 @@ _DECLARED: Final[Statement] = {
     "sends": {200: (_PRAGMA,)},
     "accepts": FormOrJson(),
     "errors": OAUTH,
-    "origins": Origins.CLIENTS,
+    "origins": Origins.CLIENTS_WITH_CREDENTIALS,
     "tags": ("oauth",),
 }
 

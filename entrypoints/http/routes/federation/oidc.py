@@ -89,7 +89,12 @@ _PUBLIC: Final[Statement] = {
 
 
 @endpoint.get(
-    USERINFO_ENDPOINT, caller=OPENID_SESSION, limit=UNLIMITED, refuses=(InsufficientScope,), tags=("oauth",), origins=Origins.CLIENTS
+    USERINFO_ENDPOINT,
+    caller=OPENID_SESSION,
+    limit=UNLIMITED,
+    refuses=(InsufficientScope,),
+    tags=("oauth",),
+    origins=Origins.CLIENTS_WITH_CREDENTIALS,
 )
 async def get_userinfo(call: Call, postern: Postern) -> PersonClaims:
     """Get the claims that the granted scopes allow
@@ -106,7 +111,7 @@ async def get_userinfo(call: Call, postern: Postern) -> PersonClaims:
     refuses=(InsufficientScope,),
     accepts=Form(),
     tags=("oauth",),
-    origins=Origins.CLIENTS,
+    origins=Origins.CLIENTS_WITH_CREDENTIALS,
 )
 async def get_userinfo_by_post(call: Call[UserinfoRequest], postern: Postern) -> PersonClaims:
     """Get the claims that the granted scopes allow, by POST
@@ -132,7 +137,7 @@ def get_openid_configuration(_call: Call, postern: Postern) -> bytes:
     Libraries for OpenID Connect configure themselves by this document. They need no more than the issuer's address, which is the address
     of this installation.
     """
-    return _discovery(postern.foundation.public_url, postern.federation.grants.types)
+    return _published(postern)
 
 
 @endpoint.get("/.well-known/oauth-authorization-server", **_PUBLIC)
@@ -142,12 +147,17 @@ def get_authorization_server_metadata(_call: Call, postern: Postern) -> bytes:
     For libraries for OAuth, and for clients of the Model Context Protocol.
     `/.well-known/openid-configuration` has the same content. The issuer has no path, so nothing is at these addresses with a path added.
     """
-    return _discovery(postern.foundation.public_url, postern.federation.grants.types)
+    return _published(postern)
+
+
+def _published(postern: Postern) -> bytes:
+    federation = postern.federation
+    return _discovery(postern.foundation.public_url, federation.grants.types, registers=federation.open_registrations.is_open)
 
 
 @lru_cache(maxsize=4)
-def _discovery(issuer: str, grants: tuple[str, ...]) -> bytes:
-    return msgspec.json.encode(metadata(issuer, grants, [language.value for language in Language]))
+def _discovery(issuer: str, grants: tuple[str, ...], *, registers: bool) -> bytes:
+    return msgspec.json.encode(metadata(issuer, grants, [language.value for language in Language], registers=registers))
 
 
 async def _claims(caller: Caller, postern: Postern) -> PersonClaims:

@@ -46,7 +46,7 @@ class PushedAuthorizationRequest(ClientFields, frozen=True, kw_only=True):
     code_challenge_method: Annotated[str, msgspec.Meta(max_length=LONGEST), example("S256")] | None = None
     """Must be `S256`."""
     response_mode: _Text = None
-    """`query`, which is the default, or `form_post`."""
+    """`query`, which is the default, `fragment`, which needs PKCE, or `form_post`."""
     prompt: _Text = None
     """`none`, or some of `login`, `consent`, `select_account` and `create`."""
     max_age: _Text = None

@@ -10,7 +10,7 @@ import msgspec
 from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import ResourceServerId
 from core.domain.identity.sessions import TWO_FACTORS
-from core.domain.outbound.metadata_clients import MetadataClients
+from core.domain.outbound.metadata_clients import MetadataClients, RegisteredClients
 from core.domain.services.resource_identifiers import LONGEST_IDENTIFIER
 from core.domain.services.resource_servers import (
     LONGEST_DESCRIPTION,
@@ -136,7 +136,11 @@ class NewResourceServer(msgspec.Struct, frozen=True, kw_only=True):
     hosts of `metadata_hosts`, `any` for everybody's. The organization and the API must both let a client in.
     """
     metadata_hosts: MetadataHosts = ()
-    """The hosts of documents, such as `claude.ai`, each without the hosts below it. They count only for `named`."""
+    """The hosts of documents, such as `claude.ai`, each without the hosts below it. For documents they count only for `named`."""
+    registered_clients: RegisteredClients = RegisteredClients.OFF
+    """Whether programs on people's own devices that have registered themselves may sign people in: `on` lets them in where the API, or the
+    organization, says so as well and the operator has turned open registration on. They lead back to the device, or to `metadata_hosts`.
+    """
     exchanges: _Slugs = ()
     """The slugs of services that may exchange the tokens of their own APIs for one for this API, and then call it in a person's name. The
     person is not asked: you answer for these services.
@@ -165,7 +169,11 @@ class ResourceServerPatch(msgspec.Struct, frozen=True, kw_only=True):
     hosts of `metadata_hosts`, `any` for everybody's. The organization and the API must both let a client in.
     """
     metadata_hosts: MetadataHosts | msgspec.UnsetType = msgspec.UNSET
-    """The hosts of documents, such as `claude.ai`, each without the hosts below it. They count only for `named`."""
+    """The hosts of documents, such as `claude.ai`, each without the hosts below it. For documents they count only for `named`."""
+    registered_clients: RegisteredClients | msgspec.UnsetType = msgspec.UNSET
+    """Whether programs on people's own devices that have registered themselves may sign people in: `on` lets them in where the API, or the
+    organization, says so as well and the operator has turned open registration on. They lead back to the device, or to `metadata_hosts`.
+    """
     exchanges: _Slugs | msgspec.UnsetType = msgspec.UNSET
     """The slugs of services that may exchange tokens for one for this API. What a service has exchanged ends with its name here."""
 
@@ -199,7 +207,9 @@ class ResourceServerRecord(msgspec.Struct, frozen=True, kw_only=True):
     metadata_clients: MetadataClients
     """Whether clients that describe themselves in a document may ask. `all` of `admits` does not include them."""
     metadata_hosts: MetadataHosts
-    """The hosts of these documents, sorted."""
+    """The hosts of these documents, sorted. Programs that have registered themselves may lead there as well."""
+    registered_clients: RegisteredClients
+    """Whether programs that have registered themselves may sign people in."""
     exchanges: _Slugs
     """The slugs of the services that may exchange tokens for one for this API, sorted."""
     verified_at: datetime | None

@@ -9,7 +9,7 @@ import msgspec
 from core.domain.errors import BadRequest
 from core.domain.identity.devices import LONGEST_TRUST_DAYS
 from core.domain.identity.proofs import StepUp
-from core.domain.outbound.metadata_clients import MetadataClients
+from core.domain.outbound.metadata_clients import MetadataClients, RegisteredClients
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.sign_in_rules import (
@@ -70,8 +70,12 @@ class SignInRulesPatch(msgspec.Struct, frozen=True, kw_only=True):
     at the hosts of `metadata_hosts`, `any` for everybody's. The organization and the API must both let a client in.
     """
     metadata_hosts: MetadataHosts | msgspec.UnsetType = msgspec.UNSET
-    """The hosts of documents, such as `claude.ai`, each without the hosts below it. They count only for `named`. The list replaces the
-    old one.
+    """The hosts of documents, such as `claude.ai`, each without the hosts below it. For documents they count only for `named`. The list
+    replaces the old one.
+    """
+    registered_clients: RegisteredClients | msgspec.UnsetType = msgspec.UNSET
+    """Whether programs on people's own devices that have registered themselves may sign people in: `on` lets them in where the API, or the
+    organization, says so as well and the operator has turned open registration on. They lead back to the device, or to `metadata_hosts`.
     """
     agents: Annotated[AgentRule, example("forbidden")] | msgspec.UnsetType = msgspec.UNSET
     """Whether agents may act for people at the organization's APIs, for members and for others. What people have allowed them ends when you
@@ -107,7 +111,9 @@ class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
     metadata_clients: MetadataClients
     """The applications that may sign people in although nobody has registered them, because a document describes them."""
     metadata_hosts: MetadataHosts
-    """The hosts of these documents, sorted."""
+    """The hosts of these documents, sorted. Programs that have registered themselves may lead there as well."""
+    registered_clients: RegisteredClients
+    """Whether programs that have registered themselves may sign people in."""
     agents: Annotated[AgentRule, example("allowed")]
     """Whether agents may act for people at the organization's APIs."""
 

@@ -31,6 +31,7 @@ from tests.receiver import Answer, Call, Receiver, answering, receiving
 HOST: Final = "app.client.example"
 CLIENT: Final = f"https://{HOST}/oauth/client.json"
 BACK: Final = "https://app.client.example/back"
+ON_DEVICE: Final = "http://127.0.0.1:33418/callback"
 INSIDE: Final = "inside.client.example"
 JSON: Final = "content-type: application/json"
 _APIS: Final = "/api/organizations/acme/resource-servers"
@@ -77,6 +78,23 @@ class PublishingClients(Asking):
             self.people.change(
                 f"update {table} set metadata_clients = %s, metadata_hosts = %s where {column} = %s", how, list(hosts), tenant.id
             )
+
+    def let_registered_in(self, tenant: Tenant | None = None, *hosts: str) -> None:
+        """Programs that register themselves, and may lead to these hosts besides the device."""
+        tenant = tenant or self.acme
+        for table, column in (("all_organizations", "id"), ("resource_servers", "org_id")):
+            self.people.change(
+                f"update {table} set registered_clients = 'on', metadata_hosts = %s where {column} = %s", list(hosts), tenant.id
+            )
+
+    async def registers(self, **members: Any) -> Received:
+        """What a program says of itself. Members that are None are left out."""
+        told = {"client_name": "Notebook", "redirect_uris": [ON_DEVICE], "token_endpoint_auth_method": "none", **members}
+        said = {name: value for name, value in told.items() if value is not None}
+        return await self.client.post("/oauth/register", said)
+
+    async def open_client(self, **members: Any) -> str:
+        return str((await self.registers(**members)).ok(201)["client_id"])
 
     def both_let_in(self) -> None:
         """Acme's and globex's API, each open to all documents."""
@@ -146,11 +164,18 @@ async def publishing(postern: Postern, people: People, log: CapturedLog, tmp_pat
     async with receiving(answer, certificates.server_context()) as receiver:
         network.port = receiver.port
         client = GuardedClient(Dialer(_Names(), (), None, network), certificates.authority)
-        documents = replace(postern.federation.client_documents, source=GuardedDocuments(client))
+        registrations = replace(postern.federation.open_registrations, is_open=True)
+        documents = replace(postern.federation.client_documents, source=GuardedDocuments(client), registrations=registrations)
         asked = replace(postern.federation.authorizations.asked, documents=documents)
         authorizations = replace(postern.federation.authorizations, documents=documents, asked=asked)
         pushed = replace(postern.federation.pushed_requests, asked=asked)
-        federation = replace(postern.federation, client_documents=documents, authorizations=authorizations, pushed_requests=pushed)
+        federation = replace(
+            postern.federation,
+            client_documents=documents,
+            open_registrations=registrations,
+            authorizations=authorizations,
+            pushed_requests=pushed,
+        )
         changed = replace(postern, federation=federation)
         scene = PublishingClients(changed, people, unlimited(changed), log)
         scene.receiver, scene.published = receiver, published

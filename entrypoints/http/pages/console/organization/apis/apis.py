@@ -190,6 +190,7 @@ API_PAGES: Final = Resource(
             _ADMITS,
             _ADMITTED,
             metadata_clients.CLIENTS,
+            metadata_clients.REGISTERED,
             metadata_clients.HOSTS,
             _EXCHANGES,
             _SERVICE,
@@ -199,7 +200,12 @@ API_PAGES: Final = Resource(
     ),
     sections=(
         Section("scopes", shape(change_resource_server, _SERVICE, _SCOPES)),
-        Section("admission", shape(change_resource_server, _ADMITS, _ADMITTED, metadata_clients.CLIENTS, metadata_clients.HOSTS)),
+        Section(
+            "admission",
+            shape(
+                change_resource_server, _ADMITS, _ADMITTED, metadata_clients.CLIENTS, metadata_clients.REGISTERED, metadata_clients.HOSTS
+            ),
+        ),
         Section("exchanges", shape(change_resource_server, _EXCHANGES)),
         Section("change", shape(change_resource_server, "name", _LIFETIME, _ALGORITHM)),
     ),

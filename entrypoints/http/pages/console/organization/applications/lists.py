@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from core.domain.services.client_ids import is_address
 from core.domain.services.services import ServiceType, SignInPolicy
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.pages.console.cells import Tone, number, plain, signed, state, when, words
@@ -39,7 +40,7 @@ APPLICATIONS: Final = Resource(
     rows="services",
     columns=(
         signed(
-            plain("name", beside=lambda one: one.client_id if one.service_type is ServiceType.METADATA else one.slug),
+            plain("name", beside=lambda one: one.client_id if is_address(one.client_id) else one.slug),
             lambda one: (one.name, one.id),
         ),
         words("service_type"),

@@ -1,14 +1,16 @@
 """An application's first page: its facts, the values to copy, and the lines for frameworks."""
 
 import secrets
+from collections.abc import Sequence
 from typing import Any, Final
 
+from core.domain.services.client_ids import is_open
 from core.domain.services.services import ServiceType
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import ServicePath
-from entrypoints.http.pages.console.cells import copied, listed, state, when, words, yes_or_no
+from entrypoints.http.pages.console.cells import Column, copied, listed, state, when, words, yes_or_no
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.framing.marks import mark_of
 from entrypoints.http.pages.console.lists import latest_of
@@ -24,7 +26,7 @@ from entrypoints.http.routes.federation.saml import get_saml_configuration
 from entrypoints.http.routes.federation.token_preview import preview_tokens
 from entrypoints.http.routes.platform.sign_ins import list_sign_ins
 from entrypoints.http.routes.services.client_secrets import list_client_secrets
-from entrypoints.http.routes.services.services import get_service
+from entrypoints.http.routes.services.services import ServiceWithMetadata, get_service
 
 _FACTS: Final = (
     words("service_type"),
@@ -38,6 +40,17 @@ _KNOWN: Final = (copied("id"), when("created_at"))
 
 _DOCUMENT: Final = (copied("client_id", "console.application.document"), *_FACTS)
 """Of an application that a document at its own address describes."""
+_OPEN: Final = (copied("client_id", "console.application.open_id"), *_FACTS)
+"""Of a program that has registered itself."""
+
+
+_DESCRIBED: Final = {False: "console.application.described", True: "console.application.open"}
+
+
+def _facts_of(service: ServiceWithMetadata) -> Sequence[Column]:
+    if is_open(service.client_id):
+        return _OPEN
+    return _DOCUMENT if service.service_type is ServiceType.METADATA else _FACTS
 
 
 @console.get(application_tabs.ONE, of=get_service, also=(list_client_secrets, get_saml_configuration, list_sign_ins, list_agent_grants))
@@ -70,8 +83,8 @@ async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern
         "organization/applications/overview.html",
         application_tabs.OVERVIEW_POSITION,
         head,
-        facts=[(visit.text(one.label), one.cell(service, visit.text, visit.path)) for one in (_DOCUMENT if described else _FACTS)],
-        described=described,
+        facts=[(visit.text(one.label), one.cell(service, visit.text, visit.path)) for one in _facts_of(service)],
+        described=_DESCRIBED[is_open(service.client_id)] if described else "",
         values=client_values(visit, values),
         tokens=token_values(visit, values) if kind is not ApplicationKind.SAML else (),
         endpoints=endpoint_values(visit, values),

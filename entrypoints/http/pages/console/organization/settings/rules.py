@@ -48,6 +48,7 @@ _SHAPE: Final = shape(
     Asked("invitation_domains", hint="console.rules.domains_hint"),
     "sign_in_links",
     metadata_clients.CLIENTS,
+    metadata_clients.REGISTERED,
     metadata_clients.HOSTS,
     Asked("agents", hint="console.rules.agents_hint"),
 )

@@ -1,0 +1,114 @@
+"""Programs that register themselves: what they get, and their way from there to tokens, a place and an end."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.http.federation.arriving import left
+from tests.http.federation.documents.publishing import ON_DEVICE, PublishingClients, publishing
+from tests.http.federation.relying import REVOKE, claims_of
+from tests.http.federation.resources.asking import ORDERS
+from tests.http.people import People
+
+HERE: Final = "http://127.0.0.1:50123/callback"
+GONE: Final = {"active": False}
+
+
+@pytest.fixture
+async def clients(postern: Postern, people: People, log: CapturedLog, tmp_path: Path) -> AsyncIterator[PublishingClients]:
+    async with publishing(postern, people, log, tmp_path) as scene:
+        scene.api(ORDERS)
+        scene.let_registered_in()
+        yield scene
+
+
+async def test_a_program_registers_itself_and_gets_tokens(clients: PublishingClients) -> None:
+    """It takes another port at each start, so its id is about none."""
+    answer = (await clients.registers(grant_types=["authorization_code", "refresh_token", "client_credentials"], logo_uri="x")).ok(201)
+    client, issued = answer.pop("client_id"), answer.pop("client_id_issued_at")
+    assert (len(client) < 120, client.startswith("open:"), issued > 1_700_000_000) == (True, True, True)
+    assert answer == {
+        "client_name": "Notebook",
+        "redirect_uris": [ON_DEVICE],
+        "token_endpoint_auth_method": "none",
+        "grant_types": ["authorization_code", "refresh_token"],
+        "response_types": ["code"],
+    }
+    assert await clients.open_client(redirect_uris=[HERE], token_endpoint_auth_method=None, scope="mcp") == client
+    assert not clients.services()
+    tab = await clients.consents(client_id=client, redirect_uri=HERE)
+    assert "Give a program that nobody has registered, on this device, access in your name?" in tab.page.text
+    code = left(await tab.send(answer="allow"), HERE)["code"]
+    tokens = clients.kept((await clients.exchanged(code, client, HERE)).ok())
+    assert claims_of(tokens["access_token"])["client_id"] == client
+    refreshed = clients.kept((await clients.refresh(clients.client_of(client), tokens["refresh_token"])).ok())
+    introspected = await clients.introspect(clients.desk, refreshed["access_token"])
+    assert (introspected["active"], introspected["client_id"]) == (True, client)
+    (service,) = clients.services()
+    assert (service["name"], service["redirect_uris"], service["is_agent"]) == ("Notebook", ["http://127.0.0.1/callback"], True)
+    assert (service["slug"].startswith("open-"), clients.people.rows("select from metadata_documents")) == (True, [])
+    (entry,) = clients.audited("service.created")
+    assert entry["actor_id"] == clients.ada.user
+    assert (await clients.ask(REVOKE, {"token": refreshed["refresh_token"], "client_id": client})).status == 200
+    assert await clients.introspect(clients.desk, refreshed["access_token"]) == GONE
+
+
+async def test_the_metadata_name_the_endpoint(clients: PublishingClients) -> None:
+    for path in ("openid-configuration", "oauth-authorization-server"):
+        found = (await clients.client.get(f"/.well-known/{path}")).ok()
+        assert found["registration_endpoint"] == f"{found['issuer']}/oauth/register"
+
+
+async def test_a_page_of_any_origin_may_register(clients: PublishingClients) -> None:
+    origin = [("origin", "http://localhost:6274"), ("access-control-request-method", "POST")]
+    asked = await clients.client.request("OPTIONS", "/oauth/register", headers=origin)
+    assert (asked.header("access-control-allow-origin"), asked.header("access-control-allow-credentials")) == ("*", None)
+
+
+async def test_a_page_on_the_device_may_ask_for_tokens_without_credentials(clients: PublishingClients) -> None:
+    """As the inspector of MCP does, whose page stands there."""
+    for origin, allowed in (
+        ("http://localhost:6274", "http://localhost:6274"),
+        ("http://127.0.0.1", "http://127.0.0.1"),
+        ("http://localhost.evil.example", None),
+        ("http://127.0.0.1@evil.example", None),
+        ("https://localhost:6274", None),
+        ("http://localhost:06274", None),
+    ):
+        answer = await clients.client.request("POST", "/auth/token", headers=[("origin", origin)])
+        assert (answer.header("access-control-allow-origin"), answer.header("access-control-allow-credentials")) == (allowed, None)
+
+
+async def test_all_copies_of_a_program_are_one_application(clients: PublishingClients) -> None:
+    for person in (None, clients.resident(clients.acme, "owner")):
+        client = await clients.open_client(redirect_uris=[HERE])
+        await clients.code_of(client_id=client, back=HERE, person=person)
+    assert len(clients.services()) == 1
+
+
+async def test_the_person_sees_and_ends_it(clients: PublishingClients) -> None:
+    client = await clients.open_client(redirect_uris=[HERE])
+    code = await clients.code_of(client_id=client, back=HERE)
+    tokens: dict[str, Any] = clients.kept((await clients.exchanged(code, client, HERE)).ok())
+    tab = await clients.browser().tab().open("/ui/applications")
+    assert "A program that registered itself, for" in tab.page.text
+    clients.people.change("update all_services set deleted_at = now(), kept_client_id = null where service_type = 'metadata'")
+    assert (await clients.refresh(clients.client_of(client), tokens["refresh_token"])).status == 400
+    # The id still reads, so the program may ask again.
+    await clients.consents(client_id=client, redirect_uri=HERE)
+
+
+async def test_it_may_push_its_request(clients: PublishingClients) -> None:
+    client = await clients.open_client(redirect_uris=[HERE])
+    asked = dict(part.split("=", 1) for part in clients.asks(client_id=client, redirect_uri=HERE).partition("?")[2].split("&"))
+    fields = {name: value.replace("+", " ") for name, value in asked.items()}
+    fields |= {"client_id": client, "redirect_uri": HERE, "resource": ORDERS, "scope": "openid orders:read"}
+    pushed = (await clients.ask("/oauth/par", fields)).ok(201)
+    tab = clients.browser().tab()
+    await tab.open(f"/oauth/authorize?client_id={client}&request_uri={pushed['request_uri']}")
+    assert tab.place.startswith("/ui/consent")
+    assert "code" in left(await tab.send(answer="allow"), HERE)
