@@ -25,7 +25,7 @@ async def test_every_page_is_there_for_the_owner_and_for_nobody_else(console: Co
         tab = await console.at(f"{billing}{page}")
         assert tab.status == 200, page
         # The first page has ten whole programs to copy.
-        assert len(tab.shown.body) < 54_000, page
+        assert len(tab.shown.body) < 60_000, page
         assert (await member.open(f"/ui/o/acme{billing}{page}")).status == (200 if page in SEEN else 403), page
         assert (await stranger.open(f"/ui/o/acme{billing}{page}")).status == 403, page
         # The application of one organization is nothing in another, also for the owner of that other one.
