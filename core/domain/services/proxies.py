@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 from datetime import timedelta
 from enum import StrEnum
 from typing import Final
+from urllib.parse import quote
 
 from core.domain.changes import UNCHANGED, RecordChange, Unchanged
 from core.domain.errors import BadRequest, Conflict
@@ -33,6 +34,7 @@ RETURN_PATH: Final = f"{OWN_PATH}/return"
 _HOST: Final = re.compile(
     r"(?=.{1,253}\Z)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*\.[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?"
 )
+_AS_THEY_ARE: Final = "/!$&'()*+,=:@"
 _HEADER: Final = re.compile(r"[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*")
 # What means something to proxies, browsers or Postern itself, or ends at the next hop (RFC 9110 section 7.6.1).
 _TAKEN: Final = frozenset(
@@ -220,8 +222,8 @@ def parsed_rule(line: str, field: str = "rules") -> PathRule:
                 words="proxy_rule",
             )
     path = path if path == "/" else path.removesuffix("/")
-    place = place_of(path)
-    if place is None or place.text != path or "?" in path:
+    place = place_of(quote(path, safe=_AS_THEY_ARE))
+    if place is None or place.text != path:
         raise BadRequest(
             f"{field}: {path} never fits: a rule's path is plain, with a slash first, no `//`, no `..`, no %, no ; and no query",
             words="proxy_rule_never",

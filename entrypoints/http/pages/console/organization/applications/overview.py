@@ -54,11 +54,10 @@ async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern
         client_secret=visit.text("console.application.secret_placeholder"),
         access_token_alg=service.access_token_alg,
     )
-    tested = visit.may(preview_tokens) and kind is not ApplicationKind.MACHINE
     head = Head(
         title=service.name,
         crumbs=application_tabs.above_list(visit),
-        main=ButtonLink(visit.text("console.test_sign_in.title"), visit.here(application_tabs.TEST_SIGN_IN), "quiet") if tested else None,
+        main=_onward(visit, kind),
         curl=visit.curl(get_service),
         done=call.query.done,
     )
@@ -80,12 +79,22 @@ async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern
     return Answer(page, 200)
 
 
+def _onward(visit: PageVisit, kind: ApplicationKind) -> ButtonLink | None:
+    if kind is ApplicationKind.PROXY:
+        return ButtonLink(visit.text("console.proxy.title"), visit.here(application_tabs.PROXY))
+    if visit.may(preview_tokens) and kind is not ApplicationKind.MACHINE:
+        return ButtonLink(visit.text("console.test_sign_in.title"), visit.here(application_tabs.TEST_SIGN_IN), "quiet")
+    return None
+
+
 async def _kind(visit: PageVisit, service: Any) -> ApplicationKind:
     """What the application is. A `web` service without a credential runs in the browser alone."""
     if service.service_type is ServiceType.MOBILE:
         return ApplicationKind.MOBILE
     if service.service_type is ServiceType.DESKTOP:
         return ApplicationKind.DESKTOP
+    if service.service_type is ServiceType.PROXY:
+        return ApplicationKind.PROXY
     if service.service_type in {ServiceType.API, ServiceType.METADATA}:
         return ApplicationKind.MACHINE
     has_credential = service.jwks is not None or await visit.ask(list_client_secrets)

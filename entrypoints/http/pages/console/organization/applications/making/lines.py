@@ -31,6 +31,8 @@ class ApplicationKind(StrEnum):
     MACHINE = "machine"
     """Nobody signs in: a program calls other programs."""
     SAML = "saml"
+    PROXY = "proxy"
+    """It signs nobody in itself: a reverse proxy in front of it asks us."""
     MCP = "mcp"
     """Clients of the Model Context Protocol, whose addresses are known."""
 
@@ -80,6 +82,8 @@ FRAMEWORKS: Final = (
     Framework("device", "curl", frozenset({ApplicationKind.DEVICE, ApplicationKind.DESKTOP})),
     Framework("machine", "curl", frozenset({ApplicationKind.MACHINE})),
     Framework("saml", "SAML", frozenset({ApplicationKind.SAML})),
+    Framework("caddy", "Caddy", frozenset({ApplicationKind.PROXY})),
+    Framework("nginx", "nginx", frozenset({ApplicationKind.PROXY})),
     Framework("mcp", "Cursor, VS Code, Gemini CLI", frozenset({ApplicationKind.MCP})),
 )
 

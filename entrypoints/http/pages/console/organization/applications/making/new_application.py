@@ -38,9 +38,10 @@ _TYPES: Final[Mapping[ApplicationKind, ServiceType]] = {
     ApplicationKind.DEVICE: ServiceType.DESKTOP,
     ApplicationKind.MACHINE: ServiceType.API,
     ApplicationKind.SAML: ServiceType.WEB,
+    ApplicationKind.PROXY: ServiceType.PROXY,
     ApplicationKind.MCP: ServiceType.DESKTOP,
 }
-_WITH_SECRET: Final = frozenset({ApplicationKind.WEB, ApplicationKind.MACHINE})
+_WITH_SECRET: Final = frozenset({ApplicationKind.WEB, ApplicationKind.MACHINE, ApplicationKind.PROXY})
 # The names of the endpoint's fields in its refusals, as the form has them.
 _FIELDS: Final = {"redirect_uris": "addresses", "name": "name", "slug": "slug", "sign_in_policy": "policy"}
 
