@@ -15,7 +15,7 @@ class ProxyStore(Protocol):
     """
 
     async def find(self, organization: OrganizationId, service_slug: str) -> KeptProxy | None:
-        """Of a service that never set anything, the usual settings. None when the organization has no such service of the type proxy."""
+        """Of a service that never set anything, the usual settings. None when the organization has no such service."""
 
     async def rights(self, service: ServiceId) -> ServiceRights:
         """All roles and permissions of the application."""

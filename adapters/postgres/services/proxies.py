@@ -110,7 +110,7 @@ _FIND: Final[LiteralString] = f"""
                  from proxy_hosts
                 where proxy_hosts.service_id = services.id
            ) as held
-     where services.org_id = %(organization)s and services.slug = %(slug)s and services.service_type = 'proxy'
+     where services.org_id = %(organization)s and services.slug = %(slug)s
 """
 
 _RIGHTS: Final = """

@@ -25,14 +25,14 @@ from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
-class Proxies(Frozen):
+class ServiceProxies(Frozen):
     unit_of_work: UnitOfWorkFactory
     lookup: ProxyStore
     system: System
 
     async def get(self, member: Member, service_slug: str) -> KeptProxy:
-        """Raises `NotFound`, also for a service of another type."""
-        return found(await self.lookup.find(member.organization, service_slug), "The organization has no such service behind a proxy")
+        """Of a service of another type, what nobody has set. Raises `NotFound`."""
+        return found(await self.lookup.find(member.organization, service_slug), NO_SUCH_SERVICE)
 
     async def preview(self, member: Member, service_slug: str, target: str) -> PathPreview:
         """What a request for this path is asked. Raises `NotFound`."""

@@ -32,7 +32,6 @@ TAGS: Final[Mapping[str, str]] = {
     "mfa": "Your second factor: the codes of an authenticator app, and backup codes.",
     "privacy": "Export all data about a person, or delete the data.",
     "passkeys": "Your passkeys, with which you sign in without a password.",
-    "proxies": "For reverse proxies in front of applications that sign nobody in themselves: may this request pass?",
     "services": "The applications of an organization, and the client secrets by which the applications authenticate.",
     "trusted-issuers": "The issuers whose signed tokens let build jobs and clusters in without a secret.",
     "resource-servers": "The APIs of an organization that tokens are made for.",

@@ -14,7 +14,7 @@ from typing import Final
 
 import trio
 
-from tests.http.federation.behind_proxies import HOST
+from tests.http.federation.proxied.behind_proxies import HOST
 from tests.patience import PATIENCE
 from tests.places import ROOT, open_directory
 from tests.tools import place_of

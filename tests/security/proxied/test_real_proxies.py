@@ -7,7 +7,7 @@ from typing import Final
 import pytest
 import trio
 
-from tests.http.federation.behind_proxies import COOKIE, Proxied
+from tests.http.federation.proxied.behind_proxies import COOKIE, Proxied
 from tests.http.running_server import running
 from tests.patience import PATIENCE
 from tests.security.proxied.behind import Answered, Proxy, proxy

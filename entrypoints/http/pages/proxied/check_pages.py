@@ -108,7 +108,7 @@ _ALSO: Final[Mapping[int, Any]] = {302: NoBody, 401: NoBody, 403: bytes}
 # Each method of the original request, because some proxies ask by the same one.
 _DESCRIBED: Final[Statement] = {
     **_STATED,
-    "tags": ("proxies",),
+    "tags": ("services",),
     "reads": _READS,
     "sends": {200: _SENDS, 401: _CHALLENGED},
     "also": _ALSO,

@@ -100,7 +100,7 @@ class ProxyPreview(msgspec.Struct, frozen=True):
 async def get_proxy(call: Call[None, None, ServicePath, Member], postern: Postern) -> ProxyRecord:
     """Get the hosts and rules of an application behind a proxy
 
-    Only services of the type `proxy` have them. A service that never set anything has no hosts.
+    Only services of the type `proxy` may have them. A service that never set anything has no hosts.
     """
     return _shown(await postern.services.proxies.get(call.caller, call.path.service_slug))
 

@@ -15,7 +15,7 @@ from core.domain.services.user_keys import WantedUserKey
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.client import Client, refused
-from tests.http.federation.behind_proxies import COOKIE, HOST, PAGE, USUAL, Proxied, told
+from tests.http.federation.proxied.behind_proxies import COOKIE, HOST, PAGE, USUAL, Proxied, told
 from tests.http.identity.test_sign_in import last_trips
 from tests.http.people import BASE_URL, People
 from tests.patience import PATIENCE
@@ -202,7 +202,7 @@ async def test_one_host_has_one_application_and_a_platform_owner_needs_no_proof(
 
 async def test_only_services_of_the_type_have_a_proxy_and_stay_so(wiki: Proxied) -> None:
     await wiki.wiki()
-    assert (await wiki.request("GET", wiki.at("proxy", slug="app"))).status == 404
+    assert (await wiki.request("GET", wiki.at("proxy", slug="app"))).ok()["hosts"] == []
     assert (await wiki.set_proxy(slug="app", rules=[])).status == 400
     for slug, kind in (("wiki", "web"), ("app", "proxy")):
         changed = await wiki.request("PATCH", f"/api/organizations/acme/services/{slug}", {"service_type": kind})
