@@ -24,7 +24,7 @@ from adapters.postgres.ties import IS_OWN_MEMBERSHIP, counts_for, has_come, show
 from core.domain.federation.proxy_checks import FoundProxy, ProxiedPerson, ProxiedRequest, asked_scopes
 from core.domain.identifiers import ClientId, ClientSecretId, OrganizationId, ServiceId, SessionId, UserId, UserKeyId
 from core.domain.services.client_ids import shown
-from core.domain.services.proxies import ProxySettings, domains_above
+from core.domain.services.proxies import USUAL_HEADERS, ProxySettings, domains_above
 from core.domain.services.user_keys import KnownUserKey
 
 # The different sets of roles that people of busy applications hold, and the different settings of busy applications.
@@ -122,9 +122,7 @@ class _Row(NamedTuple):
 
 @lru_cache(maxsize=_SET)
 def _settings(rules: tuple[str, ...], headers: tuple[str, ...] | None, idle_minutes: int | None) -> ProxySettings:
-    if headers is None:
-        return ProxySettings(rules=rules, idle_minutes=idle_minutes)
-    return ProxySettings(rules=rules, headers=headers, idle_minutes=idle_minutes)
+    return ProxySettings(rules=rules, headers=USUAL_HEADERS if headers is None else headers, idle_minutes=idle_minutes)
 
 
 @lru_cache(maxsize=_HELD)

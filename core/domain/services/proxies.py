@@ -192,11 +192,11 @@ def checked(settings: ProxySettings) -> ProxySettings:
             words="number_range",
             values={"least": SHORTEST_IDLE, "most": LONGEST_IDLE},
         )
-    return ProxySettings(
+    return replace(
+        settings,
         hosts=hosts,
         rules=tuple(f"{rule.path} {rule.demand}" for rule in rules),
         headers=tuple(f"{header.name} {header.part}" for header in headers),
-        idle_minutes=settings.idle_minutes,
     )
 
 
