@@ -156,7 +156,7 @@ TABLES: Final = (
         holds=(plain(FACT, "host"),),
         # Neither the proof nor a platform owner's word counts there, and another application may have the host.
         moves="A host is set again where its domain is proved",
-        ends=Ends.CASCADES,
+        ends=Ends.ONE,
     ),
     Table("user_key_settings", opens=NO_CREDENTIAL, whose=SERVICE, holds=(plain(FACT, "prefix"),), moves=Moved(), ends=Ends.ONE),
     Table(
