@@ -88,15 +88,15 @@ everybody                         GET    /openapi.json
 everybody                         GET    /
 everybody                         GET    /assets/{digest}/{name}
 everybody                         GET    /.postern/assets/{digest}/{name}
-everybody                         GET    /.postern/return
-everybody                         GET    /.postern/sign-in
-everybody                         GET    /.postern/sign-out
-everybody                         GET    /proxy/check
-everybody                         POST   /proxy/check
-everybody                         PUT    /proxy/check
-everybody                         PATCH  /proxy/check
-everybody                         DELETE /proxy/check
-everybody                         OPTIONS /proxy/check
+.....   ...  no         -         GET    /.postern/return
+.....   ...  no         -         GET    /.postern/sign-in
+.....   ...  no         -         GET    /.postern/sign-out
+.....   ...  no         -         GET    /proxy/check
+.....   ...  no         -         POST   /proxy/check
+.....   ...  no         -         PUT    /proxy/check
+.....   ...  no         -         PATCH  /proxy/check
+.....   ...  no         -         DELETE /proxy/check
+.....   ...  no         -         OPTIONS /proxy/check
 everybody                         GET    /auth/verify-email
 everybody                         GET    /auth/{provider}
 everybody                         GET    /auth/{provider}/callback
