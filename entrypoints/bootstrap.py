@@ -46,7 +46,14 @@ async def open_postern(settings: Settings) -> AsyncIterator[Postern]:
             record = assemble_record(foundation)
             tenancy = assemble_tenancy(settings, foundation, identity, ownerships)
             services = assemble_services(settings, foundation, ownerships, tenancy.domains.proofs)
-            federation = assemble_federation(settings, foundation, identity, ownerships, tenancy.key_tokens)
+            federation = assemble_federation(
+                settings,
+                foundation,
+                identity,
+                ownerships,
+                key_tokens=tenancy.key_tokens,
+                user_key_presence=services.user_key_presence,
+            )
             platform = assemble_platform(settings, foundation, identity)
             postern = Postern(
                 settings=settings,

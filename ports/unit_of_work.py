@@ -50,6 +50,7 @@ from ports.services.client_secrets import ClientSecretStore
 from ports.services.end_users import EndUserStore
 from ports.services.permissions import ServicePermissionStore
 from ports.services.plans import PlanStore
+from ports.services.proxies import ProxyStore
 from ports.services.resource_servers import ResourceServerStore
 from ports.services.service_claims import ServiceClaimStore
 from ports.services.service_roles import ServiceRoleStore
@@ -119,6 +120,7 @@ class AskedStores(Protocol):
     client_secrets: ClientSecretStore
     permissions: ServicePermissionStore
     plans: PlanStore
+    proxies: ProxyStore
     trusted_issuers: TrustedIssuerStore
     resource_servers: ResourceServerStore
     service_roles: ServiceRoleStore

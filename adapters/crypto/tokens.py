@@ -37,8 +37,9 @@ REQUIRED_CLAIMS: Final = ("exp", "iat", "iss", "sub")
 _HEADER: Final = frozenset({"alg", "kid", "typ"})
 _TYPE: Final = "JWT"
 _TYPE_FOR_APPLICATIONS: Final = "at+jwt"
-# We only send logout tokens out. No caller sends one back, so the verifier refuses this type.
+# We only send these out. No caller sends one back, so the verifier refuses their types.
 _TYPE_OF_LOGOUTS: Final = "logout+jwt"
+_TYPE_FOR_PROXIES: Final = "proxy+jwt"
 _TYPES: Final = frozenset({_TYPE, _TYPE_FOR_APPLICATIONS})
 # The cache has two generations of this size, some 20 MB when full.
 _CACHE_GENERATION: Final = 5_000
@@ -74,6 +75,9 @@ class JwtSigner:
 
     async def sign_logout(self, claims: Mapping[str, Json], algorithm: TokenAlgorithm = TokenAlgorithm.RS256) -> str:
         return await self._sign(_purpose_of(algorithm), claims, _TYPE_OF_LOGOUTS)
+
+    async def sign_proxy(self, claims: Mapping[str, Json]) -> str:
+        return await self._sign(KeyPurpose.ACCESS, claims, _TYPE_FOR_PROXIES)
 
     async def _sign(self, purpose: KeyPurpose, claims: Mapping[str, Json], token_type: str = _TYPE) -> str:
         key, private_key = await self._keys.signing_key(purpose)

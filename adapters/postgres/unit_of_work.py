@@ -50,6 +50,7 @@ from adapters.postgres.services.client_secrets import ClientSecretRows
 from adapters.postgres.services.end_users import EndUserRows
 from adapters.postgres.services.permissions import ServicePermissionRows
 from adapters.postgres.services.plans import PlanRows
+from adapters.postgres.services.proxies import ProxyRows
 from adapters.postgres.services.resource_servers import ResourceServerRows
 from adapters.postgres.services.service_claims import ServiceClaimRows
 from adapters.postgres.services.service_roles import ServiceRoleRows
@@ -157,6 +158,7 @@ class Stores(AskedStores):
     client_secrets = anywhere(ClientSecretRows)
     permissions = anywhere(ServicePermissionRows)
     plans = anywhere(PlanRows)
+    proxies = anywhere(ProxyRows)
     resource_servers = anywhere(ResourceServerRows)
     trusted_issuers = anywhere(TrustedIssuerRows)
     service_roles = anywhere(ServiceRoleRows)

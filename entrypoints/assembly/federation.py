@@ -3,17 +3,19 @@
 from actors.presence import PresenceWriter
 from actors.recorders.refusal_recorder import RefusalRecorder
 from actors.recorders.scim_exchange_writer import ScimExchangeWriter
+from adapters.crypto.proxy_assertions import RememberedAssertions
 from adapters.postgres.federation.authorization_refusals import PostgresAuthorizationRefusals
 from adapters.postgres.federation.authorizations import PostgresPushedRequests
 from adapters.postgres.federation.client_origins import PostgresClientOrigins
 from adapters.postgres.federation.facts import PostgresFacts
 from adapters.postgres.federation.given_sessions import PostgresGivenSessions
 from adapters.postgres.federation.logout_notices import LOGOUTS, PostgresLogoutNotices
+from adapters.postgres.federation.proxy_checks import PostgresProxies
 from adapters.postgres.federation.token_preview import PostgresTokenPreviews
 from adapters.postgres.record.deliveries import PostgresDeliveryQueue
 from core.domain.federation.logout.logout_notices import DueNotice
 from core.domain.federation.oauth.device_flow import ACTIVATION_PAGE
-from core.domain.identifiers import ClientSecretId, ScimTokenId, TrustedIssuerId
+from core.domain.identifiers import ClientSecretId, ScimTokenId, TrustedIssuerId, UserKeyId
 from core.frozen import Frozen
 from core.usecases.federation.agent_grants import AgentGrants
 from core.usecases.federation.authorization_codes import AuthorizationCodes
@@ -30,6 +32,7 @@ from core.usecases.federation.identity_assertions import IdentityAssertions
 from core.usecases.federation.logout_notices import LogoutNotices, LogoutReceivers
 from core.usecases.federation.logouts import Logouts
 from core.usecases.federation.open_registrations import OpenRegistrations
+from core.usecases.federation.proxy_checks import ProxyChecks
 from core.usecases.federation.pushed_requests import PushedRequests
 from core.usecases.federation.saml.configurations import Saml
 from core.usecases.federation.saml.logouts import SamlLogouts
@@ -87,13 +90,20 @@ class Federation(Frozen, kw_only=True):
     refusal_recorder: RefusalRecorder
     token_previews: TokenPreviews
     userinfo: Userinfo
+    proxy_checks: ProxyChecks
     saml: Saml
     saml_sign_in: SamlSignIn
     saml_logouts: SamlLogouts
 
 
 def assemble_federation(
-    settings: Settings, foundation: Foundation, identity: Identity, ownerships: Ownerships, key_tokens: KeyTokens
+    settings: Settings,
+    foundation: Foundation,
+    identity: Identity,
+    ownerships: Ownerships,
+    *,
+    key_tokens: KeyTokens,
+    user_key_presence: PresenceWriter[UserKeyId],
 ) -> Federation:
     new_unit_of_work, pool, stores = foundation.unit_of_work, foundation.pool, foundation.stores
     system, clock, spread = foundation.system, foundation.clock, foundation.secrets.spread
@@ -164,6 +174,19 @@ def assemble_federation(
         refusal_recorder=RefusalRecorder(refusals, foundation.metrics, spread=spread),
         token_previews=TokenPreviews(PostgresTokenPreviews(pool), clock, settings.public_url, settings.access_token_lifetime),
         userinfo=Userinfo(facts, settings.public_url),
+        proxy_checks=ProxyChecks(
+            PostgresProxies(pool),
+            applications.lookup,
+            applications.codes,
+            identity.sessions,
+            foundation.token_verifier,
+            RememberedAssertions(foundation.token_signer),
+            identity.presence,
+            user_key_presence,
+            applications.secret_presence,
+            system,
+            settings.public_url,
+        ),
         saml=saml.configurations,
         saml_sign_in=saml.sign_in,
         saml_logouts=saml.logouts,

@@ -25,6 +25,7 @@ from core.usecases.services.end_users import EndUsers
 from core.usecases.services.made_by_keys import MadeByKeys
 from core.usecases.services.permissions import ServicePermissions
 from core.usecases.services.plans import Plans
+from core.usecases.services.proxies import ServiceProxies
 from core.usecases.services.resource_servers import ResourceApprovals, ResourceServers
 from core.usecases.services.rights import PeoplesRights
 from core.usecases.services.service_analytics import ServiceAnalysis
@@ -62,6 +63,7 @@ class Services(Frozen, kw_only=True):
     made_by_keys: MadeByKeys
     service_claims: ServiceClaims
     plans: Plans
+    proxies: ServiceProxies
     subscriptions: Subscriptions
     payment_provider: PaymentProvider | None
     billing_inbox: BillingInbox
@@ -122,6 +124,7 @@ def assemble_services(settings: Settings, foundation: Foundation, ownerships: Ow
         made_by_keys=MadeByKeys(new_unit_of_work, foundation.clock),
         service_claims=ServiceClaims(new_unit_of_work, stores.service_claims, system),
         plans=Plans(new_unit_of_work, stores.plans, system),
+        proxies=ServiceProxies(new_unit_of_work, stores.proxies, system),
         subscriptions=Subscriptions(new_unit_of_work, stores.subscriptions, system),
         payment_provider=provider,
         billing_inbox=inbox,

@@ -34,6 +34,7 @@ from entrypoints.http.pages.device import device_flow_pages
 from entrypoints.http.pages.directory import directory_pages, trial_pages
 from entrypoints.http.pages.look import look_pages
 from entrypoints.http.pages.mailed import address_proof_pages, invitation_pages, password_pages
+from entrypoints.http.pages.proxied import check_pages, proxied_pages
 from entrypoints.http.pages.saml import logout_pages as saml_logout_pages
 from entrypoints.http.pages.saml import open_pages as saml_open_pages
 from entrypoints.http.pages.saml import sign_in_pages as saml_sign_in_pages
@@ -78,6 +79,8 @@ _ACCOUNT_AND_FLOW_PAGES: Final = Endpoints.of(
     saml_sign_in_pages,
     saml_open_pages,
     saml_logout_pages,
+    check_pages,
+    proxied_pages,
     logout_pages,
     directory_pages,
     trial_pages,

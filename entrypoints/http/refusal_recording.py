@@ -112,6 +112,18 @@ def refused_token_request(call: Call[Any], postern: Postern, refusal: Refusal, r
         _record(postern, call.request.client_id or shown.client, RefusingEndpoint.TOKEN, found)
 
 
+async def record_proxy_without_secret(postern: Postern, host: str) -> None:
+    """A proxy that shows no secret, or one that is none: those who look after the host's application see it."""
+    client = await postern.federation.proxy_checks.client_at(host) if host else None
+    if client is not None:
+        _record(postern, client, RefusingEndpoint.PROXY, (RefusalReason.PROXY_SECRET, "", None))
+
+
+def record_foreign_host(postern: Postern, client: ClientId, host: str) -> None:
+    """The secret is good, and the host is not, or no more, the application's."""
+    _record(postern, client, RefusingEndpoint.PROXY, (RefusalReason.PROXY_HOST, host, None))
+
+
 def _record(postern: Postern, client: ClientId, at: RefusingEndpoint, found: tuple[RefusalReason, str, PresentedCode | None]) -> None:
     reason, received, code = found
     _post(

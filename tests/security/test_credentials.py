@@ -87,6 +87,16 @@ everybody                         GET    /openapi.json
 # Pages
 everybody                         GET    /
 everybody                         GET    /assets/{digest}/{name}
+everybody                         GET    /.postern/assets/{digest}/{name}
+.....   ...  no         -         GET    /.postern/return
+.....   ...  no         -         GET    /.postern/sign-in
+.....   ...  no         -         GET    /.postern/sign-out
+.....   ...  no         -         GET    /proxy/check
+.....   ...  no         -         POST   /proxy/check
+.....   ...  no         -         PUT    /proxy/check
+.....   ...  no         -         PATCH  /proxy/check
+.....   ...  no         -         DELETE /proxy/check
+.....   ...  no         -         OPTIONS /proxy/check
 everybody                         GET    /auth/verify-email
 everybody                         GET    /auth/{provider}
 everybody                         GET    /auth/{provider}/callback
@@ -587,6 +597,9 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/refusals
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/services/{service_slug}/saml/metadata
 maogx   po.  no         -         GET    /api/organizations/{org_slug}/services/{service_slug}/saml/login
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/proxy
+.ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/services/{service_slug}/proxy
+maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/proxy/preview
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/user-key-settings
 .ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/services/{service_slug}/user-key-settings
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/user-keys

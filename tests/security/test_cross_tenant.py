@@ -266,6 +266,7 @@ BODIES: Mapping[str, Asked] = {
         "user_id": str(scene.member.user),
     },
     "PATCH /api/organizations/{org_slug}/services/{service_slug}": lambda _: {"name": "Taken over"},
+    "PATCH /api/organizations/{org_slug}/services/{service_slug}/proxy": lambda _: {"rules": ["/ open"]},
     "PATCH /api/organizations/{org_slug}/services/{service_slug}/user-key-settings": lambda _: {"enabled": True, "prefix": "taken"},
     "POST /api/organizations/{org_slug}/services/{service_slug}/saml": lambda _: {"enabled": False},
     "PATCH /api/organizations/{org_slug}/services/{service_slug}/plans/{plan_id}": lambda _: {"name": "Taken over"},
@@ -390,7 +391,9 @@ def state(street: TwoFurnishedOrganizations, scene: FurnishedOrganization) -> Ma
     """All rows of the organization."""
     columns = {"all_organizations": "id", "relations": "organization_id", "sessions": "organization_id", "audit_entries": "organization_id"}
     conditions = {table: f"{columns.get(table, 'org_id')} = %s" for table in KEPT}
-    conditions |= dict.fromkeys((*OF_SERVICE, "user_key_settings"), "service_id in (select id from services where org_id = %s)")
+    conditions |= dict.fromkeys(
+        (*OF_SERVICE, "user_key_settings", "proxies", "proxy_hosts"), "service_id in (select id from services where org_id = %s)"
+    )
     rows = {
         table: street.people.rows(f"select * from {table} where {condition} order by 1, 2, 3", scene.tenant.id)
         for table, condition in conditions.items()

@@ -411,7 +411,9 @@ REDEEM_WITH_SECRET: Final[LiteralString] = f"""
                from asked
                     {ITS_SERVICE}
          ),
-         service as materialized (select service_id as id from client where secret is not null and organization_is_active),
+         service as materialized (
+             select service_id as id from client where secret is not null and organization_is_active and service_type <> 'proxy'
+         ),
          {_REDEEMING}
   select client.*, {_PRESENTED}
     from client

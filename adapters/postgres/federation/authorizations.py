@@ -230,7 +230,7 @@ _FIND_NAMED: Final[LiteralString] = f"""
     select {ENCOUNTER},
            null::jsonb as request
            {_MEETING}
-     where organizations.slug = %(organization)s and services.slug = %(service)s
+     where organizations.slug = %(organization)s and services.slug = %(service)s and services.service_type <> 'proxy'
 """
 
 _FIND_UNPLACED: Final[LiteralString] = f"""

@@ -27,6 +27,7 @@ from core.domain.identity.upstream.vouching import Voucher
 from core.domain.outbound.metadata_clients import MetadataClients, RegisteredClients, metadata_hosts
 from core.domain.saml.entities import LONGEST_CERTIFICATE, entity_id, fingerprint
 from core.domain.saml.messages import SamlBinding
+from core.domain.services import proxies
 from core.domain.services.api_keys import Permission
 from core.domain.services.permissions import permission_key
 from core.domain.services.plans import plan_currency, plan_features, plan_key, plan_name, plan_price
@@ -287,6 +288,11 @@ _OF_SERVICES: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
     "api_keys": {"name": _NAME, "prefix": _PREFIX, "permissions": _each(Permission, _MOST_WORDS)},
     "user_keys": {"name": _NAME, "prefix": _PREFIX, "scopes": _SCOPES},
     "user_key_settings": dict.fromkeys(("prefix", "most_keys", "longest_days"), ROW),
+    "proxies": {
+        "rules": lambda lines: list(proxies.checked(proxies.ProxySettings(rules=lines)).rules),
+        "headers": lambda lines: list(proxies.checked(proxies.ProxySettings(headers=lines)).headers),
+        "idle_minutes": lambda minutes: proxies.checked(proxies.ProxySettings(idle_minutes=minutes)).idle_minutes,
+    },
     "client_secrets": {"prefix": _PREFIX},
     "service_claims": dict.fromkeys(("name", "source", "argument", "told_in"), ROW),
     "permissions": {"key": permission_key, "description": _kept(role_description)},

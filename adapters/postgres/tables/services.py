@@ -148,6 +148,16 @@ TABLES: Final = (
         exported=ExportPart("user_keys"),
         forgotten=BY_STATEMENT,
     ),
+    Table("proxies", opens=NO_CREDENTIAL, whose=SERVICE, holds=(plain(FACT, "rules", "headers"),), moves=Moved(), ends=Ends.ONE),
+    Table(
+        "proxy_hosts",
+        opens=NO_CREDENTIAL,
+        whose=SERVICE,
+        holds=(plain(FACT, "host"),),
+        # Neither the proof nor a platform owner's word counts there, and another application may have the host.
+        moves="A host is set again where its domain is proved",
+        ends=Ends.ONE,
+    ),
     Table("user_key_settings", opens=NO_CREDENTIAL, whose=SERVICE, holds=(plain(FACT, "prefix"),), moves=Moved(), ends=Ends.ONE),
     Table(
         "client_secrets",

@@ -51,6 +51,8 @@ class RefusingEndpoint(StrEnum):
     """The request that a browser brought, also one that was pushed before."""
     TOKEN = "token"  # noqa: S105 - a place
     SAML = "saml"
+    PROXY = "proxy"
+    """The check of a request to an application behind a proxy."""
 
 
 class PresentedCode(NamedTuple):

@@ -70,6 +70,8 @@ class RefusalReason(StrEnum):
     EXCHANGE_TARGET = "exchange_target"
     EXCHANGE_SCOPE = "exchange_scope"
     SAML = "saml"
+    PROXY_SECRET = "proxy_secret"  # noqa: S105 - a reason
+    PROXY_HOST = "proxy_host"
 
 
 def in_words(reason: RefusalReason, received: str = "") -> tuple[str, str]:
@@ -242,4 +244,12 @@ _WORDS: Final[Mapping[RefusalReason, tuple[str, str]]] = {
         "Ask for scopes of the API that the person holds; at the same API, for some of those that the first token has",
     ),
     RefusalReason.SAML: ("The SAML message was refused", ""),
+    RefusalReason.PROXY_SECRET: (
+        "A proxy asked about a host of the application, and showed no secret of it",
+        "Let the proxy send a client secret of the application as X-Postern-Proxy. If its secret was deleted, make a new one",
+    ),
+    RefusalReason.PROXY_HOST: (
+        "The proxy asked about a host that is not, or no more, the application's",
+        "Add the host to the application, prove its domain again, or let the proxy send X-Forwarded-Host",
+    ),
 }

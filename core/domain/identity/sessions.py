@@ -61,6 +61,8 @@ class TokenUse(StrEnum):
     """A session's token for an API of an organization. It opens nothing of ours but userinfo."""
     EXCHANGED = "exchanged"
     """A token for an API that a service got for another token, to act in its person's name. It opens nothing of ours."""
+    PROXY = "proxy"
+    """What an application behind a proxy is told of a request. It opens nothing of ours."""
     MANAGEMENT_KEY = "management_key"
     """A workload's token with the rights of a management key. It stands for no person and no session."""
     PREAUTHENTICATION = "mfa_preauth"

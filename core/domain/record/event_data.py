@@ -281,6 +281,17 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
         "The service, and each changed setting of the keys of its users, before and after.",
         {"service_slug": "billing", "old_enabled": False, "new_enabled": True, "old_prefix": None, "new_prefix": "acme"},
     ),
+    "service.proxy.updated": EventData(
+        "The service, each changed setting of the proxy in front of it, before and after, and the hosts that need no proof.",
+        {
+            "service_slug": "wiki",
+            "old_hosts": [],
+            "new_hosts": ["wiki.acme.example"],
+            "old_rules": [],
+            "new_rules": ["/admin role editor"],
+            "approved_hosts": ["wiki.acme.example"],
+        },
+    ),
     "management_key.created": EventData("The key, without its secret.", _MANAGEMENT_KEY),
     "management_key.adopted": EventData(
         "The key, which from now on no longer depends on its maker and has a new secret; and until when the former one counts.",

@@ -180,6 +180,7 @@ _FURTHER: Final = (
         ("client_secret.created", "Client secret of a service created"),
         ("client_secret.deleted", "Client secret of a service deleted"),
         ("service.user_keys.updated", "Keys of a service's users configured"),
+        ("service.proxy.updated", "Proxy in front of a service configured"),
         ("service.saml.updated", "SAML of a service configured"),
         ("service.saml.disabled", "SAML of a service disabled"),
         ("service.saml.certificate.created", "SAML certificate of a service made"),

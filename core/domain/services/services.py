@@ -44,20 +44,22 @@ class ServiceType(StrEnum):
     API = "api"
     METADATA = "metadata"
     """Nobody has registered it: a document at its own address describes it. The first request for an API makes it."""
+    PROXY = "proxy"
+    """It signs nobody in itself: a reverse proxy in front of it asks Postern about each request. `core/domain/services/proxies.py`"""
 
     @property
     def is_confidential(self) -> bool:
         """Whether the service can keep a secret, because it runs on its owners' machines. The other types are installed on everybody's
         devices and must use PKCE; of a metadata client, nobody knows.
         """
-        return self in {ServiceType.WEB, ServiceType.API}
+        return self in {ServiceType.WEB, ServiceType.API, ServiceType.PROXY}
 
     @property
     def may_be_public(self) -> bool:
         """Whether the service may have no credential, because it runs in a place where everybody could read one: on people's devices, or in
         the browser.
         """
-        return self is not ServiceType.API
+        return self not in {ServiceType.API, ServiceType.PROXY}
 
 
 class SignInPolicy(StrEnum):
@@ -163,6 +165,8 @@ class NewService(ServiceSettings, kw_only=True):
         service_slug(self.slug)
         if self.service_type is ServiceType.METADATA:
             raise _made_by_its_document()
+        if self.service_type is ServiceType.PROXY and self.redirect_uris:
+            raise BadRequest("redirect_uris: the hosts of the proxy say them (PUT …/proxy)", words="proxy_redirects")
         settings = {**values_of(self), "metadata": self.metadata or {}}
         fetched_at = None if self.jwks_uri is None else now
         return checked_settings(
@@ -305,6 +309,13 @@ def changed(service: Service, change: ServiceChange, now: datetime) -> Service:
     if change.service_type is ServiceType.METADATA:
         raise _made_by_its_document()
     said = {**change.said}
+    if ServiceType.PROXY in {service.service_type, after_type := said.get("service_type", service.service_type)}:
+        if after_type is not service.service_type:
+            raise BadRequest(
+                "service_type: an application behind a proxy stays one, and no other becomes one: create a new service", words="proxy_type"
+            )
+        if list(said.get("redirect_uris", service.redirect_uris)) != list(service.redirect_uris):
+            raise BadRequest("redirect_uris: the hosts of the proxy say them (PUT …/proxy)", words="proxy_redirects")
     if isinstance(change.jwks_uri, str):
         said["jwks_fetched_at"] = now
     elif "jwks" in said:

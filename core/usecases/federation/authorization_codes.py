@@ -22,13 +22,14 @@ from core.domain.federation.oauth.authorization_codes import (
 from core.domain.federation.oauth.authorizations import request_used
 from core.domain.federation.oauth.clients import AuthenticatedClient, ClientCredentials
 from core.domain.federation.oauth.grants import Granted, TokenRequest
-from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidTarget
+from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidTarget, UnauthorizedClient
 from core.domain.identifiers import AuthorizationCodeId, EventId, LoginEventId, SessionId
 from core.domain.identity.devices import Client
 from core.domain.identity.login_events import login_event
 from core.domain.identity.sessions import OpenedSession
 from core.domain.record.events import SYSTEM, Actor
 from core.domain.secrets import Token
+from core.domain.services.services import ServiceType
 from core.frozen import Frozen
 from core.usecases.federation.clients import Clients
 from core.usecases.identity.sessions import Sessions
@@ -83,6 +84,20 @@ class AuthorizationCodes(Frozen):
         granted, _ = await self._redeemed(claim, look, sender, sender.actor() if client.is_public else SYSTEM)
         return granted
 
+    async def redeem_for_browser(
+        self, request: TokenRequest, client: AuthenticatedClient, sender: Client, kept: Callable[[Token], bytes]
+    ) -> Granted:
+        """As `redeem`, for an application behind a proxy, whose browser sends this request itself. The session's token is a cookie: `kept`
+        makes the digest by which it is known, so that it is no refresh token.
+        """
+        claim = claim_of(request, client.registered.client, is_public=False)
+
+        async def look(opening: Opening, at: datetime) -> tuple[AuthenticatedClient, Redemption]:
+            return client, await self.redemption.redeem(claim, client.registered, opening, at)
+
+        granted, _ = await self._redeemed(claim, look, sender, sender.actor(), kept)
+        return granted
+
     async def redeem_with_secret(
         self, request: TokenRequest, shown: ClientCredentials, sender: Client
     ) -> tuple[Granted, AuthenticatedClient]:
@@ -101,15 +116,21 @@ class AuthorizationCodes(Frozen):
             met = await self.redemption.redeem_with_secret(claim, shown.client, secret_digest, opening, at)
             registered, found = (None, None) if met is None else met
             # The statement has checked the same conditions, so it has redeemed nothing for a client that is refused here.
-            return await self.clients.confirm(registered, shown), found
+            authenticated = await self.clients.confirm(registered, shown)
+            if authenticated.registered.service_type is ServiceType.PROXY:
+                # The browser of the person redeems its codes, by `redeem_for_browser`.
+                raise UnauthorizedClient
+            return authenticated, found
 
         return await self._redeemed(claim, look, sender, SYSTEM)
 
-    async def _redeemed(self, claim: Claim, look: _Look, sender: Client, actor: Actor) -> tuple[Granted, AuthenticatedClient]:
+    async def _redeemed(
+        self, claim: Claim, look: _Look, sender: Client, actor: Actor, kept: Callable[[Token], bytes] = Token.digest
+    ) -> tuple[Granted, AuthenticatedClient]:
         refresh_token = self.system.secrets.token()
         opening = Opening(
             session=SessionId(self.system.ids.new()),
-            refresh_digest=refresh_token.digest(),
+            refresh_digest=kept(refresh_token),
             login=login_event(LoginEventId(self.system.ids.new()), actor, self.system.clock.now(), user=None, provider=""),
             event=EventId(self.system.ids.new()),
             lifetime=self.sessions.lifetime,

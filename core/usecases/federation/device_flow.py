@@ -58,6 +58,7 @@ from core.domain.identity.devices import Client
 from core.domain.identity.risk import Approach
 from core.domain.identity.sign_in import LastLook, open_context
 from core.domain.secrets import Secret, Token
+from core.domain.services.services import ServiceType
 from core.frozen import Frozen, replace
 from core.usecases.federation.clients import Clients
 from core.usecases.identity.devices import Devices
@@ -205,6 +206,8 @@ class DeviceFlow(Frozen):
         if found is None:
             raise InvalidGrant(detail="there is no such device code") if shown is None else client_refused("there is no such client")
         client = await self._authenticated(found.client, shown)
+        if client.registered.service_type is ServiceType.PROXY:
+            raise UnauthorizedClient
         decision = approved(found.code, self.system.clock.now())
         # An application that keeps a secret sends this request from its own servers, and their address says nothing about the person.
         known = sender if client.is_public else replace(sender, address=None)

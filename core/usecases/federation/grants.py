@@ -30,6 +30,7 @@ from core.domain.identity.devices import Client
 from core.domain.identity.refresh_tokens import BeyondScopes, Holder
 from core.domain.identity.sessions import AgentsForbidden
 from core.domain.secrets import Token
+from core.domain.services.services import ServiceType
 from core.frozen import Frozen, replace
 from core.usecases.federation.exchanges import Exchanges
 from core.usecases.federation.identity_assertions import IdentityAssertions
@@ -78,6 +79,9 @@ class Grants(Frozen):
             if client.is_public:
                 raise UnauthorizedClient
             return await self.of_client(request, client.registered)
+        if client.registered.service_type is ServiceType.PROXY:
+            # Its people have a cookie on its host, and nothing that the proxy could hand on.
+            raise UnauthorizedClient
         if request.grant_type == TOKEN_EXCHANGE:
             return await self.exchanges.exchange(request, client, sender)
         if request.grant_type == JWT_BEARER:

@@ -18,6 +18,7 @@ _REQUEST_LINE: Final = re.compile(rb"(%b) ([\x21\x22\x24-\x7e]++) HTTP/([0-9]\.[
 _FIELD: Final = re.compile(rb"\r\n(%b):([\t\x20-\x7e\x80-\xff]*+)(?=\r\n|\Z)" % _TOKEN)
 _AUTHORITY: Final = rb"(?:[-._~%!$&'()*+,;=0-9A-Za-z]++|\[[0-9A-Fa-f:.]++\])(?::[0-9]*+)?"
 _HOST: Final = re.compile(rb"(?:%b)?" % _AUTHORITY)
+_ASKED_BY_PROXIES: Final = b"/proxy/check"
 _ABSOLUTE: Final = re.compile(rb"(?i:https?)://(%b)(?=[/?]|\Z)" % _AUTHORITY)
 _LENGTH: Final = re.compile(rb"[0-9]{1,19}")
 _READ_BY_US: Final = frozenset({b"connection", b"content-length", b"transfer-encoding", b"expect", b"upgrade"})
@@ -90,7 +91,8 @@ class RequestHead:
             if _LENGTH.fullmatch(length) is None or names.count(b"content-length") > 1:
                 raise MalformedBody(400, "The request's length is invalid")
             self.length = int(length)
-        if said.get(b"upgrade") == b"websocket":
+        # A proxy that asks about a websocket sends its headers along.
+        if said.get(b"upgrade") == b"websocket" and self.target.partition(b"?")[0] != _ASKED_BY_PROXIES:
             raise MalformedBody(400, "This server does not offer WebSocket")
         self.expects_continue = self.length != 0 and said.get(b"expect") == b"100-continue" and not self.old
         if any(b"close" in value.lower() for name, value in self.headers if name == b"connection"):

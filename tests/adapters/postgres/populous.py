@@ -52,6 +52,8 @@ _FILL: Final = """
     insert into api_keys (id, service_id, name, prefix, digest, permissions, created_by, created_at)
     select gen_random_uuid(), id, 'Key', id, sha256(id::text::bytea), '{read:users}', gen_random_uuid(), now()
       from services where org_id = %(organization)s;
+    insert into proxies (service_id, rules, headers, updated_at) select id, '{}', '{}', now() from services where org_id = %(organization)s;
+    insert into proxy_hosts (host, service_id) select id || '.example', id from services where org_id = %(organization)s;
     insert into user_key_settings (service_id, enabled, prefix, most_keys, updated_at)
     select id, true, 'key', 10, now() from services where org_id = %(organization)s;
     insert into user_keys (id, service_id, user_id, name, prefix, digest, scopes, created_at)

@@ -8,6 +8,7 @@ from core.domain.services.api_keys import ApiKey
 from core.domain.services.client_secrets import ClientSecret
 from core.domain.services.permissions import ServicePermission
 from core.domain.services.plans import Plan
+from core.domain.services.proxies import ProxySettings
 from core.domain.services.resource_servers import ResourceServer
 from core.domain.services.service_claims import ConfiguredClaim
 from core.domain.services.service_roles import ServiceRole
@@ -33,10 +34,13 @@ SERVICES: Final = (
             "authorization_refusals": "its log of refused requests, for a week",
             "logout_receivers": "whether it is told of logouts, and when it rests",
             "logout_notices": "its log of logouts that it was told of",
+            "proxies": "what is asked and told behind its proxy",
+            "proxy_hosts": "the hosts that it has behind its proxy",
         },
+        settings=(ProxySettings,),
         part_ids=(ids.ClientId, ids.AuthorizationRefusalId, ids.LogoutNoticeId),
         at=f"{_API}/services",
-        events=("service.created", "service.updated", "service.deleted"),
+        events=("service.created", "service.updated", "service.deleted", "service.proxy"),
         page=f"{_UI}/applications",
         document="services",
         search=ThingKind.APPLICATION,

@@ -23,7 +23,10 @@ _PROVIDER: Final = f"{ORGANIZATION}/upstream-providers/{{provider_id}}"
 _ROUTE: Final = f"{ORGANIZATION}/domain-routes/{{domain_id}}"
 _VALUES_OF: Final = f"{ORGANIZATION}/users/{{user_id}}/profile"
 _USER: Final = "/api/service/users/{user_id}"
-_NAMED: Final[Mapping[str, Mapping[str, str]]] = {f"{ORGANIZATION}/profile-fields/{{key}}": {"key": "department"}}
+_NAMED: Final[Mapping[str, Mapping[str, str]]] = {
+    f"{ORGANIZATION}/profile-fields/{{key}}": {"key": "department"},
+    f"{SHOP}/proxy": {"service_slug": "app"},
+}
 # Values in place of the examples that name what this organization lacks.
 _VALUES: Final[Mapping[tuple[str, str], Any]] = {
     (f"{SHOP}/claims/{{claim_id}}", "argument"): "department",
@@ -34,6 +37,7 @@ _VALUES: Final[Mapping[tuple[str, str], Any]] = {
     (f"{ORGANIZATION}/resource-servers/{{resource_id}}", "admitted_services"): ["app", "shop"],
     (f"{ORGANIZATION}/resource-servers/{{resource_id}}", "exchanges"): ["app", "shop"],
     (f"{SHOP}/user-key-settings", "resource"): "https://api.example/",
+    (f"{SHOP}/proxy", "rules"): ["/public open", "/admin role editor"],
     (f"{ORGANIZATION}/scim/settings", "profile_mapping"): {"title": "department"},
     (_VALUES_OF, "values"): {"department": "Sales"},
     (_USER, "profile"): {"department": "Sales"},
@@ -42,6 +46,7 @@ _VALUES: Final[Mapping[tuple[str, str], Any]] = {
 # Refused here, with the reason that a test of its own is about.
 _REFUSED: Final = {
     (SHOP, "jwks_uri"): 400,  # its keys would be fetched
+    (f"{SHOP}/proxy", "hosts"): 400,  # their domain is not proved
     (f"{ORGANIZATION}/trusted-issuers/{{rule_id}}", "jwks_uri"): 400,
     (f"{SHOP}/claims/{{claim_id}}", "source"): 400,  # no field has the argument that stands beside it
     (f"{ORGANIZATION}/scim/settings", "groups"): 400,  # the directory fills teams
@@ -124,8 +129,12 @@ async def _shown(walker: OrganizationWalker, path: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("path", _PATHS)
-async def test_each_field_alone_and_all_that_was_shown(world: World, walker: OrganizationWalker, postern: Postern, path: str) -> None:
+async def test_each_field_alone_and_all_that_was_shown(
+    world: World, walker: OrganizationWalker, postern: Postern, people: People, path: str
+) -> None:
     faults: list[tuple[Any, ...]] = []
+    if path == f"{SHOP}/proxy":
+        people.change("update all_services set service_type = 'proxy' where slug = 'app'")
     fields = await _examples(postern, path)
     for name, value in fields.items():
         shown, before = await _shown(walker, path), world.rows()

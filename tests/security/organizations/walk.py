@@ -111,7 +111,11 @@ QUERIES: Final[Mapping[str, tuple[str, ...]]] = {
     "/scim/v2/Groups": ("filter=" + quote('displayName eq "A company"'),),
 }
 # Queries without which nothing is answered.
-NEEDED: Final[Mapping[str, str]] = {f"{SHOP}/token-preview": "user_id={bob}", f"{ORGANIZATION}/search": "q=e"}
+NEEDED: Final[Mapping[str, str]] = {
+    f"{SHOP}/token-preview": "user_id={bob}",
+    f"{SHOP}/proxy/preview": "path=/admin",
+    f"{ORGANIZATION}/search": "q=e",
+}
 # Requests that are not about one organization, or that call another server, which is missing here.
 OUTSIDE: Final = frozenset(
     (
@@ -197,6 +201,7 @@ _LED: Final = """
 """
 _USED_LINK: Final = "update setup_links set browser_digest = 'b', used_by = 'Grace', used_at = now()"
 _OF_PLATFORM_LINK: Final = "/api/platform/organizations/{org_id}/setup-links/{link_id}"
+_BEHIND_A_PROXY: Final = "update all_services set service_type = 'proxy' where slug = 'app'"
 _PENDING: Final = "update all_organizations set status = 'pending'"
 _MAY_BOB: Final = {
     "subject": {"type": "user", "id": "{bob}"},
@@ -212,6 +217,7 @@ CHANGES: Final = (
     Step("PATCH", f"{SHOP}/claims/{{claim_id}}", {"name": "grade"}),
     Step("POST", f"{SHOP}/api-keys", {"name": "Another", "permissions": ["read:users"]}),
     Step("POST", f"{SHOP}/permissions", {"key": "new"}),
+    Step("PATCH", f"{SHOP}/proxy", {"idle_minutes": 30}, ids={"service_slug": "app"}, first=_BEHIND_A_PROXY),
     Step("PATCH", f"{SHOP}/user-key-settings", {"most_keys": 3, "resource": "https://api.example/"}),
     Step("PATCH", f"{SHOP}/permissions/{{permission_key}}", {"description": "Described anew"}),
     Step("POST", f"{SHOP}/roles", {"slug": "new", "name": "New", "permissions": ["read"]}),

@@ -394,6 +394,8 @@ class World:
             self._put(
                 "user_key_settings", service_id=service.id, enabled=True, prefix="key", most_keys=10, resource_id=resource, updated_at="now"
             )
+            self._put("proxies", service_id=service.id, rules=["/read permission read"], headers=["Remote-User id"], updated_at="now")
+            self._put("proxy_hosts", host=f"{service.slug}.{scene.slug}.example", service_id=service.id)
             self._rights_of(scene, service)
             self._put("logout_notices", service_id=service.id, user_id=self.bob.user, error=service.slug, created_at="now")
             refused = {"place": "token", "reason": "secret_wrong", "received": "", "expected": ""}

@@ -2,6 +2,7 @@
 
 from typing import Final, LiteralString
 
+from adapters.postgres.services.proxies import PROXY_SETTINGS
 from adapters.postgres.services.user_keys import USER_KEY_SETTINGS
 from core.domain.federation.saml.configurations import Configuration, ConfigurationChange, Understood
 from core.domain.services.user_keys import UserKeySettingsChange
@@ -18,7 +19,10 @@ _SERVICES: Final[LiteralString] = f"""
     select organizations.slug as organization, services.slug as name, services.slug as id, services.user_count as people,
            jsonb_build_object(
                'name', services.name, 'service_type', service_type, 'codehost_scopes', codehost_scopes, 'websuite_scopes', websuite_scopes,
-               'officesuite_scopes', officesuite_scopes, 'redirect_uris', redirect_uris, 'device_activation_uri', device_activation_uri,
+               'officesuite_scopes', officesuite_scopes,
+               -- The hosts of a proxy say these.
+               'redirect_uris', case when service_type = 'proxy' then '{{}}' else redirect_uris end,
+               'device_activation_uri', device_activation_uri,
                'sign_in_policy', sign_in_policy, 'trusted', trusted, 'is_agent', is_agent,
                'jwks', case when jwks_uri is null then jwks end, 'jwks_uri', jwks_uri,
                'id_token_alg', id_token_alg, 'access_token_alg', access_token_alg, 'assertion_audience', assertion_audience,
@@ -112,6 +116,20 @@ _USER_KEYS: Final[LiteralString] = f"""
       join user_key_settings on user_key_settings.service_id = services.id
 """
 
+_PROXIES: Final[LiteralString] = f"""
+    select organizations.slug as organization, services.slug as service,
+           jsonb_build_object(
+               {PROXY_SETTINGS.document(("rules", "headers", "idle_minutes"))},
+               'hosts', (
+                   select coalesce(jsonb_agg(proxy_hosts.host order by proxy_hosts.host), '[]')
+                     from proxy_hosts
+                    where proxy_hosts.service_id = services.id
+               )
+           ) as fields
+      {_OF_SERVICES}
+      join proxies on proxies.service_id = services.id
+"""
+
 OF_SERVICE: Final[dict[str, LiteralString]] = {
     "services": _SERVICES,
     "plans": _PLANS,
@@ -122,4 +140,5 @@ OF_SERVICE: Final[dict[str, LiteralString]] = {
     "saml_service_provider": _SAML_SERVICE_PROVIDERS,
     "saml": _SAML,
     "user_keys": _USER_KEYS,
+    "proxy": _PROXIES,
 }

@@ -10,6 +10,7 @@ from core.domain.federation.saml.configurations import Configuration
 from core.domain.lines import one_line
 from core.domain.outbound.key_sets import client_keys
 from core.domain.platform.configuration.object_places import SERVICE, SERVICE_ROLES, ObjectPlace
+from core.domain.services.proxies import ProxySettings
 from core.domain.services.user_keys import UserKeySettings
 from entrypoints.http.routes.configuration.entries import entry
 from entrypoints.http.routes.configuration.kinds import Fields, ObjectKind, References, Within, before_any
@@ -20,6 +21,7 @@ from entrypoints.http.routes.services import (
     assignments,
     permissions,
     plans,
+    proxies,
     resource_servers,
     service_claims,
     service_roles,
@@ -178,6 +180,17 @@ SERVICE_KINDS: Final = (
         stored={"scopes": _scopes},
         shown={"scopes": _stated_scopes},
         together=(frozenset({"admits", "admitted_services"}), frozenset({"service_slug", "scopes"})),
+    ),
+    # After the roles and permissions that the rules name.
+    ObjectKind(
+        name="proxy",
+        within=Within.SERVICE,
+        entry=entry("ProxyEntry", proxies.ProxyBody),
+        shown_by=proxies.get_proxy,
+        change=proxies.change_proxy,
+        is_single=True,
+        standing=before_any(proxies.ProxyBody, ProxySettings),
+        unordered=frozenset({"hosts"}),
     ),
     # The keys name an API that the service stands for.
     ObjectKind(

@@ -69,13 +69,12 @@ async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern
         access_token_alg=service.access_token_alg,
         session_secret=secrets.token_hex(32),
     )
-    tested = visit.may(preview_tokens) and kind is not ApplicationKind.MACHINE
     head = Head(
         title=service.name,
         mark=mark_of(service.name, service.id),
         known=[(visit.text(one.label), one.cell(service, visit.text, visit.path)) for one in _KNOWN],
         crumbs=application_tabs.above_list(visit),
-        main=ButtonLink(visit.text("console.test_sign_in.title"), visit.here(application_tabs.TEST_SIGN_IN), "quiet") if tested else None,
+        main=_onward(visit, kind),
         curl=visit.curl(get_service),
         done=call.query.done,
     )
@@ -97,12 +96,22 @@ async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern
     return Answer(page, 200)
 
 
+def _onward(visit: PageVisit, kind: ApplicationKind) -> ButtonLink | None:
+    if kind is ApplicationKind.PROXY:
+        return ButtonLink(visit.text("console.proxy.title"), visit.here(application_tabs.PROXY))
+    if visit.may(preview_tokens) and kind is not ApplicationKind.MACHINE:
+        return ButtonLink(visit.text("console.test_sign_in.title"), visit.here(application_tabs.TEST_SIGN_IN), "quiet")
+    return None
+
+
 async def _kind(visit: PageVisit, service: Any) -> ApplicationKind:
     """What the application is. A `web` service without a credential runs in the browser alone."""
     if service.service_type is ServiceType.MOBILE:
         return ApplicationKind.MOBILE
     if service.service_type is ServiceType.DESKTOP:
         return ApplicationKind.DESKTOP
+    if service.service_type is ServiceType.PROXY:
+        return ApplicationKind.PROXY
     if service.service_type in {ServiceType.API, ServiceType.METADATA}:
         return ApplicationKind.MACHINE
     has_credential = service.jwks is not None or await visit.ask(list_client_secrets)

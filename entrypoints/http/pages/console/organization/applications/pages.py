@@ -17,6 +17,7 @@ from entrypoints.http.pages.console.organization.applications import (
 )
 from entrypoints.http.pages.console.organization.applications.claims import preview, service_claims, trial
 from entrypoints.http.pages.console.organization.applications.making import new_application
+from entrypoints.http.pages.console.organization.applications.proxy import proxy
 from entrypoints.http.pages.console.organization.applications.saml import saml_pages
 
 PAGES: Final = (
@@ -34,6 +35,7 @@ PAGES: Final = (
     *preview.PAGES,
     *trial.PAGES,
     *plans.PAGES,
+    *proxy.PAGES,
     *saml_pages.PAGES,
     *refusals.PAGES,
 )

@@ -23,6 +23,7 @@ _OLD, _NEW, _ADDED, _REMOVED = "old_", "new_", "_added", "_removed"
 _FORMS: Final[Sequence[tuple[str, str]]] = (
     ("resource_server.", "console.apis"),
     ("service.user_keys.", "console.user_keys"),
+    ("service.proxy.", "console.proxy"),
     ("trusted_issuer.", "console.trusted_issuers"),
 )
 _SHARED: Final = "console.field"

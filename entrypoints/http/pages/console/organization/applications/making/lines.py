@@ -37,6 +37,8 @@ class ApplicationKind(StrEnum):
     MACHINE = "machine"
     """Nobody signs in: a program calls other programs."""
     SAML = "saml"
+    PROXY = "proxy"
+    """It signs nobody in itself: a reverse proxy in front of it asks us."""
     MCP = "mcp"
     """Clients of the Model Context Protocol, whose addresses are known."""
 
@@ -118,6 +120,8 @@ FRAMEWORKS: Final = (
     Framework("device", "curl", frozenset({ApplicationKind.DEVICE, ApplicationKind.DESKTOP})),
     Framework("machine", "curl", frozenset({ApplicationKind.MACHINE})),
     Framework("saml", "SAML", frozenset({ApplicationKind.SAML})),
+    Framework("caddy", "Caddy", frozenset({ApplicationKind.PROXY})),
+    Framework("nginx", "nginx", frozenset({ApplicationKind.PROXY})),
     Framework("mcp", "Cursor, VS Code, Gemini CLI", frozenset({ApplicationKind.MCP})),
 )
 CHOSEN: Final[Mapping[str, Framework]] = {one.key: one for one in FRAMEWORKS if one.key not in list(ApplicationKind)}

@@ -48,10 +48,11 @@ _TYPES: Final[Mapping[ApplicationKind, ServiceType]] = {
     ApplicationKind.DEVICE: ServiceType.DESKTOP,
     ApplicationKind.MACHINE: ServiceType.API,
     ApplicationKind.SAML: ServiceType.WEB,
+    ApplicationKind.PROXY: ServiceType.PROXY,
     ApplicationKind.MCP: ServiceType.DESKTOP,
 }
 _ORIGIN: Final = re.compile(r"https?://[^/?#]+")
-_WITH_SECRET: Final = frozenset({ApplicationKind.WEB, ApplicationKind.MACHINE})
+_WITH_SECRET: Final = frozenset({ApplicationKind.WEB, ApplicationKind.MACHINE, ApplicationKind.PROXY})
 _ON_THE_WEB: Final = frozenset({ApplicationKind.WEB, ApplicationKind.SPA})
 # The names of the endpoint's fields in its refusals, as the form has them.
 _FIELDS: Final = {

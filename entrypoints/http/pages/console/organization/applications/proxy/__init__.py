@@ -1,0 +1,1 @@
+"""The page of an application behind a proxy."""

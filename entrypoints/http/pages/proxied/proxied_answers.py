@@ -1,0 +1,67 @@
+"""Pages as they are shown on another host."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from core.domain.errors import Refusal
+from core.domain.languages import DEFAULT, Language
+from core.domain.services.proxies import OWN_PATH
+from entrypoints.http.machinery.answers import Answer
+from entrypoints.http.machinery.error_shapes import ErrorShape, Refused
+from entrypoints.http.pages import HTML, shipped_pages
+from entrypoints.http.pages.declaring import Advised, WayOn, refused_page
+from entrypoints.http.pages.refusals import in_words
+
+SIGN_IN_HERE: Final = f"{OWN_PATH}/sign-in"
+SIGN_OUT_HERE: Final = f"{OWN_PATH}/sign-out"
+_ASSETS: Final = b'="/assets/'
+_OWN_ASSETS: Final = b'="' + OWN_PATH.encode() + _ASSETS[2:]
+
+
+def sign_in_at(place: str) -> str:
+    """The address on the application's host that begins a sign-in, and leads back to this path."""
+    return f"{SIGN_IN_HERE}?{urlencode({'to': place})}"
+
+
+def said_here(
+    name: str,
+    language: Language,
+    *,
+    good: bool,
+    onward: str,
+    label: str = "common.continue",
+    status: int = 200,
+    headers: tuple[tuple[bytes, bytes], ...] = (),
+    values: Mapping[str, Any] | None = None,
+) -> Answer[bytes]:
+    """The page of an outcome, by the texts `proxied.<name>` and `proxied.<name>_text`."""
+    pages = shipped_pages()
+    text = pages.text(language)
+    told = values or {}
+    content = pages.said(
+        text(f"proxied.{name}", **told), text(f"proxied.{name}_text", **told), language, good=good, onward=onward, label=text(label)
+    )
+    return Answer(here(content), status, (*headers, (b"content-type", HTML.encode())))
+
+
+def here(content: bytes) -> bytes:
+    return content.replace(_ASSETS, _OWN_ASSETS)
+
+
+class _RefusedHere:
+    """Refusals on the application's host."""
+
+    media_type = HTML
+    kind = None
+
+    def value(self, refused: Refused, _at: datetime, language: Language = DEFAULT, request_id: str = "") -> bytes:
+        return here(refused_page(refused, Advised("proxied.ask", WayOn("/")), language, request_id))
+
+
+REFUSED_HERE: Final[ErrorShape] = _RefusedHere()
+
+
+def words_of(refusal: Refusal, language: Language) -> str:
+    return in_words(refusal, shipped_pages().text(language))

@@ -1,0 +1,271 @@
+"""Applications behind a proxy: set up by members, checked at each request, signed in to and out of at their own host."""
+
+from base64 import b64encode
+from typing import Any
+
+import jwt
+import pytest
+import trio
+
+from core.domain.email import Email
+from core.domain.identifiers import SessionId, UserId
+from core.domain.identity.callers import Caller
+from core.domain.record.events import Actor
+from core.domain.services.user_keys import WantedUserKey
+from entrypoints.bootstrap import Postern
+from tests.conftest import CapturedLog
+from tests.http.client import Client, refused
+from tests.http.federation.proxied.behind_proxies import COOKIE, HOST, PAGE, USUAL, Proxied, told
+from tests.http.identity.test_sign_in import last_trips
+from tests.http.people import BASE_URL, People
+from tests.patience import PATIENCE
+
+NAVIGATES = [("accept", PAGE), ("sec-fetch-mode", "navigate")]
+
+
+@pytest.fixture
+def wiki(postern: Postern, people: People, client: Client, log: CapturedLog) -> Proxied:
+    return Proxied(postern, people, client, log)
+
+
+async def test_a_person_signs_in_at_the_base_address_and_the_cookie_opens_the_host(wiki: Proxied) -> None:
+    secret = await wiki.wiki()
+    cookie = await wiki.cookie_of(secret, wiki.ada)
+    answer = await wiki.ask(secret, "/page", cookie=cookie)
+    assert told(answer) == {
+        "remote-user": "ada@acme.example",
+        "remote-email": "ada@acme.example",
+        "remote-name": "Zoë",
+        "remote-groups": "",
+    }
+    (session,) = wiki.people.rows("select * from sessions where service_id = %s", wiki.service.id)
+    assert (session["user_id"], session["parent_id"]) == (wiki.ada.user, wiki.ada.session)
+    assert set(session["scopes"]) == {"openid", "email", "groups", "profile"}
+
+
+async def test_nobody_is_led_to_the_sign_in_and_a_program_gets_401(wiki: Proxied) -> None:
+    secret = await wiki.wiki()
+    answer = await wiki.ask(secret, "/page?x=1", headers=NAVIGATES)
+    assert (answer.status, answer.header("location")) == (302, "/.postern/sign-in?to=%2Fpage%3Fx%3D1")
+    for headers, method in (
+        ([("accept", "*/*")], "GET"),
+        (NAVIGATES, "POST"),
+        ([("accept", PAGE), ("sec-fetch-mode", "cors")], "GET"),
+        ([*NAVIGATES, ("upgrade", "websocket")], "GET"),
+    ):
+        answer = await wiki.ask(secret, "/page", headers=headers, method=method)
+        assert (answer.status, answer.header("www-authenticate")) == (401, 'Bearer realm="application"')
+    assert (await wiki.ask(secret, "/page", headers=NAVIGATES, answer="status")).status == 401
+
+
+async def test_open_paths_tell_nobody_and_whoever_is_there(wiki: Proxied) -> None:
+    secret = await wiki.wiki(headers=["X-Webauth-User username"])
+    answer = await wiki.ask(secret, "/public/a")
+    assert told(answer) == USUAL
+    headers = dict(answer.headers)
+    assert (headers["x-webauth-user"], headers["x-postern-assertion"]) == ("", "")
+
+
+async def test_a_path_asks_for_a_role_and_the_page_says_so(wiki: Proxied) -> None:
+    secret = await wiki.wiki()
+    cookie = await wiki.cookie_of(secret, wiki.ada)
+    answer = await wiki.ask(secret, "/admin", cookie=cookie, headers=[*NAVIGATES, ("accept-language", "de")])
+    assert answer.status == 403
+    assert "Sie dürfen diese Seite nicht öffnen".encode() in answer.body
+    assert b'href="/.postern/assets/' in answer.body
+    assert b'"/assets/' not in answer.body
+    assert (await wiki.ask(secret, "/admin", cookie=cookie)).status == 403
+    await wiki.give(wiki.ada, "admin")
+    assert (await wiki.ask(secret, "/admin", cookie=cookie)).status == 200
+
+
+async def test_the_assertion_says_the_same_signed_for_the_application_alone(wiki: Proxied) -> None:
+    secret = await wiki.wiki(headers=["Remote-User id", "X-Roles roles", "Remote-Email email"])
+    await wiki.give(wiki.ada, "editor")
+    answer = await wiki.ask(secret, "/page", cookie=await wiki.cookie_of(secret, wiki.ada))
+    token = answer.header("x-postern-assertion") or ""
+    assert jwt.get_unverified_header(token)["typ"] == "proxy+jwt"
+    claims = jwt.decode(token, options={"verify_signature": False})
+    assert claims["aud"] == wiki.client_id(wiki.service)
+    assert claims["exp"] - claims["iat"] == 60
+    said = {name: claims[name] for name in ("iss", "sub", "email", "roles", "token_use", "host")}
+    assert said == {
+        "iss": BASE_URL,
+        "sub": str(wiki.ada.user),
+        "email": "ada@acme.example",
+        "roles": ["editor"],
+        "token_use": "proxy",
+        "host": HOST,
+    }
+    assert dict(answer.headers)["x-roles"] == "editor"
+
+
+async def test_sign_out_ends_the_session_of_the_host_or_all_of_the_browsers(wiki: Proxied) -> None:
+    secret = await wiki.wiki()
+    browser = wiki.signed_in(wiki.ada)
+    first = await wiki.cookie_of(secret, wiki.ada, browser=browser)
+    second = await wiki.cookie_of(secret, wiki.ada, browser=browser)
+    crossing = await wiki.visit(secret, "/.postern/sign-out", cookies={COOKIE: first}, headers=[("sec-fetch-site", "cross-site")])
+    assert b"Sign out of The Wiki?" in crossing.body
+    assert (await wiki.ask(secret, "/", cookie=first)).status == 200
+    answer = await wiki.visit(secret, "/.postern/sign-out", cookies={COOKIE: first})
+    assert b"You are signed out of this application" in answer.body
+    assert [(await wiki.ask(secret, "/", cookie=one)).status for one in (first, second)] == [401, 200]
+    await wiki.visit(secret, "/.postern/sign-out?everywhere", cookies={COOKIE: second})
+    assert (await wiki.ask(secret, "/", cookie=second)).status == 401
+    assert wiki.people.rows("select from sessions where user_id = %s and revoked_at is null", wiki.ada.user) == []
+    again = await wiki.visit(secret, "/.postern/sign-out", cookies={COOKIE: second})
+    assert again.status == 200
+
+
+async def test_a_session_without_use_ends_and_asks_for_a_proof(wiki: Proxied) -> None:
+    secret = await wiki.wiki(idle_minutes=5)
+    cookie = await wiki.cookie_of(secret, wiki.ada)
+    wiki.people.change("update sessions set last_seen_at = now() - interval '6 minutes' where service_id = %s", wiki.service.id)
+    assert (await wiki.ask(secret, "/", cookie=cookie)).status == 401
+    answer = await wiki.visit(secret, "/.postern/sign-in", cookies={COOKIE: cookie})
+    assert "&prompt=login" in (answer.header("location") or "")
+
+
+async def test_two_secrets_count_while_one_takes_the_place_of_the_other(wiki: Proxied) -> None:
+    first = await wiki.wiki()
+    second = await wiki.secret_for()
+    assert [(await wiki.ask(one, "/public")).status for one in (first, second)] == [200, 200]
+    listed = (await wiki.request("GET", wiki.at("client-secrets"))).json()
+    await wiki.request("DELETE", wiki.at(f"client-secrets/{listed[0]['id']}"))
+    assert [(await wiki.ask(one, "/public")).status for one in (first, second)] == [403, 200]
+
+
+async def test_the_reason_of_a_proxy_without_a_secret_is_among_the_refusals(wiki: Proxied) -> None:
+    secret = await wiki.wiki()
+    answer = await wiki.ask("", "/public")
+    assert (answer.status, b"shows no secret of the application" in answer.body) == (403, True)
+    await wiki.ask(secret, "/public", host="other.acme.example")
+    recorder = wiki.postern.federation.refusal_recorder
+    async with trio.open_nursery() as nursery:
+        await nursery.start(lambda task_status: recorder.run(task_status=task_status))
+        with trio.fail_after(PATIENCE):
+            while len(listed := (await wiki.request("GET", wiki.at("refusals"))).ok()["refusals"]) < 2:
+                await trio.sleep(0.05)
+        nursery.cancel_scope.cancel()
+    assert [(one["place"], one["reason"], one["received"]) for one in listed] == [
+        ("proxy", "proxy_host", "other.acme.example"),
+        ("proxy", "proxy_secret", ""),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "words"),
+    [
+        ({"hosts": ["wiki.globex.example"]}, 400, "lies in no domain"),
+        ({"hosts": ["https://wiki.acme.example"]}, 400, "a name with a dot"),
+        ({"hosts": ["*.acme.example"]}, 400, "a name with a dot"),
+        ({"rules": ["/a//b open"]}, 400, "never fits"),
+        ({"rules": ["/a/../b open"]}, 400, "never fits"),
+        ({"rules": ["/.postern/x open"]}, 400, "Postern's own"),
+        ({"rules": ["/a open", "/A signed_in"]}, 400, "already"),
+        ({"rules": ["/a role nobody"]}, 400, "no role nobody"),
+        ({"rules": ["/a permission nothing"]}, 400, "no permission nothing"),
+        ({"rules": ["/a sometimes"]}, 400, "what it asks for"),
+        ({"headers": ["X-Postern-Assertion id"]}, 400, "choose another name"),
+        ({"headers": ["Connection email"]}, 400, "choose another name"),
+        ({"headers": ["X-Forwarded-User email"]}, 400, "choose another name"),
+        ({"headers": ["Remote_User email"]}, 400, "letters, digits and -"),
+        ({"headers": ["Remote-User password"]}, 400, "letters, digits and -"),
+        ({"headers": ["Remote-User id", "remote-user email"]}, 400, "only once"),
+        ({"idle_minutes": 1}, 400, "5 to 43200"),
+        ({}, 400, "at least one field"),
+    ],
+)
+async def test_what_can_never_be_gets_words(wiki: Proxied, said: dict[str, Any], status: int, words: str) -> None:
+    await wiki.wiki()
+    answer = await wiki.set_proxy(**said)
+    assert (answer.status, words in answer.json()["error"]) == (status, True), answer.body
+
+
+async def test_one_host_has_one_application_and_a_platform_owner_needs_no_proof(wiki: Proxied) -> None:
+    await wiki.wiki()
+    (await wiki.request("POST", "/api/organizations/acme/services", {"slug": "two", "name": "Two", "service_type": "proxy"})).ok()
+    taken = await wiki.set_proxy(slug="two", hosts=[HOST])
+    assert refused(taken) == (409, "CONFLICT")
+    operator = wiki.people.add(platform_owner=True)
+    wiki.tenants.join(operator, wiki.acme, "admin")
+    kept = (await wiki.set_proxy(slug="two", by=operator, hosts=["two.elsewhere.example"])).ok()
+    assert (kept["hosts"], kept["approved_hosts"], kept["closed_hosts"]) == (["two.elsewhere.example"], ["two.elsewhere.example"], [])
+    globex = wiki.tenants.add("globex")
+    wiki.prove(globex.id, "elsewhere.example")
+    shown = (await wiki.request("GET", wiki.at("proxy", slug="two"))).ok()
+    assert shown["closed_hosts"] == ["two.elsewhere.example"]
+    (entry, *_) = wiki.audited("service.proxy.updated")[::-1]
+    assert entry["details"]["approved_hosts"] == ["two.elsewhere.example"]
+
+
+async def test_only_services_of_the_type_have_a_proxy_and_stay_so(wiki: Proxied) -> None:
+    await wiki.wiki()
+    assert (await wiki.request("GET", wiki.at("proxy", slug="app"))).ok()["hosts"] == []
+    assert (await wiki.set_proxy(slug="app", rules=[])).status == 400
+    for slug, kind in (("wiki", "web"), ("app", "proxy")):
+        changed = await wiki.request("PATCH", f"/api/organizations/acme/services/{slug}", {"service_type": kind})
+        assert refused(changed) == (400, "BAD_REQUEST")
+    said = await wiki.request("PATCH", "/api/organizations/acme/services/wiki", {"redirect_uris": ["https://evil.example/cb"]})
+    assert refused(said) == (400, "BAD_REQUEST")
+    body = {"slug": "x", "name": "X", "service_type": "proxy", "redirect_uris": ["https://evil.example/cb"]}
+    assert (await wiki.request("POST", "/api/organizations/acme/services", body)).status == 400
+
+
+@pytest.mark.parametrize(
+    ("path", "place", "demands"),
+    [
+        ("/admin/x", "/admin/x", ["role admin"]),
+        ("/public", "/public", ["open"]),
+        ("/else", "/else", ["signed_in"]),
+        ("/public/../admin", None, ["role admin"]),
+    ],
+)
+async def test_the_preview_says_what_a_path_asks_for(wiki: Proxied, path: str, place: str | None, demands: list[str]) -> None:
+    await wiki.wiki()
+    assert (await wiki.request("GET", f"{wiki.at('proxy/preview')}?path={path}")).ok() == {"place": place, "demands": demands}
+
+
+async def test_keys_of_users_and_the_applications_own_token_open_it_to_programs(wiki: Proxied) -> None:
+    secret = await wiki.wiki()
+    await wiki.cookie_of(secret, wiki.ada)
+    (await wiki.request("PATCH", wiki.at("user-key-settings"), {"enabled": True, "prefix": "wik"})).ok()
+    key = await _key_of(wiki)
+    for value in (f"Bearer {key}", _basic("ada", key), _basic(key, "")):
+        answer = await wiki.ask(secret, "/page", headers=[("authorization", value)])
+        assert told(answer)["remote-user"] == "ada@acme.example"
+    own = await wiki.unlimited.request(
+        "POST",
+        "/auth/token",
+        body={"grant_type": "client_credentials", "client_id": wiki.client_id(wiki.service), "client_secret": secret},
+    )
+    token = own.ok()["access_token"]
+    wiki.log.remember(token)
+    answer = await wiki.ask(secret, "/page", headers=[("authorization", f"Bearer {token}")])
+    assert told(answer) == USUAL
+    assert answer.header("x-postern-assertion")
+    assert (await wiki.ask(secret, "/admin", headers=[("authorization", f"Bearer {token}")])).status == 403
+    wiki.people.change("delete from user_keys")
+    assert (await wiki.ask(secret, "/page", headers=[("authorization", f"Bearer {key}")])).status == 401
+
+
+async def test_a_check_costs_one_round_trip_and_writes_no_row(wiki: Proxied, log: CapturedLog) -> None:
+    secret = await wiki.wiki()
+    cookie = await wiki.cookie_of(secret, wiki.ada)
+    written = "select xmin::text, ctid::text, last_seen_at from sessions order by id"
+    before = wiki.people.rows(written)
+    assert (await wiki.ask(secret, "/page", cookie=cookie)).status == 200
+    assert last_trips(log) == 1
+    assert wiki.people.rows(written) == before
+
+
+async def _key_of(wiki: Proxied) -> str:
+    caller = Caller(UserId(wiki.ada.user), Email("ada@acme.example"), SessionId(wiki.ada.session), is_platform_owner=False)
+    made = await wiki.postern.services.user_keys.create_own(caller, "acme", "wiki", WantedUserKey(name="Laptop"), Actor(caller.user))
+    wiki.log.remember(made.text.reveal())
+    return made.text.reveal()
+
+
+def _basic(name: str, password: str) -> str:
+    return "Basic " + b64encode(f"{name}:{password}".encode()).decode()
