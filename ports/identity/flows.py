@@ -30,7 +30,7 @@ class FlowStore(Protocol):
         *,
         by: str,
         provider: str = "",
-        is_told: bool = False,
+        is_logged: bool = False,
         owes_answers: bool = False,
     ) -> None:
         """Records that the person has signed in by this flow: in which way, to which session, and through which provider, if one vouched

@@ -13,7 +13,11 @@ TOLD: Final = {
     "core/domain/federation/oauth/given_sessions.py": {"told"},
     "core/domain/federation/saml/sign_in.py": {"told"},
     "core/domain/federation/token_preview.py": {"told_in"},
+    "core/domain/federation/proxy_checks.py": {"LONGEST_TOLD", "MOST_TOLD", "told"},
+    "core/domain/services/proxies.py": {"ToldHeader", "told_headers"},
     "core/domain/tenancy/teams.py": {"MOST_TOLD"},
+    "core/usecases/federation/proxy_checks.py": {"told"},
+    "adapters/crypto/proxy_assertions.py": {"TOLD_AGAIN_FOR"},
     # The column `join_requests.told_at`, and columns of statements.
     "core/domain/tenancy/join_requests.py": {"told_at"},
     "adapters/postgres/identity/profiles.py": {"told"},

@@ -275,6 +275,7 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   POST   /ui/profile/details
 .....   ...  -          browser   GET    /ui/profile/email
 .....   ...  -          browser   POST   /ui/profile/email
+.....   ...  -          browser   POST   /ui/look
 .....   ...  -          browser   POST   /ui/profile/language
 .....   ...  -          browser   GET    /ui/profile/picture
 .....   ...  -          browser   POST   /ui/profile/picture

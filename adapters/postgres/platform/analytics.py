@@ -166,7 +166,7 @@ BY_DAY: Final[LiteralString] = f"""
 """
 
 # A visit that a rule refused is no failed attempt.
-_FAILED: Final = "not success and reason <> all (%(visits)s)"
+_FAILED: Final = "not success and coalesce(reason <> all (%(visits)s), true)"
 # PostgreSQL reads an index backwards, as far as the limit goes.
 FAILURES: Final = f"""
     select (created_at at time zone 'UTC')::date as day, count(*) as attempts,

@@ -128,7 +128,7 @@ class Flow(Frozen):
     """The provider that vouched for the person: the word of a shared provider, or the id of an organization's own. Empty when the person
     signed in without a provider.
     """
-    sign_in_is_told: bool = False
+    sign_in_is_logged: bool = False
     """The organization of the application has the sign-in by this flow in its log already."""
     owes_answers: bool = False
     """A page may have fields to ask the person for, since the sign-in by this flow."""

@@ -25,7 +25,7 @@ _SIGNED_IN_BY: Final = "signed_in_by"
 """A key in the column `wanted`: the way in which the person has signed in."""
 _PROVIDER: Final = "signed_in_at_provider"
 """A key in the column `wanted`: the provider that has vouched for the person."""
-_IS_TOLD: Final = "sign_in_is_told"
+_IS_LOGGED: Final = "sign_in_is_logged"
 """A key in the column `wanted`: whether the log of the application's organization has the sign-in."""
 _OWES_ANSWERS: Final = "owes_answers"
 """A key in the column `wanted`: whether a page may have fields to ask the person for."""
@@ -78,7 +78,7 @@ class FlowRow(Frozen):
             signed_in_at=self.flow_signed_in_at,
             signed_in_by=self.flow_wanted.get(_SIGNED_IN_BY, ""),
             signed_in_at_provider=self.flow_wanted.get(_PROVIDER, ""),
-            sign_in_is_told=self.flow_wanted.get(_IS_TOLD, False),
+            sign_in_is_logged=self.flow_wanted.get(_IS_LOGGED, False),
             owes_answers=self.flow_wanted.get(_OWES_ANSWERS, False),
             proof_digest=self.flow_proof_digest,
             completed_at=self.flow_completed_at,
@@ -164,10 +164,10 @@ class FlowRows(OnStatements):
         *,
         by: str,
         provider: str = "",
-        is_told: bool = False,
+        is_logged: bool = False,
         owes_answers: bool = False,
     ) -> None:
-        noted = {_IS_TOLD: is_told, _OWES_ANSWERS: owes_answers}
+        noted = {_IS_LOGGED: is_logged, _OWES_ANSWERS: owes_answers}
         way = Jsonb({_SIGNED_IN_BY: by, _PROVIDER: provider, **{name: True for name, holds in noted.items() if holds}})
         parameters = {"id": flow, "user": user, "proof_digest": proof_digest, "session": session, "at": at, "way": way}
         await self._statements.tell_along(_SIGN_IN, parameters)

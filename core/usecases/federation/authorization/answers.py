@@ -188,6 +188,6 @@ def _provider(flow: Flow | None, signed_in: SignedInPerson, *, is_agent: bool) -
     """
     if flow is None or flow.session != signed_in.session:
         return SESSION_PROVIDER
-    if flow.sign_in_is_told and not is_agent:
+    if flow.sign_in_is_logged and not is_agent:
         return LOGGED_ALREADY
     return flow.signed_in_by or SESSION_PROVIDER

@@ -76,7 +76,7 @@ class SamlAnswers(Frozen):
         login = login_event(
             LoginEventId(self.system.ids.new()), actor, now, user=subject.user, provider=_provider(visit.flow, signed_in), context=context
         )
-        is_logged = visit.flow is not None and visit.flow.sign_in_is_told and visit.flow.session == signed_in.session
+        is_logged = visit.flow is not None and visit.flow.sign_in_is_logged and visit.flow.session == signed_in.session
         entering = Entering(
             session_index=SamlSessionId(self.system.ids.new()),
             service=application.service,

@@ -29,7 +29,7 @@ class Arrived(Frozen, kw_only=True):
 
     confirmed: Confirmed
     context: Context
-    told: Context
+    log_place: Context
     """The place whose log gets the sign-in. A flow leads on to an application that its session is not of."""
     knowledge: Knowledge
     sighting: Sighting
@@ -114,7 +114,7 @@ class Admission(Frozen):
             arrived = Arrived(
                 confirmed=confirmed,
                 context=context,
-                told=application if service is None else context,
+                log_place=application if service is None else context,
                 knowledge=arrival.named.knowledge,
                 sighting=sighting,
                 authenticated_by=proof.amr,
@@ -157,15 +157,17 @@ class Admission(Frozen):
             if not awaiting.counts_for(confirmed.account):
                 raise SignInEnded
             context = _context_of(awaiting, confirmed)
-            told = audience(landing.leads_to, may_know_of_failures=landing.may_know_of_failures) if awaiting.service is None else context
+            log_place = (
+                audience(landing.leads_to, may_know_of_failures=landing.may_know_of_failures) if awaiting.service is None else context
+            )
             method = await self._checked(uow, user, answer, client)
             knowledge = await uow.devices.knowledge(user, approach)
             sighting = self.devices.judge(approach, knowledge)
             if method is None:
                 await uow.mfa.fail_preauthentication(preauthentication)
                 if awaiting.service is not None:
-                    told = audience(context, may_know_of_failures=confirmed.may_know_of_failures)
-                await self.login_events.log_wrong_code(uow, user, awaiting.provider, sighting, told)
+                    log_place = audience(context, may_know_of_failures=confirmed.may_know_of_failures)
+                await self.login_events.log_wrong_code(uow, user, awaiting.provider, sighting, log_place)
                 raise Unauthorized("The code is not valid", words="wrong_code")
             now = self.system.clock.now()
             if not await uow.mfa.consume_preauthentication(preauthentication, now):
@@ -175,7 +177,7 @@ class Admission(Frozen):
             arrived = Arrived(
                 confirmed=confirmed,
                 context=context,
-                told=told,
+                log_place=log_place,
                 knowledge=knowledge,
                 sighting=sighting,
                 authenticated_by=methods(awaiting.amr, method),
@@ -203,7 +205,7 @@ class Admission(Frozen):
             sighting=sighting,
             remembered=remembered,
             flagged=is_unusual(sighting, mfa_enabled=arrived.has_second_factor),
-            context=arrived.told,
+            context=arrived.log_place,
         )
         await self.login_events.log(uow, outcome)
         await self.login_events.warn_owner(uow, account, arrived.knowledge, sighting, mfa_enabled=arrived.has_second_factor)

@@ -200,7 +200,7 @@ async def test_a_persons_page_says_how_they_sign_in_and_where_they_may(log_of: L
     for said in (
         "This person has not signed in here yet",
         "May this person sign in?",
-        "The application lets in people with a role alone",
+        "Only people with a role may sign in",
         "May sign in",
         "May not",
     ):

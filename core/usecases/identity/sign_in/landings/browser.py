@@ -212,9 +212,9 @@ class _InBrowser(Frozen):
             await uow.sessions.end_by(session, arrived.visit.ends_at)
         if arrived.visit is not None:
             await uow.directory_sessions.keep(session, arrived.visit, now)
-        owes_answers, is_told = arrived.confirmed.owes_answers, arrived.told.service is not None
+        owes_answers, is_logged = arrived.confirmed.owes_answers, arrived.log_place.service is not None
         way = {"by": arrived.provider, "provider": arrived.upstream}
-        await uow.flows.sign_in(self.flow, user, self.digest, session, now, **way, is_told=is_told, owes_answers=owes_answers)
+        await uow.flows.sign_in(self.flow, user, self.digest, session, now, **way, is_logged=is_logged, owes_answers=owes_answers)
         flow = replace(
             self.visit.flow,
             user=user,
@@ -222,7 +222,7 @@ class _InBrowser(Frozen):
             signed_in_at=now,
             signed_in_by=arrived.provider,
             signed_in_at_provider=arrived.upstream,
-            sign_in_is_told=is_told,
+            sign_in_is_logged=is_logged,
             owes_answers=owes_answers,
             proof_digest=self.digest,
         )
