@@ -50,8 +50,12 @@ def leading_to(address: str, client: ClientId | None = None) -> dict[str, Any]:
     """The values for the page that asks for consent: the destination of the answer, and what is to be said of a `client` that nobody has
     registered.
     """
-    said = {} if client is None else {"document_host": document_host(client), "is_open": is_open(client)}
-    return {"destination": destination(address), "on_device": proves_nothing(address), **said}
+    return {
+        "destination": destination(address),
+        "on_device": proves_nothing(address),
+        "document_host": None if client is None else document_host(client),
+        "is_open": client is not None and is_open(client),
+    }
 
 
 def until_second_factor(postern: Postern, flow: Flow, asked: Unfinished, onward: str) -> dict[str, Any]:
