@@ -40,7 +40,7 @@ async def test_a_start_that_has_made_nothing_yet_is_waited_for(tmp_path: Path, m
         raise EmbeddedPostgresError("No user could be made")
 
     monkeypatch.setattr(EmbeddedPostgres, "start", start)
-    monkeypatch.setattr(installation, "_TOLD_EVERY", 0.05)
+    monkeypatch.setattr(installation, "_SAID_EVERY", 0.05)
     with pytest.raises(StartFailed, match="No user could be made"):
         async with running_database(read({"POSTERN_DATA_DIR": str(tmp_path / "new" / "place")})):
             pass

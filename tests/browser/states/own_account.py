@@ -205,7 +205,7 @@ def _application(name: str, organization: str, scopes: list[str], granted_at: An
         granted_at=granted_at,
         sessions=2,
         last_used_at=_YESTERDAY,
-        **{"saml_entity_id": "", "resources": [], "document_host": "", "agent": None, **more},
+        **{"saml_entity_id": "", "resources": [], "document_host": "", "is_open": False, "agent": None, **more},
     )
 
 
@@ -299,6 +299,7 @@ _MAILED: Final[dict[str, Any]] = {
     "longest": 32,
 }
 _PROVE: Final[dict[str, Any]] = {
+    "forgotten": "",
     "action": "/ui/prove",
     "hidden": {},
     "by_code": False,

@@ -35,7 +35,7 @@ def service(service_type: ServiceType = ServiceType.WEB, **said: object) -> Serv
 
 def test_who_keeps_a_secret_and_who_cannot() -> None:
     told = {one: one.is_confidential for one in ServiceType}
-    assert told == {"web": True, "api": True, "mobile": False, "desktop": False, "metadata": False}
+    assert told == {"web": True, "api": True, "mobile": False, "desktop": False, "metadata": False, "proxy": True}
     for kind in ServiceType:
         if kind.is_confidential:
             require_confidential(service(kind))
