@@ -105,6 +105,7 @@ async def test_out_here_and_on_by_an_address(page: Page, site: Site, provider: P
     await _sent(page, "Sign in")
     await _arrived(page, site, ACS, "SAMLResponse")
     await page.open("/ui")
+    await page.click("Your account: ada@example.org")
     await _sent(page, "Sign out")
     await page.arrived(SLO)
     method, _, query = site.visits[-1].partition(" ")
