@@ -23,7 +23,11 @@ _RULES: Final[Mapping[str, Any]] = {
 
 EVERY: Final = os.environ.get("POSTERN_TEST_VISITS") == "every"
 """Whether what was visited once is visited again: in each language, under each name. `make check-all` does."""
-_WRAP: Final = "for (const one of document.querySelectorAll('.tabs ul')) one.style.flexWrap = '{}'"
+# What is out of sight, such as the end of a row that scrolls, or covered by buttons that stay in sight.
+_WHOLE: Final = (
+    "for (const one of document.querySelectorAll('.tabs ul')) one.style.flexWrap = '{}';"
+    "for (const one of document.querySelectorAll('.rows > .buttons, .panel > form > .buttons, .saving')) one.style.position = '{}'"
+)
 
 
 @cache
@@ -50,10 +54,10 @@ async def _findings(page: Page, rules: Mapping[str, Any]) -> Sequence[str]:
     try:
         if not await page.evaluate("'axe' in window"):
             await page.evaluate(_axe() + "; true")
-        # axe-core does not decide about what is out of sight, such as the end of a row that scrolls.
-        await page.evaluate(_WRAP.format("wrap"))
+        # axe-core does not decide about this.
+        await page.evaluate(_WHOLE.format("wrap", "static"))
         found = json.loads(await page.evaluate(f"axe.run(document, {json.dumps(rules)}).then(JSON.stringify)"))
-        await page.evaluate(_WRAP.format(""))
+        await page.evaluate(_WHOLE.format("", ""))
     finally:
         if not page.scripts:
             await page.chromium.ask("Emulation.setScriptExecutionDisabled", page.session, value=True)
