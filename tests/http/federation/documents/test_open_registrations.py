@@ -57,6 +57,13 @@ async def test_a_program_registers_itself_and_gets_tokens(clients: PublishingCli
     assert await clients.introspect(clients.desk, refreshed["access_token"]) == GONE
 
 
+async def test_a_program_without_a_name_keeps_its_id_at_another_port(clients: PublishingClients) -> None:
+    """Otherwise each of its starts would be another application, with a consent and a place of its own."""
+    first = (await clients.registers(client_name=None)).ok(201)
+    assert first["client_name"] == "127.0.0.1"
+    assert await clients.open_client(client_name=None, redirect_uris=[HERE]) == first["client_id"]
+
+
 async def test_the_metadata_name_the_endpoint(clients: PublishingClients) -> None:
     for path in ("openid-configuration", "oauth-authorization-server"):
         found = (await clients.client.get(f"/.well-known/{path}")).ok()
