@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import trio
 
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
@@ -13,6 +14,7 @@ from tests.http.federation.documents.publishing import ON_DEVICE, PublishingClie
 from tests.http.federation.relying import REVOKE, claims_of
 from tests.http.federation.resources.asking import ORDERS
 from tests.http.people import People
+from tests.patience import PATIENCE
 
 HERE: Final = "http://127.0.0.1:50123/callback"
 GONE: Final = {"active": False}
@@ -119,3 +121,22 @@ async def test_it_may_push_its_request(clients: PublishingClients) -> None:
     await tab.open(f"/oauth/authorize?client_id={client}&request_uri={pushed['request_uri']}")
     assert tab.place.startswith("/ui/consent")
     assert "code" in left(await tab.send(answer="allow"), HERE)
+
+
+async def test_those_who_look_after_the_api_read_which_program_it_was(clients: PublishingClients) -> None:
+    """Also of one whose id is as long as ids may be, and what they can do about it."""
+    here = f"{HERE}/{'c' * 680}"
+    client = await clients.open_client(redirect_uris=[here])
+    owner = clients.resident(clients.acme, "owner")
+    path = f"{await clients.only_api(owner)}/refusals"
+    clients.people.change("update all_organizations set registered_clients = 'off'")
+    assert (await clients.browser().request("GET", clients.asks(client_id=client, redirect_uri=here))).status == 400
+    recorder = clients.postern.federation.refusal_recorder
+    async with trio.open_nursery() as nursery:
+        await nursery.start(lambda task_status: recorder.run(task_status=task_status))
+        with trio.fail_after(PATIENCE):
+            while not (listed := (await clients.request("GET", path, by=owner)).ok()["refusals"]):
+                await trio.sleep(0.05)
+        nursery.cancel_scope.cancel()
+    assert [(one["address"], one["reason"]) for one in listed] == [(client, "open_client_not_let_in")]
+    assert "let them in" in listed[0]["advice"]
