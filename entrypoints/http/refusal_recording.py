@@ -13,7 +13,7 @@ from core.domain.federation.authorization_refusals import (
     RefusingEndpoint,
     refused_exchange,
     refused_request,
-    shown_address,
+    shown_client,
     turned_away,
 )
 from core.domain.federation.oauth.authorization_codes import SESSION_PROVIDER, Claim, claim_of
@@ -64,7 +64,7 @@ def _record_document(postern: Postern, address: str, api: ResourceServerId, reas
         DocumentRefusal(
             id=AuthorizationRefusalId(postern.foundation.ids.new()),
             api=api,
-            address=shown_address(address),
+            address=shown_client(address),
             reason=reason,
             because=because,
             occurred_at=postern.foundation.clock.now(),

@@ -27,6 +27,7 @@ from core.domain.federation.oauth.grants import (
 from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient, UnsupportedGrantType
 from core.domain.federation.oauth.scopes import SCOPES
 from core.domain.federation.oauth.workloads import WorkloadRefused
+from core.domain.federation.open_registrations import has_open_form
 from core.domain.federation.refusal_reasons import RefusalReason, in_words
 from core.domain.identifiers import AuthorizationRefusalId, ClientId, ResourceServerId
 from core.domain.services.services import SignInPolicy
@@ -252,6 +253,11 @@ def shown_address(uri: str | None) -> str:
     return plain if len(plain) <= _LONGEST_ADDRESS and _ADDRESS.fullmatch(plain) else ""
 
 
+def shown_client(client: str) -> str:
+    """The id of a metadata client. That of an open client says all of it, and may be longer than an address."""
+    return client if has_open_form(client) else shown_address(client)
+
+
 def shown_addresses(uris: Sequence[str]) -> str:
     return " ".join(filter(None, map(shown_address, uris[:_MOST_ADDRESSES])))
 
@@ -291,6 +297,9 @@ _RECEIVED: Final[Mapping[RefusalReason, tuple[str, Callable[[str | None], str]]]
 
 _OF_DOCUMENT: Final[Mapping[str, str]] = {
     "document_not_let_in": "If you know the host, let it in: on the page of this API, and in the sign-in rules of the organization",
+    "open_client_not_let_in": "If people here use such programs, let them in: on the page of this API, and in the sign-in rules of the"
+    " organization",
+    "open_client_hosts": "If you know the hosts, name them: on the page of this API, and in the sign-in rules of the organization",
     "document_busy": "Wait a minute. Ten fetches a minute are made of one host",
     "document_unreachable": "Open its address in a browser: it must be public, with a valid certificate, and answer at once",
     "documents_full": "Delete applications by document that nobody needs",

@@ -84,7 +84,7 @@ def opened_registration(given: OpenRegistration, key: RegistrationKey) -> OpenCl
         raise MetadataRefused("grant_types: must have authorization_code; such a client gets codes and refresh tokens, and nothing else")
     if given.response_types and "code" not in given.response_types:
         raise MetadataRefused("response_types: must have code")
-    name = destination(uris[0]) if given.name is None else client_name(given.name)
+    name = destination(without_port(uris[0])) if given.name is None else client_name(given.name)
     if name is None:
         raise MetadataRefused(f"client_name: must be {READABLE}")
     client = _signed(name, tuple(dict.fromkeys(map(without_port, uris))), key)

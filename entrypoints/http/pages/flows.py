@@ -41,6 +41,7 @@ from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Want
 from core.domain.identity.proofs import StepUp
 from core.domain.json import Json
 from core.domain.secrets import Token
+from core.domain.services.client_ids import is_open
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
@@ -206,6 +207,23 @@ async def signed_in(call: AnyCall, postern: Postern, flow: Flow, browser: Signed
         if ended.session != caller.session:
             raise
         return await go_on(call, postern, replace(ended, repeats=True), caller)
+
+
+def has_chosen_its_name(flow: Flow) -> bool:
+    """Whether the flow is for a program that has registered itself: only the page that asks for consent says so, before the name. Pages
+    that come earlier do without the name, which could say anything to people at the sign-in of an organization.
+    """
+    return is_open(str(flow.request.get("client_id", "")))
+
+
+def named_before_consent(flow: Flow) -> str:
+    """The application's name, for a page that can do without it."""
+    return "" if has_chosen_its_name(flow) else flow.wanted.service_name
+
+
+def open_name(call: AnyCall) -> str:
+    """What such a program is called on a page that cannot do without a name."""
+    return shipped_pages().text(call.language)("consent.open_name")
 
 
 def leaving(call: AnyCall, flow: Flow, address: str) -> bytes:

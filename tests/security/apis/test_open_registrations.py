@@ -400,3 +400,27 @@ async def test_the_page_of_consent_may_be_late(clients: PublishingClients) -> No
     assert not clients.services()
     clients.people.change("update resource_servers set registered_clients = 'on'")
     assert "code" in left(await (await clients.consents(client_id=client, redirect_uri=HERE)).send(answer="allow"), HERE)
+
+
+async def test_a_name_of_its_own_choice_stands_on_no_page_before_the_consent(clients: PublishingClients) -> None:
+    """A link leads to the organization's sign-in. There, nothing says yet that the name is the program's own."""
+    name = "Acme: your account is locked, call 555 0100"
+    client = await clients.open_client(client_name=name, redirect_uris=[HERE])
+    asked = clients.asks(client_id=client, redirect_uri=HERE)
+
+    async def stands_nowhere() -> None:
+        for tabs, more in ((Tabs(clients.client), ""), (clients.browser(), "&prompt=select_account")):
+            tab = await tabs.tab().open(f"{asked}{more}")
+            assert not tab.place.startswith("/ui/consent"), tab.place
+            assert name not in tab.page.text, tab.place
+
+    await stands_nowhere()
+    refused = await Tabs(clients.client).request("GET", f"{asked}&prompt=none&response_mode=form_post")
+    assert (refused.status, name in refused.body.decode(), "login_required" in refused.body.decode()) == (200, False, True)
+    # With a place in the organization it is no other program.
+    await clients.code_of(client_id=client, back=HERE)
+    await stands_nowhere()
+    clients.people.change("update all_services set sign_in_policy = 'assigned' where service_type = 'metadata'")
+    turned_away = await clients.browser().tab().open(asked)
+    assert "Unregistered program" in turned_away.page.text
+    assert name not in turned_away.page.text

@@ -17,6 +17,7 @@ from core.domain.federation.oauth.metadata import AUTHORIZATION_ENDPOINT
 from core.domain.federation.oauth.redirects import Answered, ResponseMode
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted
+from core.domain.services.client_ids import is_open
 from core.frozen import replace
 from core.usecases.federation.authorizations import AGREED, FinishedAuthorization, Outcome, UnfinishedAuthorization
 from entrypoints.bootstrap import Postern
@@ -40,6 +41,7 @@ from entrypoints.http.pages.flows import (
     begin,
     browser_secret,
     even_twice,
+    open_name,
     place_in,
     to,
     to_proof,
@@ -148,7 +150,8 @@ async def authorize(call: Call[None, AuthorizationQuery, None, Caller | None], p
     if isinstance(outcome, FinishedAuthorization):
         application = outcome.application
         answered_on_arrival(postern, parameters, application, outcome.answered)
-        return _form(call, outcome.answered, application.name, application.branding) or redirect(outcome.answered.url)
+        name = open_name(call) if is_open(application.registered.client_id) else application.name
+        return _form(call, outcome.answered, name, application.branding) or redirect(outcome.answered.url)
     return await _begun(call, postern, outcome)
 
 

@@ -27,7 +27,7 @@ from entrypoints.http.pages import account_of, shipped_pages
 from entrypoints.http.pages.authorization.authorization_pages import CHOOSE_ACCOUNT, CONSENT, LEAVING, advice, form_of, left, settled
 from entrypoints.http.pages.authorization.interim_pages import interim_page, leading_to
 from entrypoints.http.pages.declaring import IN_POPUP, page
-from entrypoints.http.pages.flows import AnyCall, FlowLink, Page, browser_secret, even_twice, flow_of, to
+from entrypoints.http.pages.flows import AnyCall, FlowLink, Page, browser_secret, even_twice, flow_of, named_before_consent, to
 from entrypoints.http.refused_authorizations import refused_on_the_way
 
 _MOST_SCOPES: Final = 500
@@ -68,6 +68,7 @@ async def show_consent(call: Call[None, FlowLink], postern: Postern) -> Page:
             where = leading_to(request.recipient.redirect_uri, request.client_id)
             can_show = outcome.signed_in is not None and outcome.signed_in.has_second_factor
             more = {
+                "named": outcome.application.name,
                 "hidden": _hidden(outcome),
                 "scopes": request.scopes,
                 "resources": _shown(outcome),
@@ -119,7 +120,7 @@ async def show_accounts(call: Call[None, FlowLink], postern: Postern) -> bytes:
         action=form_of(CHOOSE_ACCOUNT, flow),
         flow=str(flow.id),
         form_token=token_for(BROWSER, call.request, postern),
-        service=flow.wanted.service_name,
+        service=named_before_consent(flow),
         **account_of(call.caller),
     )
 

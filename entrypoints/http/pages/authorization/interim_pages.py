@@ -16,14 +16,24 @@ from entrypoints.http.machinery.browsers import SECOND_FACTOR, token_for
 from entrypoints.http.machinery.callers import CallerRule
 from entrypoints.http.pages import account_of, shipped_pages
 from entrypoints.http.pages.account import PASSKEYS
-from entrypoints.http.pages.flows import AnyCall
+from entrypoints.http.pages.flows import AnyCall, has_chosen_its_name, open_name
 
 Unfinished = authorizations.UnfinishedAuthorization | sign_in.UnfinishedSamlSignIn
 
 
 def interim_page(
-    template: str, call: AnyCall, postern: Postern, flow: Flow, asked: Unfinished, *, rule: CallerRule, action: str, **more: Any
+    template: str,
+    call: AnyCall,
+    postern: Postern,
+    flow: Flow,
+    asked: Unfinished,
+    *,
+    rule: CallerRule,
+    action: str,
+    named: str = "",
+    **more: Any,
 ) -> bytes:
+    """`named` is the application's name, on a page that says first whose choice it may be."""
     return shipped_pages().page(
         template,
         call.language,
@@ -31,7 +41,7 @@ def interim_page(
         action=action,
         flow=str(flow.id),
         form_token=token_for(rule, call.request, postern),
-        service=asked.application.name,
+        service=named or (open_name(call) if has_chosen_its_name(flow) else asked.application.name),
         organization=asked.application.organization_name,
         asks_for_role=asked.application.sign_in_policy is SignInPolicy.ASSIGNED,
         **_account(call.request.caller, asked.signed_in),

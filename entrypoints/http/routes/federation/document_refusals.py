@@ -24,7 +24,7 @@ class DocumentRefusalRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     id: Id
     address: Annotated[str, example("https://claude.ai/oauth/claude-code-client-metadata")]
-    """The address of the document, which is the client's id."""
+    """The client's id: the address of its document, or what a program got that registered itself."""
     reason: Annotated[str, example("document_not_let_in")]
     """The reason, as a word."""
     because: Annotated[str, example("client_id: the API, or its organization, does not let in clients whose document is at claude.ai")]

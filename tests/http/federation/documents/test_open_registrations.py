@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
+import trio
 
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
@@ -13,6 +14,7 @@ from tests.http.federation.documents.publishing import ON_DEVICE, PublishingClie
 from tests.http.federation.relying import REVOKE, claims_of
 from tests.http.federation.resources.asking import ORDERS
 from tests.http.people import People
+from tests.patience import PATIENCE
 
 HERE: Final = "http://127.0.0.1:50123/callback"
 GONE: Final = {"active": False}
@@ -55,6 +57,13 @@ async def test_a_program_registers_itself_and_gets_tokens(clients: PublishingCli
     assert entry["actor_id"] == clients.ada.user
     assert (await clients.ask(REVOKE, {"token": refreshed["refresh_token"], "client_id": client})).status == 200
     assert await clients.introspect(clients.desk, refreshed["access_token"]) == GONE
+
+
+async def test_a_program_without_a_name_keeps_its_id_at_another_port(clients: PublishingClients) -> None:
+    """Otherwise each of its starts would be another application, with a consent and a place of its own."""
+    first = (await clients.registers(client_name=None)).ok(201)
+    assert first["client_name"] == "127.0.0.1"
+    assert await clients.open_client(client_name=None, redirect_uris=[HERE]) == first["client_id"]
 
 
 async def test_the_metadata_name_the_endpoint(clients: PublishingClients) -> None:
@@ -112,3 +121,22 @@ async def test_it_may_push_its_request(clients: PublishingClients) -> None:
     await tab.open(f"/oauth/authorize?client_id={client}&request_uri={pushed['request_uri']}")
     assert tab.place.startswith("/ui/consent")
     assert "code" in left(await tab.send(answer="allow"), HERE)
+
+
+async def test_those_who_look_after_the_api_read_which_program_it_was(clients: PublishingClients) -> None:
+    """Also of one whose id is as long as ids may be, and what they can do about it."""
+    here = f"{HERE}/{'c' * 680}"
+    client = await clients.open_client(redirect_uris=[here])
+    owner = clients.resident(clients.acme, "owner")
+    path = f"{await clients.only_api(owner)}/refusals"
+    clients.people.change("update all_organizations set registered_clients = 'off'")
+    assert (await clients.browser().request("GET", clients.asks(client_id=client, redirect_uri=here))).status == 400
+    recorder = clients.postern.federation.refusal_recorder
+    async with trio.open_nursery() as nursery:
+        await nursery.start(lambda task_status: recorder.run(task_status=task_status))
+        with trio.fail_after(PATIENCE):
+            while not (listed := (await clients.request("GET", path, by=owner)).ok()["refusals"]):
+                await trio.sleep(0.05)
+        nursery.cancel_scope.cancel()
+    assert [(one["address"], one["reason"]) for one in listed] == [(client, "open_client_not_let_in")]
+    assert "let them in" in listed[0]["advice"]
