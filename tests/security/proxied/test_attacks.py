@@ -277,6 +277,18 @@ async def test_wrong_secrets_from_the_address_of_a_proxy_shut_no_good_one_out(wi
     assert await ask(secret) == 200
 
 
+async def test_no_scope_lets_the_session_of_a_host_outlive_the_browsers(wiki: Proxied) -> None:
+    secret = await wiki.wiki()
+    address, kept = await wiki.begun(secret)
+    back = await wiki.came_back(address.replace("scope=openid", "scope=openid+offline_access"), wiki.signed_in(wiki.ada))
+    answer = await wiki.visit(secret, back, cookies=kept)
+    cookie = set_cookies(answer)[COOKIE]
+    wiki.log.remember(cookie)
+    assert (await wiki.ask(secret, "/", cookie=cookie)).status == 200
+    (await wiki.request("POST", "/api/auth/logout", by=wiki.ada)).ok()
+    assert (await wiki.ask(secret, "/", cookie=cookie)).status == 401
+
+
 async def test_the_heads_that_traefik_sends_are_understood(wiki: Proxied) -> None:
     secret = await wiki.wiki()
     cookie = await wiki.cookie_of(secret, wiki.ada)
