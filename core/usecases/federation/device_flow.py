@@ -261,7 +261,7 @@ class DeviceFlow(Frozen):
             arrived = Arrived(
                 confirmed=confirmed,
                 context=context,
-                told=context,
+                log_place=context,
                 knowledge=knowledge,
                 sighting=sighting,
                 authenticated_by=approval.authenticated_by,
