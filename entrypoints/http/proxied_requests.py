@@ -34,6 +34,10 @@ _SECRET: Final = re.compile(rb"[A-Za-z0-9_]+")
 _COOKIE_VALUE: Final = re.compile(rb"[A-Za-z0-9_-]{43}")
 _HOST: Final = re.compile(r"([a-z0-9.-]{1,253})(?::[0-9]{1,5})?")
 _JWT: Final = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+")
+_ODD: Final = re.compile(rb"[^a-z0-9-]")
+# Servers behind a proxy say the path in them, and frameworks prefer it to the request's own.
+_OTHER_TARGETS: Final = (b"x-original-url", b"x-rewrite-url")
+_OTHER_TARGET_NAMES: Final = frozenset(name.decode() for name in _OTHER_TARGETS)
 _PAGE_METHODS: Final = frozenset({"GET", "HEAD"})
 
 
@@ -48,10 +52,9 @@ class SmuggledHeader(Forbidden):
 async def checked(request: Request, postern: Postern) -> tuple[ProxiedRequest, CheckedRequest]:
     """The request with what becomes of it. Raises `ProxyUnknown`, `SmuggledHeader`, and `RateLimited` for whoever guesses."""
     asked = proxied(request)
-    if request.limiter is not None and not request.limiter.has_room(AUTH, request.client_address):
-        await request.count(AUTH)
     found = None if not asked.secret else await postern.federation.proxy_checks.check(asked)
     if found is None:
+        # Wrong secrets alone count: all applications behind one proxy ask from its address, and none may shut the others out.
         await request.count(AUTH)
         await record_proxy_without_secret(postern, asked.host)
         raise ProxyUnknown(words="proxy_unknown")
@@ -72,7 +75,7 @@ def proxied(request: Request) -> ProxiedRequest:
     return ProxiedRequest(
         secret=secret,
         host=host,
-        target=(request.header(b"x-forwarded-uri") or b"").decode("latin-1"),
+        target=_target(request),
         cookie=known,
         key=Token(key).digest() if key else b"",
         own_token=own_token,
@@ -116,6 +119,16 @@ def _host(request: Request) -> str:
     return "" if found is None else found[1]
 
 
+def _target(request: Request) -> str:
+    """Empty, which has to meet every rule, if the client names another path in a header that some applications prefer."""
+    target = request.header(b"x-forwarded-uri") or b""
+    for name in _OTHER_TARGETS:
+        other = request.header(name)
+        if other is not None and not other.endswith(target):
+            return ""
+    return target.decode("latin-1")
+
+
 def _is_one(request: Request, cookie: bytes) -> bool:
     """Two cookies of one name are not both ours, and nobody can tell which one is."""
     pairs = (request.header(b"cookie") or b"").replace(b",", b";").split(b";")
@@ -143,13 +156,15 @@ def _credential(request: Request) -> tuple[str, str]:
 
 
 def _require_own_headers(request: Request, settings: ProxySettings) -> None:
-    """Servers of applications read `Remote_User` as they read `Remote-User`, and proxies do not replace it. Raises `SmuggledHeader`."""
+    """Servers of applications read `Remote_User` or `Remote.User` as they read `Remote-User`, and proxies do not replace it. Raises
+    `SmuggledHeader`.
+    """
     names = None
     for name in request.header_names:
-        if b"_" not in name:
+        if _ODD.search(name) is None:
             continue
-        names = names or {known.lower() for known, _ in told(settings, None)}
-        plain = name.decode("latin-1").lower().replace("_", "-")
+        names = names or {known.lower() for known, _ in told(settings, None)} | _OTHER_TARGET_NAMES
+        plain = _ODD.sub(b"-", name).decode()
         if plain in names or plain.startswith(("x-postern-", "x-forwarded-")):
             raise SmuggledHeader(words="proxy_smuggled", detail=plain)
 

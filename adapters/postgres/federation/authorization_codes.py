@@ -38,6 +38,7 @@ from core.domain.federation.oauth.scopes import OFFLINE_ACCESS
 from core.domain.identifiers import ClientId, DeviceId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import IDLE_LIFETIME, Context, Session
+from core.domain.services.services import ServiceType
 from ports.federation.authorization_codes import Redemption
 
 _OF_CLIENT: Final = len(ClientRow._fields)
@@ -120,6 +121,9 @@ class _Presented(NamedTuple):
         return CONTENDED if self.contended else None
 
 
+_NO_SCOPE: Final = ""
+
+
 class AuthorizationCodeRows:
     """Implements `ports.federation.authorization_codes.AuthorizationCodeStore` and `CodeRedemption`."""
 
@@ -127,7 +131,11 @@ class AuthorizationCodeRows:
         self._statements = statements
 
     async def redeem(self, claim: Claim, client: RegisteredClient, opening: Opening, at: datetime) -> Redemption:
-        rows = await self._statements.ask_in_order(_Presented, REDEEM, {"service": client.service, **_parameters(claim, opening, at)})
+        parameters = {"service": client.service, **_parameters(claim, opening, at)}
+        if client.service_type is ServiceType.PROXY:
+            # Its session is a cookie of the browser. Whoever has the browser in hand can ask for any scope, and none lets it stay longer.
+            parameters["root"] = _NO_SCOPE
+        rows = await self._statements.ask_in_order(_Presented, REDEEM, parameters)
         return rows[0].found(client.context, opening, at, claim.resource) if rows else None
 
     async def redeem_with_secret(
@@ -181,7 +189,7 @@ def _met(*columns: Any) -> tuple[ClientRow, _Presented | None]:
     return ClientRow(*columns[:_OF_CLIENT]), None if of_code[0] is None else _Presented(*of_code)
 
 
-def _parameters(claim: Claim, opening: Opening, at: datetime) -> Mapping[str, object]:
+def _parameters(claim: Claim, opening: Opening, at: datetime) -> dict[str, object]:
     return {
         "digest": claim.digest,
         "redirect_uri": storable_text(claim.redirect_uri),

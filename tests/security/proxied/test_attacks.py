@@ -10,7 +10,7 @@ from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.record.events import Actor
 from core.domain.services.user_keys import WantedUserKey
-from entrypoints.http.machinery.limits import PAGE_SIGN_INS
+from entrypoints.http.machinery.limits import AUTH, PAGE_SIGN_INS
 from tests.http.client import Client
 from tests.http.conftest import SETTINGS
 from tests.http.federation.proxied.behind_proxies import CHECK, COOKIE, HOST, PAGE, Proxied, set_cookies
@@ -238,11 +238,55 @@ async def test_wrong_keys_count_as_failed_sign_ins_by_the_address_that_the_proxy
     assert await ask(key, "203.0.113.9") == 200
 
 
-@pytest.mark.parametrize("name", ["remote_user", "Remote_Groups", "x_postern_assertion", "x_forwarded_host", "remote-user_"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("remote_user", "Remote_Groups", "x_postern_assertion", "x_forwarded_host", "remote-user_"),
+        # PHP reads a dot as `_`; others whatever is no letter or digit.
+        *("Remote.User", "remote~groups", "x.postern-assertion", "x_original_url"),
+    ],
+)
 async def test_a_header_that_servers_read_as_one_of_ours_is_refused(wiki: Proxied, name: str) -> None:
     secret = await wiki.wiki()
     status = (await wiki.ask(secret, "/public", headers=[(name, "root")])).status
     assert status == (200 if name == "remote-user_" else 403)
+
+
+@pytest.mark.parametrize("name", ["X-Original-URL", "X-Rewrite-URL"])
+async def test_a_second_path_in_a_header_meets_every_rule(wiki: Proxied, name: str) -> None:
+    secret = await wiki.wiki()
+    cookie = await wiki.cookie_of(secret, wiki.ada)
+    for other in ("/admin", "https://wiki.acme.example/admin"):
+        assert (await wiki.ask(secret, "/public", headers=[(name, other)])).status == 401
+        assert (await wiki.ask(secret, "/public", cookie=cookie, headers=[(name, other)])).status == 403
+    # Some proxies say the path of the request itself.
+    assert (await wiki.ask(secret, "/public", headers=[(name, f"https://{HOST}/public")])).status == 200
+
+
+async def test_wrong_secrets_from_the_address_of_a_proxy_shut_no_good_one_out(wiki: Proxied) -> None:
+    secret = await wiki.wiki()
+    limited = unlimited(wiki.postern, SETTINGS)
+
+    async def ask(shown: str) -> int:
+        said = [("x-postern-proxy", shown), ("x-forwarded-host", HOST), ("x-forwarded-uri", "/public"), ("x-forwarded-for", "198.51.100.7")]
+        return (await limited.get(CHECK, headers=said)).status
+
+    for wrong in ("", "cs_wrong"):
+        answers = [await ask(wrong) for _ in range(AUTH.burst + 2)]
+        assert answers[-1] == 429
+    assert await ask(secret) == 200
+
+
+async def test_no_scope_lets_the_session_of_a_host_outlive_the_browsers(wiki: Proxied) -> None:
+    secret = await wiki.wiki()
+    address, kept = await wiki.begun(secret)
+    back = await wiki.came_back(address.replace("scope=openid", "scope=openid+offline_access"), wiki.signed_in(wiki.ada))
+    answer = await wiki.visit(secret, back, cookies=kept)
+    cookie = set_cookies(answer)[COOKIE]
+    wiki.log.remember(cookie)
+    assert (await wiki.ask(secret, "/", cookie=cookie)).status == 200
+    (await wiki.request("POST", "/api/auth/logout", by=wiki.ada)).ok()
+    assert (await wiki.ask(secret, "/", cookie=cookie)).status == 401
 
 
 async def test_the_heads_that_traefik_sends_are_understood(wiki: Proxied) -> None:

@@ -7,10 +7,11 @@ from typing import Final
 import pytest
 import trio
 
+from entrypoints.http.pages.console.organization.applications.making.lines import ApplicationKind, ApplicationValues, lines
 from tests.http.federation.proxied.behind_proxies import COOKIE, Proxied
 from tests.http.running_server import running
 from tests.patience import PATIENCE
-from tests.security.proxied.behind import Answered, Proxy, proxy
+from tests.security.proxied.behind import Answered, Proxy, guide, proxy
 from tests.tools import needs, place_of
 
 pytestmark = needs("nginx", "caddy", "haproxy")
@@ -42,6 +43,7 @@ SMUGGLED: Final = (
     ),
     *("X-Forwarded-Uri: /public", "X-Forwarded-Host: other.acme.example", "X-Forwarded-Method: GET", "X-Original-URL: /admin"),
     *("X-HTTP-Method-Override: DELETE", "Remote-Email: root", "Remote_Groups: admins", "X-Postern-Proxy: cs_wrong"),
+    *("Remote.User: root", "X-Rewrite-URL: /admin", "Connection: Remote-User", "Connection: close, remote-user, X-Postern-Assertion"),
 )
 
 
@@ -61,6 +63,21 @@ async def test_the_lines_of_the_guide_let_in_whom_postern_knows_and_nobody_else(
         signed_out = await behind.get("/.postern/sign-out", shown)
         assert signed_out.status == 200
         assert (await behind.get("/page", shown)).status == 401
+
+
+@pytest.mark.parametrize("kind", ["caddy", "nginx"])
+def test_the_console_shows_the_lines_that_are_tested(kind: str) -> None:
+    values = ApplicationValues(
+        issuer="https://id.example.com",
+        organization="acme",
+        service="wiki",
+        client_id="id",
+        redirect_uris=(),
+        client_secret="cs_your_secret",
+        access_token_alg="ES256",
+    )
+    (shown,) = [one for one in lines(ApplicationKind.PROXY, values) if one.framework.key == kind]
+    assert shown.blocks[0].code == guide(kind)[0].rstrip()
 
 
 async def _signs_in(wiki: Proxied, behind: Proxy) -> str:
@@ -86,9 +103,9 @@ async def _signs_in(wiki: Proxied, behind: Proxy) -> str:
 async def _keeps_strangers_out(behind: Proxy) -> None:
     before = len(behind.trusting.heard)
     for target in ("/", "/page", "/admin", "/.postern-check", "/.postern%2f..%2fpage", "/.postern/../page", "/.postern/../admin"):
-        for lines in ((), ("Remote-User: root",), ("Authorization: Bearer a.b.c",), ("Authorization: Basic YTpi",)):
-            answer = await behind.get(target, *lines)
-            assert answer.status in {400, 401, 403, 404}, (target, lines, answer)
+        for sent in ((), ("Remote-User: root",), ("Authorization: Bearer a.b.c",), ("Authorization: Basic YTpi",)):
+            answer = await behind.get(target, *sent)
+            assert answer.status in {400, 401, 403, 404}, (target, sent, answer)
     assert len(behind.trusting.heard) == before
     assert _user(await behind.get("/public/x", "Remote-User: root")) == []
 
@@ -104,17 +121,17 @@ async def _keeps_paths(behind: Proxy, shown: str) -> None:
 
 async def _passes_nothing_of_a_clients(behind: Proxy, shown: str) -> None:
     for target, who in (("/page", [ADA]), ("/public/x", [ADA])):
-        for lines in SMUGGLED:
+        for smuggled in SMUGGLED:
             before = len(behind.trusting.heard)
-            answer = await behind.get(target, shown, *lines.split("\r\n"))
+            answer = await behind.get(target, shown, *smuggled.split("\r\n"))
             heard = behind.trusting.heard[before:]
             if answer.status == 200:
                 (one,) = heard
-                assert one.values("remote-user") == who, (lines, one)
-                assert not {"root", "admins", "a.b.c", "cs_wrong"} & {value for _, value in one.headers}, (lines, one)
+                assert one.values("remote-user") == who, (smuggled, one)
+                assert not {"root", "admins", "a.b.c", "cs_wrong"} & {value for _, value in one.headers}, (smuggled, one)
                 assert one.values("x-postern-proxy") == []
             else:
-                assert (answer.status in {400, 401, 403}, heard) == (True, []), (lines, answer)
+                assert (answer.status in {400, 401, 403}, heard) == (True, []), (smuggled, answer)
     # What the client says of host and path does not count.
     assert (await behind.get("/admin", shown, "X-Forwarded-Uri: /public")).status == 403
     assert (await behind.get("/page", "X-Forwarded-Uri: /public")).status == 401

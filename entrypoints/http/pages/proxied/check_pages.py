@@ -91,6 +91,8 @@ _READS: Final = (
     RequestHeader("X-Postern-Proxy", "A client secret of the application's service. Nothing of the rest counts without it.", "cs_a1b2c3_…"),
     RequestHeader("X-Forwarded-Host", "The host of the original request: one of the application's.", "wiki.acme.example"),
     RequestHeader("X-Forwarded-Uri", "The path and query of the original request, as they came.", "/admin/x?page=2"),
+    RequestHeader("X-Original-Url", "What the original request has: a path other than its own has to meet every rule.", "/admin"),
+    RequestHeader("X-Rewrite-Url", "What the original request has, as `X-Original-Url`.", "/admin"),
     RequestHeader("X-Forwarded-Method", "The method of the original request.", "GET"),
     RequestHeader("Authorization", "What the original request has: a user's key or the application's own token counts.", "Bearer wik_…"),
     RequestHeader("Sec-Fetch-Mode", "What the original request has: whether a person opens a page.", "navigate"),
