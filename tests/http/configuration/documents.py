@@ -164,6 +164,12 @@ ACME: Final[dict[str, Any]] = {
             "user_keys": {"enabled": True, "prefix": "inv", "longest_days": 90, "resource": "https://api.acme.example/invoices"},
         },
         "app": {"name": "App", "service_type": "mobile", "redirect_uris": ["com.example.app:/callback"]},
+        "wiki": {
+            "name": "Wiki",
+            "service_type": "proxy",
+            "roles": {"editor": {"name": "Editor"}},
+            "proxy": {"rules": ["/public open", "/admin role editor"], "headers": ["Remote-User username"], "idle_minutes": 60},
+        },
     },
 }
 WHOLE: Final[dict[str, Any]] = {

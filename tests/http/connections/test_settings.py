@@ -173,7 +173,7 @@ async def test_a_directory_is_connected_on_the_pages(scene: ConnectionScene) -> 
     provider = str((await scene.request("GET", PATH)).json()[0]["id"])
     place = f"{PAGES}/{provider}/connection"
     shown = PageReader((await owner.request("GET", f"{PAGES}/{provider}")).body)
-    steps = ("1. What to enter there", "2. The directory", "3. Test", "4. Let people in", "By hand", "SAML, by hand")
+    steps = ("1. What to enter there", "2. The directory", "3. Test", "4. Let people in", "SAML, by hand")
     assert [shown.text.index(one) for one in steps] == sorted(shown.text.index(one) for one in steps)
     # What only OpenID Connect has is not asked for.
     assert not {"client_id", "client_secret", "scopes"} & {name for form in shown.forms for name in form.fields}
