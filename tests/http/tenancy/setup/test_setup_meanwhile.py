@@ -125,7 +125,7 @@ async def test_an_owner_does_not_activate_what_was_dropped_meanwhile(scene: Over
     await (await scene.domain(tab, link)).send()
     (draft,) = await scene.drafts(link)
     assert draft["state"] == "waiting"
-    meanwhile(monkeypatch, SetupLinkRows, "get", lambda: scene.people.change(NO_DRAFT))
+    meanwhile(monkeypatch, SetupLinkRows, "find_listed", lambda: scene.people.change(NO_DRAFT))
     answer = await scene.request("POST", f"{LINKS}/{link}/drafts/{draft['id']}/activate", {"digest": draft["digest"]})
     assert refused(answer) == (404, "NOT_FOUND")
     assert await scene.routes() == []
