@@ -295,7 +295,10 @@ FIELDS: Mapping[str, Callable[[FurnishedOrganization], Mapping[str, Any]]] = {
     "POST /api/organizations/{org_slug}/invitations": lambda theirs: {"email": "new@example.org", "role": theirs.role.slug},
 }
 # Queries that a route needs.
-QUERIES: Mapping[str, str] = {"GET /api/organizations/{org_slug}/services/{service_slug}/token-preview": f"?user_id={uuid4()}"}
+QUERIES: Mapping[str, str] = {
+    "GET /api/organizations/{org_slug}/services/{service_slug}/token-preview": f"?user_id={uuid4()}",
+    "GET /api/organizations/{org_slug}/services/{service_slug}/proxy/preview": "?path=/admin",
+}
 # Routes without ids.
 WITHOUT_IDS = {
     # Documents name things by slugs, and a document with another organization's is refused (tests/http/configuration).
