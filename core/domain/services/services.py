@@ -166,7 +166,7 @@ class NewService(ServiceSettings, kw_only=True):
         if self.service_type is ServiceType.METADATA:
             raise _made_by_its_document()
         if self.service_type is ServiceType.PROXY and self.redirect_uris:
-            raise BadRequest("redirect_uris: the hosts of the proxy say them (PUT …/proxy)", words="proxy_redirects")
+            raise BadRequest("redirect_uris: the hosts of the proxy say them (PATCH …/proxy)", words="proxy_redirects")
         settings = {**values_of(self), "metadata": self.metadata or {}}
         fetched_at = None if self.jwks_uri is None else now
         return checked_settings(
@@ -315,7 +315,7 @@ def changed(service: Service, change: ServiceChange, now: datetime) -> Service:
                 "service_type: an application behind a proxy stays one, and no other becomes one: create a new service", words="proxy_type"
             )
         if list(said.get("redirect_uris", service.redirect_uris)) != list(service.redirect_uris):
-            raise BadRequest("redirect_uris: the hosts of the proxy say them (PUT …/proxy)", words="proxy_redirects")
+            raise BadRequest("redirect_uris: the hosts of the proxy say them (PATCH …/proxy)", words="proxy_redirects")
     if isinstance(change.jwks_uri, str):
         said["jwks_fetched_at"] = now
     elif "jwks" in said:
