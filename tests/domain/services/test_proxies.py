@@ -8,7 +8,18 @@ from hypothesis import strategies as st
 
 from core.domain.errors import BadRequest
 from core.domain.federation.proxy_checks import header_text, place_to_return
-from core.domain.services.proxies import DemandKind, PathDemand, PathRule, demands_of, domains_above, parsed_header, parsed_rule
+from core.domain.services.proxies import (
+    MOST_HOSTS,
+    DemandKind,
+    PathDemand,
+    PathRule,
+    ProxySettings,
+    checked,
+    demands_of,
+    domains_above,
+    parsed_header,
+    parsed_rule,
+)
 from core.domain.services.proxy_paths import place_of
 
 LINES = ("/ open", "/public open", "/admin role admin", "/admin/help open", "/ädmin role umlaut", "/docs signed_in")
@@ -106,3 +117,15 @@ def test_the_way_back_stays_on_the_host(text: str) -> None:
 
 def test_the_domains_above_a_host_begin_with_itself() -> None:
     assert domains_above("a.b.example.org") == ("a.b.example.org", "b.example.org", "example.org")
+
+
+def test_a_permission_meets_the_rule_that_asks_for_it() -> None:
+    demand = PathDemand(DemandKind.PERMISSION, "pages:write")
+    assert demand.is_met((), ("pages:write",))
+    assert not demand.is_met(("pages:write",), ())
+
+
+@pytest.mark.parametrize("hosts", [[f"h{number}.example" for number in range(MOST_HOSTS + 1)], ["a.example", "A.example"]])
+def test_too_many_hosts_and_one_twice_are_refused(hosts: list[str]) -> None:
+    with pytest.raises(BadRequest, match="hosts: "):
+        checked(ProxySettings(hosts=tuple(hosts)))

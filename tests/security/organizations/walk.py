@@ -47,7 +47,8 @@ class Step:
     @property
     def is_of_shop(self) -> bool:
         """Whether the request is about the shop, and about no other service."""
-        return "{service_slug}" in self.path or self.by in {"key", "client"} or self.by.endswith(" in shop")
+        names_shop = "{service_slug}" in self.path and (self.ids or {}).get("service_slug", "shop") == "shop"
+        return names_shop or self.by in {"key", "client"} or self.by.endswith(" in shop")
 
     def __str__(self) -> str:
         told = [f"?{self.query}"] if self.query else []

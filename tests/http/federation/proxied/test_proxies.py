@@ -1,21 +1,26 @@
 """Applications behind a proxy: set up by members, checked at each request, signed in to and out of at their own host."""
 
 from base64 import b64encode
+from types import SimpleNamespace
 from typing import Any
+from urllib.parse import urlencode
 
 import jwt
 import pytest
 import trio
 
 from core.domain.email import Email
+from core.domain.federation.oauth.oauth_errors import InvalidGrant
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.record.events import Actor
+from core.domain.secrets import Token
 from core.domain.services.user_keys import WantedUserKey
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
-from tests.http.client import Client, refused
+from tests.http.client import Client, Received, refused
 from tests.http.federation.proxied.behind_proxies import COOKIE, HOST, PAGE, USUAL, Proxied, told
+from tests.http.federation.relying import FORM
 from tests.http.identity.test_sign_in import last_trips
 from tests.http.people import BASE_URL, People
 from tests.patience import PATIENCE
@@ -269,3 +274,42 @@ async def _key_of(wiki: Proxied) -> str:
 
 def _basic(name: str, password: str) -> str:
     return "Basic " + b64encode(f"{name}:{password}".encode()).decode()
+
+
+async def client_id(wiki: Proxied) -> str:
+    return str((await wiki.request("GET", "/api/organizations/acme/services/wiki")).ok()["client_id"])
+
+
+async def test_a_secret_that_ended_meanwhile_redeems_nothing(wiki: Proxied) -> None:
+    await wiki.wiki()
+    found: Any = SimpleNamespace(client=await client_id(wiki))
+    request: Any = SimpleNamespace(secret=Token("cs_" + "A" * 40).digest(), host=HOST)
+    nobody: Any = None
+    with pytest.raises(InvalidGrant):
+        await wiki.postern.federation.proxy_checks.redeem(found, request, Token("code"), Token("verifier"), nobody)
+
+
+async def test_whoever_comes_with_a_key_has_no_session_to_end(wiki: Proxied) -> None:
+    await wiki.wiki()
+    before = wiki.people.rows("select id, revoked_at from sessions order by id")
+    person: Any = SimpleNamespace(parent=None, session=None)
+    sender: Any = None
+    await wiki.postern.federation.proxy_checks.sign_out(person, sender, everywhere=True)
+    assert wiki.people.rows("select id, revoked_at from sessions order by id") == before
+
+
+async def test_no_device_gets_in_as_an_application_behind_a_proxy(wiki: Proxied, client: Client) -> None:
+    secret = await wiki.wiki()
+    credentials = {"client_id": await client_id(wiki), "client_secret": secret}
+
+    async def ask(path: str, **fields: str) -> Received:
+        return await client.request("POST", path, body=urlencode({**credentials, **fields}).encode(), headers=[FORM])
+
+    begun = (await ask("/auth/device/code")).ok()
+    grant = "urn:ietf:params:oauth:grant-type:device_code"
+    polled = await ask("/auth/token", grant_type=grant, device_code=begun["device_code"])
+    assert (polled.status, polled.json()["error"]) == (400, "unauthorized_client")
+
+
+async def test_no_key_is_made_where_no_program_has_registered(postern: Postern) -> None:
+    assert await postern.federation.open_registrations.rotate(Actor(UserId(postern.foundation.ids.new()))) is None
