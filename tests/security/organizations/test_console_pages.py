@@ -47,7 +47,7 @@ NOT_SHOWN: Final[Mapping[str, str]] = {
     "POST /ui/o/{org_slug}/settings/billing": "there is no payment provider here",
     **{str(one): "it stands there for ten minutes after a change" for one in CONSOLE if one.path.endswith("/undo")},
 }
-# The menu names the reader's own organizations, to change between them. Lines for a framework have another secret for its sessions each time.
+# The menu names the reader's own organizations, to change between them. Lines for a framework have a new secret each time.
 _ORGANIZATIONS: Final = re.compile(rb'<details class="menu place".*?</details>|[0-9a-f]{64}', re.DOTALL)
 # Forms whose refusal has a status of 500, as that of their endpoint: there is no payment provider here.
 WITHOUT_PROVIDER: Final = ("/settings/billing",)
