@@ -237,7 +237,8 @@ class Checkouts(Frozen):
             acting, _ = await hold_members(uow, member)
             await require_owner(uow, acting, self.system.clock.now())
             portal = await uow.billing.portal(member.organization)
-            await uow.commit()
+            if acting.unconfirmed is not None:
+                await uow.commit()
         return_url = return_url or self.pages[-1]
         return_address(return_url, "return_url", [*portal.redirect_uris, *self.pages])
         provider = self._required()

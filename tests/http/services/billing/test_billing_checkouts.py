@@ -294,6 +294,16 @@ async def test_the_owner_opens_the_portal(counter: Counter) -> None:
     assert (await ask(counter.owner)).status == 500
 
 
+async def test_to_open_the_portal_confirms_an_ownership_that_was_handed_on(counter: Counter) -> None:
+    counter.customer()
+    handed = {"new_owner_user_id": str(counter.admin.user)}
+    assert (await counter.request("POST", "/api/organizations/acme/transfer-ownership", handed, by=counter.owner)).status == 200
+    unconfirmed = "select from ownerships where confirmed_at is null"
+    assert counter.people.rows(unconfirmed)
+    (await counter.request("POST", PORTAL, {"return_url": f"{APP}/billing"}, by=counter.admin)).ok()
+    assert not counter.people.rows(unconfirmed)
+
+
 async def test_round_trips(counter: Counter) -> None:
     assert (await counter.checkout()).status == 200
     assert (await counter.checkout(by=counter.admin)).status == 200
