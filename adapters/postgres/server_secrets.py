@@ -7,15 +7,12 @@ from typing import Final
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.statements import ask, first_made, tell
+from core.domain.secrets import sealing_context
 from core.frozen import Frozen
 from ports.clock import Clock
 from ports.encryption import KeyRing
 
 _BYTES: Final = 32
-
-
-def sealing_context(purpose: str) -> str:
-    return f"server_secrets.sealed_secret:{purpose}"
 
 
 class _Row(Frozen):

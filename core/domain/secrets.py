@@ -45,3 +45,8 @@ class Password(Secret):
 
 class Token(Secret):
     """A random, opaque token as its holder sends it."""
+
+
+def sealing_context(purpose: str) -> str:
+    """Of a secret of the installation itself, which the database keeps sealed."""
+    return f"server_secrets.sealed_secret:{purpose}"

@@ -10,11 +10,11 @@ import structlog
 import trio
 
 from adapters.postgres.driver.pool import Pool
-from adapters.postgres.server_secrets import sealing_context
 from adapters.postgres.statements import ask
 from adapters.postgres.transaction import OnTransaction
 from core.domain.errors import Overloaded, Unavailable
 from core.domain.federation.open_registrations import RegistrationKey
+from core.domain.secrets import sealing_context
 from core.frozen import Frozen
 from ports.encryption import KeyRing
 from ports.server_secrets import ServerSecrets

@@ -131,11 +131,6 @@ def verifying(keys: Sequence[RegistrationKey], now: datetime) -> Sequence[Regist
     return [*(key for key, successor in pairwise(keys) if now < successor.created_at + KEPT_FOR), *keys[-1:]]
 
 
-def sealing_context(key: str) -> str:
-    """The key is one of the server secrets."""
-    return f"server_secrets.sealed_secret:{key}"
-
-
 def keys_rotated(key: str, actor: Actor) -> Event:
     return Event("platform.registration_keys.rotated", actor, Target("signing_key", key), details={"key": key})
 

@@ -12,11 +12,11 @@ from core.domain.federation.open_registrations import (
     is_on_device,
     keys_rotated,
     opened_registration,
-    sealing_context,
     signing,
     verifying,
 )
 from core.domain.record.events import Actor
+from core.domain.secrets import sealing_context
 from core.frozen import Frozen
 from ports.encryption import KeyRing
 from ports.federation.open_registrations import KnownRegistrationKeys
