@@ -77,6 +77,13 @@ class Shops(Neighbours):
         return person
 
 
+async def served(ask: Callable[[], Awaitable[Received]]) -> Received:
+    """The answer, asked for again while a busy machine has no connection for everybody in time: a 503 of that kind has done nothing."""
+    while (answer := await ask()).status == 503:
+        pass
+    return answer
+
+
 async def all_at_once(*calls: Callable[[], Awaitable[T]]) -> list[T]:
     """Runs these requests at once. Returns their results, the first to finish first."""
     results: list[T] = []

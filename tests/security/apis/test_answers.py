@@ -13,7 +13,7 @@ from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.fake_providers import FakeProvider
 from tests.http import conftest as http
-from tests.http.cast import all_at_once
+from tests.http.cast import all_at_once, served
 from tests.http.client import Received
 from tests.http.connections.asserting import Asserting
 from tests.http.federation.arriving import left, told
@@ -295,10 +295,7 @@ async def test_two_hundred_refreshes_race_with_the_answer(scene: AnsweringScene)
 
     async def untick() -> None:
         fields = {**form.fields, "answer": "allow", "scopes": [f"{scene.bills} {READ}"]}
-        # A busy machine has no connection for everybody in time, and says 503: then nothing has happened.
-        while (answer := await tab.tabs.request("POST", form.action, fields)).status == 503:
-            pass
-        tab.answer = answer
+        tab.answer = await served(lambda: tab.tabs.request("POST", form.action, fields))
         assert left(tab, CALLBACK)["code"]
 
     shown = [str(tokens["refresh_token"]) for tokens in sessions] * (RACERS // len(sessions) + 1)

@@ -17,6 +17,7 @@ from adapters.postgres.identity.sessions.profile_columns import tells_more
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.identity.upstream.identities import is_connected, vouching_parameters
 from adapters.postgres.rate_limits import TAKE_WANTED, give_back
+from adapters.postgres.rows import AnswerRow
 from adapters.postgres.statements import ask, first_made, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import ENTERED_AGAIN, IS_MEMBER_HERE, is_listed, may_know_of_failures
@@ -40,7 +41,7 @@ from core.domain.identity.sign_in import (
 )
 from core.domain.identity.upstream.vouching import Voucher
 from core.domain.languages import Language
-from core.frozen import Frozen, replace
+from core.frozen import replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,10 +152,6 @@ class _Confirmed:
         )
 
 
-class _Known(Frozen):
-    may_know_of_failures: bool
-
-
 class _Place(Enum):
     """Where a try leads to."""
 
@@ -176,14 +173,12 @@ def application_parameters(application: Context) -> Mapping[str, Any]:
     return {"application_organization": application.organization, "application_service": application.service}
 
 
-# A column of a statement that reads `users`: whether the organization of the application that the browser's flow leads to may know of the
-# person's failures.
+# An expression: whether the organization of the application that the browser's flow leads to may know of the person's failures.
 def _is_known(person: LiteralString) -> LiteralString:
-    known = may_know_of_failures("%(application_organization)s::uuid", "%(application_service)s::uuid", person)
-    return f"{known} as may_know_of_failures"
+    return may_know_of_failures("%(application_organization)s::uuid", "%(application_service)s::uuid", person)
 
 
-KNOWN_TO_APPLICATION: Final[LiteralString] = f", {_is_known('users.id')}"
+KNOWN_TO_APPLICATION: Final[LiteralString] = f", {_is_known('users.id')} as may_know_of_failures"
 
 
 def _named(service: ServiceName | None) -> Mapping[str, Any]:
@@ -242,7 +237,7 @@ class SignInRows(OnTransaction):
 
     async def is_known_to(self, user: UserId, application: Context) -> bool:
         parameters = {"user": user, **application_parameters(application)}
-        return only(await self._transaction.ask(_Known, _IS_KNOWN, parameters)).may_know_of_failures
+        return only(await self._transaction.ask(AnswerRow, _IS_KNOWN, parameters)).yes
 
     async def renew(self, user: UserId, encoded: str, renewed: str) -> None:
         await self._transaction.tell(_RENEW, {"user": user, "encoded": encoded, "renewed": renewed})
@@ -399,7 +394,7 @@ _LAST_LOOK: Final[LiteralString] = f"""
     left join destination as services on true
 """
 
-_IS_KNOWN: Final[LiteralString] = f"select {_is_known('%(user)s::uuid')}"
+_IS_KNOWN: Final[LiteralString] = f"select {_is_known('%(user)s::uuid')} as yes"
 
 _RENEW: Final = "update users set password_hash = %(renewed)s where id = %(user)s and password_hash = %(encoded)s"
 
