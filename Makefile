@@ -134,29 +134,25 @@ $(VENV)/ready-site: ops/requirements-site.lock | $(BIN)/python
 	@$(PIP) --upgrade --target $(VENV)/site -r ops/requirements-site.lock
 	@touch $@
 
-# Only the tests of the client for TypeScript need it. Without npm, or without its registry, they are skipped.
+# Installs what a lock of npm's says, from the second folder into the first. Without npm, or without its registry, tests are skipped.
+define FROM_NPM
+@mkdir -p $(1)
+@cp $(addprefix $(2)/,package.json package-lock.json .npmrc) $(1)
+@if ! command -v npm >/dev/null || ! npm ci --prefix $(1) --silent --no-audit --no-fund --ignore-scripts; then \
+	echo 'npm could not fetch $(3)'; rm -rf $(1); fi
+@touch $@
+endef
+
 $(VENV)/ready-typescript: ops/clients/checking/package-lock.json | $(BIN)/python
-	@mkdir -p $(VENV)/typescript
-	@cp ops/clients/checking/package.json ops/clients/checking/package-lock.json ops/clients/checking/.npmrc $(VENV)/typescript
-	@if command -v npm >/dev/null && ! npm ci --prefix $(VENV)/typescript --silent --no-audit --no-fund --ignore-scripts; then \
-		echo 'npm could not fetch the compiler: the tests of the client for TypeScript are skipped'; fi
-	@touch $@
+	$(call FROM_NPM,$(VENV)/typescript,ops/clients/checking,the compiler: the tests of the client for TypeScript are skipped)
 
-# Only the tests of guards, libraries and MCP in Node need it. Without npm, or without its registry, they run in Python alone.
+# Guards, libraries and MCP in Node.
 $(VENV)/ready-node: ops/middleware/package-lock.json | $(BIN)/python
-	@mkdir -p $(VENV)/frameworks-node
-	@cp ops/middleware/package.json ops/middleware/package-lock.json ops/middleware/.npmrc $(VENV)/frameworks-node
-	@if ! command -v npm >/dev/null || ! npm ci --prefix $(VENV)/frameworks-node --silent --no-audit --no-fund --ignore-scripts; then \
-		echo 'npm could not fetch Express and Next.js: their tests are skipped'; rm -rf $(VENV)/frameworks-node; fi
-	@touch $@
+	$(call FROM_NPM,$(VENV)/frameworks-node,ops/middleware,Express and Next.js: their tests are skipped)
 
-# Only the program for Express needs it. Without npm, or without its registry, its test is skipped. `make frameworks` fetches the rest.
+# `make frameworks` fetches the rest.
 $(VENV)/ready-starts: ops/starts/express/package-lock.json | $(BIN)/python
-	@mkdir -p $(VENV)/starts
-	@cp ops/starts/express/package.json ops/starts/express/package-lock.json ops/starts/express/.npmrc $(VENV)/starts
-	@if command -v npm >/dev/null && ! npm ci --prefix $(VENV)/starts --silent --no-audit --no-fund --ignore-scripts; then \
-		echo 'npm could not fetch Express: the test of its program is skipped'; fi
-	@touch $@
+	$(call FROM_NPM,$(VENV)/starts,ops/starts/express,Express: the test of its program is skipped)
 
 $(VENV)/ready-tools: ops/install-test-tools | $(BIN)/python
 	@ops/install-test-tools
