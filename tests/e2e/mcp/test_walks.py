@@ -187,9 +187,10 @@ async def test_a_client_that_is_not_admitted_is_among_the_refusals(workshop: Wor
                 await page.arrived(asked(address)["redirect_uri"])
                 with pytest.raises(AssertionError, match="invalid_target"):
                     await calling.line()
-        # It appears a second later.
-        (refusal, *_) = until(lambda: workshop.ada.ask("GET", "/api/organizations/acme/services/assistant/refusals")["refusals"])
-        assert (refusal["place"], refusal["received"]) == ("authorize", workshop.resource)
+        # It appears a second later, beside what other tests were refused.
+        kept = "/api/organizations/acme/services/assistant/refusals"
+        (refusal,) = until(lambda: [one for one in workshop.ada.ask("GET", kept)["refusals"] if one["place"] == "authorize"])
+        assert refusal["received"] == workshop.resource
         assert "let the application in on the page of the API" in refusal["advice"]
     finally:
         workshop.ada.ask("PATCH", api, {"admits": "all"})

@@ -11,7 +11,7 @@ from tests.tools import needs
 pytestmark = needs("make")
 
 
-_HANDED_ON = {"MAKEFLAGS", "MAKEOVERRIDES", "DATABASE", "T", "WORKERS"}
+_HANDED_ON = {"MAKELEVEL", "MAKEFLAGS", "MAKEOVERRIDES", "DATABASE", "T", "WORKERS"}
 
 
 def commands(*arguments: str) -> list[str]:
@@ -21,7 +21,9 @@ def commands(*arguments: str) -> list[str]:
 def planned(*arguments: str) -> list[str]:
     # The `make` that runs these tests hands its own flags on.
     environment = {name: value for name, value in os.environ.items() if name not in _HANDED_ON}
-    shown = subprocess.run(["make", "--dry-run", *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, check=True).stdout
+    shown = subprocess.run(
+        ["make", "--no-print-directory", "--dry-run", *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, check=True
+    ).stdout
     return shown.splitlines()
 
 
