@@ -226,7 +226,8 @@ FIND: Final[LiteralString] = f"""
                   from (select * from user_keys where user_keys.digest = decode(asked.key, 'hex') limit 1) as user_keys
                   join service_users on service_users.service_id = user_keys.service_id and service_users.user_id = user_keys.user_id
                    and {has_come()}
-                 where asked.key <> '' and hosts.is_open and user_keys.service_id = services.id and sessions.id is null
+                 where asked.key <> '' and hosts.is_open and user_keys.service_id = services.id and user_keys.scopes = '{{}}'
+                   and sessions.id is null
            ) as user_keys on true
       left join lateral (
                 select *

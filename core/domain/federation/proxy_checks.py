@@ -35,6 +35,7 @@ _SCOPES: Final[Mapping[TellingPart, str]] = {
     TellingPart.ROLES: "roles",
     TellingPart.PERMISSIONS: "roles",
 }
+_NOTHING: Final = {name.lower(): (name, "") for name in USUAL_NAMES}
 
 
 class ProxiedRequest(Frozen, kw_only=True):
@@ -158,16 +159,15 @@ def asked_scopes(settings: ProxySettings) -> tuple[str, ...]:
 
 def told(settings: ProxySettings, person: ProxiedPerson | None) -> tuple[tuple[str, str], ...]:
     """All headers, in the same order whoever comes: what there is nothing to tell in is empty, so that nothing of a client's passes."""
-    headers = {name.lower(): (name, "") for name in USUAL_NAMES}
+    values = {} if person is None else _values(person)
+    headers = dict(_NOTHING)
     for header in settings.told_headers:
-        value = "" if person is None else header_text(_value(person, header.part))
-        headers[header.name.lower()] = (header.name, value)
+        headers[header.name.lower()] = (header.name, header_text(values.get(header.part, "")))
     return tuple(headers.values())
 
 
-def _value(person: ProxiedPerson, part: TellingPart) -> str:
-    if part in _SCOPES and _SCOPES[part] not in person.scopes:
-        return ""
+def _values(person: ProxiedPerson) -> Mapping[TellingPart, str]:
+    """What the person has let the application know."""
     values: Mapping[TellingPart, str] = {
         TellingPart.ID: str(person.user),
         TellingPart.EMAIL: person.email if person.email_is_verified else "",
@@ -177,12 +177,13 @@ def _value(person: ProxiedPerson, part: TellingPart) -> str:
         TellingPart.ROLES: ",".join(person.roles[:MOST_TOLD]),
         TellingPart.PERMISSIONS: ",".join(person.permissions[:MOST_TOLD]),
     }
-    return values[part]
+    return {part: value for part, value in values.items() if part not in _SCOPES or _SCOPES[part] in person.scopes}
 
 
 def header_text(text: str) -> str:
     """The text as a header can have it: on one line, and not too long. Nothing is told by halves."""
-    line = " ".join("".join(mark if mark.isprintable() else " " for mark in text).split())
+    plain = text if text.isprintable() else "".join(mark if mark.isprintable() else " " for mark in text)
+    line = " ".join(plain.split())
     return line if len(line.encode()) <= LONGEST_TOLD else ""
 
 
@@ -205,7 +206,8 @@ def assertion_claims(found: FoundProxy, host: str, given: ProxyVerdict, *, issue
     claims["sub"] = str(person.user)
     if person.session is not None:
         claims["sid"] = str(person.session)
-    parts = {header.part for header in found.settings.told_headers if _value(person, header.part)}
+    values = _values(person)
+    parts = {header.part for header in found.settings.told_headers if values.get(header.part)}
     said: Mapping[TellingPart, tuple[str, Json]] = {
         TellingPart.EMAIL: ("email", person.email),
         TellingPart.NAME: ("name", person.name),

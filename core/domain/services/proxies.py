@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Sequence
 from datetime import timedelta
 from enum import StrEnum
+from functools import lru_cache
 from typing import Final
 from urllib.parse import quote
 
@@ -14,7 +15,7 @@ from core.domain.errors import BadRequest, Conflict
 from core.domain.json import Json
 from core.domain.record.differences import differences
 from core.domain.record.events import Actor, Event, Target
-from core.domain.services.proxy_paths import fold, is_within, place_of
+from core.domain.services.proxy_paths import is_within, place_of
 from core.domain.services.services import Service, ServiceType
 from core.frozen import Frozen, replace, values_of
 
@@ -31,6 +32,8 @@ OWN_PATH: Final = "/.postern"
 """What the proxy leads to Postern, on each host of the application."""
 RETURN_PATH: Final = f"{OWN_PATH}/return"
 
+# The different lists of busy applications.
+_READ: Final = 256
 _HOST: Final = re.compile(
     r"(?=.{1,253}\Z)[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?)*\.[a-z](?:[a-z0-9-]{0,61}[a-z0-9])?"
 )
@@ -50,6 +53,9 @@ _TAKEN_BEGINNINGS: Final = (
     *("accept-", "access-control-", "content-", "cross-origin-", "http2-", "if-", "proxy-", "sec-", "x-accel-", "x-forwarded-"),
     *("x-postern-", "x-original-", "x-content-"),
 )
+
+# What applications take for the account itself. People choose their own names.
+_NAMING: Final = frozenset({"remote-user", "x-webauth-user", "x-remote-user", "x-auth-request-user"})
 
 
 class DemandKind(StrEnum):
@@ -86,6 +92,8 @@ SIGNED_IN: Final = PathDemand(DemandKind.SIGNED_IN)
 
 class PathRule(Frozen):
     path: str
+    folded: str
+    """The path for an application that knows no case."""
     demand: PathDemand
 
 
@@ -101,6 +109,10 @@ class TellingPart(StrEnum):
     """The person's teams."""
     ROLES = "roles"
     PERMISSIONS = "permissions"
+
+
+# No two people have the same.
+_UNIQUE: Final = frozenset({TellingPart.ID, TellingPart.EMAIL, TellingPart.USERNAME})
 
 
 class ToldHeader(Frozen):
@@ -126,11 +138,11 @@ class ProxySettings(Frozen, kw_only=True):
 
     @property
     def path_rules(self) -> tuple[PathRule, ...]:
-        return tuple(parsed_rule(line, f"rules[{at}]") for at, line in enumerate(self.rules))
+        return _rules(tuple(self.rules))
 
     @property
     def told_headers(self) -> tuple[ToldHeader, ...]:
-        return tuple(parsed_header(line, f"headers[{at}]") for at, line in enumerate(self.headers))
+        return _headers(tuple(self.headers))
 
     @property
     def idle(self) -> timedelta | None:
@@ -176,14 +188,14 @@ def checked(settings: ProxySettings) -> ProxySettings:
             raise BadRequest(f"{field}: at most {most}", words="field_list", values={"most": most})
     if len(set(hosts)) < len(hosts):
         raise BadRequest("hosts: each may appear only once", words="field_once")
-    rules = tuple(parsed_rule(line, f"rules[{at}]") for at, line in enumerate(settings.rules))
+    rules = settings.path_rules
     seen: set[str] = set()
     for at, rule in enumerate(rules):
         # Two rules that differ in case alone: for an application that knows no case, one of them never fits.
-        if fold(rule.path) in seen:
+        if rule.folded in seen:
             raise BadRequest(f"rules[{at}]: another rule has this path already, so this one never fits", words="proxy_rule_twice")
-        seen.add(fold(rule.path))
-    headers = tuple(parsed_header(line, f"headers[{at}]") for at, line in enumerate(settings.headers))
+        seen.add(rule.folded)
+    headers = settings.told_headers
     if len({header.name.lower() for header in headers}) < len(headers):
         raise BadRequest("headers: each may appear only once", words="field_once")
     if settings.idle_minutes is not None and not SHORTEST_IDLE <= settings.idle_minutes <= LONGEST_IDLE:
@@ -208,6 +220,17 @@ def host_name(text: str, field: str) -> str:
     return host
 
 
+# Each request to an application reads its rules and headers.
+@lru_cache(maxsize=_READ)
+def _rules(lines: tuple[str, ...]) -> tuple[PathRule, ...]:
+    return tuple(parsed_rule(line, f"rules[{at}]") for at, line in enumerate(lines))
+
+
+@lru_cache(maxsize=_READ)
+def _headers(lines: tuple[str, ...]) -> tuple[ToldHeader, ...]:
+    return tuple(parsed_header(line, f"headers[{at}]") for at, line in enumerate(lines))
+
+
 def parsed_rule(line: str, field: str = "rules") -> PathRule:
     """Raises `BadRequest` for a line that is no rule, and for a path that no request ever has."""
     words = line.split() if len(line) <= LONGEST_RULE else []
@@ -230,7 +253,7 @@ def parsed_rule(line: str, field: str = "rules") -> PathRule:
         )
     if is_within(place.folded, OWN_PATH):
         raise BadRequest(f"{field}: what is below {OWN_PATH} is Postern's own, so the rule never fits", words="proxy_rule_ours")
-    return PathRule(path, demand)
+    return PathRule(path, place.folded, demand)
 
 
 def parsed_header(line: str, field: str = "headers") -> ToldHeader:
@@ -245,6 +268,12 @@ def parsed_header(line: str, field: str = "headers") -> ToldHeader:
     if name in _TAKEN or name.startswith(_TAKEN_BEGINNINGS):
         raise BadRequest(
             f"{field}: {words[0]} means something to proxies, browsers or Postern: choose another name", words="proxy_header_taken"
+        )
+    if name in _NAMING and words[1] not in _UNIQUE:
+        raise BadRequest(
+            f"{field}: an application takes {words[0]} for an account, and two people may share {words[1]}: tell it"
+            f" {', '.join(sorted(_UNIQUE))}",
+            words="proxy_header_shared",
         )
     return ToldHeader(words[0], TellingPart(words[1]))
 
@@ -280,7 +309,7 @@ def demands_of(rules: Sequence[PathRule], target: str) -> PathPreview:
         return PathPreview(None, _strictest(everything))
     written = _fitting([(rule.path, rule.demand) for rule in rules], place.written)
     exact = _fitting([(rule.path, rule.demand) for rule in rules], place.text)
-    loose = _fitting([(fold(rule.path), rule.demand) for rule in rules], place.folded)
+    loose = _fitting([(rule.folded, rule.demand) for rule in rules], place.folded)
     return PathPreview(place.text, _strictest([written, exact, loose]))
 
 

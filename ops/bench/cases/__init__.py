@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from ops.bench import answers, console, directories, exchanges, furnished, resources, upstream
+from ops.bench import answers, console, directories, exchanges, furnished, proxied, resources, upstream
 from ops.bench.cases import (
     aftermath,
     analytics,
@@ -79,4 +79,5 @@ CASES: Final[Mapping[str, Case]] = {
     "peers": peers.peers,
     "providers": providers.providers,
     "exchange": exchanges.exchange,
+    "proxied": proxied.proxied,
 }

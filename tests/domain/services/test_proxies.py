@@ -78,7 +78,7 @@ def test_the_longest_rule_counts_and_a_rule_fits_whole_segments() -> None:
 
 
 def test_another_case_of_an_open_path_is_not_open_where_the_rest_is_closed() -> None:
-    rules = (PathRule("/public", PathDemand(DemandKind.OPEN)),)
+    rules = (PathRule("/public", "/public", PathDemand(DemandKind.OPEN)),)
     assert demands_of(rules, "/PUBLIC").demands == (PathDemand(DemandKind.SIGNED_IN),)
     assert demands_of(rules, "/%70ublic").demands == (PathDemand(DemandKind.SIGNED_IN),)
 
@@ -91,6 +91,13 @@ TAKEN = ["Host", "Cookie", "X-Forwarded-For", "Proxy-Authorization", "Transfer-E
 def test_a_line_that_never_fits_is_no_rule(line: str) -> None:
     with pytest.raises(BadRequest):
         parsed_rule(line)
+
+
+@pytest.mark.parametrize("line", ["Remote-User name", "remote-user groups", "X-Webauth-User roles"])
+def test_what_an_application_takes_for_an_account_tells_nothing_that_two_may_share(line: str) -> None:
+    with pytest.raises(BadRequest, match="two people may share"):
+        parsed_header(line)
+    assert parsed_header(f"{line.split(maxsplit=1)[0]} username").part == "username"
 
 
 @pytest.mark.parametrize("name", TAKEN)

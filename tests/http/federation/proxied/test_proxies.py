@@ -255,6 +255,21 @@ async def test_keys_of_users_and_the_applications_own_token_open_it_to_programs(
     assert (await wiki.ask(secret, "/page", headers=[("authorization", f"Bearer {key}")])).status == 401
 
 
+async def test_a_key_that_its_person_has_narrowed_to_scopes_of_an_api_opens_nothing_behind_the_proxy(wiki: Proxied) -> None:
+    secret = await wiki.wiki()
+    await wiki.cookie_of(secret, wiki.ada)
+    scope = {"name": "pages:read", "description": "Read pages"}
+    api = {"identifier": "https://wiki.acme.example/api", "name": "Pages", "service_slug": "wiki", "scopes": [scope]}
+    server = (await wiki.request("POST", "/api/organizations/acme/resource-servers", api)).ok(201)
+    operator = wiki.people.add(platform_owner=True)
+    (await wiki.request("POST", f"/api/platform/resource-servers/{server['id']}/approval", by=operator)).ok()
+    settings = {"enabled": True, "prefix": "wik", "resource": api["identifier"]}
+    (await wiki.request("PATCH", wiki.at("user-key-settings"), settings)).ok()
+    whole, narrow = await _key_of(wiki), await _key_of(wiki, "pages:read")
+    assert (await wiki.ask(secret, "/page", headers=[("authorization", f"Bearer {whole}")])).status == 200
+    assert (await wiki.ask(secret, "/page", headers=[("authorization", f"Bearer {narrow}")])).status == 401
+
+
 async def test_a_check_costs_one_round_trip_and_writes_no_row(wiki: Proxied, log: CapturedLog) -> None:
     secret = await wiki.wiki()
     cookie = await wiki.cookie_of(secret, wiki.ada)
@@ -265,9 +280,11 @@ async def test_a_check_costs_one_round_trip_and_writes_no_row(wiki: Proxied, log
     assert wiki.people.rows(written) == before
 
 
-async def _key_of(wiki: Proxied) -> str:
+async def _key_of(wiki: Proxied, *scopes: str) -> str:
     caller = Caller(UserId(wiki.ada.user), Email("ada@acme.example"), SessionId(wiki.ada.session), is_platform_owner=False)
-    made = await wiki.postern.services.user_keys.create_own(caller, "acme", "wiki", WantedUserKey(name="Laptop"), Actor(caller.user))
+    made = await wiki.postern.services.user_keys.create_own(
+        caller, "acme", "wiki", WantedUserKey(name="Laptop", scopes=scopes), Actor(caller.user)
+    )
     wiki.log.remember(made.text.reveal())
     return made.text.reveal()
 
