@@ -206,14 +206,16 @@ def _haproxy(place: Path, ports: tuple[int, int], text: str, lua: str, postern: 
 
 
 @asynccontextmanager
-async def proxy(kind: str, postern: int, secret: str) -> AsyncIterator[Proxy]:
+async def proxy(kind: str, postern: int, secret: str, lines: str = "") -> AsyncIterator[Proxy]:
+    """`lines` are those that a page of the console has shown for Caddy, in place of the guide's."""
     with application() as trusting, open_directory() as place:
         place.chmod(0o755)
         port, other = _free(), _free()
         blocks = [_filled(one, postern, secret, trusting.port) if kind != "haproxy" else one for one in guide(kind)]
         match kind:
             case "caddy":
-                command, other = _caddy(place, (port, port), blocks[0]), port
+                shown = lines.replace("localhost:8080", f"127.0.0.1:{trusting.port}")
+                command, other = _caddy(place, (port, port), shown or blocks[0]), port
             case "nginx":
                 command = _nginx(place, (port, other), blocks[0])
             case _:

@@ -200,3 +200,32 @@ async def test_whoever_takes_the_tick_from_it_lets_members_be_asked(console: Con
     await console.at(f"{AT}/~new")
     await console.tab._go("POST", form.action, {**fields, "name": "", "kind": "web"})
     assert "trusted" not in console.fields(f"{AT}/~new").fields
+
+
+@pytest.mark.parametrize("host", ["wiki.acme.example", "https://wiki.acme.example/start"])
+async def test_an_application_behind_a_proxy_has_its_host_at_once_and_lines_with_it(host: str, console: ConsoleScene) -> None:
+    console.people.change("update users set is_platform_owner = true where id = %s", console.ada.user)
+    await made(console, kind="proxy", addresses=host)
+    page = console.tab.page.text
+    secret = SECRET.search(page)
+    assert secret is not None
+    assert f"header_up X-Postern-Proxy {secret[0]}" in page
+    assert "wiki.acme.example {" in page
+    assert "host is missing: nothing comes through" not in page
+    # Whatever is behind a proxy reads nothing of ours.
+    assert "OIDC_CLIENT_ID" not in page
+    assert console.people.rows("select host from proxy_hosts") == [{"host": "wiki.acme.example"}]
+
+
+async def test_a_host_without_a_proof_is_refused_in_words_and_the_application_stays(console: ConsoleScene) -> None:
+    await made(console, kind="proxy", addresses="wiki.acme.example")
+    assert "wiki.acme.example lies in no domain that your organization has proved" in console.tab.page.text
+    assert f"/ui/o/acme{AT}/billing/proxy" in console.tab.page.links
+    assert console.people.rows("select host from proxy_hosts") == []
+    assert console.people.rows("select service_type from services") == [{"service_type": "proxy"}]
+
+
+async def test_an_application_behind_a_proxy_without_a_host_says_that_one_is_missing(console: ConsoleScene) -> None:
+    await made(console, kind="proxy", addresses="")
+    assert "host is missing: nothing comes through" in console.tab.page.text
+    assert "wiki.example.com {" in console.tab.page.text

@@ -103,6 +103,7 @@ class FrameworkLines(NamedTuple):
 
 _WEB: Final = frozenset({ApplicationKind.WEB})
 _SPA: Final = frozenset({ApplicationKind.SPA})
+_EXAMPLE_HOST: Final = "wiki.example.com"
 _PROXY: Final = frozenset({ApplicationKind.PROXY})
 FRAMEWORKS: Final = (
     Framework("nextjs", "Next.js", _WEB, "/api/auth/callback/postern", "auth-js", tested=True),
@@ -201,6 +202,7 @@ def _lines(framework: Framework, values: ApplicationValues) -> FrameworkLines:
         "@REDIRECT@": first,
         "@SCHEME@": parts.scheme,
         "@APP@": origin,
+        "@HOST@": urlsplit(values.origin).netloc or _EXAMPLE_HOST,
         # Whatever stands before an application at https leads to this port.
         "@PORT@": str((parts.scheme == "http" and parts.port) or urlsplit(LOCAL).port),
     }

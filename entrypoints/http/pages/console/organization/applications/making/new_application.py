@@ -36,7 +36,8 @@ from entrypoints.http.pages.console.sent_forms import explained
 from entrypoints.http.pages.console.short_names import is_taken, slug_from
 from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisit
 from entrypoints.http.routes.services.client_secrets import create_client_secret
-from entrypoints.http.routes.services.services import NewServiceBody, create_service
+from entrypoints.http.routes.services.proxies import ProxyPatch, change_proxy
+from entrypoints.http.routes.services.services import NewServiceBody, create_service, get_service
 from entrypoints.http.routes.tenancy.invitations import create_invitation
 
 _AT: Final = f"{application_tabs.LIST}/~new"
@@ -53,7 +54,7 @@ _TYPES: Final[Mapping[ApplicationKind, ServiceType]] = {
 }
 _ORIGIN: Final = re.compile(r"https?://[^/?#]+")
 _WITH_SECRET: Final = frozenset({ApplicationKind.WEB, ApplicationKind.MACHINE, ApplicationKind.PROXY})
-_ON_THE_WEB: Final = frozenset({ApplicationKind.WEB, ApplicationKind.SPA})
+_ON_THE_WEB: Final = frozenset({ApplicationKind.WEB, ApplicationKind.SPA, ApplicationKind.PROXY})
 # The names of the endpoint's fields in its refusals, as the form has them.
 _FIELDS: Final = {
     "redirect_uris": "addresses",
@@ -69,7 +70,9 @@ class NewApplicationForm(BoundForm, frozen=True, kw_only=True):
     kind: str = ""
     """What the application is, or the framework that it is built with."""
     addresses: str = ""
-    """One on a line. Left empty, it is the address of the framework's program on the developer's machine."""
+    """One on a line. Left empty, it is the address of the framework's program on the developer's machine. Behind a proxy, a host
+    is enough.
+    """
     policy: str = ""
     trusted: Annotated[str, msgspec.Meta(pattern="^(yes)?$")] = ""
     """Whether members are to be signed in without the question for consent: see `_spares_consent`."""
@@ -92,7 +95,9 @@ async def ask_for_application(call: Call[None, NewApplicationLink, OrganizationP
     return Answer(_form(visit, form), 200)
 
 
-@console.post(_AT, of=create_service, also=(create_client_secret,), limit=(PAGE_STEPS, *create_client_secret.limits))
+@console.post(
+    _AT, of=create_service, also=(create_client_secret, change_proxy, get_service), limit=(PAGE_STEPS, *create_client_secret.limits)
+)
 async def make_application(call: Call[NewApplicationForm, None, OrganizationPath, Any], postern: Postern) -> Page:
     """Make an application, with a client secret if it can keep one."""
     visit, form = PageVisit(call, postern), call.body
@@ -120,10 +125,30 @@ async def make_application(call: Call[NewApplicationForm, None, OrganizationPath
     here = {"service_slug": made.service.slug}
     if kind is ApplicationKind.SAML:
         return redirect(f"{visit.here(application_tabs.SAML, **here)}?done=made")
+    service, unset = made.service, ""
+    if kind is ApplicationKind.PROXY and _addresses(form):
+        unset = await _refused_hosts(visit, form, made.service.slug)
+        service = await visit.ask(get_service, **here)
     secret = None
     if kind in _WITH_SECRET and visit.may(create_client_secret):
         secret = await visit.ask(create_client_secret, **here)
-    return Answer(_made(visit, form.kind, made.service, None if secret is None else secret.client_secret), 200)
+    return Answer(_made(visit, form.kind, service, None if secret is None else secret.client_secret, unset=unset), 200)
+
+
+async def _refused_hosts(visit: PageVisit, form: NewApplicationForm, slug: str) -> str:
+    """Sets the hosts of an application behind a proxy. Returns why they are refused: the application is there all the same, and its page
+    for hosts asks again.
+    """
+    try:
+        await visit.ask(change_proxy, body=ProxyPatch(hosts=[_host(one) for one in _addresses(form)]), service_slug=slug)
+    except Refusal as problem:
+        return next(iter(explained(visit, problem)[0].values()))
+    return ""
+
+
+def _host(text: str) -> str:
+    """Of an address, its host: somebody copies it from the browser."""
+    return text.partition("://")[2].partition("/")[0] if "://" in text else text
 
 
 def _kind(form: NewApplicationForm) -> ApplicationKind:
@@ -151,6 +176,8 @@ def _spares_consent(kind: ApplicationKind, form: NewApplicationForm) -> bool:
     if not form.trusted or form.policy != SignInPolicy.MEMBERS or kind not in _ON_THE_WEB:
         return False
     addresses = _addresses(form)
+    if kind is ApplicationKind.PROXY:
+        addresses = [f"https://{_host(one)}" for one in addresses]
     return bool(addresses) and all(map(_is_on_the_web, addresses))
 
 
@@ -220,7 +247,8 @@ def _form(visit: PageVisit, form: NewApplicationForm, errors: Mapping[str, str] 
     )
 
 
-def _made(visit: PageVisit, chosen: str, service: Any, secret: str | None) -> bytes:
+def _made(visit: PageVisit, chosen: str, service: Any, secret: str | None, *, unset: str) -> bytes:
+    """`unset` says why the hosts are not."""
     kind = CHOSEN[chosen].kind if chosen in CHOSEN else ApplicationKind(chosen)
     values = ApplicationValues(
         issuer=visit.postern.foundation.public_url,
@@ -240,9 +268,13 @@ def _made(visit: PageVisit, chosen: str, service: Any, secret: str | None) -> by
         secret=secret,
         owes_secret=kind in _WITH_SECRET and secret is None,
         secrets=visit.here(application_tabs.SECRETS, service_slug=service.slug),
-        environment=environment_lines(values),
+        # What stands behind a proxy reads nothing of ours: the proxy's lines have all of it.
+        environment="" if kind is ApplicationKind.PROXY else environment_lines(values),
+        unset=unset,
+        owes_hosts=kind is ApplicationKind.PROXY and not service.redirect_uris,
+        hosts=visit.here(application_tabs.PROXY, service_slug=service.slug),
         invite=visit.here(f"{PEOPLE}/invitations/~new") if visit.may(create_invitation) else "",
-        values=client_values(visit, values),
+        values=() if kind is ApplicationKind.PROXY else client_values(visit, values),
         frameworks=lines(kind, values, chosen),
         chosen=chosen,
         onward=visit.here(application_tabs.ONE, service_slug=service.slug),

@@ -1,0 +1,63 @@
+"""The way of somebody who has Caddy and an application that signs nobody in: from the first start to the first person who comes in."""
+
+import re
+from typing import Final
+from urllib.parse import urlsplit
+
+from tests.browser.chromium import Chromium
+from tests.browser.conftest import Site
+from tests.browser.page import WIDE, new_page
+from tests.browser.test_first_application import Walk, elsewhere, server  # noqa: F401 - fixtures
+from tests.e2e.postern import Postern as Server
+from tests.http.federation.proxied.behind_proxies import COOKIE, HOST, PAGE
+from tests.security.proxied.behind import proxy
+from tests.tools import needs
+
+# From the organization's page: each click, each field, the copying, the reload of Caddy, and the address of the application.
+MOST_ACTIONS: Final = 8
+
+pytestmark = needs("caddy")
+
+
+async def test_from_the_first_start_to_the_first_person_behind_a_proxy(
+    server: Server,  # noqa: F811
+    elsewhere: Site,  # noqa: F811
+    chromium: Chromium,
+) -> None:
+    base = f"http://127.0.0.1:{server.port}"
+    printed = re.search(r"Sign in +(\S+)", server.out.read_text())
+    assert printed is not None
+    async with new_page(chromium, base, scripts=False) as page:
+        await page.show(width=WIDE)
+        first = Walk(page)
+        await first.open("open the link that the first start prints", printed[1])
+        await first.follow("Sign in")
+        await first.follow("Create an organization")
+        await first.fill("Name", "Acme Metals")
+        await first.follow("Create")
+
+        walk = Walk(page)
+        await walk.follow("Add an application")
+        await walk.act("choose what it is", page.click("An application behind a proxy"))
+        await walk.fill("Name", "Wiki")
+        await walk.fill("2. Where do people come back to? (redirect URI)", f"https://{HOST}/")
+        await walk.follow("Add the application")
+        lines = str(
+            await page.evaluate("[...document.querySelectorAll('pre')].find(one => one.textContent.includes('forward_auth')).textContent")
+        )
+        walk.actions += ["copy the lines for Caddy", "reload Caddy"]
+
+        # Caddy runs these lines. The browser reaches its host elsewhere, so its steps there are asked one by one.
+        async with proxy("caddy", server.port, "", lines) as caddy:
+            asked = await caddy.get("/page", f"Accept: {PAGE}")
+            begun = await caddy.get(asked.header("location"), f"Accept: {PAGE}")
+            await walk.open("open the application", begun.header("location"))
+            await page.arrived(f"https://{HOST}/.postern/return")
+            back = urlsplit(elsewhere.visits[-1].partition(" ")[2])
+            kept = "; ".join(f"{name}={value}" for name, value in begun.cookies.items())
+            returned = await caddy.get(f"{back.path}?{back.query}", f"Accept: {PAGE}", f"Cookie: {kept}")
+            assert returned.header("location") == "/page"
+            answer = await caddy.get("/page", f"Cookie: {COOKIE}={returned.cookies[COOKIE]}")
+    assert answer.status == 200
+    assert caddy.trusting.heard[-1].values("remote-user") == ["owner@postern.local"]
+    assert len(walk.actions) <= MOST_ACTIONS, "\n".join(walk.actions)
