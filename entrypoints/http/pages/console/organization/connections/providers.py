@@ -7,6 +7,7 @@ from core.domain.identity.upstream.connections import ConnectionState, ProviderK
 from core.domain.identity.upstream.saml.mappings import PRESETS
 from entrypoints.http.pages.console.cells import Tone, code, copied, listed, number, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
+from entrypoints.http.pages.console.lists import latest_of
 from entrypoints.http.pages.console.organization.connections.certificates_pages import CERTIFICATES
 from entrypoints.http.pages.console.organization.connections.connection_pages import CONNECTION, EXCHANGES_AT, above, steps_of
 from entrypoints.http.pages.console.organization.connections.identity_assertions import ASSERTIONS
@@ -74,6 +75,33 @@ def _may_be_activated(one: Any) -> bool:
     return one.state is ConnectionState.TESTED or (one.state is ConnectionState.DRAFT and one.saml is None)
 
 
+EXCHANGES: Final = Resource(
+    name="connection_exchanges",
+    position=position(DIRECTORIES_ENTRY, DIRECTORIES_TAB),
+    at=EXCHANGES_AT,
+    listed=list_connection_exchanges,
+    rows="exchanges",
+    columns=(
+        when("created_at", "console.field.happened_at"),
+        code("reference", "console.field.reference"),
+        words("kind"),
+        state("succeeded", _OUTCOMES),
+        plain("reason", beside="advice"),
+        code(lambda one: one.certificate[:16], "console.field.signed_by"),
+        number("times"),
+        when("last_at"),
+    ),
+    crumbs=above,
+)
+_LATEST: Final = (EXCHANGES.columns[0], words("kind"), state("succeeded", _OUTCOMES), plain("reason"))
+
+
+async def _happened(visit: PageVisit, provider: Any) -> Mapping[str, Any]:
+    """What happens at the provider, once it is active, and the steps that led there."""
+    listed = provider.state is ConnectionState.ACTIVE and visit.may(list_connection_exchanges)
+    return {**await steps_of(visit, provider), "latest": await latest_of(EXCHANGES, visit, _LATEST) if listed else None}
+
+
 PROVIDERS: Final = Resource(
     name="providers",
     position=position(DIRECTORIES_ENTRY, DIRECTORIES_TAB),
@@ -92,12 +120,20 @@ PROVIDERS: Final = Resource(
     making=Making(
         shape(
             create_upstream_provider,
+            # The product says what else is asked.
+            Asked(
+                "kind",
+                kind=InputKind.CARDS,
+                choices=_products,
+                label="console.field.preset",
+                stands_for=_chosen,
+                at_first="",
+                is_needed=True,
+            ),
             "name",
-            Asked("kind", kind=InputKind.CARDS, choices=_products, label="console.field.preset", stands_for=_chosen),
             _oidc("issuer", kind=InputKind.TEXT, hint="console.providers.issuer_hint", is_needed=True),
             _oidc("client_id", kind=InputKind.TEXT, is_needed=True),
             _oidc("client_secret", kind=InputKind.SECRET, is_needed=True),
-            _SCOPES,
         )
     ),
     sections=(
@@ -146,26 +182,8 @@ PROVIDERS: Final = Resource(
     ),
     ending=Ending(delete_upstream_provider),
     template="organization/connections/provider.html",
-    more=steps_of,
-)
-
-EXCHANGES: Final = Resource(
-    name="connection_exchanges",
-    position=position(DIRECTORIES_ENTRY, DIRECTORIES_TAB),
-    at=EXCHANGES_AT,
-    listed=list_connection_exchanges,
-    rows="exchanges",
-    columns=(
-        when("created_at", "console.field.happened_at"),
-        code("reference", "console.field.reference"),
-        words("kind"),
-        state("succeeded", _OUTCOMES),
-        plain("reason", beside="advice"),
-        code(lambda one: one.certificate[:16], "console.field.signed_by"),
-        number("times"),
-        when("last_at"),
-    ),
-    crumbs=above,
+    more=_happened,
+    also=(list_connection_exchanges,),
 )
 
 PAGES: Final = (*pages(PROVIDERS), *pages(EXCHANGES))
