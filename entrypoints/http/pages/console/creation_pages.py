@@ -56,7 +56,7 @@ def making_pages(resource: Resource, making: Making) -> Sequence[Endpoint]:
         if (rows := with_rows(inputs, call.body)) is not None:
             return Answer(await form(visit, rows), 200)
         try:
-            made = await visit.ask(endpoint, body=body_of(making.shape, completed(inputs, call.body)))
+            made = await visit.ask(endpoint, body=body_of(making.shape, completed(inputs, making.filled(call.body))))
         except (WrongInput, Refusal) as problem:
             errors, status = explained(visit, problem, counting(inputs, call.body))
             sent = call.body

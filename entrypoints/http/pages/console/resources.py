@@ -53,6 +53,8 @@ class Making(Frozen):
     """The new thing's value of the resource's parameter, from the answer; by default as from a row."""
     begins: Callable[[PageVisit], Mapping[str, str]] = lambda _visit: {}
     """The texts with which the form begins, where they depend on the visit."""
+    filled: Callable[[Any], Any] = lambda form: form
+    """The form that was sent, with what its other fields say already."""
 
 
 class Section(Frozen):

@@ -2,6 +2,9 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
 
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind
 from core.domain.identity.upstream.saml.mappings import PRESETS
@@ -45,6 +48,19 @@ def _chosen(product: str) -> Mapping[str, Any]:
     if product in frozenset(PRESETS):
         return {"kind": ProviderKind.SAML, "preset": product}
     return {"kind": product}
+
+
+def _named(form: Any) -> Any:
+    """The form with a name for the button of the sign-in page: the product's, or the host of the issuer."""
+    if form.name.strip():
+        return form
+    preset = next((preset for one, preset in PRESETS.items() if one.value == form.kind), None)
+    try:
+        name = preset.name if preset is not None else urlsplit(form.issuer.strip()).hostname or ""
+    except ValueError:
+        # The endpoint says what is wrong with the issuer.
+        name = ""
+    return msgspec.structs.replace(form, name=name)
 
 
 def _oidc(name: str, **more: Any) -> Asked:
@@ -130,11 +146,12 @@ PROVIDERS: Final = Resource(
                 at_first="",
                 is_needed=True,
             ),
-            "name",
+            Asked("name", hint="console.providers.name_hint"),
             _oidc("issuer", kind=InputKind.TEXT, hint="console.providers.issuer_hint", is_needed=True),
             _oidc("client_id", kind=InputKind.TEXT, is_needed=True),
             _oidc("client_secret", kind=InputKind.SECRET, is_needed=True),
-        )
+        ),
+        filled=_named,
     ),
     sections=(
         Section(

@@ -58,6 +58,10 @@ def _sending_key(one: Any) -> str | None:
     return None if one.management_key is None else one.management_key.name or str(one.management_key.id)
 
 
+_INVITER: Final = plain("inviter.email", "console.field.invited_by", beside="inviter.name")
+_SENT: Final = (plain(_sending_key, "console.field.sending_key"), when("invitation.created_at"), when("invitation.expires_at"))
+
+
 def _sender(one: Any, text: Text) -> str:
     """Who invited, in a line: the person, or the key."""
     key = _sending_key(one)
@@ -87,15 +91,13 @@ INVITATIONS: Final = Resource(
     columns=(
         replace(plain("invitation.email"), beside_said=lambda one, text: role_in_words(one.invitation.role, text)),
         state("invitation.status", _STATES),
-        sentence(_sender, "console.field.invited_by"),
+        sentence(_sender, _INVITER.label),
         when(_ends, "console.field.expires_at"),
     ),
     facts=(
         role("invitation.role"),
-        plain("inviter.email", "console.field.invited_by", beside="inviter.name"),
-        plain(_sending_key, "console.field.sending_key"),
-        when("invitation.created_at"),
-        when("invitation.expires_at"),
+        _INVITER,
+        *_SENT,
     ),
     filters=(Filter("status", "console.field.state", _statuses),),
     parameter="invitation_id",
@@ -121,10 +123,8 @@ INVITATIONS: Final = Resource(
         plain("invitation.email"),
         role("invitation.role"),
         state("invitation.status", _STATES),
-        plain("inviter.email", "console.field.invited_by", beside="inviter.name"),
-        plain(_sending_key, "console.field.sending_key"),
-        when("invitation.created_at"),
-        when("invitation.expires_at"),
+        _INVITER,
+        *_SENT,
     ),
     main=lambda visit: ButtonLink(visit.text("console.invitations.new"), visit.here(_NEW)) if visit.may(create_invitation) else None,
 )
