@@ -55,6 +55,26 @@ PROBES: Final = r"""(() => {
       const first = element === usable().find(element => element.tabIndex >= 0 && !element.disabled);
       return { first, name: named(element), kind: element.localName, type: element.type || "", visible, inside };
     },
+    // Of tables: columns that say nothing, numbers that do not end below each other, and rows that lead nowhere beside their link.
+    untidy() {
+      const faults = [];
+      for (const table of [...document.querySelectorAll("table[role=table]")].filter(seen)) {
+        const rows = [...table.tBodies[0].rows];
+        const called = tidy(table.caption && table.caption.textContent);
+        [...table.tHead.rows[0].cells].forEach((head, at) => {
+          const said = cell => cell.querySelector("input, button") || !["", "\u2013"].includes(tidy(cell.textContent));
+          if (at && !rows.some(row => said(row.cells[at]))) faults.push(`${called}: nothing under ${tidy(head.textContent)}`);
+        });
+        for (const cell of innerWidth > 640 ? table.querySelectorAll("td.number") : []) {
+          if (getComputedStyle(cell).textAlign !== "end") faults.push(`${called}: a number begins at the left`);
+        }
+        for (const row of innerWidth > 640 ? rows : []) {
+          const link = row.cells[0].querySelector("a");
+          if (link && getComputedStyle(link, "::after").position !== "absolute") faults.push(`${called}: a row is no link`);
+        }
+      }
+      return faults;
+    },
     wider() {
       return document.documentElement.scrollWidth - document.documentElement.clientWidth;
     },

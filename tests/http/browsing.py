@@ -26,7 +26,14 @@ class PageForm:
     action: str
     with_file: bool = False
     fields: dict[str, Any] = field(default_factory=dict)
-    """A checkbox that is ticked has a list, as several may share a name."""
+    """A checkbox that is ticked has a list, as several may share a name. So have fields that share a name."""
+
+    def take(self, name: str, value: str) -> None:
+        if name in self.fields:
+            kept = self.fields[name]
+            self.fields[name] = [*(kept if isinstance(kept, list) else [kept]), value]
+        else:
+            self.fields[name] = value
 
 
 class PageReader(HTMLParser):
@@ -43,6 +50,8 @@ class PageReader(HTMLParser):
         self._silent = 0
         self._writing = ""
         self._choosing = ""
+        self._chosen: str | None = None
+        self._inert = 0
         self.feed(body.decode())
 
     @property
@@ -51,6 +60,9 @@ class PageReader(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = dict(attrs)
+        self._inert += tag == "template"
+        if self._inert:
+            return
         if tag == "form":
             self.forms.append(PageForm(given.get("action") or "", given.get("enctype") == "multipart/form-data"))
         elif tag in {"input", "textarea", "select", "option"} and self.forms:
@@ -73,21 +85,28 @@ class PageReader(HTMLParser):
             if kind == "checkbox" and "checked" in given:
                 fields.setdefault(name, []).append(given.get("value") or "on")
             elif kind != "checkbox" and (kind != "radio" or "checked" in given):
-                fields[name] = given.get("value") or ""
+                self.forms[-1].take(name, given.get("value") or "")
         elif tag == "textarea":
             self._writing, fields[name] = name, ""
         elif tag == "select":
-            self._choosing = name
-        elif "selected" in given or self._choosing not in fields:
-            fields[self._choosing] = given.get("value") or ""
+            self._choosing, self._chosen = name, None
+        elif "selected" in given or self._chosen is None:
+            self._chosen = given.get("value") or ""
 
     def handle_endtag(self, tag: str) -> None:
+        if self._inert:
+            self._inert -= tag == "template"
+            return
+        if tag == "select" and self.forms and self._chosen is not None:
+            self.forms[-1].take(self._choosing, self._chosen)
         if tag == "textarea":
             self._writing = ""
         if tag in {"style", "script"}:
             self._silent -= 1
 
     def handle_data(self, data: str) -> None:
+        if self._inert:
+            return
         if self._writing:
             # A browser leaves the first line break of a text area out.
             self.forms[-1].fields[self._writing] = (self.forms[-1].fields[self._writing] + data).removeprefix("\n")

@@ -280,8 +280,10 @@ def checked_scopes(scopes: Sequence[ResourceScope], *, has_service: bool) -> tup
     """Raises `BadRequest`."""
     if len(scopes) > MOST_SCOPES:
         raise BadRequest(f"scopes: at most {MOST_SCOPES}", words="field_list", values={"most": MOST_SCOPES})
-    if len({scope.name for scope in scopes}) < len(scopes):
-        raise BadRequest("scopes: each name may appear only once", words="field_once")
+    names = [scope.name for scope in scopes]
+    for at, name in enumerate(names):
+        if name in names[:at]:
+            raise BadRequest(f"scopes[{at}].name: each name may appear only once", words="field_once")
     return tuple(_scope(scope, f"scopes[{at}]", has_service=has_service) for at, scope in enumerate(scopes))
 
 

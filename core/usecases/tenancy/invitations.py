@@ -83,9 +83,9 @@ class Invitations(Frozen):
     server_secrets: ServerSecrets
     system: System
 
-    async def create(self, member: Member, email: Email, role: str, actor: Actor) -> Issued:
+    async def create(self, member: Member, email: Email, role: str, actor: Actor, replaces: InvitationId | None = None) -> Issued:
         """Makes an invitation and mails its link. The answer does not show whether the address has an account, except that a member cannot
-        be invited.
+        be invited. `replaces` is a pending invitation to the same address, which ends with it: one link works, and a refusal ends none.
         """
         if role == BuiltInRole.OWNER:
             raise BadRequest("role: to change the owner, transfer the ownership", words="transfer_instead")
@@ -121,6 +121,10 @@ class Invitations(Frozen):
                 raise RateLimited("Too many invitations in the last hour, to this address or altogether", retry_after=wait)
             if prospect.lapsed is not None:
                 await uow.record(expired(prospect.lapsed))
+            if replaces is not None:
+                former = await uow.invitations.cancel(member.organization, replaces, now)
+                own = former if former is not None and former.email.key == email.key else None
+                await uow.record(revoked(found(own, "replaces: this address has no such pending invitation"), actor))
             invitation = Invitation(
                 id=InvitationId(self.system.ids.new()),
                 organization=member.organization,

@@ -87,6 +87,25 @@ for (const sieve of document.querySelectorAll("input[data-sift]")) {
   });
 }
 
+// Rows of a form are added and taken away in place. The ids of a new row have its number where its template has {n}.
+for (const button of document.querySelectorAll("button[data-adds]")) {
+  const rows = button.previousElementSibling;
+  const template = rows.querySelector("template");
+  let number = rows.children.length - 1;
+  button.addEventListener("click", event => {
+    event.preventDefault();
+    number += 1;
+    template.insertAdjacentHTML("beforebegin", template.innerHTML.replaceAll("{n}", number));
+    template.previousElementSibling.querySelector("input").focus();
+  });
+  rows.addEventListener("click", event => {
+    if (!event.target.matches("[data-removes]")) return;
+    event.preventDefault();
+    event.target.closest("fieldset").remove();
+    button.focus();
+  });
+}
+
 for (const menu of document.querySelectorAll(".menu")) {
   document.addEventListener("click", event => { if (!menu.contains(event.target)) menu.open = false; });
   menu.addEventListener("keydown", event => {

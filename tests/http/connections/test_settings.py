@@ -210,7 +210,7 @@ async def test_a_provider_of_openid_connect_is_made_on_the_pages_and_asks_for_wh
     (made,) = (await scene.request("GET", PATH)).json()
     assert (made["kind"], made["client_id"]) == ("oidc", "postern")
     shown = PageReader((await owner.request("GET", f"{PAGES}/{made['id']}")).body)
-    assert "2. Its issuer and your client" in shown.text
+    assert "Its issuer and your client" in shown.text
     assert [form.action.rpartition("/")[2] for form in shown.forms if "/directories/" in form.action] == ["test", "change"]
 
 

@@ -181,6 +181,40 @@ def _other(scene: Inviting) -> Tenant:
     return other
 
 
+async def test_one_is_sent_again_with_another_link(scene: Inviting) -> None:
+    former = await scene.invite("bob@example.org", "admin")
+    repeat = {"email": "BOB@example.org", "role": "admin", "replaces": former["invitation"]["id"]}
+    answer = await scene.ask("POST", "", repeat)
+    assert answer.status == 200
+    assert answer.json()["token"] != former["token"]
+    assert scene.statuses() == ["cancelled", "pending"]
+    assert scene.happened() == ["user.invited", "invitation.revoked", "user.invited"]
+    refused = await scene.client.post("/api/invitations/accept", {"token": former["token"]})
+    assert (refused.status, refused.json()["error"]) == (400, "This invitation has been withdrawn")
+    # Sent twice, the request finds nothing to send again.
+    assert (await scene.ask("POST", "", repeat)).status == 404
+    assert scene.statuses() == ["cancelled", "pending"]
+
+
+async def test_one_to_somebody_else_is_not_sent_again(scene: Inviting) -> None:
+    former = await scene.invite("bob@example.org")
+    to_carol = {"email": "carol@example.org", "replaces": former["invitation"]["id"]}
+    for wrong in (to_carol, {"email": "bob@example.org", "replaces": str(uuid4())}):
+        answer = await scene.ask("POST", "", {"role": "member", **wrong})
+        assert answer.status == 404, wrong
+    assert scene.statuses() == ["pending"]
+
+
+async def test_another_organizations_is_not_sent_again(scene: Inviting) -> None:
+    former = await scene.invite("bob@example.org")
+    globex = scene.tenants.add("globex")
+    theirs = await scene.people.token(scene.tenants.member(globex, "owner"))
+    body = {"email": "bob@example.org", "role": "member", "replaces": former["invitation"]["id"]}
+    answer = await scene.client.post("/api/organizations/globex/invitations", body, token=theirs)
+    assert answer.status == 404
+    assert scene.statuses() == ["pending"]
+
+
 async def test_of_fifty_that_invite_the_same_address_at_once_one_does(scene: Inviting) -> None:
     token = await scene.people.token(scene.ada)
     answers = await at_once(50, lambda _: scene.client.post(scene.path(), {"email": "bob@example.org", "role": "member"}, token=token))

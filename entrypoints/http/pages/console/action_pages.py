@@ -65,22 +65,27 @@ def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
     async def do(call: AnyCall, postern: Postern) -> Page:
         visit = PageVisit(call, postern)
         onward = visit.here(resource.one)
+        listed = f"{visit.here(resource.at)}?done="
+        record = await resource.find(visit) if act.given is not None else None
+        if act.given is not None and not act.shows(record):
+            # The form was sent twice, or somebody else was quicker.
+            return redirect(f"{listed}unchanged")
         try:
-            done = await visit.ask(endpoint, body=_body(endpoint, shape, call.body, act))
+            body = _body(endpoint, shape, call.body, act) if act.given is None else act.given(record)
+            done = await visit.ask(endpoint, body=body)
         except (WrongInput, Refusal) as problem:
             errors, status = explained(visit, problem, shape.inputs)
-            if act.seen is not None:
-                # The settings have changed, perhaps: the page shows what they are now.
-                return Answer(await question(visit, {}, errors), status)
-            if shape.inputs:
-                return Answer(await question(visit, sent_texts(shape.inputs, call.body), errors), status)
+            if act.seen is not None or shape.inputs:
+                # If the settings have changed meanwhile, the page shows what they are now.
+                texts = {} if act.seen is not None else sent_texts(shape.inputs, call.body)
+                return Answer(await question(visit, texts, errors), status)
             return Answer(await shown(resource, visit, await resource.find(visit), errors=errors), status)
         # A form that was sent twice brings no secret the second time.
         if act.secret and (secret := attrgetter(act.secret)(done)) is not None:
             return Answer(shown_once(resource, visit, secret, onward), 200)
         if act.said is not None:
             return Answer(await shown(resource, visit, await resource.find(visit), told=act.said(done)), 200)
-        return redirect(f"{visit.here(resource.at) if act.leaves else onward}?done={pressed}")
+        return redirect(f"{listed if act.leaves else f'{onward}?done='}{pressed}")
 
     # A form whose endpoint asks for a fresh proof has a page at its own address, since the proof leads back there.
     asking = [console.get(at, of=endpoint)(stated(confirm, f"confirm_{act.name}_of_{resource.name}", at))]

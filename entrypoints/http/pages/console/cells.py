@@ -45,7 +45,7 @@ Words = Callable[[Any], tuple[str, Tone]]
 
 
 class Cell(NamedTuple):
-    """What the template shows. `kind`: text, code, copy, time, number, state, list, link."""
+    """What the template shows. `kind`: text, code, copy, time, number, state, list, link, acts."""
 
     kind: str
     value: Any
@@ -73,11 +73,15 @@ class Column(Frozen):
     """A sentence about the row, in place of a value."""
     mark: Callable[[Any], Portrait] | None = None
     """The sign of the thing in the row."""
+    beside_said: Callable[[Any, Text], str] | None = None
+    """The second line, where it is in the reader's words."""
 
     def cell(self, row: Any, text: Text, path: Mapping[str, str]) -> Cell:
         value = self.value(row) if self.said is None else self.said(row, text)
         href = "" if self.link is None else self.link(row, path)
         beside = "" if self.beside is None else str(self.beside(row) or "")
+        if self.beside_said is not None:
+            beside = self.beside_said(row, text)
         if value is None or value in ("", [], ()):
             return Cell("none", "", href, beside=beside)
         if self.words is not None:
@@ -189,6 +193,18 @@ def linked(column: Column, to: Callable[[Any, Mapping[str, str]], str], *of: End
 
 def rows_of(columns: Sequence[Column], rows: Sequence[Any], text: Text, path: Mapping[str, str]) -> Sequence[Sequence[Cell]]:
     return [[column.cell(row, text, path) for column in columns] for row in rows]
+
+
+class RowAct(NamedTuple):
+    """A button in a row."""
+
+    label: str
+    """In the reader's language."""
+    at: str
+    asks: bool
+    """Whether a page of its own asks first. Otherwise the button is a form."""
+    of: str
+    """The name of the row, for people who do not see where the button stands."""
 
 
 def is_over(at: datetime | None, now: datetime) -> bool:

@@ -11,7 +11,17 @@ from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.resources import Making, Resource
-from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, counting, drawn, example_of, explained, sent_texts, texts_of
+from entrypoints.http.pages.console.sent_forms import (
+    WrongInput,
+    body_of,
+    counting,
+    drawn,
+    example_of,
+    explained,
+    sent_texts,
+    texts_of,
+    with_rows,
+)
 from entrypoints.http.pages.console.short_names import at_short_name, completed, is_taken
 from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, PageVisit
 
@@ -38,12 +48,15 @@ def making_pages(resource: Resource, making: Making) -> Sequence[Endpoint]:
         )
 
     async def ask_for(call: AnyCall, postern: Postern) -> Page:
-        return Answer(await form(PageVisit(call, postern), texts_of(inputs, None)), 200)
+        visit = PageVisit(call, postern)
+        return Answer(await form(visit, {**texts_of(inputs, None), **making.begins(visit)}), 200)
 
     async def make(call: AnyCall, postern: Postern) -> Page:
         visit = PageVisit(call, postern)
+        if (rows := with_rows(inputs, call.body)) is not None:
+            return Answer(await form(visit, rows), 200)
         try:
-            made = await visit.ask(endpoint, body=body_of(making.shape, completed(inputs, call.body)))
+            made = await visit.ask(endpoint, body=body_of(making.shape, completed(inputs, making.filled(call.body))))
         except (WrongInput, Refusal) as problem:
             errors, status = explained(visit, problem, counting(inputs, call.body))
             sent = call.body

@@ -22,7 +22,8 @@ from entrypoints.http.pages.declaring import WITH_FORM, page
 from entrypoints.http.routes.configuration.kinds import ObjectKind
 from entrypoints.http.routes.configuration.managed import kind_offered, mark_of
 
-LONG_FORM: Final = Form(limit=64 << 10, most_fields=300)
+# An API may have a hundred scopes, in rows of five fields.
+LONG_FORM: Final = Form(limit=64 << 10, most_fields=600)
 
 
 def _marked(handler: Handler, kind: ObjectKind) -> Handler:

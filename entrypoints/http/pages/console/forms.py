@@ -14,6 +14,7 @@ from core.domain.secrets import Secret
 from core.frozen import Frozen
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.endpoints import Endpoint
+from entrypoints.http.pages.console.rows.rows import PRESSED, Rows
 from entrypoints.http.pages.console.visit import PageVisit
 
 _LONG: Final = 300
@@ -36,8 +37,14 @@ class InputKind(StrEnum):
     JSON = "json"
     CARDS = "cards"
     """A choice with everything in sight. Inputs under one of its values stand beneath the value."""
+    ROWS = "rows"
+    """Small things, each with fields of its own."""
     VALUE = "value"
     """JSON, or a text as it is where it is no JSON. For what is mostly a word."""
+
+
+# What a browser leaves out has a value all the same.
+_NEVER_EMPTY: Final = frozenset({InputKind.TICK, InputKind.TICKS, InputKind.ROWS})
 
 
 class Choice(NamedTuple):
@@ -82,12 +89,18 @@ class Asked(Frozen):
     """A choice and its value with which the input counts. The choice is in the same form, or in the record."""
     is_needed: bool = False
     """Whether it cannot be left empty where it counts, though the body can do without."""
-    stands_for: Callable[[str], Mapping[str, Any]] | None = None
+    stands_for: Callable[[Any], Mapping[str, Any]] | None = None
     """The fields of the body that a value of the form stands for, where it is none of them itself."""
     at_first: Any = None
     """The value with which a form that makes something begins. By default the body's."""
     derived: ShortName | None = None
     """For a short name that the body needs and the form can do without."""
+    rows: Rows | None = None
+    """For things with fields of their own. `shown` then has the present rows, and `stands_for` takes rows."""
+    can_wait: bool = False
+    """Whether a form that makes something folds the field, as it folds all texts that may be left out: a choice, or what has a value."""
+    at_once: bool = False
+    """Whether the form asks in sight, though the body can do without: where one of several fields is needed."""
 
 
 class Input(Frozen):
@@ -103,8 +116,11 @@ class Input(Frozen):
     default: Any
     shown: Callable[[Any], Any]
     under: tuple[str, str] | None = None
-    stands_for: Callable[[str], Mapping[str, Any]] | None = None
+    stands_for: Callable[[Any], Mapping[str, Any]] | None = None
     derived: ShortName | None = None
+    rows: Rows | None = None
+    can_wait: bool = False
+    at_once: bool = False
     is_shared: bool = False
     """Whether the form has several inputs for the place, each under a value of its own."""
     optional: bool = False
@@ -117,7 +133,7 @@ class Input(Frozen):
 
     @property
     def takes_several(self) -> bool:
-        return self.kind is InputKind.TICKS
+        return self.kind in {InputKind.TICKS, InputKind.ROWS}
 
 
 class Shape(NamedTuple):
@@ -137,7 +153,8 @@ def shape(endpoint: Endpoint, *asked: str | Asked) -> Shape:
     times = Counter(one.name for one in asking)
     body = inspect.type_info(endpoint.body_type)
     inputs = tuple(_input(endpoint, body, one, is_shared=times[one.name] > 1) for one in asking)
-    fields = [(WAS, str, ""), *(_form_field(one) for one in inputs)]
+    pressed = [(PRESSED, str, "")] if any(one.rows is not None for one in inputs) else []
+    fields = [(WAS, str, ""), *pressed, *(_form_field(one) for one in inputs)]
     form: Any = msgspec.defstruct(f"{endpoint.handler.__name__}_form", fields, bases=(BoundForm,), frozen=True, kw_only=True)
     return Shape(endpoint, inputs, form)
 
@@ -160,11 +177,11 @@ def _input(endpoint: Endpoint, described: Any, asked: Asked, *, is_shared: bool)
     assert stated is not None  # noqa: S101 - for the type checker: a name has a step
     kinds = _unwrapped(described)
     allowed = tuple(str(value) for kind in kinds for value in _values(kind))
-    kind = asked.kind or _kind(kinds, asked, _most(described))
+    kind = InputKind.ROWS if asked.rows is not None else asked.kind or _kind(kinds, asked, _most(described))
     needed = (
         stated.required or _is_never_empty(stated, kinds, kind) or asked.is_needed or (asked.under is not None and kind is InputKind.CHOICE)
     )
-    required = needed and not _may_be_null(described) and kind not in {InputKind.TICK, InputKind.TICKS} and asked.derived is None
+    required = needed and not _may_be_null(described) and kind not in _NEVER_EMPTY and asked.derived is None
     return Input(
         name=asked.name,
         kind=kind,
@@ -175,14 +192,21 @@ def _input(endpoint: Endpoint, described: Any, asked: Asked, *, is_shared: bool)
         attributes=_attributes(described, kinds, kind),
         label=asked.label or f"console.field.{asked.name.rpartition('.')[2]}",
         hint=asked.hint,
-        default=asked.at_first or (None if stated.default in {msgspec.NODEFAULT, msgspec.UNSET} else stated.default),
+        default=_default(stated) if asked.at_first is None else asked.at_first,
         shown=_shown_under(asked.under, asked.shown or _reader(asked.name)),
         under=asked.under,
         stands_for=asked.stands_for,
         derived=asked.derived,
+        rows=asked.rows,
+        can_wait=asked.can_wait,
+        at_once=asked.at_once,
         is_shared=is_shared,
-        optional=not required and endpoint.method != "PATCH" and kind is not InputKind.VALUE and asked.derived is None,
+        optional=not (required or asked.at_once or asked.derived) and endpoint.method != "PATCH" and kind is not InputKind.VALUE,
     )
+
+
+def _default(stated: inspect.Field) -> Any:
+    return None if stated.default in {msgspec.NODEFAULT, msgspec.UNSET} else stated.default
 
 
 def _is_never_empty(stated: inspect.Field, kinds: Sequence[inspect.Type], kind: InputKind) -> bool:

@@ -13,11 +13,11 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.errors import status_of
-from entrypoints.http.pages.console.cells import Cell, Column, rows_of
+from entrypoints.http.pages.console.cells import Cell, Column, RowAct, rows_of
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.navigation import address
-from entrypoints.http.pages.console.resources import Resource, query_names
+from entrypoints.http.pages.console.resources import Act, Resource, query_names
 from entrypoints.http.pages.console.sent_forms import explained
 from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, ButtonLink, Head, Page, PageVisit
 
@@ -26,6 +26,7 @@ _LONGEST_NUMBER: Final = 5
 _WITHOUT_SECONDS: Final = len("2026-11-23T04:00")
 _LONGEST_MOMENT: Final = len("2026-11-23T04:00:00.000")
 _LATEST: Final = 5
+_ACTS: Final = Column("console.acts", "acts", lambda _row: None)
 Query = Mapping[str, str]
 LatestRows = tuple[Sequence[Column], Sequence[Sequence[Cell]], str]
 """The columns, the rows, and the address of the list with all of them."""
@@ -75,10 +76,14 @@ async def listed(resource: Resource, visit: PageVisit, query: Any) -> tuple[Head
         errors=errors,
     )
     columns = visit.reachable(_columns(resource))
+    shown = rows_of(columns, rows, visit.text, visit.path)
+    if acts := [act for act in resource.acts if act.on_row and visit.may(act.endpoint)]:
+        columns = [*columns, _ACTS]
+        shown = [[*cells, _acts_on(resource, visit, acts, row)] for cells, row in zip(shown, rows, strict=True)]
     bulks = [bulk for bulk in resource.bulks if visit.may(bulk.endpoint)]
     values = {
         "columns": columns,
-        "rows": rows_of(columns, rows, visit.text, visit.path),
+        "rows": shown,
         "filters": [(one, given.get(one.name, ""), None if one.choices is None else await one.choices(visit)) for one in resource.filters],
         "filtered": bool(given),
         "at": visit.here(resource.at),
@@ -99,6 +104,16 @@ async def listed(resource: Resource, visit: PageVisit, query: Any) -> tuple[Head
         "newer": None if newer is None else {**given, **newer},
     }
     return head, values, status
+
+
+def _acts_on(resource: Resource, visit: PageVisit, acts: Sequence[Act], row: Any) -> Cell:
+    at = visit.here(resource.one, **{resource.parameter: resource.key(row)})
+    buttons = [
+        RowAct(resource.text(visit, f"act_{act.name}"), f"{at}/{act.name}", act.asks, resource.called(row))
+        for act in acts
+        if act.shows(row)
+    ]
+    return Cell("acts", buttons) if buttons else Cell("none", "")
 
 
 def given_in(resource: Resource, query: Any) -> Query:

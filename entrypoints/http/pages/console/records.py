@@ -1,7 +1,7 @@
 """The page of a record, and the forms on it that change the record."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from core.domain.errors import Conflict, Refusal
 from entrypoints.bootstrap import Postern
@@ -10,7 +10,7 @@ from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.pages.console.cells import Cell, Column
 from entrypoints.http.pages.console.declaring import console
-from entrypoints.http.pages.console.forms import WAS
+from entrypoints.http.pages.console.forms import WAS, Input
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.resources import Resource, Section
 from entrypoints.http.pages.console.sent_forms import (
@@ -24,15 +24,26 @@ from entrypoints.http.pages.console.sent_forms import (
     moved,
     of_record,
     present_values,
+    said_back,
     sealed,
     sent_texts,
     texts_of,
+    with_rows,
 )
 from entrypoints.http.pages.console.undo.undo_pages import changing, noted, offered
 from entrypoints.http.pages.console.visit import NO_ERRORS, ActLink, AnyCall, DoneLink, Head, Page, PageVisit
 
 _DANGER: Final = "danger"
 _KNOWN_SELDOM: Final = frozenset({"console.field.id", "console.field.created_at", "console.field.updated_at"})
+
+
+class Given(NamedTuple):
+    """A form that was sent, and is shown again."""
+
+    section: Section
+    texts: Mapping[str, Any]
+    was: str = ""
+    """The values with which the form began, if it was sent for another row and goes on."""
 
 
 def record_page(resource: Resource) -> Endpoint:
@@ -55,7 +66,7 @@ async def shown(
     *,
     done: str = "",
     errors: Mapping[str, str] = NO_ERRORS,
-    given: tuple[Section, Mapping[str, Any]] | None = None,
+    given: Given | None = None,
     meanwhile: Sequence[tuple[str, str]] = (),
     told: tuple[bool, str] | None = None,
     opened: str = "",
@@ -96,7 +107,7 @@ async def shown(
             if cell.kind != "none"
         ],
         sections=sections,
-        at_fault=None if given is None else visit.here(f"{resource.one}/{given[0].name}"),
+        at_fault=None if given is None else visit.here(f"{resource.one}/{given.section.name}"),
         opened=opened,
         below=[(visit.text(label), visit.here(where)) for label, where, of in resource.below if visit.may(of)],
         meanwhile=meanwhile,
@@ -135,25 +146,26 @@ def _state(resource: Resource, visit: PageVisit, record: Any) -> Any:
     return visit.text(key), tone
 
 
-async def _section(
-    resource: Resource, visit: PageVisit, record: Any, section: Section, given: tuple[Section, Mapping[str, Any]] | None
-) -> tuple[Any, ...]:
+async def _section(resource: Resource, visit: PageVisit, record: Any, section: Section, given: Given | None) -> tuple[Any, ...]:
     inputs = of_record(section.shape.inputs, record)
     present = texts_of(inputs, record)
-    texts = given[1] if given is not None and given[0] is section else present
-    shown = await drawn(visit, inputs, texts)
+    own = given if given is not None and given.section is section else None
+    shown = await drawn(visit, inputs, present if own is None else own.texts)
+    now = shown if own is None else await drawn(visit, inputs, present)
     return (
         resource.text(visit, f"section_{section.name}"),
         visit.here(f"{resource.one}/{section.name}"),
         shown,
-        {WAS: sealed(present)},
+        {WAS: own.was if own is not None and own.was else sealed(present)},
         visit.text("console.save"),
-        []
-        if record is None
-        else present_values(
-            visit, [(one, present[one.field], choices) for one, _, choices in shown if one.name not in resource.shown_above]
-        ),
+        [] if record is None else present_values(visit, [one for one in now if one[0].name not in resource.shown_above]),
     )
+
+
+def _as_it_is(visit: PageVisit, one: Input, text: Any) -> str:
+    if one.rows is not None:
+        return said_back(visit, one, text)
+    return "\n".join(text) if one.takes_several else text
 
 
 def section_pages(resource: Resource, section: Section) -> Sequence[Endpoint]:
@@ -169,13 +181,15 @@ def section_pages(resource: Resource, section: Section) -> Sequence[Endpoint]:
         onward = visit.here(resource.one)
         record = await resource.find(visit)
         inputs = of_record(section.shape.inputs, record)
+        if (rows := with_rows(inputs, call.body)) is not None:
+            return Answer(await shown(resource, visit, record, given=Given(section, rows, getattr(call.body, WAS))), 200)
         own = inputs if section.whole else changed(inputs, call.body)
         if not own:
             return redirect(f"{onward}?done=unchanged")
-        given = (section, sent_texts(inputs, call.body))
+        given = Given(section, sent_texts(inputs, call.body))
         if record is not None and (others := moved(inputs, call.body, record)):
             now = texts_of(others, record)
-            meanwhile = [(visit.text(one.label), "\n".join(now[one.field]) if one.takes_several else now[one.field]) for one in others]
+            meanwhile = [(visit.text(one.label), _as_it_is(visit, one, now[one.field])) for one in others]
             return Answer(await shown(resource, visit, record, given=given, meanwhile=meanwhile), status_of(Conflict()))
         try:
             # A body that cannot do without a field gets it unchanged, too.

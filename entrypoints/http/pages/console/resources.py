@@ -51,6 +51,10 @@ class Making(Frozen):
     """The text key of the sentence above the button. A form without a field needs one."""
     key: Callable[[Any], Any] | None = None
     """The new thing's value of the resource's parameter, from the answer; by default as from a row."""
+    begins: Callable[[PageVisit], Mapping[str, str]] = lambda _visit: {}
+    """The texts with which the form begins, where they depend on the visit."""
+    filled: Callable[[Any], Any] = lambda form: form
+    """The form that was sent, with what its other fields say already."""
 
 
 class Section(Frozen):
@@ -84,6 +88,10 @@ class Act(Frozen):
     """Whether the thing is gone from the list afterwards, so that the list follows."""
     facts: tuple[Column, ...] = ()
     """What the page that asks shows of the record."""
+    on_row: bool = False
+    """Whether the list has the button, too."""
+    given: Callable[[Any], Any] | None = None
+    """The body, where it follows from the record. A record that the act is of no use for any more leaves everything as it is."""
     seen: Callable[[Any], str] | None = None
     """For an act on exactly what the page shows: the digest of it. The form carries it to the endpoint's only field, `digest`."""
 
@@ -153,6 +161,8 @@ class Resource(Frozen, kw_only=True):
     bulks: tuple[Bulk, ...] = ()
     exported: bool = False
     """Whether the list can be stored as a file."""
+    in_file: tuple[Column, ...] = ()
+    """The columns of the file. By default those of the list."""
     below: tuple[tuple[str, str, Endpoint], ...] = ()
     """Pages below the record: the text key, the template of the address, and the endpoint that the page offers."""
     beneath: tuple[tuple[str, str, Endpoint], ...] = ()

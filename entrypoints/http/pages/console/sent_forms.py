@@ -21,28 +21,44 @@ from entrypoints.http.machinery.decoding import convert, decode_own_type
 from entrypoints.http.machinery.errors import NotAsDeclared, status_of
 from entrypoints.http.pages.console.cells import in_words, value_key
 from entrypoints.http.pages.console.forms import WAS, Choice, Input, InputKind, Shape
+from entrypoints.http.pages.console.rows.rows import cut, filled, joined, lines_of, place_of, pressed_on
 from entrypoints.http.pages.console.visit import PageVisit
+
+Place = tuple[int, str]
 
 
 class WrongInput(Exception):
     """A value that the body's type does not take, of this input; or a body that the inputs of the form cannot mend. `others` are further
-    values that do not fit, so that a form says all of its faults at once.
+    values that do not fit, so that a form says all of its faults at once. `cells` has the line and the field of a fault in rows, by the
+    name of the input.
     """
 
-    def __init__(self, one: Input | None, given: Any = "", others: Sequence[tuple[Input, Any]] = ()) -> None:
+    def __init__(
+        self,
+        one: Input | None,
+        given: Any = "",
+        others: Sequence[tuple[Input, Any]] = (),
+        cells: Mapping[str, Place] = MappingProxyType({}),
+    ) -> None:
         super().__init__("" if one is None else one.name)
         self.input = one
         self.given = given
         self.others = others
+        self.cells = cells
 
 
 Problem = WrongInput | Refusal
+# The place in a message of a type: `… - at `$[1].max_age``.
+_CELL: Final = re.compile(r"\$\[(?P<line>\d+)\]\.(?P<part>[a-z_]+)")
 _LONGEST_SEALED: Final = 64
 _SEVERAL: Final = 2
 # Of several values, a page says so many, and how many more there are.
 _MOST_SAID: Final = 6
-# The place at the start of a refusal's message: `redirect_uris[0]: …`, `rule: choices: …`.
-_PLACE: Final = re.compile(r"(?P<name>[a-z_]+(?:(?:\.|: )[a-z_]+)*)(?:\[(?P<line>\d+)\])?[^: ]*: ")
+_MOST_ROWS: Final = 12
+Drawn = tuple[Input, Any, Sequence[Any]]
+"""An input with its present text, and its choices or rows."""
+# The place at the start of a refusal's message: `redirect_uris[0]: …`, `rule: choices: …`, `scopes[1].name: …`.
+_PLACE: Final = re.compile(r"(?P<name>[a-z_]+(?:(?:\.|: )[a-z_]+)*)(?:\[(?P<line>\d+)\](?:\.(?P<part>[a-z_]+))?)?[^: ]*: ")
 
 
 def _plain(value: Any) -> Any:
@@ -81,12 +97,15 @@ _MISFITS: Final[Mapping[InputKind, str]] = MappingProxyType(
         InputKind.CARDS: "refusals.field_choice",
         InputKind.TICKS: "refusals.field_choice",
         InputKind.LINES: "console.lines_do_not_fit",
+        InputKind.ROWS: "console.lines_do_not_fit",
     }
 )
 
 
 def text_of(one: Input, value: Any) -> Any:
     """A value as the form shows it: text, or a list of texts for an input that takes several. A secret is never shown."""
+    if one.rows is not None:
+        return joined(one.rows, value or ())
     if one.takes_several:
         return sorted(str(_plain(item)) for item in value or ())
     if value is None or one.kind is InputKind.SECRET:
@@ -102,10 +121,22 @@ def texts_of(inputs: Sequence[Input], record: Any) -> dict[str, Any]:
 def sent_texts(inputs: Sequence[Input], form: BoundForm) -> dict[str, Any]:
     """The texts of a form that was sent, without secrets: a page never shows a secret again."""
     return {
-        one.field: "" if one.kind is InputKind.SECRET else sorted(_ticked(given)) if one.takes_several else given.replace("\r\n", "\n")
+        one.field: "" if one.kind is InputKind.SECRET else _several(one, given) if one.takes_several else given.replace("\r\n", "\n")
         for one in inputs
         for given in (getattr(form, one.field),)
     }
+
+
+def _several(one: Input, given: Sequence[str]) -> list[str]:
+    return sorted(_ticked(given)) if one.rows is None else joined(one.rows, filled(one.rows, given))
+
+
+def with_rows(inputs: Sequence[Input], form: BoundForm) -> dict[str, Any] | None:
+    """The texts of a form whose button adds a row or takes one away. None if the form was sent by another button."""
+    for one in inputs:
+        if one.rows is not None and (rows := pressed_on(one.rows, one.field, form)) is not None:
+            return {**sent_texts(inputs, form), one.field: rows}
+    return None
 
 
 def sealed(texts: Mapping[str, Any]) -> str:
@@ -179,17 +210,23 @@ def _converted(shaped: Shape, body: Mapping[str, Any], counted: Sequence[Input],
     try:
         made = convert(body, shaped.endpoint.body_type)
     except NotAsDeclared as refusal:
-        first, _ = _placed(refusal.message, counted)
+        first, *_ = _placed(refusal.message, counted)
         if first is None and not wrong:
             raise WrongInput(None) from None
-        wrong = [*wrong, *(one for one in counted if one is first or _does_not_fit(shaped, one, body))]
+        wrong = [*wrong, *(one for one in counted if one is first or _misfit_in(shaped, one, body) is not None)]
     else:
         # The use case has words of its own for a single fault.
         if not wrong and sum(_is_out_of_bounds(one, form) for one in counted) < _SEVERAL:
             return made
     wrong = [*wrong, *(one for one in counted if _is_out_of_bounds(one, form))]
     (one, given), *others = [(one, getattr(form, one.field)) for one in counted if one in wrong]
-    raise WrongInput(one, given, others)
+    cells = {one.name: _cell(found) for one in wrong if one.rows is not None and (found := _misfit_in(shaped, one, body))}
+    raise WrongInput(one, given, others, {name: cell for name, cell in cells.items() if cell is not None})
+
+
+def _cell(message: str) -> Place | None:
+    found = _CELL.search(message)
+    return None if found is None else (int(found["line"]), found["part"])
 
 
 def _is_out_of_bounds(one: Input, form: BoundForm) -> bool:
@@ -201,16 +238,18 @@ def _is_out_of_bounds(one: Input, form: BoundForm) -> bool:
     return (one.required and not given.strip()) or (most is not None and len(given) > most)
 
 
-def _does_not_fit(shaped: Shape, one: Input, body: Mapping[str, Any]) -> bool:
-    """Whether the type of the body's field refuses the value of this input. Parts of a field are left to the body as a whole."""
+def _misfit_in(shaped: Shape, one: Input, body: Mapping[str, Any]) -> str | None:
+    """The message of the type of the body's field, if it refuses the value of this input. Parts of a field are left to the body as a
+    whole.
+    """
     kinds = {field.encode_name: field.type for field in msgspec.structs.fields(shaped.endpoint.body_type)}
     if one.name not in body or one.name not in kinds:
-        return False
+        return None
     try:
         msgspec.convert(body[one.name], kinds[one.name], strict=False, dec_hook=decode_own_type)
-    except (ValueError, OverflowError):
-        return True
-    return False
+    except (ValueError, OverflowError) as error:
+        return str(error)
+    return None
 
 
 def counting(inputs: Sequence[Input], form: BoundForm) -> Sequence[Input]:
@@ -234,6 +273,8 @@ def said_back(visit: PageVisit, one: Input, given: Any) -> str:
         return visit.text("console.yes" if given == "yes" else "console.no")
     if not given:
         return visit.text("console.none")
+    if one.rows is not None:
+        return "; ".join(lines_of(one.rows, given, visit.text))
     if one.takes_several:
         return ", ".join(in_words(value, visit.text) if value in one.allowed else value for value in given)
     return in_words(given, visit.text) if one.kind is InputKind.CHOICE and given in one.allowed else ", ".join(given.split("\n"))
@@ -253,7 +294,7 @@ def _not_chosen(shaped: Shape, one: Input, counted: Sequence[Input]) -> Any:
 
 def _sent(one: Input, given: Any) -> Any:
     if one.takes_several:
-        return _ticked(given)
+        return _ticked(given) if one.rows is None else filled(one.rows, given)
     if isinstance(given, Secret):
         return given.reveal() or msgspec.UNSET
     if one.kind is InputKind.TICK:
@@ -294,11 +335,14 @@ def _empty(one: Input) -> Any:
     return "" if one.kind in {InputKind.TEXT, InputKind.LONG} else msgspec.UNSET
 
 
-async def drawn(visit: PageVisit, inputs: Sequence[Input], texts: Mapping[str, Any]) -> Sequence[tuple[Input, Any, Sequence[Choice]]]:
-    """Each input with its present text and its choices."""
-    made = []
+async def drawn(visit: PageVisit, inputs: Sequence[Input], texts: Mapping[str, Any]) -> Sequence[Drawn]:
+    """Each input with its present text and its choices, or its rows."""
+    made = list[Drawn]()
     for one in inputs:
-        if one.choices is not None:
+        choices: Sequence[Any]
+        if one.rows is not None:
+            choices = cut(one.rows, texts.get(one.field, ()))
+        elif one.choices is not None:
             choices = await one.choices(visit)
         else:
             choices = [Choice(value, visit.text(f"console.value.{value_key(value)}")) for value in one.allowed]
@@ -311,11 +355,20 @@ def has_words(one: Input) -> bool:
     return one.kind not in {InputKind.SECRET, InputKind.JSON, InputKind.LONG} and one.label != "console.field.name"
 
 
-def present_values(visit: PageVisit, inputs: Sequence[tuple[Input, Any, Sequence[Choice]]]) -> Sequence[tuple[str, str]]:
-    """What a form would change, as it is now: the label of each input and its value. What is empty says nothing."""
-    return [
-        (visit.text(one.label), said) for one, value, choices in inputs if has_words(one) and (said := _present(visit, one, value, choices))
-    ]
+def present_values(visit: PageVisit, inputs: Sequence[Drawn]) -> Sequence[tuple[str, str]]:
+    """What a form would change, as it is now: the label of each input and its value. What is empty says nothing. Rows have their names in
+    place of labels.
+    """
+    return [pair for one, value, choices in inputs if has_words(one) for pair in _presented(visit, one, value, choices)]
+
+
+def _presented(visit: PageVisit, one: Input, value: Any, choices: Sequence[Any]) -> Sequence[tuple[str, str]]:
+    if one.rows is not None:
+        beyond = len(choices) - _MOST_ROWS
+        more = [(f"+{beyond}", "…")] if beyond > 0 else []
+        return [*(one.rows.said(visit.text, row) for row in choices[:_MOST_ROWS]), *more]
+    said = _present(visit, one, value, choices)
+    return [(visit.text(one.label), said)] if said else []
 
 
 def _present(visit: PageVisit, one: Input, value: Any, choices: Sequence[Choice]) -> str:
@@ -338,24 +391,38 @@ def explained(visit: PageVisit, problem: Problem, inputs: Sequence[Input] = ()) 
     if isinstance(problem, WrongInput):
         if problem.input is None:
             return {"": visit.text("refusals.bad_request")}, 400
-        return {one.field: _misfit(visit, one, given) for one, given in ((problem.input, problem.given), *problem.others)}, 400
+        wrong = ((problem.input, problem.given), *problem.others)
+        return dict(_misfit_at(visit, one, given, problem.cells.get(one.name)) for one, given in wrong), 400
     if isinstance(problem, NotFound) or status_of(problem) >= 500:
         raise problem
-    one, line = _placed(problem.message, inputs)
+    one, line, part = _placed(problem.message, inputs)
     said = visit.said(problem)
+    if one is not None and one.rows is not None and line is not None and one.rows.field(part) is not None:
+        return {place_of(one.field, line, part): said}, status_of(problem)
     if one is not None and one.kind is InputKind.LINES and line is not None:
         said = visit.text("console.at_line", number=line + 1, problem=said)
     return {getattr(problem, "field", "") if one is None else one.field: said}, status_of(problem)
 
 
-def _placed(message: str, inputs: Sequence[Input]) -> tuple[Input | None, int | None]:
-    """The input that a message for programs is about, and the number of the line in it."""
+def _placed(message: str, inputs: Sequence[Input]) -> tuple[Input | None, int | None, str]:
+    """The input that a message for programs is about, the number of the line in it, and the field of that row."""
     found = _PLACE.match(message)
     if found is None:
-        return None, None
+        return None, None, ""
     name = found["name"].replace(": ", ".")
     one = next((one for one in inputs if one.name == name or name.startswith(f"{one.name}.")), None)
-    return one, None if found["line"] is None else int(found["line"])
+    return one, None if found["line"] is None else int(found["line"]), found["part"] or ""
+
+
+def _misfit_at(visit: PageVisit, one: Input, given: Any, cell: Place | None) -> tuple[str, str]:
+    """The place of an error, and its words."""
+    if one.rows is None or cell is None:
+        return one.field, _misfit(visit, one, given)
+    line, part = cell
+    field = one.rows.field(part)
+    bounds = None if field is None else field.bounds
+    said = visit.text("console.does_not_fit") if bounds is None else visit.text("refusals.field_bounds", least=bounds[0], most=bounds[1])
+    return place_of(one.field, line, part), said
 
 
 def _misfit(visit: PageVisit, one: Input, given: Any) -> str:

@@ -59,6 +59,10 @@ class NewInvitation(msgspec.Struct, frozen=True):
     """The address to invite."""
     role: Annotated[str, msgspec.Meta(max_length=LONGEST_SLUG, examples=["member"])]
     """The slug of the role: `member`, `admin`, or one of the organization's own."""
+    replaces: Annotated[UUID, example("018f3c5a-7b1e-7c3d-9f4a-2b6c8d0e1f23")] | None = None
+    """The id of a pending invitation to the same address, to send it again: its link stops working as the new one is made. Null if the
+    address has none.
+    """
 
 
 class InvitationsQuery(Paging, frozen=True, kw_only=True):
@@ -183,7 +187,8 @@ async def create_invitation(call: Call[NewInvitation, None, OrganizationPath, Me
     account.
     """
     email = email_field(call.body.email, postern.foundation.email_syntax)
-    issued = await postern.tenancy.invitations.create(call.caller, email, call.body.role, call.actor)
+    replaces = None if call.body.replaces is None else InvitationId(call.body.replaces)
+    issued = await postern.tenancy.invitations.create(call.caller, email, call.body.role, call.actor, replaces)
     return IssuedInvitation(_record(issued.invitation), _inviter(issued.inviter), issued.token.reveal())
 
 

@@ -1,9 +1,13 @@
 """The pages of an organization's APIs."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from core.domain.identity.sessions import TWO_FACTORS
 from core.domain.services.resource_documents import forbidden, metadata_address, unauthorized
+from core.domain.tenancy.roles import Capability
+from tests.http.browsing import Tab
 from tests.http.pages.console.conftest import ConsoleScene
 
 APIS = "/apis"
@@ -11,7 +15,15 @@ API = "https://api.acme.example/orders"
 CANCEL = {"name": "orders:cancel", "description": "Cancel orders", "acr_values": [TWO_FACTORS], "max_age": 300}
 
 
-async def made(console: ConsoleScene, identifier: str = API, **fields: str) -> str:
+WIDTH = 5
+"""The fields of a row: name, text, permission, second factor and age of the sign-in."""
+
+
+def row(name: str, text: str, permission: str = "", asks: str = "", max_age: str = "") -> list[str]:
+    return [name, text, permission, asks, max_age]
+
+
+async def made(console: ConsoleScene, identifier: str = API, **fields: str | Sequence[str]) -> str:
     """Registers an API by the form. Returns its address below the organization."""
     await console.at(f"{APIS}/~new")
     await console.submit(f"{APIS}/~new", **{"identifier": identifier, "name": "Orders", "admits": "all", **fields})
@@ -19,12 +31,25 @@ async def made(console: ConsoleScene, identifier: str = API, **fields: str) -> s
     return f"{APIS}/{server['id']}"
 
 
-async def test_an_api_is_registered_and_its_page_says_what_to_do(console: ConsoleScene) -> None:
+def names(console: ConsoleScene) -> list[str]:
+    (server,) = console.people.rows("select scopes from resource_servers")
+    return [one["name"] for one in server["scopes"]]
+
+
+def permitted(console: ConsoleScene, key: str) -> None:
     shop = console.tenants.service(console.acme, "shop")
     console.people.change(
-        "insert into permissions (id, service_id, key, created_at) values (gen_random_uuid(), %s, 'orders.read', now())", shop.id
+        "insert into permissions (id, service_id, key, created_at) values (gen_random_uuid(), %s, %s, now())", shop.id, key
     )
-    scopes = "orders:read See your orders [orders.read]\n\n  orders:write   Order for you (at your cost) "
+
+
+async def test_an_api_is_registered_and_its_page_says_what_to_do(console: ConsoleScene) -> None:
+    permitted(console, "orders.read")
+    scopes = [
+        *row("orders:read", "See your orders", "orders.read"),
+        *row("", " "),
+        *row("  orders:write ", "  Order for you (at your cost) "),
+    ]
     at = await made(console, scopes=scopes, service_slug="shop", token_lifetime="300")
     (server,) = console.people.rows("select * from resource_servers")
     assert server["scopes"] == [
@@ -32,24 +57,143 @@ async def test_an_api_is_registered_and_its_page_says_what_to_do(console: Consol
         {"name": "orders:write", "description": "Order for you (at your cost)", "permission": None},
     ]
     text = (await console.at(at)).page.text
+    assert '<details class="unfolds" open>' not in console.tab.shown.body.decode(), "nothing to check before tokens are made"
     for told in (
         *("No tokens are made yet", "_postern-verification.api.acme.example", server["token"], "needs orders.read", "Order for you"),
         *("https://api.acme.example/.well-known/oauth-protected-resource/orders", '"authorization_servers"', "/.well-known/jwks.json"),
         *('error="insufficient_scope", scope="orders:read orders:write"', "at+jwt"),
     ):
         assert told in text, told
-    # The form shows the scopes as they were written.
-    assert console.fields(f"{at}/scopes").fields["scopes"] == (
-        "orders:read See your orders [orders.read]\norders:write Order for you (at your cost)"
-    )
-    tab = await console.submit(f"{at}/scopes", scopes="openid Everything")
-    assert "In line 1" in tab.page.text or "Line 1" in tab.page.text
-    await console.at(at)
-    await console.submit(f"{at}/scopes", scopes="")
-    assert console.people.rows("select scopes from resource_servers") == [{"scopes": []}]
+    assert console.fields(f"{at}/scopes").fields["scopes"] == [
+        *row("orders:read", "See your orders", "orders.read"),
+        *row("orders:write", "Order for you (at your cost)"),
+    ]
+    await console.submit(f"{at}/scopes", scopes=[])
+    assert names(console) == []
     await console.at(at)
     await console.submit(f"{at}/ask-approval")
     assert "You asked the operator for an approval" in (await console.at(at)).page.text
+
+
+async def test_a_refused_value_is_said_at_its_row_and_nothing_is_lost(console: ConsoleScene) -> None:
+    at = await made(console, scopes=row("orders:read", "See your orders"))
+    read = row("orders:read", "See your orders")
+    for wrong, place, said in (
+        (row("openid", "Everything"), "name", "openid is a scope of Postern"),
+        (row("two words", "Everything"), "name", "without spaces"),
+        (row("", "Everything"), "name", "without spaces"),
+        (row("orders:read", "Again"), "name", "only once"),
+        (row("orders:write", ""), "description", "200"),
+        (row("orders:write", "See www.example.org"), "description", ""),
+        (row("orders:write", "Order", "orders.write"), "permission", "choose that application first"),
+        (row("orders:write", "Order", max_age="soon"), "max_age", "60"),
+        (row("orders:write", "Order", max_age="1"), "max_age", "60"),
+    ):
+        await console.at(at)
+        # A row without a word counts as none, so it moves no error to another row.
+        tab = await console.submit(f"{at}/scopes", scopes=[*row("", ""), *read, *wrong])
+        assert tab.status == 400, wrong
+        assert f'<a href="#scopes-2-{place}">' in tab.shown.body.decode(), wrong
+        assert f'id="scopes-2-{place}-error"' in tab.shown.body.decode(), wrong
+        assert said in tab.page.text, wrong
+        assert console.fields(f"{at}/scopes").fields["scopes"] == [*read, *wrong]
+    assert names(console) == ["orders:read"]
+
+
+async def test_rows_are_added_and_taken_away_without_scripts(console: ConsoleScene) -> None:
+    at = await made(console, scopes=[*row("orders:read", "See"), *row("orders:write", "Order")])
+    await console.at(at)
+    tab = await console.submit(f"{at}/scopes", scopes=[*row("orders:see", "Look"), *row("orders:write", "Order")], pressed="scopes add")
+    assert tab.status == 200
+    kept = [*row("orders:see", "Look"), *row("orders:write", "Order")]
+    assert console.fields(f"{at}/scopes").fields["scopes"] == [*kept, *row("", "")]
+    assert tab.shown.body.decode().count(" autofocus") == 1
+    # Pressed again, it adds no second empty row.
+    await console.submit(f"{at}/scopes", pressed="scopes add")
+    assert console.fields(f"{at}/scopes").fields["scopes"] == [*kept, *row("", "")]
+    await console.submit(f"{at}/scopes", pressed="scopes 2")
+    assert console.fields(f"{at}/scopes").fields["scopes"] == row("orders:see", "Look")
+    assert names(console) == ["orders:read", "orders:write"], "nothing was saved yet"
+    await console.submit(f"{at}/scopes")
+    assert names(console) == ["orders:see"]
+
+
+async def test_rows_are_added_to_the_form_that_makes_an_api(console: ConsoleScene) -> None:
+    await console.at(f"{APIS}/~new")
+    tab = await console.submit(f"{APIS}/~new", identifier=API, name="Orders", pressed="scopes add")
+    assert tab.status == 200
+    assert console.people.rows("select from resource_servers") == []
+    sent = console.fields(f"{APIS}/~new").fields
+    assert (sent["identifier"], sent["name"], sent["scopes"]) == (API, "Orders", row("", ""))
+    await console.submit(f"{APIS}/~new", scopes=row("orders:read", "See", asks="two-factors"))
+    assert names(console) == ["orders:read"]
+
+
+async def test_a_form_with_a_further_row_still_sees_what_somebody_else_has_changed(console: ConsoleScene) -> None:
+    at = await made(console, scopes=row("orders:read", "See"))
+    await console.at(at)
+    theirs = console.colleague("admin")
+    await theirs.open(f"/ui/o/acme{at}")
+    number = next(number for number, one in enumerate(theirs.page.forms) if one.action.endswith("/scopes"))
+    await theirs.send(number, scopes=row("orders:write", "Order", max_age="300"))
+    await console.submit(f"{at}/scopes", pressed="scopes add")
+    tab = await console.submit(f"{at}/scopes", scopes=[*row("orders:read", "See"), *row("orders:pay", "Pay")])
+    assert tab.status == 409
+    assert "orders:write: Order, asks for a sign-in within 300 seconds" in tab.page.text
+    assert names(console) == ["orders:write"]
+
+
+async def test_scopes_are_put_back_in_their_order(console: ConsoleScene) -> None:
+    before = [*row("b", "Second letter"), *row("a", "First letter")]
+    at = await made(console, scopes=before)
+    await console.at(at)
+    await console.submit(f"{at}/scopes", scopes=[*row("a", "First letter"), *row("b", "Second letter")])
+    assert names(console) == ["a", "b"]
+    assert "b: Second letter; a: First letter" in (await console.at(at)).page.text
+    await console.submit(f"{at}/scopes/undo")
+    assert names(console) == ["b", "a"]
+
+
+async def test_a_hundred_scopes_fit_into_a_form(console: ConsoleScene) -> None:
+    at = await made(
+        console, scopes=[text for number in range(100) for text in row(f"orders:{number}", "Löst eine Bestellung aus", max_age="60")]
+    )
+    assert len(names(console)) == 100
+    page = (await console.at(at)).page
+    assert "+88" in page.text
+    tab = await console.submit(f"{at}/scopes", scopes=[*page.forms[console.number(f"{at}/scopes")].fields["scopes"], *row("one", "More")])
+    assert 'id="scopes-error"' in tab.shown.body.decode()
+    await console.at(at)
+    await console.submit(f"{at}/scopes", scopes=page.forms[console.number(f"{at}/scopes")].fields["scopes"][WIDTH:])
+    assert len(names(console)) == 99
+
+
+async def test_who_may_not_change_an_api_reads_its_scopes(console: ConsoleScene) -> None:
+    at = await made(console, scopes=row("orders:read", "See your orders", max_age="300"))
+    person, auditor = console.people.add(), console.tenants.role(console.acme, "auditor", [Capability.SERVICES_VIEW])
+    console.tenants.join(person, console.acme, auditor)
+    tab = await console.browser(person).tab().open(f"/ui/o/acme{at}")
+    assert "orders:read See your orders asks for a sign-in within 300 seconds" in tab.page.text
+    assert not any(one.action.endswith("/scopes") for one in tab.page.forms)
+
+
+async def test_a_stranger_changes_no_scopes(console: ConsoleScene) -> None:
+    at = await made(console, scopes=row("orders:read", "See"))
+    await console.at(at)
+    form = console.fields(f"{at}/scopes")
+    _, stranger = console.stranger()
+    await stranger.open("/ui/o/globex/apis/~new")
+    token = stranger.page.forms[stranger_form(stranger)].fields["form_token"]
+    for home in ("acme", "globex"):
+        answer = await stranger.tabs.request(
+            "POST", f"/ui/o/{home}{at}/scopes", {**form.fields, "form_token": token, "pressed": "scopes add"}
+        )
+        assert answer.status in {403, 404}, home
+    assert names(console) == ["orders:read"]
+
+
+def stranger_form(tab: Tab) -> int:
+    return next(number for number, one in enumerate(tab.page.forms) if one.action.endswith("/apis/~new"))
 
 
 async def test_an_address_in_another_form_is_refused_at_its_field(console: ConsoleScene) -> None:
@@ -63,6 +207,8 @@ async def test_an_address_in_another_form_is_refused_at_its_field(console: Conso
 async def test_an_api_for_development_is_ready(console: ConsoleScene) -> None:
     at = await made(console, "http://localhost:8000/mcp")
     text = (await console.at(at)).page.text
+    # There is something to check, so it is in sight.
+    assert '<details class="unfolds" open>' in console.tab.shown.body.decode()
     assert "No tokens are made yet" not in text
     assert "must also compare the id below" in text
     assert "Id of the API (resource_id)" in text
@@ -88,12 +234,13 @@ def test_challenges_name_scopes_if_there_are_any() -> None:
     assert 'error="insufficient_scope", scope="a b", resource_metadata=' in forbidden(API, ("a", "b"))
 
 
-async def test_a_line_asks_for_a_second_factor_and_a_fresh_sign_in(console: ConsoleScene) -> None:
-    scopes = "orders:cancel Cancel orders [orders.cancel] +two-factors +max_age=300\norders:pay Pay +max_age=60 \norders:read See 2 + 3"
-    shop = console.tenants.service(console.acme, "shop")
-    console.people.change(
-        "insert into permissions (id, service_id, key, created_at) values (gen_random_uuid(), %s, 'orders.cancel', now())", shop.id
-    )
+async def test_a_scope_asks_for_a_second_factor_and_a_fresh_sign_in(console: ConsoleScene) -> None:
+    scopes = [
+        *row("orders:cancel", "Cancel orders", "orders.cancel", "two-factors", "300"),
+        *row("orders:pay", "Pay", max_age="60"),
+        *row("orders:read", "See 2 + 3"),
+    ]
+    permitted(console, "orders.cancel")
     at = await made(console, scopes=scopes, service_slug="shop")
     (server,) = console.people.rows("select scopes from resource_servers")
     assert server["scopes"] == [
@@ -109,8 +256,4 @@ async def test_a_line_asks_for_a_second_factor_and_a_fresh_sign_in(console: Cons
     ):
         assert told in text, told
     assert 'max_age="", ' not in text
-    assert console.fields(f"{at}/scopes").fields["scopes"] == scopes.replace(" \n", "\n")
-    for line in ("a B +urn:postern:acr:one-factor", "a B +max_age=soon", "a B +max_age=1"):
-        tab = await console.submit(f"{at}/scopes", scopes=line)
-        assert tab.status == 400, line
-        await console.at(at)
+    assert console.fields(f"{at}/scopes").fields["scopes"] == scopes

@@ -51,6 +51,14 @@ async def test_others_get_no_file(console: ConsoleScene) -> None:
     assert (await stranger.open(target)).status == 403
 
 
+async def test_the_file_of_invitations_says_more_than_the_list(console: ConsoleScene) -> None:
+    await console.at("/people/invitations/~new")
+    await console.submit("/people/invitations/~new", emails="bob@people.example", role="admin")
+    head, bob = (await console.at("/people/invitations/~export")).shown.body.decode().splitlines()
+    assert "Role,State,Invited by" in head
+    assert bob.startswith(f"bob@people.example,Administrator,Waiting,{console.ada.email}")
+
+
 async def test_a_refused_filter_is_a_page_and_no_broken_file(console: ConsoleScene) -> None:
     tab = await console.at("/people/invitations/~export?status=wrong")
     assert tab.status == 400

@@ -35,7 +35,9 @@ def export_page(resource: Resource) -> Endpoint:
         pages = _pages(resource, visit, {**asked_with(resource, given_in(resource, call.query)), **(resource.query or {})})
         # The first page is asked for before the answer begins, so that a refusal is a page.
         first = await anext(pages)
-        return Answer(Streamed(_parts(resource.columns, visit, first, pages)), 200, attachment(visit, f"{resource.name}.csv"))
+        return Answer(
+            Streamed(_parts(resource.in_file or resource.columns, visit, first, pages)), 200, attachment(visit, f"{resource.name}.csv")
+        )
 
     declared = console.get(at, of=resource.listed, limit=(PAGE_LOADS, PRIVACY))
     return declared(stated(handler, f"export_{resource.name}", at, query=query))

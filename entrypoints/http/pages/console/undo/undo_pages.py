@@ -244,7 +244,7 @@ def _is_same(field: Input, one: Any, other: Any) -> bool:
 
 def _plainly(field: Input, text: Any) -> Any:
     if not isinstance(text, str):
-        return sorted(text)
+        return list(text) if field.rows is not None else sorted(text)
     if field.kind is InputKind.JSON:
         try:
             return json.loads(text or "{}")

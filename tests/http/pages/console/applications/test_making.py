@@ -129,6 +129,10 @@ async def test_a_framework_answers_what_the_application_is_and_where_people_come
     assert f"export OIDC_CLIENT_SECRET={secret[0]}" in page.text
     assert re.search(r"export SESSION_SECRET=[0-9a-f]{64} ", page.text)
     assert "flask run --port 3000 Copy Then open http://localhost:3000" in page.text
+    # The lines of the chosen framework have all values, so these and the other lines are folded.
+    body = console.tab.shown.body.decode()
+    assert '<details class="unfolds" open>' not in body
+    assert body.index("flask run") < body.index('id="values"') < body.index('id="other-lines"') < body.index("npm ")
     assert "http://localhost:3000" in page.links
 
 

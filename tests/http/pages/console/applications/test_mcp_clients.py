@@ -17,7 +17,7 @@ API: Final = "http://localhost:8000/mcp"
 async def prepared(console: ConsoleScene) -> str:
     """The client id, in an organization with an API that admits all of its applications."""
     await console.at("/apis/~new")
-    await console.submit("/apis/~new", identifier=API, name="Orders", admits="all", scopes="orders:read See your orders")
+    await console.submit("/apis/~new", identifier=API, name="Orders", admits="all", scopes=["orders:read", "See your orders", "", "", ""])
     await made(console, "MCP clients", kind="mcp", addresses="")
     (service,) = console.people.rows("select client_id::text as id from services")
     return str(service["id"])

@@ -66,6 +66,8 @@ async def test_a_test_sign_in_asks_for_the_password_and_ends_on_the_claims(conso
     assert "Billing would now ask for your consent" in tab.page.text
     assert "Nothing was issued to the application." in tab.page.text
     assert str(console.ada.user) in tab.page.text
+    # Of the places, the first is open; the others are for programs.
+    assert tab.shown.body.decode().count('<details class="unfolds" open>') == 1
     # The application got nothing.
     for table in ISSUED:
         assert console.people.rows(f"select from {table}") == [], table

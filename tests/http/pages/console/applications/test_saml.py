@@ -18,6 +18,9 @@ async def test_from_metadata_to_a_changed_certificate(console: ConsoleScene) -> 
     assert "/saml/acme/crm/metadata" in console.tab.page.text
     tab = await console.submit(f"{crm}/saml/metadata", text=METADATA)
     assert tab.place == f"/ui/o/acme{crm}/saml?done=saved"
+    # An application that has said nothing yet is asked for its metadata; afterwards it is folded, and the end stands in the menu.
+    assert '<details class="unfolds">' in tab.shown.body.decode()
+    assert f"/ui/o/acme{crm}/saml/off" not in tab.page.links
     assert console.fields(f"{crm}/saml/configuration").fields["acs_url"] == "https://crm.example.com/acs"
     overview = await console.at(crm)
     assert "Metadata address" in overview.page.text
@@ -27,6 +30,7 @@ async def test_from_metadata_to_a_changed_certificate(console: ConsoleScene) -> 
     await console.at(f"{crm}/saml")
     tab = await console.submit(f"{crm}/saml/configuration", enabled=["yes"])
     assert "there is no certificate" in tab.page.text
+    assert f"/ui/o/acme{crm}/saml/off" in tab.page.links
     await console.at(f"{crm}/saml-certificate")
     await console.submit(f"{crm}/saml-certificate")
     assert states(console) == ["active"]

@@ -1,6 +1,5 @@
 """The APIs of an organization: who may ask for tokens, whether tokens are made, and what an API publishes and checks."""
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -13,7 +12,13 @@ from core.domain.services.resource_documents import (
     protected_resource_metadata,
     unauthorized,
 )
-from core.domain.services.resource_servers import ResourceState
+from core.domain.services.resource_servers import (
+    LONGEST_DESCRIPTION,
+    LONGEST_MAX_AGE,
+    LONGEST_SCOPE,
+    SHORTEST_MAX_AGE,
+    ResourceState,
+)
 from core.domain.signing_keys import TokenAlgorithm
 from entrypoints.http.pages.console.cells import Cell, Tone, code, copied, number, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
@@ -22,10 +27,10 @@ from entrypoints.http.pages.console.organization.applications import application
 from entrypoints.http.pages.console.organization.organization_tabs import APIS, APIS_TAB, APPLICATIONS_ENTRY, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Making, Resource, Section
+from entrypoints.http.pages.console.rows.rows import Row, RowField, Rows
 from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.federation.document_refusals import list_document_refusals
 from entrypoints.http.routes.services.resource_servers import (
-    ResourceScopeBody,
     ResourceServerRecord,
     change_resource_server,
     create_resource_server,
@@ -36,18 +41,14 @@ from entrypoints.http.routes.services.resource_servers import (
     verify_resource_server,
 )
 from entrypoints.http.routes.services.services import create_service, list_services
+from ports.texts import Text
 
 STATES: Final = {
     ResourceState.WAITING: ("console.apis.waiting", Tone.WARN),
     ResourceState.SETTLING: ("console.apis.settling", Tone.WARN),
     ResourceState.ACTIVE: ("console.state.active", Tone.GOOD),
 }
-# A line has the name of a scope, its description, in brackets the permission that a person must hold, and what the sign-in must be.
-_LINE: Final = re.compile(
-    r"(?P<name>\S+)(?:\s+(?P<description>.*?))?(?:\s+\[(?P<permission>[^\[\]\s]+)\])?(?P<asks>(?:\s+\+\S+)*)\s*", re.ASCII
-)
 _TWO_FACTORS: Final = "two-factors"
-_MAX_AGE: Final = re.compile(r"max_age=([0-9]{1,9})")
 
 
 async def _services(visit: PageVisit) -> Sequence[Choice]:
@@ -58,50 +59,75 @@ async def _algorithms(_visit: PageVisit) -> Sequence[Choice]:
     return [Choice(one.value, one.value) for one in TokenAlgorithm]
 
 
-def scope_lines(record: Any) -> Sequence[str]:
-    return [f"{one.name} {one.description}{'' if one.permission is None else f' [{one.permission}]'}{_asks(one)}" for one in record.scopes]
+def scope_rows(record: Any) -> Sequence[Row]:
+    return [
+        {
+            "name": one.name,
+            "description": one.description,
+            "permission": one.permission or "",
+            "acr_values": _TWO_FACTORS if TWO_FACTORS in one.acr_values else "",
+            "max_age": "" if one.max_age is None else str(one.max_age),
+        }
+        for one in record.scopes
+    ]
 
 
-def _asks(scope: Any) -> str:
-    asks = [_TWO_FACTORS if one == TWO_FACTORS else one for one in scope.acr_values]
-    return "".join(f" +{one}" for one in (*asks, *(() if scope.max_age is None else (f"max_age={scope.max_age}",))))
-
-
-def scopes_of(lines: Any) -> Mapping[str, Any]:
-    found = [_LINE.fullmatch(line) for line in lines]
+def scopes_of(rows: Sequence[Row]) -> Mapping[str, Any]:
     return {
         "scopes": [
-            {"name": one["name"], "description": one["description"] or "", "permission": one["permission"], **_asked(one["asks"].split())}
-            for one in found
-            if one is not None
+            {
+                "name": row["name"],
+                "description": row["description"],
+                "permission": row["permission"] or None,
+                "acr_values": [TWO_FACTORS] if row["acr_values"] == _TWO_FACTORS else [],
+                "max_age": row["max_age"] or None,
+            }
+            for row in rows
         ]
     }
 
 
-def _asked(words: Sequence[str]) -> Mapping[str, Any]:
-    """What a line asks of the sign-in. The domain refuses what it cannot ask for."""
-    ages = [age for age in (_MAX_AGE.fullmatch(word.removeprefix("+")) for word in words) if age is not None]
-    others = [word.removeprefix("+") for word in words if not _MAX_AGE.fullmatch(word.removeprefix("+"))]
-    acr_values = [TWO_FACTORS if word == _TWO_FACTORS else word for word in others]
-    return {"acr_values": acr_values, "max_age": min((int(age[1]) for age in ages), default=None)}
+def _said(text: Text, row: Row) -> tuple[str, str]:
+    return row["name"], ", ".join(filter(None, (row["description"], _needs(text, row))))
 
 
-_SCOPES: Final = Asked("scopes", kind=InputKind.LINES, shown=scope_lines, stands_for=scopes_of, hint="console.apis.scopes_hint")
-_ADMITS: Final = Asked("admits", kind=InputKind.CARDS, label="console.apis.admits")
-_ADMITTED: Final = Asked("admitted_services", choices=_services, label="console.apis.admitted_services", hint="console.apis.admitted_hint")
-_EXCHANGES: Final = Asked("exchanges", choices=_services, label="console.apis.exchanges", hint="console.apis.exchanges_hint")
+def _needs(text: Text, row: Row) -> str:
+    """What a scope asks of the person and of the sign-in."""
+    needs = (
+        text("console.apis.needs", permission=row["permission"]) if row["permission"] else "",
+        text("console.apis.asks_second_factor") if row["acr_values"] else "",
+        text("console.apis.asks_max_age", seconds=row["max_age"]) if row["max_age"] else "",
+    )
+    return ", ".join(filter(None, needs))
+
+
+_SCOPE_ROWS: Final = Rows(
+    fields=(
+        RowField(name="name", label="console.apis.scope_name", longest=LONGEST_SCOPE),
+        RowField(name="description", label="console.apis.scope_text", longest=LONGEST_DESCRIPTION),
+        RowField(name="permission", label="console.apis.scope_permission", longest=LONGEST_SCOPE, is_folded=True),
+        RowField(
+            name="acr_values",
+            label="console.apis.scope_sign_in",
+            options=(("", "console.apis.any_sign_in"), (_TWO_FACTORS, "console.apis.two_factors")),
+            is_folded=True,
+        ),
+        RowField(name="max_age", label="console.apis.scope_max_age", bounds=(SHORTEST_MAX_AGE, LONGEST_MAX_AGE), is_folded=True),
+    ),
+    one="console.apis.scope_number",
+    add="console.apis.add_scope",
+    more="console.apis.scope_more",
+    said=_said,
+)
+_SCOPES: Final = Asked("scopes", rows=_SCOPE_ROWS, shown=scope_rows, stands_for=scopes_of, hint="console.apis.scopes_hint")
+_ADMITS: Final = Asked("admits", kind=InputKind.CARDS, label="console.apis.admits", can_wait=True)
+_ADMITTED: Final = Asked(
+    "admitted_services", choices=_services, label="console.apis.admitted_services", hint="console.apis.admitted_hint", can_wait=True
+)
+_EXCHANGES: Final = Asked("exchanges", choices=_services, label="console.apis.exchanges", hint="console.apis.exchanges_hint", can_wait=True)
 _SERVICE: Final = Asked("service_slug", choices=_services, label="console.apis.service_slug", hint="console.apis.service_hint")
 _ALGORITHM: Final = Asked("access_token_alg", choices=_algorithms, label="console.apis.check_algorithm")
 _LIFETIME: Final = Asked("token_lifetime", label="console.apis.token_lifetime", hint="console.apis.lifetime_hint")
-
-
-def _described(scope: ResourceScopeBody, visit: PageVisit) -> Cell:
-    needs = (
-        "" if scope.permission is None else visit.text("console.apis.needs", permission=scope.permission),
-        visit.text("console.apis.asks_second_factor") if scope.acr_values else "",
-        "" if scope.max_age is None else visit.text("console.apis.asks_max_age", seconds=scope.max_age),
-    )
-    return Cell("text", scope.description, beside=", ".join(filter(None, needs)))
 
 
 def _challenges(visit: PageVisit, record: ResourceServerRecord) -> Sequence[tuple[str, str, str]]:
@@ -140,7 +166,10 @@ async def _documents(visit: PageVisit, record: ResourceServerRecord) -> Mapping[
         "proof": [
             (visit.text(f"console.apis.{name}"), Cell("copy", getattr(record, name))) for name in ("txt_name", "txt_value", "file_url")
         ],
-        "scopes": [(one.name, _described(one, visit)) for one in record.scopes],
+        # Whoever may change the scopes has them in the panel.
+        "scopes": []
+        if visit.may(change_resource_server)
+        else [(row["name"], Cell("text", row["description"], beside=_needs(visit.text, row))) for row in scope_rows(record)],
         "metadata_address": metadata_address(record.identifier),
         "metadata": protected_resource_metadata(record.identifier, record.name, scopes, issuer),
         "challenges": _challenges(visit, record),

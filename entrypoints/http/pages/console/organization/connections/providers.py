@@ -2,11 +2,15 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
 
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind
 from core.domain.identity.upstream.saml.mappings import PRESETS
 from entrypoints.http.pages.console.cells import Tone, code, copied, listed, number, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
+from entrypoints.http.pages.console.lists import latest_of
 from entrypoints.http.pages.console.organization.connections.certificates_pages import CERTIFICATES
 from entrypoints.http.pages.console.organization.connections.connection_pages import CONNECTION, EXCHANGES_AT, above, steps_of
 from entrypoints.http.pages.console.organization.connections.identity_assertions import ASSERTIONS
@@ -46,6 +50,19 @@ def _chosen(product: str) -> Mapping[str, Any]:
     return {"kind": product}
 
 
+def _named(form: Any) -> Any:
+    """The form with a name for the button of the sign-in page: the product's, or the host of the issuer."""
+    if form.name.strip():
+        return form
+    preset = next((preset for one, preset in PRESETS.items() if one.value == form.kind), None)
+    try:
+        name = preset.name if preset is not None else urlsplit(form.issuer.strip()).hostname or ""
+    except ValueError:
+        # The endpoint says what is wrong with the issuer.
+        name = ""
+    return msgspec.structs.replace(form, name=name)
+
+
 def _oidc(name: str, **more: Any) -> Asked:
     return Asked(name, under=("kind", ProviderKind.OIDC), **more)
 
@@ -74,6 +91,33 @@ def _may_be_activated(one: Any) -> bool:
     return one.state is ConnectionState.TESTED or (one.state is ConnectionState.DRAFT and one.saml is None)
 
 
+EXCHANGES: Final = Resource(
+    name="connection_exchanges",
+    position=position(DIRECTORIES_ENTRY, DIRECTORIES_TAB),
+    at=EXCHANGES_AT,
+    listed=list_connection_exchanges,
+    rows="exchanges",
+    columns=(
+        when("created_at", "console.field.happened_at"),
+        code("reference", "console.field.reference"),
+        words("kind"),
+        state("succeeded", _OUTCOMES),
+        plain("reason", beside="advice"),
+        code(lambda one: one.certificate[:16], "console.field.signed_by"),
+        number("times"),
+        when("last_at"),
+    ),
+    crumbs=above,
+)
+_LATEST: Final = (EXCHANGES.columns[0], words("kind"), state("succeeded", _OUTCOMES), plain("reason"))
+
+
+async def _happened(visit: PageVisit, provider: Any) -> Mapping[str, Any]:
+    """What happens at the provider, once it is active, and the steps that led there."""
+    listed = provider.state is ConnectionState.ACTIVE and visit.may(list_connection_exchanges)
+    return {**await steps_of(visit, provider), "latest": await latest_of(EXCHANGES, visit, _LATEST) if listed else None}
+
+
 PROVIDERS: Final = Resource(
     name="providers",
     position=position(DIRECTORIES_ENTRY, DIRECTORIES_TAB),
@@ -92,13 +136,22 @@ PROVIDERS: Final = Resource(
     making=Making(
         shape(
             create_upstream_provider,
-            "name",
-            Asked("kind", kind=InputKind.CARDS, choices=_products, label="console.field.preset", stands_for=_chosen),
+            # The product says what else is asked.
+            Asked(
+                "kind",
+                kind=InputKind.CARDS,
+                choices=_products,
+                label="console.field.preset",
+                stands_for=_chosen,
+                at_first="",
+                is_needed=True,
+            ),
+            Asked("name", hint="console.providers.name_hint"),
             _oidc("issuer", kind=InputKind.TEXT, hint="console.providers.issuer_hint", is_needed=True),
             _oidc("client_id", kind=InputKind.TEXT, is_needed=True),
             _oidc("client_secret", kind=InputKind.SECRET, is_needed=True),
-            _SCOPES,
-        )
+        ),
+        filled=_named,
     ),
     sections=(
         Section(
@@ -146,26 +199,8 @@ PROVIDERS: Final = Resource(
     ),
     ending=Ending(delete_upstream_provider),
     template="organization/connections/provider.html",
-    more=steps_of,
-)
-
-EXCHANGES: Final = Resource(
-    name="connection_exchanges",
-    position=position(DIRECTORIES_ENTRY, DIRECTORIES_TAB),
-    at=EXCHANGES_AT,
-    listed=list_connection_exchanges,
-    rows="exchanges",
-    columns=(
-        when("created_at", "console.field.happened_at"),
-        code("reference", "console.field.reference"),
-        words("kind"),
-        state("succeeded", _OUTCOMES),
-        plain("reason", beside="advice"),
-        code(lambda one: one.certificate[:16], "console.field.signed_by"),
-        number("times"),
-        when("last_at"),
-    ),
-    crumbs=above,
+    more=_happened,
+    also=(list_connection_exchanges,),
 )
 
 PAGES: Final = (*pages(PROVIDERS), *pages(EXCHANGES))

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from core.frozen import replace
 from entrypoints.http.pages.console.cells import code, copied, linked, listed, plain, when
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.navigation import address
@@ -27,16 +28,25 @@ from entrypoints.http.routes.tenancy.trusted_issuers import (
     list_trusted_issuers,
 )
 
+# No short name of an application has a colon.
+_OF_KEY: Final = "key:"
 
-async def _services(visit: PageVisit) -> Sequence[Choice]:
-    return [Choice(one.slug, one.name, one.slug) for one in (await visit.ask(list_services)).services if one.service_type in {"web", "api"}]
+
+async def _holders(visit: PageVisit) -> Sequence[Choice]:
+    """The applications, and the keys: whoever may not see the keys sets no rule for one."""
+    services = [one for one in (await visit.ask(list_services)).services if one.service_type in {"web", "api"}]
+    keys = (await visit.ask(list_management_keys)).management_keys if visit.may(list_management_keys) else ()
+    applications, credentials = (visit.text(f"console.entry.{one}") for one in ("applications", "keys"))
+    return [
+        *(Choice(one.slug, one.name, group=applications) for one in services),
+        *(Choice(f"{_OF_KEY}{one.id}", f"{one.name} ({one.prefix}…)", group=credentials) for one in keys),
+    ]
 
 
-async def _keys(visit: PageVisit) -> Sequence[Choice]:
-    """Whoever may not see the keys sets no rule for one."""
-    if not visit.may(list_management_keys):
-        return []
-    return [Choice(str(one.id), one.name, one.prefix) for one in (await visit.ask(list_management_keys)).management_keys]
+def _holder(chosen: str | None) -> Mapping[str, Any]:
+    if chosen is not None and chosen.startswith(_OF_KEY):
+        return {"management_key_id": chosen.removeprefix(_OF_KEY)}
+    return {"service_slug": chosen}
 
 
 def _service(rule: Any, path: Mapping[str, str]) -> str:
@@ -91,20 +101,22 @@ TRUSTED_ISSUER_PAGES: Final = Resource(
         shape(
             create_trusted_issuer,
             "name",
-            Asked("service_slug", choices=_services, label="console.trusted_issuers.service_slug"),
             Asked(
-                "management_key_id",
-                choices=_keys,
-                label="console.trusted_issuers.management_key_id",
-                hint="console.trusted_issuers.key_hint",
+                "service_slug",
+                choices=_holders,
+                label="console.trusted_issuers.holder",
+                hint="console.trusted_issuers.holder_hint",
+                stands_for=_holder,
+                at_once=True,
             ),
             _ISSUER,
-            _AUDIENCE,
             _PATTERN,
-            _CLAIMS,
-            _ADDRESS,
+            replace(_ADDRESS, at_once=True),
             _PASTED,
-        )
+            replace(_AUDIENCE, can_wait=True),
+            _CLAIMS,
+        ),
+        begins=lambda visit: {"audience": visit.postern.foundation.public_url},
     ),
     sections=(
         Section("change", shape(change_trusted_issuer, "name", _ISSUER, _AUDIENCE, _PATTERN, _CLAIMS)),

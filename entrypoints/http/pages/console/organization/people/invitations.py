@@ -2,18 +2,20 @@
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Final
+from uuid import UUID
 
 import msgspec
 
 from core.domain.errors import RateLimited, Refusal
 from core.domain.tenancy.invitations import InvitationStatus
 from core.domain.tenancy.members import Member
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import OrganizationPath
-from entrypoints.http.pages.console.cells import Tone, plain, role, state, value_key, when
+from entrypoints.http.pages.console.cells import Tone, plain, role, role_in_words, sentence, state, value_key, when
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice
 from entrypoints.http.pages.console.organization.organization_tabs import INVITATIONS_TAB, PEOPLE, PEOPLE_ENTRY, position
@@ -29,6 +31,7 @@ from entrypoints.http.routes.tenancy.invitations import (
     create_invitation,
     list_invitations,
 )
+from ports.texts import Text
 
 MOST_INVITED: Final = 50
 """People that one form invites."""
@@ -43,6 +46,9 @@ _STATES: Final = {
 }
 
 
+_UNANSWERED: Final = frozenset({InvitationStatus.PENDING, InvitationStatus.EXPIRED})
+
+
 async def _statuses(visit: PageVisit) -> Sequence[Choice]:
     return [Choice(one.value, visit.text(f"console.value.{value_key(one.value)}")) for one in InvitationStatus]
 
@@ -52,19 +58,46 @@ def _sending_key(one: Any) -> str | None:
     return None if one.management_key is None else one.management_key.name or str(one.management_key.id)
 
 
+_INVITER: Final = plain("inviter.email", "console.field.invited_by", beside="inviter.name")
+_SENT: Final = (plain(_sending_key, "console.field.sending_key"), when("invitation.created_at"), when("invitation.expires_at"))
+
+
+def _sender(one: Any, text: Text) -> str:
+    """Who invited, in a line: the person, or the key."""
+    key = _sending_key(one)
+    return text("console.invitations.by_key", name=key) if key else one.inviter.name or one.inviter.email
+
+
+def _ends(one: Any) -> Any:
+    """What was answered or withdrawn does not end any more."""
+    return one.invitation.expires_at if one.invitation.status in _UNANSWERED else None
+
+
+def _may_be_sent_again(one: Any) -> bool:
+    return one.invitation.status in _UNANSWERED
+
+
+def _again(one: Any) -> NewInvitation:
+    """The same invitation once more. The former link stops working, if it works still."""
+    is_pending = one.invitation.status is InvitationStatus.PENDING
+    return NewInvitation(one.invitation.email, one.invitation.role, UUID(str(one.invitation.id)) if is_pending else None)
+
+
 INVITATIONS: Final = Resource(
     name="invitations",
     position=position(PEOPLE_ENTRY, INVITATIONS_TAB),
     at=_AT,
     listed=list_invitations,
     columns=(
-        plain("invitation.email"),
-        role("invitation.role"),
+        replace(plain("invitation.email"), beside_said=lambda one, text: role_in_words(one.invitation.role, text)),
         state("invitation.status", _STATES),
-        plain("inviter.email", "console.field.invited_by", beside="inviter.name"),
-        plain(_sending_key, "console.field.sending_key"),
-        when("invitation.created_at"),
-        when("invitation.expires_at"),
+        sentence(_sender, _INVITER.label),
+        when(_ends, "console.field.expires_at"),
+    ),
+    facts=(
+        role("invitation.role"),
+        _INVITER,
+        *_SENT,
     ),
     filters=(Filter("status", "console.field.state", _statuses),),
     parameter="invitation_id",
@@ -72,11 +105,27 @@ INVITATIONS: Final = Resource(
     called=lambda one: str(one.invitation.email),
     state=(lambda one: one.invitation.status, _STATES.__getitem__),
     acts=(
-        Act("cancel", cancel_invitation, asks=True, kind="danger", shows=lambda one: one.invitation.status is InvitationStatus.PENDING),
+        Act("resend", create_invitation, shows=_may_be_sent_again, given=_again, on_row=True, leaves=True),
+        Act(
+            "cancel",
+            cancel_invitation,
+            asks=True,
+            kind="danger",
+            shows=lambda one: one.invitation.status is InvitationStatus.PENDING,
+            on_row=True,
+            leaves=True,
+        ),
         Act("accept", accept_invitation_on_behalf, asks=True, shows=lambda one: one.invitation.status is InvitationStatus.PENDING),
     ),
     bulks=(Bulk("cancel", cancel_invitation, shows=lambda one: one.invitation.status is InvitationStatus.PENDING),),
     exported=True,
+    in_file=(
+        plain("invitation.email"),
+        role("invitation.role"),
+        state("invitation.status", _STATES),
+        _INVITER,
+        *_SENT,
+    ),
     main=lambda visit: ButtonLink(visit.text("console.invitations.new"), visit.here(_NEW)) if visit.may(create_invitation) else None,
 )
 
@@ -154,7 +203,8 @@ async def _form(
         back=visit.here(_AT),
         emails=emails,
         role=role,
-        roles=await roles(visit),
+        roles=(chosen := await roles(visit)),
+        role_name=next((one.label for one in chosen if one.value == role), role),
         invited=invited,
         refused=refused,
     )

@@ -24,9 +24,20 @@ from entrypoints.http.pages.console.lists import list_page
 from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.organization.applications.making.lines import ApplicationValues
 from entrypoints.http.pages.console.resources import Resource
-from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, changed, drawn, explained, moved, sealed, sent_texts, texts_of
+from entrypoints.http.pages.console.sent_forms import (
+    WrongInput,
+    body_of,
+    changed,
+    drawn,
+    explained,
+    moved,
+    present_values,
+    sealed,
+    sent_texts,
+    texts_of,
+)
 from entrypoints.http.pages.console.undo.undo_pages import Undoable, changing, noted, offered, undo_pages
-from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, DoneLink, Head, Page, PageVisit, button
+from entrypoints.http.pages.console.visit import NO_ERRORS, ActLink, AnyCall, DoneLink, Head, Page, PageVisit, button
 from entrypoints.http.routes.federation.saml import (
     activate_saml_certificate,
     configure_saml,
@@ -56,7 +67,7 @@ async def _formats(_visit: PageVisit) -> Sequence[Choice]:
 _SHAPE: Final = shape(
     configure_saml,
     Asked("enabled", label="console.saml.enabled", hint="console.saml.enabled_hint"),
-    Asked("entity_id", hint="console.saml.entity_id_hint"),
+    Asked("entity_id", kind=InputKind.TEXT, hint="console.saml.entity_id_hint"),
     Asked("acs_url", hint="console.saml.acs_url_hint"),
     Asked("slo_url", hint="console.saml.slo_url_hint"),
     Asked("name_id_format", choices=_formats, hint="console.saml.name_id_format_hint"),
@@ -67,6 +78,8 @@ _SHAPE: Final = shape(
 )
 
 
+# What a reader looks for; the rest is in the form.
+_SAID: Final = frozenset({"enabled", "entity_id", "acs_url", "slo_url"})
 _UNDOABLE: Final = Undoable(
     name="saml",
     page=application_tabs.SAML,
@@ -132,18 +145,39 @@ async def _shown(
         title=visit.text("console.saml.title"),
         state=_state(visit, configuration),
         crumbs=application_tabs.above(visit),
+        endings=[ActLink(visit.text("console.saml.off"), visit.here(_OFF), asks=True, kind="danger")]
+        if configuration.enabled and visit.may(disable_saml)
+        else [],
         curl=visit.curl(get_saml_configuration),
         done=done,
         errors=errors,
     )
+    inputs = await drawn(visit, _SHAPE.inputs, present)
+    configure = visit.here(_CONFIGURE)
     return visit.show(
         f"{_TEMPLATES}/saml.html",
         application_tabs.SIGN_IN_POSITION,
         head,
-        may_change=visit.may(configure_saml),
         configuration=configuration,
         values=_values(visit),
         certificate=visit.here(application_tabs.SAML_CERTIFICATE),
+        facts=(),
+        empty=None,
+        told=None,
+        opened="",
+        at_fault=configure if given is not None else None,
+        sections=[
+            (
+                visit.text("console.saml.by_hand"),
+                configure,
+                inputs if given is None else await drawn(visit, _SHAPE.inputs, given),
+                {WAS: sealed(present)},
+                visit.text("console.save"),
+                present_values(visit, [one for one in inputs if one[0].name in _SAID]),
+            )
+        ]
+        if visit.may(configure_saml)
+        else [],
         below=[
             (visit.text(f"console.{name}.title"), visit.here(at))
             for name, at, of in (
@@ -152,11 +186,7 @@ async def _shown(
             )
             if visit.may(of)
         ],
-        upload=visit.here(_UPLOAD),
-        configure=visit.here(_CONFIGURE),
-        off=visit.here(_OFF) if visit.may(disable_saml) else "",
-        inputs=await drawn(visit, _SHAPE.inputs, present if given is None else given),
-        hidden={WAS: sealed(present)},
+        upload=visit.here(_UPLOAD) if visit.may(upload_saml_metadata) else "",
         meanwhile=meanwhile,
         undos=await offered(visit, configuration, (_UNDOABLE,)),
     )

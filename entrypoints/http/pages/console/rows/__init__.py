@@ -1,0 +1,1 @@
+"""Lists of small things in a form: a row of fields for each."""
