@@ -188,11 +188,12 @@ _APPLICATIONS: Final[LiteralString] = f"""
                 order by used.last_login_at desc nulls last, services.name, services.id
                 limit %(most)s"""
 
-# A member who has a role beyond the plainest, or a team with one, has something to do in the console.
-_LOOKED_AFTER: Final[LiteralString] = """
+# A member who has a role beyond the plainest, or a team with one, has something to do in the console. As long as the person has not said
+# yes to the membership, the organization's name stands on the page where they answer, and nowhere else.
+_LOOKED_AFTER: Final[LiteralString] = f"""
                  from memberships
                  join organizations on organizations.id = memberships.org_id
-                where memberships.user_id = %(user)s
+                where memberships.user_id = %(user)s and {IS_OWN_MEMBERSHIP}
                   and (organizations.status = 'active' or organizations.status = 'pending' and memberships.role = 'owner')
                   and (memberships.role <> 'member' or exists (
                           select
