@@ -28,6 +28,8 @@ class InputKind(StrEnum):
     LONG = "long"
     SECRET = "secret"  # noqa: S105 - a kind of input
     NUMBER = "number"
+    MONEY = "money"
+    """An amount in the own unit of a currency, which another input of the form says."""
     TICK = "tick"
     CHOICE = "choice"
     TICKS = "ticks"
@@ -88,6 +90,8 @@ class Asked(Frozen):
     """The value with which a form that makes something begins. By default the body's."""
     derived: ShortName | None = None
     """For a short name that the body needs and the form can do without."""
+    currency: str = ""
+    """Of an amount of money, the name of the input with its currency."""
 
 
 class Input(Frozen):
@@ -105,6 +109,7 @@ class Input(Frozen):
     under: tuple[str, str] | None = None
     stands_for: Callable[[str], Mapping[str, Any]] | None = None
     derived: ShortName | None = None
+    currency: str = ""
     is_shared: bool = False
     """Whether the form has several inputs for the place, each under a value of its own."""
     optional: bool = False
@@ -180,6 +185,7 @@ def _input(endpoint: Endpoint, described: Any, asked: Asked, *, is_shared: bool)
         under=asked.under,
         stands_for=asked.stands_for,
         derived=asked.derived,
+        currency=asked.currency,
         is_shared=is_shared,
         optional=not required and endpoint.method != "PATCH" and kind is not InputKind.VALUE and asked.derived is None,
     )
@@ -188,7 +194,7 @@ def _input(endpoint: Endpoint, described: Any, asked: Asked, *, is_shared: bool)
 def _is_never_empty(stated: inspect.Field, kinds: Sequence[inspect.Type], kind: InputKind) -> bool:
     """Whether the field of a change can be left out but not be empty, so that its input keeps a value."""
     has_least = any(isinstance(one, inspect.StrType) and one.min_length for one in kinds)
-    return stated.default is msgspec.UNSET and (kind in {InputKind.NUMBER, InputKind.CHOICE, InputKind.CARDS} or has_least)
+    return stated.default is msgspec.UNSET and (kind in {InputKind.NUMBER, InputKind.MONEY, InputKind.CHOICE, InputKind.CARDS} or has_least)
 
 
 def _reader(name: str) -> Callable[[Any], Any]:
@@ -272,6 +278,8 @@ def _kind(kinds: Sequence[inspect.Type], asked: Asked, most: int | None) -> Inpu
         return InputKind.TICKS
     if asked.choices is not None:
         return InputKind.CHOICE
+    if asked.currency:
+        return InputKind.MONEY
     for fits, kind in _KINDS:
         if any(isinstance(one, fits) for one in kinds):
             return kind

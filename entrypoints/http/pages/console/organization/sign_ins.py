@@ -101,6 +101,7 @@ SIGN_IN_LOG: Final = Resource(
     at=SIGN_INS,
     listed=list_sign_ins,
     rows="sign_ins",
+    is_log=True,
     columns=(_PERSON, _APPLICATION, *_TRIED),
     filters=(
         Filter("person", "console.field.person_by_address"),

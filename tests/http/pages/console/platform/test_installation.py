@@ -31,6 +31,30 @@ async def test_a_dead_job_is_taken_up_again_once(platform: PlatformScene) -> Non
     assert (row["actor_id"], row["target_id"], row["details"]) == (platform.grace.user, DEAD, {"kind": "mail"})
 
 
+async def test_the_side_list_counts_what_needs_a_hand(platform: PlatformScene) -> None:
+    assert b'class="count"' not in (await platform.at("/tiers")).shown.body
+    platform.people.change(
+        "insert into jobs (id, kind, payload, state, attempts, run_at, died_at) values (%s, 'mail', '{}', 'dead', 7, now(), now())", DEAD
+    )
+    platform.tenants.add("globex")
+    platform.people.change("update all_organizations set status = 'pending' where slug = 'globex'")
+    orders = "https://orders.nowhere.example/"
+    api = {"name": "Orders", "identifier": orders, "scopes": []}
+    made = (await platform.request("POST", "/api/organizations/acme/resource-servers", api, by=platform.ada)).ok(201)
+    asked = await platform.request("POST", f"/api/organizations/acme/resource-servers/{made['id']}/approval", by=platform.ada)
+    assert asked.status < 300, asked.body
+    page = (await platform.at("/tiers")).page.text
+    assert "Overview 1 " in page
+    assert "Organizations 2 " in page
+    overview = (await platform.at()).page.text
+    for said in ("1 organization waits for approval", "The host of 1 API waits for approval", "1 background job has failed"):
+        assert said in overview, said
+    platform.people.change("update all_organizations set deleted_at = now() where slug = 'globex'")
+    assert "Organizations 1 " in (await platform.at("/tiers")).page.text
+    # In somebody else's name nobody changes the place, and counts stay.
+    assert platform.log.events("request")[-1]["db_round_trips"] <= 3
+
+
 async def test_signing_keys_are_rotated(platform: PlatformScene) -> None:
     await platform.postern.foundation.signing_keys.ensure()
     before = {row["id"] for row in platform.people.rows("select id from signing_keys where state = 'next'")}

@@ -125,6 +125,7 @@ AUDIT: Final = Resource(
     at=AUDIT_LOG,
     listed=list_audit_log,
     rows="logs",
+    is_log=True,
     columns=(
         linked(sentence(sentence_of, "console.field.happened", beside=lambda row: entry_of(row).action), _page_of),
         _THING,

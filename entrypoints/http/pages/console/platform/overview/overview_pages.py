@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from core.domain.tenancy.organizations import OrganizationStatus
+from core.domain.platform.todos import PlatformTodo
 from entrypoints.bootstrap import Postern
 from entrypoints.first_start import FIRST_STEPS
 from entrypoints.http.machinery.answers import Answer
@@ -12,6 +12,7 @@ from entrypoints.http.pages.console.charts import chart_of_days
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.platform.platform_tabs import (
+    APPROVALS,
     HEALTH,
     HOME,
     JOBS,
@@ -25,6 +26,12 @@ from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
 from entrypoints.http.routes.platform.analytics import get_platform_overview
 from entrypoints.http.routes.platform.governance import get_platform_organization
 
+# Where each todo is decided, and its words.
+_DECIDED_AT: Final = (
+    (PlatformTodo.ORGANIZATIONS, "pending", f"{ORGANIZATIONS}?status=pending"),
+    (PlatformTodo.APPROVALS, "approvals", APPROVALS),
+    (PlatformTodo.JOBS, "dead", JOBS),
+)
 _ACTIVE: Final = (
     linked(plain("name", "console.field.organization"), lambda one, _path: f"{ORGANIZATIONS}/{one.id}", get_platform_organization),
     number("logins", "console.entry.sign_ins"),
@@ -35,12 +42,10 @@ _ACTIVE: Final = (
 async def _show_overview(call: AnyCall, postern: Postern) -> Page:
     visit = PageVisit(call, postern)
     figures = await visit.ask(get_platform_overview)
-    queues = await postern.foundation.jobs.state()
     by_day, failures, active = await postern.platform.analytics.of_installation()
-    pending, dead = figures.organizations_by_status.get(OrganizationStatus.PENDING, 0), sum(queue.dead for queue in queues)
+    todos = call.request.frame.todos
     waiting = (
-        (pending, "pending", f"{ORGANIZATIONS}?status=pending"),
-        (dead, "dead", JOBS),
+        *((todos.get(todo, 0), name, where) for todo, name, where in _DECIDED_AT),
         (int(await steps_left(postern)), "steps", FIRST_STEPS),
     )
     shown = (

@@ -24,13 +24,12 @@ from entrypoints.http.pages.console.organization.settings.audit_sentences import
 from entrypoints.http.pages.console.platform.people import ONE as PERSON
 from entrypoints.http.pages.console.platform.platform_tabs import AUDIT_LOG, AUDIT_LOG_ENTRY, AUDIT_LOG_TAB, position
 from entrypoints.http.pages.console.records import facts_of
-from entrypoints.http.pages.console.resources import Filter
+from entrypoints.http.pages.console.resources import ON_A_PAGE_OF_LOG, Filter
 from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
 from entrypoints.http.routes.platform.audit_log import PlatformAuditEntryRecord, get_platform_audit_entry, list_platform_audit_log
 
 _ONE: Final = f"{AUDIT_LOG}/{{entry_id}}"
-_ON_A_PAGE: Final = 50
-_LAST_PAGE: Final = MOST_COUNTED // _ON_A_PAGE
+_LAST_PAGE: Final = MOST_COUNTED // ON_A_PAGE_OF_LOG
 _POSITION: Final = position(AUDIT_LOG_ENTRY, AUDIT_LOG_TAB)
 # The platform's log has the entries of everything that happens in no organization.
 _ACTIONS: Final = tuple(one for one in EVENT_TYPES if one.audited and one.audience is not Audience.ORGANIZATION)
@@ -85,7 +84,7 @@ async def _show_log(call: AnyCall, postern: Postern) -> Page:
     }
     number = min(max(int(query.page), 1), _LAST_PAGE) if query.page.isascii() and query.page.isdecimal() and len(query.page) <= 5 else 1
     wanted, errors = _wanted(visit, given)
-    asked = {**wanted, "page": str(number), "limit": str(_ON_A_PAGE)}
+    asked = {**wanted, "page": str(number), "limit": str(ON_A_PAGE_OF_LOG)}
     rows = (await visit.ask(list_platform_audit_log, query=asked)).logs
     choices = {
         "action": sorted(
@@ -104,7 +103,7 @@ async def _show_log(call: AnyCall, postern: Postern) -> Page:
         filtered=bool(given),
         at=AUDIT_LOG,
         empty=(visit.text("console.platform_log.empty_title"), visit.text("console.platform_log.empty_text")),
-        older={**given, "page": str(number + 1)} if len(rows) == _ON_A_PAGE and number < _LAST_PAGE else None,
+        older={**given, "page": str(number + 1)} if len(rows) == ON_A_PAGE_OF_LOG and number < _LAST_PAGE else None,
         newer={**given, "page": str(number - 1)} if number > 1 else None,
     )
     return Answer(page, 400 if errors else 200)
