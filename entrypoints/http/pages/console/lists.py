@@ -53,7 +53,7 @@ async def listed(resource: Resource, visit: PageVisit, query: Any) -> tuple[Head
     paging = _paging(resource, query.page, query.after)
     errors, status = NO_ERRORS, 200
     try:
-        asked = {**asked_with(resource, given), **(resource.query or {}), **_part(resource, paging)}
+        asked = {**await asked_with(resource, visit, given), **(resource.query or {}), **_part(resource, paging)}
         answer = await visit.ask(resource.listed, query=asked)
         rows, is_full = _shown_of(resource, resource.rows_in(answer), paging)
     except Refusal as problem:
@@ -105,8 +105,10 @@ def given_in(resource: Resource, query: Any) -> Query:
     return {one.name: text for one in resource.filters if (text := getattr(query, one.name).strip())}
 
 
-def asked_with(resource: Resource, given: Query) -> Query:
+async def asked_with(resource: Resource, visit: PageVisit, given: Query) -> Query:
     """The filters as the endpoint takes them. A browser sends a date and a time without an offset, and often without seconds."""
+    found = {one.name: await one.found(visit, given[one.name]) for one in resource.filters if one.found is not None and one.name in given}
+    given = {**given, **found}
     moments = {one.name for one in resource.filters if one.is_moment}
     return {name: _moment(text) if name in moments and len(text) <= _LONGEST_MOMENT else text for name, text in given.items()}
 

@@ -41,6 +41,8 @@ class Filter(Frozen):
     """Without choices, the filter is a field to write into."""
     is_moment: bool = False
     """Whether the filter is a date and a time, in UTC."""
+    found: Callable[[PageVisit, str], Awaitable[str]] | None = None
+    """Finds what the endpoint takes by what people write, where the two differ. Raises `BadRequest`."""
 
 
 class Making(Frozen):

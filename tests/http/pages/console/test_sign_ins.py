@@ -124,6 +124,28 @@ async def test_older_pages_follow_and_the_file_has_all(log_of: Log) -> None:
     assert {row[0] for row in rows} == {"Mary Shelley"}
 
 
+async def test_an_application_shows_its_sign_ins_and_failures_by_way(log_of: Log) -> None:
+    console, shop = log_of.console, log_of.shop
+    assert b'class="chart"' not in (await console.at("/applications/shop")).shown.body
+    for _ in range(3):
+        log_of.add(log_of.mary, to=shop)
+    log_of.add(log_of.mary, to=shop, failure=LoginFailure.WRONG_PASSWORD)
+    log_of.add(log_of.mary, to=shop, provider="passkey", ago=timedelta(days=2))
+    board = console.tenants.service(console.acme, "board")
+    log_of.add(log_of.mary, to=board, provider="link")
+    globex = console.tenants.add("globex")
+    log_of.add(log_of.mary, to=shop, of=globex, provider="link")
+    tab = await console.at("/applications/shop")
+    text = tab.page.text
+    for said in ("Sign-ins by way", "Password: 3 · 1", "Passkey: 1", "Password 3 1", "Passkey 1 0"):
+        assert said in text, said
+    assert "link: " not in text.casefold()
+    assert tab.shown.body.count(b'class="chart"') == 2
+    # Who may not read the log sees no figures of it.
+    other = await console.colleague().open("/ui/o/acme/applications/shop")
+    assert b'class="chart"' not in other.shown.body
+
+
 async def test_the_page_needs_few_statements(log_of: Log) -> None:
     log_of.add(log_of.mary, to=log_of.shop)
     await log_of.console.at("/sign-ins")

@@ -8,7 +8,7 @@ from entrypoints.first_start import FIRST_STEPS
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.pages.account.first_steps import steps_left
 from entrypoints.http.pages.console.cells import linked, number, plain, rows_of
-from entrypoints.http.pages.console.charts import chart_of_days
+from entrypoints.http.pages.console.charts import chart_of_days, chart_of_growth
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.platform.platform_tabs import (
@@ -42,6 +42,7 @@ _ACTIVE: Final = (
 async def _show_overview(call: AnyCall, postern: Postern) -> Page:
     visit = PageVisit(call, postern)
     figures = await visit.ask(get_platform_overview)
+    growth = await postern.platform.analytics.growth()
     by_day, failures, active = await postern.platform.analytics.of_installation()
     todos = call.request.frame.todos
     waiting = (
@@ -63,6 +64,14 @@ async def _show_overview(call: AnyCall, postern: Postern) -> Page:
         chart=chart_of_days(visit, {one.day: one.logins for one in by_day}, {one.day: one.logins for one in failures.days}, failures.since)
         if by_day or failures.days
         else None,
+        growth=[
+            (visit.text(f"console.installation_at_a_glance.{name}"), chart)
+            for name, total, came in (
+                ("organizations", figures.total_organizations, growth.organizations),
+                ("people", figures.total_users, growth.people),
+            )
+            if (chart := chart_of_growth(visit, total, came, growth.since)) is not None
+        ],
         columns=_ACTIVE,
         rows=rows_of(_ACTIVE, active, visit.text, visit.path),
         health=HEALTH,

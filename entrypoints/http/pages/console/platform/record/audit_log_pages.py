@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, time
 from typing import Final
-from uuid import UUID
 
 import msgspec
 
+from core.domain.errors import BadRequest
 from core.domain.pages import MOST_COUNTED
 from core.domain.record.event_types import EVENT_TYPES, Audience
 from core.domain.record.events import TargetType
@@ -15,6 +15,8 @@ from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.pages.console.cells import code, linked, plain, rows_of, sentence, state, when
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice
+from entrypoints.http.pages.console.framing.actors import actor_of_installation
+from entrypoints.http.pages.console.framing.programs import program_in_words
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.navigation import address
 from entrypoints.http.pages.console.organization.event_labels import event_in_words
@@ -73,7 +75,6 @@ _FACTS: Final = (
     _THING,
     _OUTCOME,
     code("ip_address"),
-    plain("user_agent"),
 )
 
 
@@ -84,6 +85,11 @@ async def _show_log(call: AnyCall, postern: Postern) -> Page:
     }
     number = min(max(int(query.page), 1), _LAST_PAGE) if query.page.isascii() and query.page.isdecimal() and len(query.page) <= 5 else 1
     wanted, errors = _wanted(visit, given)
+    if "actor" in given:
+        try:
+            wanted["actor_id"] = await actor_of_installation(visit, given["actor"])
+        except BadRequest as refusal:
+            errors["actor"] = visit.said(refusal)
     asked = {**wanted, "page": str(number), "limit": str(ON_A_PAGE_OF_LOG)}
     rows = (await visit.ask(list_platform_audit_log, query=asked)).logs
     choices = {
@@ -114,8 +120,10 @@ def _wanted(visit: PageVisit, given: Mapping[str, str]) -> tuple[dict[str, str],
     read: dict[str, str] = {}
     errors = {}
     for name, text in given.items():
+        if name not in _READ:
+            continue
         try:
-            read[_ASKED.get(name, name)] = _READ[name](text)
+            read[name] = _READ[name](text)
         except ValueError:
             errors[name] = visit.text(f"console.platform_log.wrong_{name}")
     if "target_id" in read and "target_type" not in read:
@@ -128,12 +136,10 @@ def _day(text: str) -> str:
     return datetime.combine(datetime.fromisoformat(text).date(), time(), UTC).isoformat()
 
 
-_ASKED: Final = {"actor": "actor_id"}
 _READ: Final[Mapping[str, Callable[[str], str]]] = {
     "action": str,
     "target_type": lambda text: TargetType(text).value,
     "target_id": str,
-    "actor": lambda text: str(UUID(text)),
     "since": _day,
     "until": _day,
 }
@@ -152,6 +158,7 @@ async def _show_entry(call: AnyCall, postern: Postern) -> Page:
         ),
         facts=facts_of(_FACTS, visit, shown),
         changes=changes_in(shown, visit.text),
+        program=await program_in_words(visit, shown.user_agent),
         ids=facts_of(IDS, visit, shown),
         entry=details_of(shown, 1) if shown.details else "",
     )
