@@ -9,6 +9,7 @@ from adapters.postgres.platform.analytics import PostgresAnalytics, PostgresLogi
 from adapters.postgres.platform.configuration.marks import PostgresManagedMarks
 from adapters.postgres.platform.configuration.objects import PostgresConfigurations
 from adapters.postgres.platform.expiries import PostgresExpiries
+from adapters.postgres.platform.frames import PostgresFrames
 from adapters.postgres.platform.governance import PostgresOrganizationRegister
 from adapters.postgres.platform.installation import PostgresInstallation
 from adapters.postgres.platform.platform_users import PostgresUserDirectory
@@ -25,6 +26,7 @@ from core.usecases.platform.account_administration import AccountAdministration
 from core.usecases.platform.analytics import Analytics
 from core.usecases.platform.configurations import Configurations
 from core.usecases.platform.expiries import Expiries
+from core.usecases.platform.frames import Frames
 from core.usecases.platform.governance import Governance
 from core.usecases.platform.imports import Imports
 from core.usecases.platform.installation import Installation
@@ -52,6 +54,7 @@ class Platform(Frozen, kw_only=True):
     login_counter: LoginCounter
     storage: StorageSamples
     todos: OpenTodos
+    frames: Frames
     expiries: Expiries
     searches: Searches
     installation: Installation
@@ -103,6 +106,7 @@ def assemble_platform(settings: Settings, foundation: Foundation, identity: Iden
         login_counter=PostgresLoginCounter(pool),
         storage=PostgresStorageSamples(pool),
         todos=OpenTodos(PostgresTodos(pool), clock),
+        frames=Frames(PostgresFrames(pool), clock),
         expiries=Expiries(PostgresExpiries(pool), clock),
         searches=Searches(PostgresThings(pool), searches_of_platform),
         installation=Installation(PostgresInstallation(pool)),

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from core.domain.identifiers import UserId
-from core.domain.identity.account_summaries import AccountSummary, AdministeredOrganization, StartedApplication, StartingPlaces
+from core.domain.identity.account_summaries import AccountSummary, StartedApplication, StartingPlaces
 
 
 class AccountSummaryLookup(Protocol):
@@ -19,6 +19,3 @@ class AccountSummaryLookup(Protocol):
 
     async def applications(self, user: UserId, organization: str) -> Sequence[StartedApplication]:
         """The applications of the organization with this slug that the person may use. Other people's organizations have none."""
-
-    async def administered(self, user: UserId) -> Sequence[AdministeredOrganization]:
-        """The organizations that the person looks after, as `start` has them."""

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Protocol
 
-from core.domain.identifiers import LoginEventId, OrganizationId
+from core.domain.identifiers import LoginEventId, OrganizationId, ServiceId
 from core.domain.platform.analytics import (
     ActiveOrganization,
+    AttemptsOfWays,
     FailuresOfDays,
+    Growth,
     LoginsOfDay,
     LoginsOfProvider,
     LoginsOfService,
@@ -26,6 +28,9 @@ class AnalyticsLookup(Protocol):
 
     async def failures(self, organization: OrganizationId, since: date, most_read: int) -> FailuresOfDays:
         """From this day on, or from a later one if more than `most_read` attempts came since."""
+
+    async def by_way(self, organization: OrganizationId, service: ServiceId, since: date, most_read: int) -> AttemptsOfWays:
+        """The application's attempts among the newest `most_read` of the organization, from this day on or from a later one."""
 
     async def by_service(self, organization: OrganizationId, span: Span) -> Sequence[LoginsOfService]:
         """The most used first, deleted services included. Sign-ins to the organization itself are not among them."""
@@ -48,6 +53,9 @@ class AnalyticsLookup(Protocol):
 
     async def failures_of_installation(self, since: date, most_read: int) -> FailuresOfDays:
         """As `failures`, of everybody."""
+
+    async def growth(self, since: date, most_read: int) -> Growth:
+        """From this day on, or from a later one if more than `most_read` people or organizations came since."""
 
     async def most_active(self, since: date, most_read: int, limit: int) -> Sequence[ActiveOrganization]:
         """Among the newest `most_read` attempts since this day: the organizations with the most sign-ins first."""

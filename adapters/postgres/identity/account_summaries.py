@@ -67,14 +67,12 @@ class PostgresAccountSummaries(OnPool):
         return first(await ask(self._pool, _summary, _FIND, _asked(user, now)))
 
     async def start(self, user: UserId, now: datetime) -> tuple[AccountSummary, StartingPlaces] | None:
-        return first(await ask(self._pool, _start, _START, {**_asked(user, now), "most": MOST_STARTED, "organization": None}))
+        most = {"most": MOST_STARTED, "most_places": MOST_STARTED}
+        return first(await ask(self._pool, _start, _START, {**_asked(user, now), **most, "organization": None}))
 
     async def applications(self, user: UserId, organization: str) -> Sequence[StartedApplication]:
         parameters = {"user": user, "organization": storable_text(organization), "most": MOST_STARTED}
         return await ask(self._pool, _application_row, _APPLICATIONS, parameters)
-
-    async def administered(self, user: UserId) -> Sequence[AdministeredOrganization]:
-        return await ask(self._pool, AdministeredOrganization, _ADMINISTERED, {"user": user, "most": MOST_STARTED})
 
 
 def _asked(user: UserId, now: datetime) -> Mapping[str, Any]:
@@ -188,11 +186,12 @@ _APPLICATIONS: Final[LiteralString] = f"""
                 order by used.last_login_at desc nulls last, services.name, services.id
                 limit %(most)s"""
 
-# A member who has a role beyond the plainest, or a team with one, has something to do in the console.
-_LOOKED_AFTER: Final[LiteralString] = """
+# A member who has a role beyond the plainest, or a team with one, has something to do in the console. As long as the person has not said
+# yes to the membership, the organization's name stands on the page where they answer, and nowhere else.
+_LOOKED_AFTER: Final[LiteralString] = f"""
                  from memberships
                  join organizations on organizations.id = memberships.org_id
-                where memberships.user_id = %(user)s
+                where memberships.user_id = %(user)s and {IS_OWN_MEMBERSHIP}
                   and (organizations.status = 'active' or organizations.status = 'pending' and memberships.role = 'owner')
                   and (memberships.role <> 'member' or exists (
                           select
@@ -201,18 +200,16 @@ _LOOKED_AFTER: Final[LiteralString] = """
                            where team_members.user_id = %(user)s and team_members.org_id = memberships.org_id
                       ))
                 order by (memberships.role = 'owner') desc, organizations.name
-                limit %(most)s
+                limit %(most_places)s
 """
-_ADMINISTERED: Final[LiteralString] = (
-    f"select organizations.slug, organizations.name, organizations.status = 'pending' as waits {_LOOKED_AFTER}"
-)
+ADMINISTERED_AS_JSON: Final[LiteralString] = f"""array(
+               select jsonb_build_object('slug', organizations.slug, 'name', organizations.name, 'waits', organizations.status = 'pending')
+                      {_LOOKED_AFTER}
+           )"""
 _PLACES: Final[LiteralString] = f"""
            array({_APPLICATIONS}
            ) as started,
-           array(
-               select jsonb_build_object('slug', organizations.slug, 'name', organizations.name, 'waits', organizations.status = 'pending')
-                      {_LOOKED_AFTER}
-           ) as administered
+           {ADMINISTERED_AS_JSON} as administered
 """
 _OF_PERSON: Final = " from users where users.id = %(user)s"
 _FIND: Final[LiteralString] = f"{_SUMMARY} {_OF_PERSON}"

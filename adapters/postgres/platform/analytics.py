@@ -17,11 +17,14 @@ from adapters.postgres.statements import ask, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import has_name, may_see_name, shown_name
 from adapters.postgres.transaction import OnPool
-from core.domain.identifiers import LoginEventId, OrganizationId
+from core.domain.identifiers import LoginEventId, OrganizationId, ServiceId
 from core.domain.identity.login_events import REFUSED_VISITS
 from core.domain.platform.analytics import (
     ActiveOrganization,
+    AttemptsOfWay,
+    AttemptsOfWays,
     FailuresOfDays,
+    Growth,
     LoginsOfDay,
     LoginsOfProvider,
     LoginsOfService,
@@ -57,6 +60,14 @@ def _logged_sign_in(
     return LoggedSignIn(event=event, email=person_email, name=person_name, service_slug=slug, service_name=name)
 
 
+def _of_way(*, day: date, provider: str, logins: int, failures: int, attempts: int) -> tuple[AttemptsOfWay, int]:
+    return AttemptsOfWay(day, provider, logins, failures), attempts
+
+
+def _made(*, kind: str, day: date, made: int) -> tuple[str, date, int]:
+    return kind, day, made
+
+
 def _attempts(*, day: date, failed: int, attempts: int) -> tuple[date, int, int]:
     return day, failed, attempts
 
@@ -80,6 +91,19 @@ class PostgresAnalytics(OnPool):
 
     async def most_active(self, since: date, most_read: int, limit: int) -> Sequence[ActiveOrganization]:
         return await ask(self._pool, ActiveOrganization, MOST_ACTIVE, {**_newest(since, most_read), "limit": limit})
+
+    async def by_way(self, organization: OrganizationId, service: ServiceId, since: date, most_read: int) -> AttemptsOfWays:
+        parameters = {"organization": organization, "service": service, **_newest(since, most_read)}
+        found = await ask(self._pool, _of_way, BY_WAY, parameters)
+        since = _all_read(since, [(one.day, attempts) for one, attempts in found], most_read)
+        return AttemptsOfWays(since, [one for one, _ in found if one.day >= since and (one.logins or one.failures)])
+
+    async def growth(self, since: date, most_read: int) -> Growth:
+        found = await ask(self._pool, _made, GROWTH, _newest(since, most_read))
+        kinds = {name: {day: made for kind, day, made in found if kind == name} for name in ("organizations", "people")}
+        since = max(_all_read(since, list(days.items()), most_read) for days in kinds.values())
+        of_known = {name: {day: made for day, made in days.items() if day >= since} for name, days in kinds.items()}
+        return Growth(since, **of_known)
 
     async def by_service(self, organization: OrganizationId, span: Span) -> Sequence[LoginsOfService]:
         return await ask(self._pool, LoginsOfService, BY_SERVICE, _within(organization, span))
@@ -124,10 +148,13 @@ def _newest(since: date, most_read: int) -> Mapping[str, Any]:
 
 
 def _failures(since: date, days: Sequence[tuple[date, int, int]], most_read: int) -> FailuresOfDays:
-    if sum(attempts for _, _, attempts in days) >= most_read:
-        # Older attempts of the first day were not read.
-        since, days = days[0][0] + timedelta(days=1), days[1:]
-    return FailuresOfDays(since, [LoginsOfDay(day, failed) for day, failed, _ in days if failed])
+    since = _all_read(since, [(day, attempts) for day, _, attempts in days], most_read)
+    return FailuresOfDays(since, [LoginsOfDay(day, failed) for day, failed, _ in days if failed and day >= since])
+
+
+def _all_read(since: date, read: Sequence[tuple[date, int]], most_read: int) -> date:
+    """The first day of which all rows were read, as there are: the oldest day of a full answer has lost some."""
+    return min(day for day, _ in read) + timedelta(days=1) if sum(rows for _, rows in read) >= most_read else since
 
 
 class PostgresLoginCounter(OnPool):
@@ -182,6 +209,22 @@ FAILURES: Final = f"""
      order by day
 """
 
+# The other applications' attempts count for how far back the answer reaches.
+BY_WAY: Final = f"""
+    select (created_at at time zone 'UTC')::date as day, provider, count(*) as attempts,
+           count(*) filter (where service_id = %(service)s and success) as logins,
+           count(*) filter (where service_id = %(service)s and {_FAILED}) as failures
+      from (
+               select service_id, provider, success, reason, created_at
+                 from login_events
+                where organization_id = %(organization)s and id >= %(first)s and created_at >= %(begins)s
+                order by id desc
+                limit %(read)s
+           ) as newest
+     group by day, provider
+     order by day, provider
+"""
+
 BY_DAY_ALTOGETHER: Final = """
   select (hour at time zone 'UTC')::date as day, sum(logins)::bigint as logins
     from (
@@ -213,6 +256,17 @@ MOST_ACTIVE: Final[LiteralString] = f"""
    group by organizations.id, organizations.name
    order by logins desc, organizations.name
    limit %(limit)s
+"""
+
+# The ids of accounts are in the order in which they were made.
+GROWTH: Final = """
+    select 'people' as kind, (created_at at time zone 'UTC')::date as day, count(*) as made
+      from (select created_at from users where id >= %(first)s and created_at >= %(begins)s order by id desc limit %(read)s) as newest
+     group by day
+ union all
+    select 'organizations', (created_at at time zone 'UTC')::date as day, count(*)
+      from (select created_at from organizations where created_at >= %(begins)s order by created_at desc limit %(read)s) as newest
+     group by day
 """
 
 # A service that is being deleted keeps its row in `all_services` for a while. After that, its name is in `former_services`.

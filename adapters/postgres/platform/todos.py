@@ -1,7 +1,8 @@
 """Open todos in PostgreSQL."""
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Final, LiteralString
+from typing import Any, Final, LiteralString
 
 from adapters.postgres.identity.factors.mfa import second_factor_due
 from adapters.postgres.statements import ask
@@ -24,18 +25,23 @@ class PostgresTodos(OnPool):
     """Implements `ports.platform.todos.TodoLookup`."""
 
     async def of(self, organization: OrganizationId, now: datetime) -> Todos:
-        parameters = {"organization": organization, "now": now, "soon": now + SOON, "most": MOST_COUNTED, "most_members": _MOST_MEMBERS}
-        return {Todo(row.todo): row.found for row in await ask(self._pool, _Counted, _COUNT, parameters) if row.found}
+        counts = await ask(self._pool, _Counted, COUNTED, counting(organization, now))
+        return {Todo(row.todo): row.found for row in counts if row.found}
 
 
-def _counted(todo: LiteralString, rows: LiteralString) -> LiteralString:
+def counting(organization: OrganizationId, now: datetime) -> Mapping[str, Any]:
+    """The parameters of `COUNTED`."""
+    return {"organization": organization, "now": now, "soon": now + SOON, "most": MOST_COUNTED, "most_members": _MOST_MEMBERS}
+
+
+def counted(todo: LiteralString, rows: LiteralString) -> LiteralString:
     return f"select '{todo}' as todo, (select count(*) from ({rows} limit %(most)s) as counted)::int as found"
 
 
-_COUNT: Final[LiteralString] = "\nunion all\n".join(
+COUNTED: Final[LiteralString] = "\nunion all\n".join(
     (
-        _counted("join_requests", "select from join_requests where org_id = %(organization)s and status = 'pending'"),
-        _counted(
+        counted("join_requests", "select from join_requests where org_id = %(organization)s and status = 'pending'"),
+        counted(
             "certificates",
             """
             select
@@ -49,20 +55,20 @@ _COUNT: Final[LiteralString] = "\nunion all\n".join(
                    )
             """,
         ),
-        _counted(
+        counted(
             "connections",
             f"""
             select from upstream_providers where org_id = %(organization)s and (({ENDS_SOON}) or {WAITS})
             """,
         ),
-        _counted(
+        counted(
             "webhooks",
             """
             select from webhooks
              where org_id = %(organization)s and (paused_at is not null or is_active and failing_since is not null)
             """,
         ),
-        _counted(
+        counted(
             "domains",
             """
             select from domain_routes where org_id = %(organization)s and (misses > 0 or verified_at is null and checked_at is not null)
@@ -70,7 +76,7 @@ _COUNT: Final[LiteralString] = "\nunion all\n".join(
             select from domains where org_id = %(organization)s and (misses > 0 or verified_at is null and checked_at is not null)
             """,
         ),
-        _counted(
+        counted(
             "resource_servers",
             """
             select from resource_servers
@@ -78,7 +84,7 @@ _COUNT: Final[LiteralString] = "\nunion all\n".join(
                and (misses > 0 or verified_at is null and approved_at is null)
             """,
         ),
-        _counted(
+        counted(
             "second_factors",
             f"""
             select
@@ -93,9 +99,9 @@ _COUNT: Final[LiteralString] = "\nunion all\n".join(
              where asked.due is not null
             """,
         ),
-        _counted("mail_server", "select from mail_servers where org_id = %(organization)s and failing_since is not null"),
-        _counted("siem", "select from siem_configurations where org_id = %(organization)s and last_error is not null and is_active"),
-        _counted(
+        counted("mail_server", "select from mail_servers where org_id = %(organization)s and failing_since is not null"),
+        counted("siem", "select from siem_configurations where org_id = %(organization)s and last_error is not null and is_active"),
+        counted(
             "setup_links",
             """
             select
@@ -105,7 +111,7 @@ _COUNT: Final[LiteralString] = "\nunion all\n".join(
                and (upstream_providers.id is null or upstream_providers.state = 'tested' and upstream_providers.activated_at is null)
             """,
         ),
-        _counted(
+        counted(
             "keys",
             """
             select from management_keys where org_id = %(organization)s and expires_at between %(now)s and %(soon)s

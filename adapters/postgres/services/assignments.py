@@ -26,6 +26,7 @@ class _Assignment(Frozen):
     organization_role_id: UUID | None
     team_id: UUID | None
     team: str | None
+    team_name: str | None
     by_directory: bool | None
     created_at: datetime
     email: str | None
@@ -39,7 +40,7 @@ class _Assignment(Frozen):
         if self.user_id is not None:
             return ToPerson(UserId(self.user_id), self.email or "")
         if self.team_id is not None:
-            return ToTeam(self.team_id, self.team or "", bool(self.by_directory))
+            return ToTeam(self.team_id, self.team or "", self.team_name or "", bool(self.by_directory))
         role = None if self.organization_role_id is None else RoleId(self.organization_role_id)
         return ToRole(self.organization_role or "", role)
 
@@ -59,6 +60,7 @@ class _Role(Frozen):
 class _Team(Frozen):
     id: UUID
     slug: str
+    name: str
     by_directory: bool
 
 
@@ -108,7 +110,7 @@ class AssignmentRows(OnStatements):
     async def team(self, organization: OrganizationId, slug: str) -> ToTeam | None:
         return first_made(
             await self._statements.ask(_Team, _TEAM, {"organization": organization, "slug": storable_text(slug)}),
-            lambda row: ToTeam(row.id, row.slug, row.by_directory),
+            lambda row: ToTeam(row.id, row.slug, row.name, row.by_directory),
         )
 
     async def add(self, organization: OrganizationId, assignment: Assignment) -> bool:
@@ -139,7 +141,7 @@ class AssignmentRows(OnStatements):
 _COLUMNS: Final = """
            held.id, held.service_id, held.object_id as role, service_roles.slug as role_slug, held.user_id,
            coalesce(held.built_in_role, roles.slug) as organization_role, held.role_id as organization_role_id,
-           held.team_id, teams.slug as team, teams.source = 'directory' as by_directory, held.created_at,
+           held.team_id, teams.slug as team, teams.name as team_name, teams.source = 'directory' as by_directory, held.created_at,
            users.email
 """
 _ITS_ENDS: Final = """
@@ -208,7 +210,7 @@ _ROLE: Final = """
 """
 
 _TEAM: Final = """
-    select id, slug, source = 'directory' as by_directory from teams where org_id = %(organization)s and slug = %(slug)s for key share
+    select id, slug, name, source = 'directory' as by_directory from teams where org_id = %(organization)s and slug = %(slug)s for key share
 """
 
 _ADD: Final = """

@@ -52,6 +52,32 @@ class FailuresOfDays(Frozen):
     """In order, without days on which nobody failed."""
 
 
+class AttemptsOfWay(Frozen):
+    """Attempts to sign in to an application in one way, on one day."""
+
+    day: date
+    way: str
+    """The provider, as the log of sign-ins has it."""
+    logins: int
+    failures: int
+
+
+class AttemptsOfWays(Frozen):
+    since: date
+    """The first day whose attempts were all read."""
+    attempts: Sequence[AttemptsOfWay]
+    """In order of the days. There is nothing of ways and days without an attempt."""
+
+
+class Growth(Frozen):
+    """The organizations and people of today by the days on which they came."""
+
+    since: date
+    """The first day of which all are known."""
+    organizations: Mapping[date, int]
+    people: Mapping[date, int]
+
+
 class ActiveOrganization(Frozen):
     """An organization with its attempts to sign in, among the newest of the installation."""
 

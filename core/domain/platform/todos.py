@@ -38,5 +38,17 @@ class Todo(StrEnum):
     """Management keys, SCIM tokens and API keys that end soon."""
 
 
+class PlatformTodo(StrEnum):
+    """The kind of a todo of the installation, for its owners."""
+
+    ORGANIZATIONS = "organizations"
+    """Organizations that wait for an approval."""
+    APPROVALS = "approvals"
+    """APIs whose organizations ask for an approval of the host."""
+    JOBS = "jobs"
+    """Background work that was given up."""
+
+
+AnyTodo = Todo | PlatformTodo
 Todos = Mapping[Todo, int]
 """The number of things of each todo, up to `MOST_COUNTED`. Todos of which there is nothing are left out."""

@@ -98,11 +98,17 @@ _SAML_CERTIFICATE: Final[Mapping[str, Json]] = {
 }
 _ROLE: Final[Mapping[str, Json]] = {"role_slug": "support", "name": "Support", "permissions": ["end_users.view"]}
 _TEAM: Final[Mapping[str, Json]] = {"team_slug": "support", "name": "Support", "source": "own", "role": "member"}
-_TEAM_MEMBER: Final[Mapping[str, Json]] = {"team_id": _ID, "team_slug": "support", "role": "member"}
+_TEAM_MEMBER: Final[Mapping[str, Json]] = {"team_id": _ID, "team_slug": "support", "team_name": "Support", "role": "member"}
 _CONSENT: Final[Mapping[str, Json]] = {"service_id": _ID, "scopes": ["openid", "email"], "saml_entity_id": None}
 _PERMISSION: Final[Mapping[str, Json]] = {"service_slug": "billing", "permission": "invoices:write", "description": "Write invoices"}
 _SERVICE_ROLE: Final[Mapping[str, Json]] = {"service_slug": "billing", "role_slug": "editor", "name": "Editor"}
-_ASSIGNMENT: Final[Mapping[str, Json]] = {"service_slug": "billing", "role_slug": "editor", "assignment_id": _ID, "user_id": _ID}
+_ASSIGNMENT: Final[Mapping[str, Json]] = {
+    "service_slug": "billing",
+    "service_name": "Billing",
+    "role_slug": "editor",
+    "assignment_id": _ID,
+    "user_id": _ID,
+}
 _CREDENTIALS: Final[Mapping[str, Json]] = {"provider": "codehost", "client_id": "Iv1.4f2d"}
 _UPSTREAM: Final[Mapping[str, Json]] = {
     "name": "Acme login",
@@ -425,7 +431,8 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "role.deleted": EventData("The deleted role.", _ROLE),
     "team.created": EventData("The new team, the one who fills it, and the role that it carries.", _TEAM),
     "team.updated": EventData(
-        "The team, and each changed field before and after.", {"team_slug": "support", "old_role": None, "new_role": "member"}
+        "The team, and each changed field before and after.",
+        {"team_slug": "support", "name": "Support", "old_role": None, "new_role": "member"},
     ),
     "team.deleted": EventData("The deleted team.", _TEAM),
     "team.member.added": EventData("The team, and the role that it carries.", _TEAM_MEMBER),

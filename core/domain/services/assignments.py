@@ -40,6 +40,7 @@ class ToTeam(Frozen):
 
     id: UUID
     slug: str
+    name: str
     is_filled_by_directory: bool = False
 
 
@@ -108,6 +109,7 @@ def assignment_removed(assignment: Assignment, service: Service, actor: Actor) -
 def _event(name: str, assignment: Assignment, service: Service, actor: Actor) -> Event:
     details: Mapping[str, Json] = {
         "service_slug": service.slug,
+        "service_name": service.name,
         "role_slug": assignment.role_slug,
         "assignment_id": str(assignment.id),
         **named(assignment.to),
@@ -125,4 +127,4 @@ def named(to: Assignee) -> Mapping[str, Json]:
         case ToRole(slug):
             return {"organization_role": slug}
         case _:
-            return {"team": to.slug}
+            return {"team": to.slug, "team_name": to.name}

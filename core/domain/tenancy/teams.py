@@ -113,7 +113,7 @@ def team_created(team: Team, actor: Actor) -> Event:
 def team_updated(before: Team, after: Team, actor: Actor) -> Event:
     """The event says what changed, with the earlier values."""
     old, new = ({"name": one.name, "role": one.role or None} for one in (before, after))
-    details: dict[str, Json] = {"team_slug": after.slug, **differences(old, new)}
+    details: dict[str, Json] = {"team_slug": after.slug, "name": after.name, **differences(old, new)}
     if before.external_id != after.external_id:
         details["changed"] = ["externalId"]
     return _event("team.updated", after, actor, details)
@@ -136,7 +136,7 @@ def _facts(team: Team) -> Mapping[str, Json]:
 
 
 def _of_member(name: str, team: Team, user: UserId, actor: Actor) -> Event:
-    details: Mapping[str, Json] = {"team_id": str(team.id), "team_slug": team.slug, "role": team.role or None}
+    details: Mapping[str, Json] = {"team_id": str(team.id), "team_slug": team.slug, "team_name": team.name, "role": team.role or None}
     return Event(name, actor, Target("user", str(user)), team.organization, details)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from core.domain.errors import Unauthorized
 from core.domain.identifiers import UserId
-from core.domain.identity.account_summaries import AccountSummary, AdministeredOrganization, StartedApplication, StartingPlaces
+from core.domain.identity.account_summaries import AccountSummary, StartedApplication, StartingPlaces
 from core.frozen import Frozen
 from ports.clock import Clock
 from ports.identity.account_summaries import AccountSummaryLookup
@@ -30,7 +30,3 @@ class AccountSummaries(Frozen):
     async def applications(self, user: UserId, organization: str) -> Sequence[StartedApplication]:
         """The applications of the organization with this slug that the person may use."""
         return await self.lookup.applications(user, organization)
-
-    async def administered(self, user: UserId) -> Sequence[AdministeredOrganization]:
-        """The organizations that the person looks after, for a list to change between them."""
-        return await self.lookup.administered(user)

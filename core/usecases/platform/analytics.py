@@ -5,14 +5,16 @@ from contextlib import nullcontext
 from datetime import timedelta
 
 from core.domain.errors import BadRequest
-from core.domain.identifiers import LoginEventId, OrganizationId
+from core.domain.identifiers import LoginEventId, OrganizationId, ServiceId
 from core.domain.platform.analytics import (
     DEFAULT_DAYS,
     MOST_ACTIVE,
     MOST_READ_FOR_FAILURES,
     PAGE,
     ActiveOrganization,
+    AttemptsOfWays,
     FailuresOfDays,
+    Growth,
     LoginsOfDay,
     LoginsOfProvider,
     LoginsOfService,
@@ -47,6 +49,12 @@ class Analytics(Frozen):
         since = self.clock.now().date() - timedelta(days=DEFAULT_DAYS)
         async with self.turns.take(organization):
             return await self.lookup.failures(organization, since, MOST_READ_FOR_FAILURES)
+
+    async def by_way(self, organization: OrganizationId, service: ServiceId) -> AttemptsOfWays:
+        """The attempts to sign in to one application, of today and the thirty days before. Raises `Overloaded`."""
+        since = self.clock.now().date() - timedelta(days=DEFAULT_DAYS)
+        async with self.turns.take(organization):
+            return await self.lookup.by_way(organization, service, since, MOST_READ_FOR_FAILURES)
 
     async def by_service(self, organization: OrganizationId, first: str | None, last: str | None) -> Sequence[LoginsOfService]:
         """Raises `BadRequest`, `Overloaded`."""
@@ -88,6 +96,10 @@ class Analytics(Frozen):
             await self.lookup.failures_of_installation(since, MOST_READ_FOR_FAILURES),
             await self.lookup.most_active(since, MOST_READ_FOR_FAILURES, MOST_ACTIVE),
         )
+
+    async def growth(self) -> Growth:
+        """The organizations and people that came today and in the thirty days before."""
+        return await self.lookup.growth(self.clock.now().date() - timedelta(days=DEFAULT_DAYS), MOST_READ_FOR_FAILURES)
 
     async def _pages(
         self, organization: OrganizationId, first: Sequence[RecentLogin], limit: int

@@ -41,7 +41,7 @@ from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Want
 from core.domain.identity.proofs import StepUp
 from core.domain.json import Json
 from core.domain.secrets import Token
-from core.domain.services.client_ids import is_open
+from core.domain.services.client_ids import describes_itself
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
@@ -210,10 +210,10 @@ async def signed_in(call: AnyCall, postern: Postern, flow: Flow, browser: Signed
 
 
 def has_chosen_its_name(flow: Flow) -> bool:
-    """Whether the flow is for a program that has registered itself: only the page that asks for consent says so, before the name. Pages
-    that come earlier do without the name, which could say anything to people at the sign-in of an organization.
+    """Whether the flow is for a metadata client, which nobody has registered: only the page that asks for consent says so, beside the
+    name. Pages that come earlier do without the name, which could say anything to people at the sign-in of an organization.
     """
-    return is_open(str(flow.request.get("client_id", "")))
+    return describes_itself(str(flow.request.get("client_id", "")))
 
 
 def named_before_consent(flow: Flow) -> str:
@@ -221,15 +221,20 @@ def named_before_consent(flow: Flow) -> str:
     return "" if has_chosen_its_name(flow) else flow.wanted.service_name
 
 
-def open_name(call: AnyCall) -> str:
+def unregistered_name(call: AnyCall) -> str:
     """What such a program is called on a page that cannot do without a name."""
-    return shipped_pages().text(call.language)("consent.open_name")
+    return shipped_pages().text(call.language)("consent.unregistered_name")
+
+
+def name_to_leave_for(call: AnyCall, flow: Flow) -> str:
+    """The application's name on a page that leaves for it, perhaps with a refusal and before any consent. Empty if nobody has a name."""
+    return unregistered_name(call) if has_chosen_its_name(flow) else flow.wanted.service_name
 
 
 def leaving(call: AnyCall, flow: Flow, address: str) -> bytes:
     """The page that leaves for another site by itself; it has a button for browsers without scripts."""
     text = shipped_pages().text(call.language)
-    name = flow.wanted.service_name
+    name = name_to_leave_for(call, flow)
     title = text("leaving.title_to", service=name) if name else text("leaving.title")
     return shipped_pages().page(
         "leave.html", call.language, brand=flow.branding, title=title, label=text("common.continue"), address=address

@@ -47,8 +47,11 @@ async def test_a_role_is_assigned_to_each_kind_of_subject_and_each_is_on_record(
     for one in made:
         assert (await government.at("DELETE", f"/assignments/{one['id']}")).status == 204
         assert refused(await government.at("DELETE", f"/assignments/{one['id']}")) == NOT_FOUND
+    # Teams and applications also by their names, which people read in the log.
+    subjects[-1]["team_name"] = "Crew"
     told = [
-        {"service_slug": "shop", "role_slug": "editor", "assignment_id": one["id"], **to} for to, one in zip(subjects, made, strict=True)
+        {"service_slug": "shop", "service_name": "Shop", "role_slug": "editor", "assignment_id": one["id"], **to}
+        for to, one in zip(subjects, made, strict=True)
     ]
     for action in ("added", "removed"):
         entries = government.audited(f"service.assignment.{action}")

@@ -103,8 +103,16 @@ async def test_a_team_brings_its_role_from_the_next_request_on_and_takes_it_away
         *("team.created", "team.member.added", "team.member.removed", "team.member.added", "team.updated", "team.updated", "team.deleted")
     ]
     assert told[0] == ("team.created", "team", {"team_slug": "watch", "name": "Watch", "source": "own", "role": "auditor"})
-    assert told[1] == ("team.member.added", "user", {"team_id": team["id"], "team_slug": "watch", "role": "auditor"})
-    assert told[4][2] == {"team_slug": "watch", "old_name": "Watch", "new_name": "Watchers", "old_role": "auditor", "new_role": None}
+    member = {"team_id": team["id"], "team_slug": "watch", "team_name": "Watch", "role": "auditor"}
+    assert told[1] == ("team.member.added", "user", member)
+    assert told[4][2] == {
+        "team_slug": "watch",
+        "name": "Watchers",
+        "old_name": "Watch",
+        "new_name": "Watchers",
+        "old_role": "auditor",
+        "new_role": None,
+    }
     assert scene.people.rows("select from relations where team_id is not null") == []
     assert [one["name"] for one in scene.told() if one["name"].startswith("team.")] == [action for action, _, _ in told]
 

@@ -18,8 +18,10 @@ from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http import conftest as http
+from tests.http.browsing import Tabs
 from tests.http.cast import all_at_once
 from tests.http.client import Received
+from tests.http.federation.arriving import left
 from tests.http.federation.documents.publishing import BACK, CLIENT, HOST, THEIRS, PublishingClients, publishing
 from tests.http.federation.relying import oauth
 from tests.http.federation.resources.asking import ORDERS
@@ -249,3 +251,34 @@ def _sessions(clients: PublishingClients, service: UUID) -> list[Token]:
         )
         clients.people.change("insert into refresh_tokens (digest, session_id, created_at) values (%s, %s, now())", token.digest(), session)
     return tokens
+
+
+async def test_the_name_in_a_document_stands_on_no_page_before_the_consent(clients: PublishingClients) -> None:
+    """A link leads to the organization's sign-in. There, nothing says yet that nobody has registered the application."""
+    name = "Acme: your account is locked, call 555 0100"
+    clients.publish(client_name=name)
+    asked = clients.asks()
+
+    async def stands_nowhere() -> None:
+        for tabs, more in ((Tabs(clients.client), ""), (clients.browser(), "&prompt=select_account")):
+            tab = await tabs.tab().open(f"{asked}{more}")
+            assert not tab.place.startswith("/ui/consent"), tab.place
+            assert name not in tab.page.text, tab.place
+
+    await stands_nowhere()
+    refused = await Tabs(clients.client).request("GET", f"{asked}&prompt=none&response_mode=form_post")
+    assert (refused.status, name in refused.body.decode(), "login_required" in refused.body.decode()) == (200, False, True)
+    consents = await clients.consents()
+    assert HOST in consents.page.text
+    assert name in consents.page.text
+    denied = await consents.send(answer="deny")
+    assert left(denied, BACK)["error"] == "access_denied"
+    assert "Unregistered program" in denied.page.text
+    assert name not in denied.page.text
+    # With a place in the organization it is no other application.
+    await clients.code_of()
+    await stands_nowhere()
+    clients.people.change("update all_services set sign_in_policy = 'assigned' where service_type = 'metadata'")
+    turned_away = await clients.browser().tab().open(asked)
+    assert "Unregistered program" in turned_away.page.text
+    assert name not in turned_away.page.text

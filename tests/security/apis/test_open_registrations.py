@@ -417,6 +417,9 @@ async def test_a_name_of_its_own_choice_stands_on_no_page_before_the_consent(cli
     await stands_nowhere()
     refused = await Tabs(clients.client).request("GET", f"{asked}&prompt=none&response_mode=form_post")
     assert (refused.status, name in refused.body.decode(), "login_required" in refused.body.decode()) == (200, False, True)
+    denied = await (await clients.consents(client_id=client, redirect_uri=HERE)).send(answer="deny")
+    assert left(denied, HERE)["error"] == "access_denied"
+    assert ("Unregistered program" in denied.page.text, name in denied.page.text) == (True, False)
     # With a place in the organization it is no other program.
     await clients.code_of(client_id=client, back=HERE)
     await stands_nowhere()

@@ -82,9 +82,10 @@ class AskedAuthorizations(Frozen):
 
     async def met_again(self, request: AuthorizationRequest, caller: Caller | None, *, look: bool = True) -> AuthorizationEncounter:
         """Looks up the application and the person of a kept request again. The service's redirect URIs may have changed since, and so may
-        the document of a metadata client. Raises `UnknownRecipient`.
+        the document of a metadata client. One that had no place in the organization is known by its document alone, so `look` is for
+        the others. Raises `UnknownRecipient`.
         """
-        if look and describes_itself(request.client_id):
+        if describes_itself(request.client_id) and (look or request.described is not None):
             met = await self.met(await self.documents.arrived(shown(request.client_id), request.resources, request.described), caller)
         else:
             met = _found(await self.encounters.find(request.client_id, caller))

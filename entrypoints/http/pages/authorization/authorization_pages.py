@@ -17,7 +17,7 @@ from core.domain.federation.oauth.metadata import AUTHORIZATION_ENDPOINT
 from core.domain.federation.oauth.redirects import Answered, ResponseMode
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted
-from core.domain.services.client_ids import is_open
+from core.domain.services.client_ids import describes_itself
 from core.frozen import replace
 from core.usecases.federation.authorizations import AGREED, FinishedAuthorization, Outcome, UnfinishedAuthorization
 from entrypoints.bootstrap import Postern
@@ -41,10 +41,11 @@ from entrypoints.http.pages.flows import (
     begin,
     browser_secret,
     even_twice,
-    open_name,
+    name_to_leave_for,
     place_in,
     to,
     to_proof,
+    unregistered_name,
 )
 from entrypoints.http.refusal_recording import record_turned_away
 from entrypoints.http.refused_authorizations import answered_on_arrival, answered_on_the_way, refused_on_arrival
@@ -150,7 +151,7 @@ async def authorize(call: Call[None, AuthorizationQuery, None, Caller | None], p
     if isinstance(outcome, FinishedAuthorization):
         application = outcome.application
         answered_on_arrival(postern, parameters, application, outcome.answered)
-        name = open_name(call) if is_open(application.registered.client_id) else application.name
+        name = unregistered_name(call) if describes_itself(application.registered.client_id) else application.name
         return _form(call, outcome.answered, name, application.branding) or redirect(outcome.answered.url)
     return await _begun(call, postern, outcome)
 
@@ -216,7 +217,8 @@ def left(call: AnyCall, flow: Flow, answered: Answered) -> Page:
     come from a form of ours, and browsers apply the form's `form-action` to the whole chain of redirects behind it, so they get a page that
     leaves.
     """
-    form = _form(call, answered, flow.wanted.service_name, flow.branding)
+    name = name_to_leave_for(call, flow)
+    form = _form(call, answered, name, flow.branding)
     if form is not None:
         return form
     if call.request.path.startswith(PROVIDERS):
@@ -226,7 +228,7 @@ def left(call: AnyCall, flow: Flow, answered: Answered) -> Page:
         call.language,
         brand=flow.branding,
         address=answered.url,
-        **_words(call, answered, flow.wanted.service_name),
+        **_words(call, answered, name),
     )
     return Answer(content, 200)
 

@@ -16,7 +16,7 @@ from entrypoints.http.machinery.browsers import SECOND_FACTOR, token_for
 from entrypoints.http.machinery.callers import CallerRule
 from entrypoints.http.pages import account_of, shipped_pages
 from entrypoints.http.pages.account import PASSKEYS
-from entrypoints.http.pages.flows import AnyCall, has_chosen_its_name, open_name
+from entrypoints.http.pages.flows import AnyCall, has_chosen_its_name, unregistered_name
 
 Unfinished = authorizations.UnfinishedAuthorization | sign_in.UnfinishedSamlSignIn
 
@@ -41,7 +41,7 @@ def interim_page(
         action=action,
         flow=str(flow.id),
         form_token=token_for(rule, call.request, postern),
-        service=named or (open_name(call) if has_chosen_its_name(flow) else asked.application.name),
+        service=named or (unregistered_name(call) if has_chosen_its_name(flow) else asked.application.name),
         organization=asked.application.organization_name,
         asks_for_role=asked.application.sign_in_policy is SignInPolicy.ASSIGNED,
         **_account(call.request.caller, asked.signed_in),

@@ -19,6 +19,8 @@ _BOTTOM: Final = 24
 _LABELS: Final = 5
 _SHORTEST: Final = 7
 _LONGEST: Final = 30
+# The height of a line of a bar chart: its words, and two bars beneath.
+_BAR: Final = 60
 NONE: Final[Mapping[date, int]] = MappingProxyType({})
 
 
@@ -50,16 +52,64 @@ class LineChart(Frozen):
     bottom: int = HEIGHT - _BOTTOM
 
 
+class Bar(NamedTuple):
+    """A line of a bar chart: a way, with its two values."""
+
+    label: str
+    top: float
+    value: int
+    length: float
+    beside: int
+    beside_length: float
+
+
+class BarChart(Frozen):
+    """Two values of each thing, the longest first."""
+
+    bars: Sequence[Bar]
+    height: int
+    width: int = WIDTH
+
+
 def chart_of_days(visit: PageVisit, counts: Mapping[date, int], failures: Mapping[date, int], since: date) -> LineChart:
     """Sign-ins of up to thirty days, with failed attempts from the first day on of which all are known. A day of which nothing is
     said stands in the chart with zero. The chart begins a day before the first event, and has a week at least.
     """
     today = visit.postern.foundation.clock.now().date()
-    eventful = [day for day in (*counts, *failures) if day <= today]
-    span = min(max((today - min(eventful)).days + 2 if eventful else 0, _SHORTEST), _LONGEST)
-    days = [today - timedelta(days=back) for back in range(span - 1, -1, -1)]
+    days = _days(today, (*counts, *failures))
     beside = {day: failures.get(day, 0) for day in days if day >= since}
     return line_chart([(day, counts.get(day, 0)) for day in days], visit.text, beside)
+
+
+def chart_of_growth(visit: PageVisit, total: int, came: Mapping[date, int], since: date) -> LineChart | None:
+    """How many there were at the end of each day: as many as today without those that came later. None if nobody knows of two days."""
+    today = visit.postern.foundation.clock.now().date()
+    days = [day for day in _days(today, list(came)) if day >= since]
+    figures = list[tuple[date, int]]()
+    for day in reversed(days):
+        figures.insert(0, (day, max(total, 0)))
+        total -= came.get(day, 0)
+    return line_chart(figures, visit.text) if len(figures) > 1 else None
+
+
+def bar_chart(figures: Sequence[tuple[str, int, int]]) -> BarChart | None:
+    """The figures have a label and two values. None if there are none."""
+    if not figures:
+        return None
+    most = max(max(value, beside) for _, value, beside in figures) or 1
+    ordered = sorted(figures, key=lambda one: (-one[1], -one[2], one[0]))
+    bars = [
+        Bar(label, number * _BAR, value, round(WIDTH * value / most, 1), beside, round(WIDTH * beside / most, 1))
+        for number, (label, value, beside) in enumerate(ordered)
+    ]
+    return BarChart(bars, _BAR * len(bars))
+
+
+def _days(today: date, eventful: Sequence[date]) -> Sequence[date]:
+    """The shortest span that shows the first event, the oldest day first."""
+    past = [day for day in eventful if day <= today]
+    span = min(max((today - min(past)).days + 2 if past else 0, _SHORTEST), _LONGEST)
+    return [today - timedelta(days=back) for back in range(span - 1, -1, -1)]
 
 
 def line_chart(figures: Sequence[tuple[date, int]], text: Text, beside: Mapping[date, int] = NONE) -> LineChart:

@@ -29,6 +29,8 @@ class InputKind(StrEnum):
     LONG = "long"
     SECRET = "secret"  # noqa: S105 - a kind of input
     NUMBER = "number"
+    MONEY = "money"
+    """An amount in the own unit of a currency, which another input of the form says."""
     TICK = "tick"
     CHOICE = "choice"
     TICKS = "ticks"
@@ -101,6 +103,8 @@ class Asked(Frozen):
     """Whether a form that makes something folds the field, as it folds all texts that may be left out: a choice, or what has a value."""
     at_once: bool = False
     """Whether the form asks in sight, though the body can do without: where one of several fields is needed."""
+    currency: str = ""
+    """Of an amount of money, the name of the input with its currency."""
 
 
 class Input(Frozen):
@@ -121,6 +125,7 @@ class Input(Frozen):
     rows: Rows | None = None
     can_wait: bool = False
     at_once: bool = False
+    currency: str = ""
     is_shared: bool = False
     """Whether the form has several inputs for the place, each under a value of its own."""
     optional: bool = False
@@ -200,6 +205,7 @@ def _input(endpoint: Endpoint, described: Any, asked: Asked, *, is_shared: bool)
         rows=asked.rows,
         can_wait=asked.can_wait,
         at_once=asked.at_once,
+        currency=asked.currency,
         is_shared=is_shared,
         optional=not (required or asked.at_once or asked.derived) and endpoint.method != "PATCH" and kind is not InputKind.VALUE,
     )
@@ -212,7 +218,7 @@ def _default(stated: inspect.Field) -> Any:
 def _is_never_empty(stated: inspect.Field, kinds: Sequence[inspect.Type], kind: InputKind) -> bool:
     """Whether the field of a change can be left out but not be empty, so that its input keeps a value."""
     has_least = any(isinstance(one, inspect.StrType) and one.min_length for one in kinds)
-    return stated.default is msgspec.UNSET and (kind in {InputKind.NUMBER, InputKind.CHOICE, InputKind.CARDS} or has_least)
+    return stated.default is msgspec.UNSET and (kind in {InputKind.NUMBER, InputKind.MONEY, InputKind.CHOICE, InputKind.CARDS} or has_least)
 
 
 def _reader(name: str) -> Callable[[Any], Any]:
@@ -296,6 +302,8 @@ def _kind(kinds: Sequence[inspect.Type], asked: Asked, most: int | None) -> Inpu
         return InputKind.TICKS
     if asked.choices is not None:
         return InputKind.CHOICE
+    if asked.currency:
+        return InputKind.MONEY
     for fits, kind in _KINDS:
         if any(isinstance(one, fits) for one in kinds):
             return kind

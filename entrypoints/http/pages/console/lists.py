@@ -17,11 +17,10 @@ from entrypoints.http.pages.console.cells import Cell, Column, RowAct, rows_of
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.navigation import address
-from entrypoints.http.pages.console.resources import Act, Resource, query_names
+from entrypoints.http.pages.console.resources import LARGEST_PAGE, Act, Resource, query_names
 from entrypoints.http.pages.console.sent_forms import explained
 from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, ButtonLink, Head, Page, PageVisit
 
-ON_A_PAGE: Final = 50
 _LONGEST_NUMBER: Final = 5
 _WITHOUT_SECONDS: Final = len("2026-11-23T04:00")
 _LONGEST_MOMENT: Final = len("2026-11-23T04:00:00.000")
@@ -52,19 +51,19 @@ def query_of(resource: Resource) -> type[msgspec.Struct]:
 async def listed(resource: Resource, visit: PageVisit, query: Any) -> tuple[Head, Mapping[str, Any], int]:
     """The head of a list's page, what `list.html` shows, and the status. `query` is that of the page."""
     given = given_in(resource, query)
-    paging = _paging(resource.listed, query.page, query.after)
+    paging = _paging(resource, query.page, query.after)
     errors, status = NO_ERRORS, 200
     try:
-        asked = {**asked_with(resource, given), **(resource.query or {}), **_part(resource.listed, paging)}
+        asked = {**await asked_with(resource, visit, given), **(resource.query or {}), **_part(resource, paging)}
         answer = await visit.ask(resource.listed, query=asked)
-        rows = resource.rows_in(answer)
+        rows, is_full = _shown_of(resource, resource.rows_in(answer), paging)
     except Refusal as problem:
         # A filter that the endpoint does not take stays in its form.
         if not given or status_of(problem) != HTTPStatus.BAD_REQUEST:
             raise
-        answer, rows = None, ()
+        answer, rows, is_full = None, (), False
         errors, status = explained(visit, problem)
-    older, newer = _around(answer, len(rows), paging)
+    older, newer = _around(answer, paging, is_full=is_full)
     if resource.folded is not None and not given:
         rows = resource.folded(rows)
     head = Head(
@@ -121,8 +120,10 @@ def given_in(resource: Resource, query: Any) -> Query:
     return {one.name: text for one in resource.filters if (text := getattr(query, one.name).strip())}
 
 
-def asked_with(resource: Resource, given: Query) -> Query:
+async def asked_with(resource: Resource, visit: PageVisit, given: Query) -> Query:
     """The filters as the endpoint takes them. A browser sends a date and a time without an offset, and often without seconds."""
+    found = {one.name: await one.found(visit, given[one.name]) for one in resource.filters if one.found is not None and one.name in given}
+    given = {**given, **found}
     moments = {one.name for one in resource.filters if one.is_moment}
     return {name: _moment(text) if name in moments and len(text) <= _LONGEST_MOMENT else text for name, text in given.items()}
 
@@ -131,10 +132,10 @@ def _moment(text: str) -> str:
     return f"{text}{':00' if len(text) == _WITHOUT_SECONDS else ''}Z"
 
 
-def page_of_list(listed: Endpoint, query: Query) -> Mapping[str, Any]:
+def page_of_list(resource: Resource, query: Query) -> Mapping[str, Any]:
     """The endpoint's query for the part of the list that a query of the page shows. It may hold anything."""
-    filters = {name: text for name, text in query.items() if name in query_names(listed) - {"page", "after", "offset", "limit"}}
-    return {**filters, **_part(listed, _paging(listed, query.get("page", ""), query.get("after", "")))}
+    filters = {name: text for name, text in query.items() if name in query_names(resource.listed) - {"page", "after", "offset", "limit"}}
+    return {**filters, **_part(resource, _paging(resource, query.get("page", ""), query.get("after", "")))}
 
 
 def new_of(resource: Resource, visit: PageVisit) -> ButtonLink | None:
@@ -161,34 +162,48 @@ def _columns(resource: Resource) -> tuple[Column, ...]:
     return (first, *others)
 
 
-def _paging(listed: Endpoint, page: str, after: str) -> Query:
+def _paging(resource: Resource, page: str, after: str) -> Query:
     """The part of the page's query that says which part of the list it shows."""
-    known = query_names(listed)
+    known = query_names(resource.listed)
     if "after" in known:
         return {"after": after} if after else {}
-    if not {"page", "offset"} & known:
+    if not {"page", "offset"} & known and not resource.is_log:
         return {}
     number = page if page.isascii() and page.isdecimal() and len(page) <= _LONGEST_NUMBER else "1"
     return {"page": str(max(int(number), 1))}
 
 
-def _part(listed: Endpoint, paging: Query) -> Mapping[str, Any]:
+def _part(resource: Resource, paging: Query) -> Mapping[str, Any]:
     """The same for the endpoint's query."""
-    known = query_names(listed)
-    part: dict[str, Any] = {"limit": ON_A_PAGE} if "limit" in known else {}
+    known = query_names(resource.listed)
+    most = LARGEST_PAGE if _is_cut_here(resource) else resource.on_a_page
+    part: dict[str, Any] = {"limit": most} if "limit" in known else {}
     if "offset" in known:
-        return {**part, "offset": (int(paging["page"]) - 1) * ON_A_PAGE}
-    return {**part, **paging}
+        return {**part, "offset": (int(paging["page"]) - 1) * resource.on_a_page}
+    return {**part, **{name: value for name, value in paging.items() if name in known}}
 
 
-def _around(answer: Any, shown: int, paging: Query) -> tuple[Query | None, Query | None]:
+def _is_cut_here(resource: Resource) -> bool:
+    """Whether the page cuts the log into pages: its endpoint has none, and answers what there is, or the newest."""
+    return resource.is_log and not {"page", "offset", "after"} & query_names(resource.listed)
+
+
+def _shown_of(resource: Resource, rows: Sequence[Any], paging: Query) -> tuple[Sequence[Any], bool]:
+    """The rows of this page, and whether there may be a page behind it."""
+    if not _is_cut_here(resource):
+        return rows, len(rows) >= resource.on_a_page
+    last = int(paging["page"]) * resource.on_a_page
+    return rows[last - resource.on_a_page : last], len(rows) > last
+
+
+def _around(answer: Any, paging: Query, *, is_full: bool) -> tuple[Query | None, Query | None]:
     """The queries of the pages with the entries behind and before these."""
     number = int(paging.get("page", "1"))
     following = getattr(answer, "next", None)
     if following is not None:
         older: Query | None = {"after": str(following)}
     else:
-        older = {"page": str(number + 1)} if "page" in paging and shown >= ON_A_PAGE else None
+        older = {"page": str(number + 1)} if "page" in paging and is_full else None
     if "after" in paging:
         return older, {}
     return older, ({"page": str(number - 1)} if number > 1 else None)

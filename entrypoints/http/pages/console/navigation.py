@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from core.domain.platform.todos import Todo
+from core.domain.platform.todos import AnyTodo
 from core.frozen import Frozen
 from entrypoints.http.machinery.browsers import admits
 from entrypoints.http.machinery.callers import CallerRule
@@ -28,7 +28,7 @@ class SideEntry(Frozen):
     tabs: tuple[Tab, ...]
     icon: str = ""
     """The name of its drawing in `look/icons.html`. By default the last step of the label."""
-    todos: tuple[Todo, ...] = ()
+    todos: tuple[AnyTodo, ...] = ()
     """What waits for somebody's hand below the entry."""
 
     @property

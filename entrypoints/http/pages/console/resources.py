@@ -23,9 +23,11 @@ from entrypoints.http.pages.console.navigation import PagePosition
 from entrypoints.http.pages.console.undo.undo_pages import Undoable
 from entrypoints.http.pages.console.visit import ButtonLink, PageVisit
 
+ON_A_PAGE: Final = 50
+ON_A_PAGE_OF_LOG: Final = 25
 # How far the page of a record looks for it in a paged list.
 _MOST_PAGES: Final = 20
-_LARGEST_PAGE: Final = 100
+LARGEST_PAGE: Final = 100
 Counts = Callable[[PageVisit, Any], Awaitable[Sequence[tuple[str, int]]]]
 
 
@@ -39,6 +41,8 @@ class Filter(Frozen):
     """Without choices, the filter is a field to write into."""
     is_moment: bool = False
     """Whether the filter is a date and a time, in UTC."""
+    found: Callable[[PageVisit, str], Awaitable[str]] | None = None
+    """Finds what the endpoint takes by what people write, where the two differ. Raises `BadRequest`."""
 
 
 class Making(Frozen):
@@ -163,6 +167,8 @@ class Resource(Frozen, kw_only=True):
     """Whether the list can be stored as a file."""
     in_file: tuple[Column, ...] = ()
     """The columns of the file. By default those of the list."""
+    is_log: bool = False
+    """Whether the list says what happened. Nobody reads a log to its end, so a page shows few rows."""
     below: tuple[tuple[str, str, Endpoint], ...] = ()
     """Pages below the record: the text key, the template of the address, and the endpoint that the page offers."""
     beneath: tuple[tuple[str, str, Endpoint], ...] = ()
@@ -194,6 +200,11 @@ class Resource(Frozen, kw_only=True):
     def one(self) -> str:
         """The template of the record's address."""
         return self.page or (self.at if self.is_single else f"{self.at}/{{{self.parameter}}}")
+
+    @property
+    def on_a_page(self) -> int:
+        """How many rows a page of the list shows."""
+        return ON_A_PAGE_OF_LOG if self.is_log else ON_A_PAGE
 
     @property
     def undoables(self) -> Sequence[Undoable]:
@@ -252,12 +263,12 @@ class Resource(Frozen, kw_only=True):
             return self.of_record(await visit.ask(self.record))
         wanted = visit.path[self.parameter]
         for number in range(1, 1 + (_MOST_PAGES if self.is_paged else 1)):
-            paging = {"page": number, "limit": _LARGEST_PAGE} if self.is_paged else {}
+            paging = {"page": number, "limit": LARGEST_PAGE} if self.is_paged else {}
             rows = self.rows_in(await visit.ask(self.listed, query={**(self.query or {}), **paging}))
             for row in rows:
                 if str(self.key(row)) == wanted:
                     return row
-            if self.is_paged and len(rows) < _LARGEST_PAGE:
+            if self.is_paged and len(rows) < LARGEST_PAGE:
                 break
         raise NotFound
 

@@ -14,8 +14,9 @@ from typing import Any, Final
 
 import msgspec
 
-from core.domain.errors import NotFound, Refusal
+from core.domain.errors import BadRequest, NotFound, Refusal
 from core.domain.secrets import Secret
+from core.domain.services.billing.money import in_smallest_unit
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.decoding import convert, decode_own_type
 from entrypoints.http.machinery.errors import NotAsDeclared, status_of
@@ -92,6 +93,7 @@ _TEXTS: Final[Mapping[InputKind, Callable[[Any], str]]] = MappingProxyType(
 _MISFITS: Final[Mapping[InputKind, str]] = MappingProxyType(
     {
         InputKind.JSON: "console.not_json",
+        InputKind.MONEY: "refusals.amount_malformed",
         InputKind.MOMENT: "console.not_a_moment",
         InputKind.CHOICE: "refusals.field_choice",
         InputKind.CARDS: "refusals.field_choice",
@@ -187,7 +189,7 @@ def body_of(shaped: Shape, form: BoundForm, *, only: Sequence[Input] | None = No
     wrong = list[Input]()
     for one in asked:
         try:
-            value = _sent(one, getattr(form, one.field)) if one in counted else _not_chosen(shaped, one, counted)
+            value = _sent(one, getattr(form, one.field), form) if one in counted else _not_chosen(shaped, one, counted)
         except WrongInput:
             wrong.append(one)
             continue
@@ -281,9 +283,14 @@ def said_back(visit: PageVisit, one: Input, given: Any) -> str:
 
 
 def with_their_choices(inputs: Sequence[Input], only: Sequence[Input]) -> Sequence[Input]:
-    """A choice and the inputs under it go together."""
+    """A choice and the inputs under it go together, and so do an amount and its currency."""
     choices = {one.under[0] if one.under is not None else one.name for one in only} & {one.name for one in inputs}
-    return [one for one in inputs if one in only or one.name in choices or (one.under is not None and one.under[0] in choices)]
+    choices |= {one.currency for one in only}
+    return [
+        one
+        for one in inputs
+        if one in only or one.name in choices or one.currency in choices - {""} or (one.under is not None and one.under[0] in choices)
+    ]
 
 
 def _not_chosen(shaped: Shape, one: Input, counted: Sequence[Input]) -> Any:
@@ -292,7 +299,7 @@ def _not_chosen(shaped: Shape, one: Input, counted: Sequence[Input]) -> Any:
     return None if shaped.endpoint.method == "PATCH" and not is_another else msgspec.UNSET
 
 
-def _sent(one: Input, given: Any) -> Any:
+def _sent(one: Input, given: Any, form: BoundForm) -> Any:
     if one.takes_several:
         return _ticked(given) if one.rows is None else filled(one.rows, given)
     if isinstance(given, Secret):
@@ -305,7 +312,14 @@ def _sent(one: Input, given: Any) -> Any:
     stripped = given.strip()
     if not stripped and not one.required:
         return _empty(one)
-    return _parsed(one, stripped)
+    return _amount(one, stripped, getattr(form, one.currency)) if one.kind is InputKind.MONEY else _parsed(one, stripped)
+
+
+def _amount(one: Input, given: str, currency: str) -> int:
+    try:
+        return in_smallest_unit(given, currency)
+    except BadRequest:
+        raise WrongInput(one, given) from None
 
 
 def _ticked(given: Sequence[str]) -> list[str]:

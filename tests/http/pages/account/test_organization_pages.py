@@ -114,6 +114,19 @@ async def test_an_organization_that_lists_somebody_puts_nothing_on_their_start_p
     assert "No application here is open to you yet" in (await home.open(f"{PAGE}/acme")).page.text
 
 
+async def test_a_role_that_others_gave_puts_no_organization_into_the_menu_before_the_person_says_yes(home: AccountPagesScene) -> None:
+    """Its name could say anything. The person reads it where they answer."""
+    home.tenants.join(home.ada, home.tenants.add("own"), "owner")
+    home.tenants.join(home.ada, home.tenants.add("listing"), "admin", listed=True)
+    for place in ("/ui", "/ui/o/own"):
+        page = (await home.open(place)).page
+        assert "/ui/o/own" in page.links, place
+        assert ("/ui/o/listing" in page.links, "Listing" in page.text) == (False, False), place
+    home.people.change("update memberships set own_since = now()")
+    for place in ("/ui", "/ui/o/own"):
+        assert "/ui/o/listing" in (await home.open(place)).page.links, place
+
+
 async def test_an_invitation_is_accepted(home: AccountPagesScene) -> None:
     invitation = await invited(home, home.tenants.add("acme"))
     assert "Acme Role: Administrator" in (await home.open(INVITATIONS)).page.text

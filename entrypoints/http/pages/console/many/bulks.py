@@ -15,7 +15,7 @@ from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.pages.account import isolated
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
-from entrypoints.http.pages.console.lists import ON_A_PAGE, page_of_list
+from entrypoints.http.pages.console.lists import page_of_list
 from entrypoints.http.pages.console.resources import Bulk, Resource
 from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, PageVisit
 
@@ -38,7 +38,7 @@ def bulk_page(resource: Resource, bulk: Bulk) -> Endpoint:
 
     async def handler(call: AnyCall, postern: Postern) -> Page:
         visit, form = PageVisit(call, postern), call.body
-        wanted = set(form.chosen[:ON_A_PAGE])
+        wanted = set(form.chosen[: resource.on_a_page])
         rows = [row for row in await _rows(resource, visit, form.asked) if str(resource.key(row)) in wanted] if wanted else []
         if not rows:
             error = visit.text("console.bulk.gone" if wanted else "console.bulk.nothing_chosen")
@@ -56,7 +56,7 @@ def bulk_page(resource: Resource, bulk: Bulk) -> Endpoint:
 async def _rows(resource: Resource, visit: PageVisit, asked: str) -> Sequence[Any]:
     """The rows of the page of the list where the choice was made."""
     try:
-        query = page_of_list(resource.listed, dict(parse_qsl(asked, max_num_fields=_MOST_ASKED)))
+        query = page_of_list(resource, dict(parse_qsl(asked, max_num_fields=_MOST_ASKED)))
     except ValueError:
         raise NotFound from None
     return resource.rows_in(await visit.ask(resource.listed, query={**query, **(resource.query or {})}))

@@ -32,7 +32,7 @@ def export_page(resource: Resource) -> Endpoint:
 
     async def handler(call: AnyCall, postern: Postern) -> Any:
         visit = PageVisit(call, postern)
-        pages = _pages(resource, visit, {**asked_with(resource, given_in(resource, call.query)), **(resource.query or {})})
+        pages = _pages(resource, visit, {**await asked_with(resource, visit, given_in(resource, call.query)), **(resource.query or {})})
         # The first page is asked for before the answer begins, so that a refusal is a page.
         first = await anext(pages)
         return Answer(

@@ -132,6 +132,7 @@ DELIVERIES: Final = Resource(
     at=f"{EVENTS}/{{webhook_id}}/deliveries",
     listed=list_webhook_deliveries,
     rows="deliveries",
+    is_log=True,
     columns=(
         code("event_type"),
         state("delivered", _DELIVERED),

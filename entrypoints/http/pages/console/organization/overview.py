@@ -67,7 +67,6 @@ async def show_overview_of_organization(call: Call[None, DoneLink, OrganizationP
     found = await visit.ask(get_organization)
     is_active = call.caller.organization_is_active
     decides = is_active and visit.may(list_todos)
-    todos = await visit.ask(list_todos) if decides else ()
     trends = await visit.ask(list_login_trends) if is_active else ()
     failed = await visit.ask(get_failed_logins) if is_active else None
     page = visit.show(
@@ -77,7 +76,8 @@ async def show_overview_of_organization(call: Call[None, DoneLink, OrganizationP
         found=found,
         is_active=is_active,
         decides=decides,
-        todos=[(one.todo.value, one.count, visit.here(_DECIDED_AT[one.todo])) for one in todos],
+        # The frame has asked already.
+        todos=[(todo.value, count, visit.here(_DECIDED_AT[todo])) for todo, count in call.request.frame.todos.items()],
         beginnings=_beginnings(visit, found) if is_active else (),
         chart=_chart(visit, trends, failed) if failed is not None and (trends or failed.days) else None,
         sign_ins=visit.here(SIGN_INS),

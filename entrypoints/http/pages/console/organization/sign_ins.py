@@ -31,6 +31,7 @@ from entrypoints.http.routes.platform.analytics import ServiceLogins, list_login
 from entrypoints.http.routes.platform.sign_ins import SignInRecord, list_sign_ins
 from entrypoints.http.routes.services.end_users import get_end_user
 from entrypoints.http.routes.services.services import get_service
+from ports.texts import Text
 
 _WAYS: Final = (
     PASSWORD_PROVIDER,
@@ -47,7 +48,15 @@ _BY_SERVICE: Final = (plain("service_name", "console.field.application"), number
 
 
 def _way(one: Any) -> str:
-    return f"way_{one.provider if one.provider in _WAYS else 'other'}"
+    return _key_of(one.provider)
+
+
+def _key_of(provider: str) -> str:
+    return f"way_{provider if provider in _WAYS else 'other'}"
+
+
+def way_in_words(provider: str, text: Text) -> str:
+    return str(text(f"console.value.{_key_of(provider)}"))
 
 
 def _outcome(failure: str) -> tuple[str, Tone]:
@@ -101,6 +110,7 @@ SIGN_IN_LOG: Final = Resource(
     at=SIGN_INS,
     listed=list_sign_ins,
     rows="sign_ins",
+    is_log=True,
     columns=(_PERSON, _APPLICATION, *_TRIED),
     filters=(
         Filter("person", "console.field.person_by_address"),

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from core.domain.platform.todos import PlatformTodo
 from entrypoints.http.machinery.callers import PLATFORM_OWNER
 from entrypoints.http.pages.account import ORGANIZATIONS as OWN_ORGANIZATIONS
 from entrypoints.http.pages.console.navigation import ConsolePlace, PagePosition, SideEntry, Tab
@@ -41,8 +42,10 @@ AUDIT_LOG_TAB: Final = Tab("console.tab.audit_log", AUDIT_LOG, PLATFORM_OWNER)
 SETTINGS_TAB: Final = Tab("console.tab.settings_in_force", SETTINGS, PLATFORM_OWNER)
 DOCUMENTS_TAB: Final = Tab("console.tab.documents", DOCUMENTS, PLATFORM_OWNER)
 
-OVERVIEW_ENTRY: Final = SideEntry("console.entry.overview", (OVERVIEW_TAB, HEALTH_TAB, EXPIRIES_TAB, JOBS_TAB))
-ORGANIZATIONS_ENTRY: Final = SideEntry("console.entry.organizations", (ORGANIZATIONS_TAB, APPROVALS_TAB))
+OVERVIEW_ENTRY: Final = SideEntry("console.entry.overview", (OVERVIEW_TAB, HEALTH_TAB, EXPIRIES_TAB, JOBS_TAB), todos=(PlatformTodo.JOBS,))
+ORGANIZATIONS_ENTRY: Final = SideEntry(
+    "console.entry.organizations", (ORGANIZATIONS_TAB, APPROVALS_TAB), todos=(PlatformTodo.ORGANIZATIONS, PlatformTodo.APPROVALS)
+)
 PEOPLE_ENTRY: Final = SideEntry("console.entry.people", (PEOPLE_TAB, OWNERS_TAB, SECOND_FACTORS_TAB))
 TIERS_ENTRY: Final = SideEntry("console.entry.tiers", (TIERS_TAB,))
 FIELDS_ENTRY: Final = SideEntry("console.entry.fields", (FIELDS_TAB,))

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from core.domain.services.billing.money import written
 from entrypoints.http.pages.console.cells import number, plain
 from entrypoints.http.pages.console.declared_fields import ASKED, BOUNDS, COLUMNS, FACTS, NEW
 from entrypoints.http.pages.console.forms import shape
@@ -16,6 +17,8 @@ from entrypoints.http.routes.platform.platform_fields import (
     list_platform_fields,
 )
 
+# Tiers have prices in cents, of a currency that the installation's owners agree about elsewhere.
+_CENTS: Final = "usd"
 TIER_LIST: Final = Resource(
     name="tiers",
     position=position(TIERS_ENTRY, TIERS_TAB),
@@ -25,7 +28,7 @@ TIER_LIST: Final = Resource(
         plain("display_name", "console.field.name", beside="name"),
         number("default_max_users", "console.field.max_users"),
         number("default_max_services", "console.field.max_services"),
-        number("price_cents"),
+        plain(lambda tier: written(tier.price_cents, _CENTS), "console.plans.price"),
     ),
 )
 

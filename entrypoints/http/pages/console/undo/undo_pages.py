@@ -245,6 +245,10 @@ def _is_same(field: Input, one: Any, other: Any) -> bool:
 def _plainly(field: Input, text: Any) -> Any:
     if not isinstance(text, str):
         return list(text) if field.rows is not None else sorted(text)
+    if field.kind is InputKind.MONEY:
+        # "9,9" and "9.90" are the same amount.
+        whole, _, part = text.strip().replace(",", ".").partition(".")
+        return whole, part.rstrip("0")
     if field.kind is InputKind.JSON:
         try:
             return json.loads(text or "{}")

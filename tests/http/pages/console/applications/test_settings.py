@@ -204,7 +204,7 @@ async def test_the_second_field_of_a_claim_follows_the_first(console: ConsoleSce
 
 async def test_a_plan_is_made_changed_and_deleted(console: ConsoleScene, billing: str) -> None:
     await console.at(f"{billing}/plans/~new")
-    await console.submit(f"{billing}/plans/~new", name="Team", price_cents="1900", currency="eur", features="export\nsupport")
+    await console.submit(f"{billing}/plans/~new", name="Team", price_cents="19", currency="eur", features="export\nsupport")
     (plan,) = console.people.rows("select id, features from plans where name = 'Team'")
     assert plan["features"] == ["export", "support"]
     await console.at(f"{billing}/plans")
@@ -213,6 +213,45 @@ async def test_a_plan_is_made_changed_and_deleted(console: ConsoleScene, billing
     await console.submit(f"{billing}/plans/{plan['id']}/end")
     assert console.tab.place == f"/ui/o/acme{billing}/plans?done=console.plans.end"
     assert "19.00 EUR" not in console.tab.page.text
+
+
+async def test_a_price_is_typed_in_the_own_unit_of_its_currency(console: ConsoleScene, billing: str) -> None:
+    new = f"{billing}/plans/~new"
+
+    def priced() -> list[tuple[int, str]]:
+        rows = console.people.rows("select price_cents, currency from plans where name <> 'Free' order by id")
+        return [(row["price_cents"], row["currency"]) for row in rows]
+
+    for amount, currency in (("9,90", "eur"), ("990", "JPY"), ("9.900", "kwd")):
+        await console.at(new)
+        await console.submit(new, name=currency, price_cents=amount, currency=currency)
+    assert priced() == [(990, "eur"), (990, "jpy"), (9900, "kwd")]
+    page = (await console.at(f"{billing}/plans")).page
+    assert all(said in page.text for said in ("9.90 EUR", "990 JPY", "9.900 KWD"))
+    (plan,) = console.people.rows("select id from plans where name = 'eur'")
+    one = f"{billing}/plans/{plan['id']}"
+    await console.at(one)
+    assert console.fields(f"{one}/change").fields["price_cents"] == "9.90"
+    # Of another currency, the same amount is another number. What has no such amount is refused at the field, and nothing is changed.
+    tab = await console.submit(f"{one}/change", currency="jpy")
+    assert (tab.status, tab.page.inputs["price_cents"].get("aria-invalid")) == (400, "true")
+    assert "9.90 EUR, 990 JPY, 9.900 KWD" in tab.page.text
+    assert priced()[0] == (990, "eur")
+    await console.at(one)
+    await console.submit(f"{one}/change", currency="kwd")
+    assert priced()[0] == (9900, "kwd")
+    await console.at(one)
+    await console.submit(f"{one}/change", price_cents="9,9", currency="usd")
+    assert priced()[0] == (990, "usd")
+    # And back, by the button of the page.
+    tab = await console.at(one)
+    newest = next(number for number, form in enumerate(tab.page.forms) if form.action.endswith(f"{one}/change/undo"))
+    await tab.send(newest)
+    assert priced()[0] == (9900, "kwd")
+    # A change of the name leaves both alone.
+    await console.at(one)
+    await console.submit(f"{one}/change", name="Team")
+    assert priced()[0] == (9900, "kwd")
 
 
 async def test_the_end_of_an_application_counts_what_ends_and_asks_for_its_name(console: ConsoleScene, billing: str) -> None:

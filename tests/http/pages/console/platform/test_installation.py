@@ -1,5 +1,7 @@
 """Jobs, keys, logs, settings and health of the installation."""
 
+from datetime import timedelta
+
 import pytest
 
 from core.domain.languages import Language
@@ -29,6 +31,42 @@ async def test_a_dead_job_is_taken_up_again_once(platform: PlatformScene) -> Non
     assert platform.people.rows("select state, attempts from jobs") == [{"state": "waiting", "attempts": 0}]
     (row,) = platform.audited("platform.job.revived")
     assert (row["actor_id"], row["target_id"], row["details"]) == (platform.grace.user, DEAD, {"kind": "mail"})
+
+
+async def test_the_side_list_counts_what_needs_a_hand(platform: PlatformScene) -> None:
+    assert b'class="count"' not in (await platform.at("/tiers")).shown.body
+    platform.people.change(
+        "insert into jobs (id, kind, payload, state, attempts, run_at, died_at) values (%s, 'mail', '{}', 'dead', 7, now(), now())", DEAD
+    )
+    platform.tenants.add("globex")
+    platform.people.change("update all_organizations set status = 'pending' where slug = 'globex'")
+    orders = "https://orders.nowhere.example/"
+    api = {"name": "Orders", "identifier": orders, "scopes": []}
+    made = (await platform.request("POST", "/api/organizations/acme/resource-servers", api, by=platform.ada)).ok(201)
+    asked = await platform.request("POST", f"/api/organizations/acme/resource-servers/{made['id']}/ask-approval", by=platform.ada)
+    assert asked.status < 300, asked.body
+    page = (await platform.at("/tiers")).page.text
+    assert "Overview 1 " in page
+    assert "Organizations 2 " in page
+    overview = (await platform.at()).page.text
+    for said in ("1 organization waits for approval", "The host of 1 API waits for approval", "1 background job has failed"):
+        assert said in overview, said
+    platform.people.change("update all_organizations set deleted_at = now() where slug = 'globex'")
+    assert "Organizations 1 " in (await platform.at("/tiers")).page.text
+    # In somebody else's name nobody changes the place, and counts stay.
+    assert platform.log.events("request")[-1]["db_round_trips"] <= 3
+
+
+async def test_the_overview_draws_organizations_and_people_over_time(platform: PlatformScene) -> None:
+    now = platform.postern.foundation.clock.now()
+    platform.people.change("update users set created_at = %s where id = %s", now - timedelta(days=3), platform.ada.user)
+    page = await platform.at()
+    assert "Organizations and people over time" in page.page.text
+    assert page.shown.body.count(b'class="chart"') == 2
+    days = [(now - timedelta(days=back)).date().isoformat() for back in range(7)]
+    people = page.page.text.rpartition(" Day People ")[2].split()
+    counts = {day: people[people.index(day) + 1] for day in days}
+    assert [counts[day] for day in days] == ["2", "1", "1", "1", "0", "0", "0"]
 
 
 async def test_signing_keys_are_rotated(platform: PlatformScene) -> None:
@@ -78,11 +116,33 @@ async def test_the_log_is_filtered_and_an_entry_opens(platform: PlatformScene) -
         assert (await platform.at(f"/audit-log/{row['id']}")).status == 404
 
 
-@pytest.mark.parametrize("query", ["actor=ada", "since=yesterday", "until=31.3.2026", "target_id=7", "target_type=nothing"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "actor=nobody@nowhere.example",
+        "actor=example.org",
+        "since=yesterday",
+        "until=31.3.2026",
+        "target_id=7",
+        "target_type=nothing",
+    ],
+)
 async def test_a_filter_that_cannot_be_is_named(query: str, platform: PlatformScene) -> None:
     tab = await platform.at(f"/audit-log?{query}")
     assert tab.status == 400
     assert "There is a problem" in tab.page.text
+
+
+async def test_the_log_is_filtered_by_a_person_as_people_call_them_and_names_their_program(platform: PlatformScene) -> None:
+    platform.tabs.agent = "Mozilla/5.0 (X11; Linux x86_64; rv:133.0) Gecko/20100101 Firefox/133.0"
+    await platform.answer(f"/people/{platform.ada.user}/deactivate")
+    for who in ("GRACE@example.org", "grace", str(platform.grace.user)):
+        tab = await platform.at(f"/audit-log?action=user.deactivated&actor={who}")
+        assert "deactivated the account of" in tab.page.text, who
+    assert "Nothing found" in (await platform.at("/audit-log?action=user.deactivated&actor=ada@example.org")).page.text
+    await platform.at(f"/audit-log?action=user.deactivated&actor={platform.grace.user}")
+    entry, *_ = [link for link in platform.tab.page.links if link.startswith(f"{HOME}/audit-log/")]
+    assert "Program Firefox on Linux" in (await platform.tab.open(entry)).page.text
 
 
 async def test_settings_are_shown_without_secrets(platform: PlatformScene) -> None:

@@ -3,10 +3,12 @@
 import csv
 import io
 import json
+from urllib.parse import quote
 
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.record.audit import AuditFilter
 from core.domain.record.events import Actor, Event, Target
+from core.domain.tenancy.roles import Capability
 from entrypoints.http.pages.console.organization.settings.audit_log import batches_of
 from tests.http.pages.console.conftest import ConsoleScene
 
@@ -41,6 +43,43 @@ async def test_the_list_filters_and_leads_to_one_entry(console: ConsoleScene) ->
     assert '"number": 1' in tab.page.text
     tab = await console.at(f"{LOG}?action=user.joined")
     assert "Nothing found" in tab.page.text
+
+
+async def test_the_log_is_filtered_by_a_person_or_key_as_people_call_them(console: ConsoleScene) -> None:
+    await recorded(console, 1)
+    mary = console.people.add("mary@acme.example")
+    console.people.change("update users set name = 'Mary Shelley' where id = %s", mary.user)
+    console.tenants.join(mary, console.acme)
+    console.people.change("update memberships set own_since = now()")
+
+    async def shown(who: str) -> str:
+        return (await console.at(f"{LOG}?action=organization.updated&actor_id={quote(who)}")).page.text
+
+    for who in ("ada@example.org", "ADA@", str(console.ada.user)):
+        assert "changed the organization" in await shown(who), who
+    for who in ("Mary Shelley", "shelley", "mary@acme.example"):
+        assert "Nothing found" in await shown(who), who
+    # The file has the same entries.
+    file = (await console.at(f"{LOG}/~csv?action=organization.updated&actor_id=ada%40example.org")).shown.body.decode()
+    assert len(file.splitlines()) == 2
+    assert "Nobody here has this name or address" in await shown("nobody")
+    assert console.tab.status == 400
+    assert console.tab.page.inputs["actor_id"]["value"] == "nobody"
+    other = console.people.add("mary@globex.example")
+    console.tenants.join(other, console.acme)
+    assert "Several fit: mary@acme.example, mary@globex.example" in await shown("mary")
+    # Another organization's people are nobody here.
+    console.tenants.join(console.people.add("zoe@globex.example"), console.tenants.add("globex"))
+    assert "Nobody here" in await shown("zoe@globex.example")
+    key = {"name": "Nightly sync", "capabilities": ["org.members.view"], "expires_in_days": 30}
+    made = (await console.request("POST", "/api/organizations/acme/management-keys", key, by=console.ada)).ok(201)
+    assert "Nothing found" in await shown("nightly sync")
+    assert "Nothing found" in await shown(made["prefix"])
+    # Who reads the log alone is told of nobody: an id still works.
+    reader = console.tenants.role(console.acme, "reader", [Capability.AUDIT_LOGS_VIEW])
+    tab = console.browser(console.tenants.join(console.people.add(), console.acme, reader)).tab()
+    assert "Nobody here" in (await tab.open(f"/ui/o/acme{LOG}?actor_id=ada%40example.org")).page.text
+    assert (await tab.open(f"/ui/o/acme{LOG}?actor_id={console.ada.user}")).status == 200
 
 
 async def test_a_filter_that_does_not_fit_stays_in_its_form(console: ConsoleScene) -> None:

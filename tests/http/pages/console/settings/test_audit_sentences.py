@@ -79,6 +79,24 @@ def test_sentences_say_who_did_what_to_whom() -> None:
             entry("service.assignment.added", "service", actor=person(), role_slug="agent", service_slug="shop", team="support"),
         ),
         (
+            "Ada gave the team First line the role agent in The shop",
+            entry(
+                "service.assignment.added",
+                "service",
+                actor=person(),
+                role_slug="agent",
+                service_slug="shop",
+                service_name="The shop",
+                team="support",
+                team_name="First line",
+            ),
+        ),
+        (
+            "Ada put Ada into the team First line",
+            entry("team.member.added", "user", actor=person(), team_slug="support", team_name="First line"),
+        ),
+        ("Ada changed the team First line", entry("team.updated", "team", actor=person(), team_slug="support", name="First line")),
+        (
             "Ada took the role agent in shop from everybody with the role Administrator",
             entry(
                 "service.assignment.removed",

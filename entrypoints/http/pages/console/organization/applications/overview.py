@@ -1,9 +1,12 @@
 """An application's first page: its facts, the values to copy, and the lines for frameworks."""
 
 import secrets
+from collections import Counter
 from collections.abc import Sequence
+from datetime import date
 from typing import Any, Final
 
+from core.domain.identifiers import ServiceId
 from core.domain.services.client_ids import is_open
 from core.domain.services.services import ServiceType
 from entrypoints.bootstrap import Postern
@@ -11,6 +14,7 @@ from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import ServicePath
 from entrypoints.http.pages.console.cells import Column, copied, listed, state, when, words, yes_or_no
+from entrypoints.http.pages.console.charts import BarChart, LineChart, bar_chart, chart_of_days
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.framing.marks import mark_of
 from entrypoints.http.pages.console.lists import latest_of
@@ -19,7 +23,7 @@ from entrypoints.http.pages.console.organization.applications.lists import POLIC
 from entrypoints.http.pages.console.organization.applications.making.lines import ApplicationKind, ApplicationValues, lines
 from entrypoints.http.pages.console.organization.applications.making.values import client_values, endpoint_values, token_values
 from entrypoints.http.pages.console.organization.people import agent_grants
-from entrypoints.http.pages.console.organization.sign_ins import OF_APPLICATION, SIGN_IN_LOG
+from entrypoints.http.pages.console.organization.sign_ins import OF_APPLICATION, SIGN_IN_LOG, way_in_words
 from entrypoints.http.pages.console.visit import ButtonLink, DoneLink, Head, Page, PageVisit
 from entrypoints.http.routes.federation.agent_grants import list_agent_grants
 from entrypoints.http.routes.federation.saml import get_saml_configuration
@@ -78,6 +82,8 @@ async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern
         curl=visit.curl(get_service),
         done=call.query.done,
     )
+    sees_log = visit.may(list_sign_ins)
+    days, ways = await _charts(visit, ServiceId(service.id)) if sees_log else (None, None)
     page = visit.show(
         "organization/applications/overview.html",
         application_tabs.OVERVIEW_POSITION,
@@ -91,9 +97,25 @@ async def show_application(call: Call[None, DoneLink, ServicePath, Any], postern
         comes_back=kind.comes_back and not service.redirect_uris,
         addresses=visit.here(application_tabs.SIGN_IN),
         agents=await agent_grants.of_agent(visit, service.id) if service.is_agent else None,
-        latest=await latest_of(SIGN_IN_LOG, visit, OF_APPLICATION, service_id=service.id) if visit.may(list_sign_ins) else None,
+        latest=await latest_of(SIGN_IN_LOG, visit, OF_APPLICATION, service_id=service.id) if sees_log else None,
+        days=days,
+        ways=ways,
     )
     return Answer(page, 200)
+
+
+async def _charts(visit: PageVisit, service: ServiceId) -> tuple[LineChart | None, BarChart | None]:
+    """The attempts of up to thirty days, by day and by way."""
+    found = await visit.postern.platform.analytics.by_way(visit.call.caller.organization, service)
+    if not found.attempts:
+        return None, None
+    logins, failures, ways = Counter[date](), Counter[date](), dict[str, tuple[int, int]]()
+    for one in found.attempts:
+        logins[one.day] += one.logins
+        failures[one.day] += one.failures
+        called = way_in_words(one.way, visit.text)
+        ways[called] = (ways.get(called, (0, 0))[0] + one.logins, ways.get(called, (0, 0))[1] + one.failures)
+    return chart_of_days(visit, logins, failures, found.since), bar_chart([(called, *counts) for called, counts in ways.items()])
 
 
 def _onward(visit: PageVisit, kind: ApplicationKind) -> ButtonLink | None:

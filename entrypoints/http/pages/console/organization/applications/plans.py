@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from core.domain.services.billing.money import written
 from entrypoints.http.pages.console.cells import code, copied, listed, number, plain, when
 from entrypoints.http.pages.console.forms import Asked, shape
 from entrypoints.http.pages.console.organization.applications import application_tabs
@@ -10,13 +11,17 @@ from entrypoints.http.pages.console.resources import Ending, Making, Resource, S
 from entrypoints.http.routes.services.plans import change_plan, create_plan, delete_plan, list_plans
 
 
+def _amount(plan: Any) -> str:
+    return written(plan.price_cents, plan.currency)
+
+
 def _price(plan: Any) -> str:
-    return f"{plan.price_cents // 100}.{plan.price_cents % 100:02} {plan.currency.upper()}"
+    return f"{_amount(plan)} {plan.currency.upper()}"
 
 
 _FIELDS: Final = (
     "name",
-    Asked("price_cents", hint="console.plans.price_hint"),
+    Asked("price_cents", label="console.plans.price", hint="console.plans.price_hint", shown=_amount, currency="currency"),
     Asked("currency", hint="console.plans.currency_hint"),
     Asked("features", hint="console.plans.features_hint"),
     Asked("billing_price_id", hint="console.plans.price_id_hint"),

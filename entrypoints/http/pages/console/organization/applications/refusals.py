@@ -1,7 +1,10 @@
 """The last refused requests of an application and the people whom it did not admit, each with the reason and the mend."""
 
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+import msgspec
+
+from core.domain.federation.authorization_refusals import MOST_REFUSALS
 from core.domain.federation.refusal_reasons import RefusalReason
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
@@ -10,6 +13,7 @@ from entrypoints.http.machinery.fields import ServicePath
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.organization.organization_tabs import PEOPLE, TRUSTED_ISSUERS
+from entrypoints.http.pages.console.resources import ON_A_PAGE_OF_LOG
 from entrypoints.http.pages.console.visit import Head, Page, PageVisit
 from entrypoints.http.routes.federation.authorization_refusals import list_authorization_refusals
 
@@ -32,11 +36,17 @@ _MEND: Final = {
 """The page where what is registered can be changed."""
 
 
+class RefusalsQuery(msgspec.Struct, frozen=True):
+    page: Annotated[int, msgspec.Meta(ge=1, le=MOST_REFUSALS)] = 1
+
+
 @console.get(application_tabs.REFUSALS, of=list_authorization_refusals)
-async def show_refusals(call: Call[None, None, ServicePath, Any], postern: Postern) -> Page:
+async def show_refusals(call: Call[None, RefusalsQuery, ServicePath, Any], postern: Postern) -> Page:
     """Show the last refused requests of an application."""
-    visit = PageVisit(call, postern)
-    listed = await visit.ask(list_authorization_refusals)
+    visit, number = PageVisit(call, postern), call.query.page
+    refusals = (await visit.ask(list_authorization_refusals)).refusals
+    last = number * ON_A_PAGE_OF_LOG
+    shown = refusals[last - ON_A_PAGE_OF_LOG : last]
     head = Head(
         title=visit.text("console.refusals.title"), crumbs=application_tabs.above(visit), curl=visit.curl(list_authorization_refusals)
     )
@@ -44,7 +54,10 @@ async def show_refusals(call: Call[None, None, ServicePath, Any], postern: Poste
         "organization/applications/refusals.html",
         application_tabs.SIGN_IN_POSITION,
         head,
-        refusals=[(one, *_words(visit, one), visit.here(_MEND[one.reason]) if one.reason in _MEND else "") for one in listed.refusals],
+        refusals=[(one, *_words(visit, one), visit.here(_MEND[one.reason]) if one.reason in _MEND else "") for one in shown],
+        at=visit.here(application_tabs.REFUSALS),
+        older={"page": str(number + 1)} if len(refusals) > last else None,
+        newer={"page": str(number - 1)} if number > 1 else None,
     )
     return Answer(page, 200)
 

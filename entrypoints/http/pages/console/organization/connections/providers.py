@@ -97,6 +97,7 @@ EXCHANGES: Final = Resource(
     at=EXCHANGES_AT,
     listed=list_connection_exchanges,
     rows="exchanges",
+    is_log=True,
     columns=(
         when("created_at", "console.field.happened_at"),
         code("reference", "console.field.reference"),

@@ -58,6 +58,7 @@ EXCHANGES: Final = Resource(
     at=_EXCHANGES,
     listed=list_scim_exchanges,
     rows="exchanges",
+    is_log=True,
     columns=(
         code(lambda one: f"{one.method} {one.path}", "console.field.request"),
         state(lambda one: one.status < _FIRST_REFUSAL, _STATES),

@@ -25,6 +25,8 @@ from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS, PRIVACY
 from entrypoints.http.pages.console.cells import Tone, code, copied, linked, plain, sentence, state, when
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice
+from entrypoints.http.pages.console.framing.actors import actor_of_organization
+from entrypoints.http.pages.console.framing.programs import program_in_words
 from entrypoints.http.pages.console.lists import asked_with, given_in
 from entrypoints.http.pages.console.many.exports import attachment, marked
 from entrypoints.http.pages.console.navigation import address
@@ -108,7 +110,12 @@ def _page_of_undone(one: AuditEntryRecord, path: Mapping[str, str]) -> str:
 
 
 async def _more(visit: PageVisit, one: AuditEntryRecord) -> Mapping[str, Any]:
-    return {"changes": changes_in(one, visit.text), "entry": details_of(one, 1) if one.details else "", "ids": facts_of(IDS, visit, one)}
+    return {
+        "changes": changes_in(one, visit.text),
+        "program": await program_in_words(visit, one.user_agent),
+        "entry": details_of(one, 1) if one.details else "",
+        "ids": facts_of(IDS, visit, one),
+    }
 
 
 IDS: Final = (
@@ -116,6 +123,7 @@ IDS: Final = (
     code("target_type"),
     copied("target_id"),
     copied(lambda one: one.actor.id if one.actor else None, "console.field.actor_id"),
+    code("user_agent"),
     copied("id"),
 )
 _THING: Final = linked(plain(lambda row: thing_of(entry_of(row)), "console.field.target"), place_of, *PLACES)
@@ -125,6 +133,7 @@ AUDIT: Final = Resource(
     at=AUDIT_LOG,
     listed=list_audit_log,
     rows="logs",
+    is_log=True,
     columns=(
         linked(sentence(sentence_of, "console.field.happened", beside=lambda row: entry_of(row).action), _page_of),
         _THING,
@@ -135,7 +144,7 @@ AUDIT: Final = Resource(
         Filter("action", "console.field.action", _actions),
         Filter("target_type", "console.field.target_type", _targets),
         Filter("target_id", "console.field.target_id"),
-        Filter("actor_id", "console.field.actor_id"),
+        Filter("actor_id", "console.audit_log.by", found=actor_of_organization),
         Filter("success", "console.field.outcome", _outcomes),
         Filter("since", "console.field.from", is_moment=True),
         Filter("until", "console.field.before", is_moment=True),
@@ -151,7 +160,6 @@ AUDIT: Final = Resource(
         _THING,
         linked(plain(_undone, "console.field.undoes"), _page_of_undone, get_audit_entry),
         code("ip_address"),
-        plain("user_agent"),
     ),
     titled=lambda visit, one: sentence_of(one, visit.text),
     folded=folded,
@@ -210,7 +218,7 @@ async def audit_log_as_lines(call: Call[None, _ExportQuery, OrganizationPath, Me
 
 async def _exported(call: AnyCall, postern: Postern, file: _File) -> Shown:
     visit = PageVisit(call, postern)
-    wanted = filter_of(convert(asked_with(AUDIT, given_in(AUDIT, call.query)), AuditLogQuery))
+    wanted = filter_of(convert(await asked_with(AUDIT, visit, given_in(AUDIT, call.query)), AuditLogQuery))
     batches = batches_of(postern, call.caller.organization, wanted)
     # The first entries are read before the answer begins, so that a refusal is a page.
     first = await anext(batches)

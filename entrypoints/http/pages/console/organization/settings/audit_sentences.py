@@ -123,7 +123,7 @@ def sentence_of(row: LoggedAnywhere | LoggedRun, text: Text) -> str:
         what=thing_of(one) or (somebody if one.target_type == TargetType.USER else "–"),  # noqa: RUF001 - a dash
         role=_role(one, text) or "–",  # noqa: RUF001
         service=_part(one, "service_name", "service_slug") or "–",  # noqa: RUF001
-        team=_part(one, "team_slug") or "–",  # noqa: RUF001
+        team=_part(one, "team_name", "team_slug") or "–",  # noqa: RUF001
         whom=_whom(one, text),
     )
     more = row.more if isinstance(row, LoggedRun) else 0
@@ -163,7 +163,8 @@ def _part(one: LoggedAnywhere, *names: str) -> str:
 
 def _whom(one: LoggedAnywhere, text: Text) -> str:
     """To whom the role of an application is assigned, as the middle of a sentence."""
-    if team := _part(one, "team"):
+    # Entries of before have no names of teams.
+    if team := _part(one, "team_name", "team"):
         return text("console.told.whom_team", name=team)
     if role := _part(one, "organization_role"):
         return text("console.told.whom_role", name=role_in_words(role, text))

@@ -2,16 +2,17 @@
 
 from typing import Final
 
-from core.domain.tenancy.organizations import OrganizationStatus
+from core.domain.platform.todos import PlatformTodo
 from entrypoints.bootstrap import Postern
 from entrypoints.first_start import FIRST_STEPS
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.pages.account.first_steps import steps_left
 from entrypoints.http.pages.console.cells import linked, number, plain, rows_of
-from entrypoints.http.pages.console.charts import chart_of_days
+from entrypoints.http.pages.console.charts import chart_of_days, chart_of_growth
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.platform.platform_tabs import (
+    APPROVALS,
     HEALTH,
     HOME,
     JOBS,
@@ -25,6 +26,12 @@ from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
 from entrypoints.http.routes.platform.analytics import get_platform_overview
 from entrypoints.http.routes.platform.governance import get_platform_organization
 
+# Where each todo is decided, and its words.
+_DECIDED_AT: Final = (
+    (PlatformTodo.ORGANIZATIONS, "pending", f"{ORGANIZATIONS}?status=pending"),
+    (PlatformTodo.APPROVALS, "approvals", APPROVALS),
+    (PlatformTodo.JOBS, "dead", JOBS),
+)
 _ACTIVE: Final = (
     linked(plain("name", "console.field.organization"), lambda one, _path: f"{ORGANIZATIONS}/{one.id}", get_platform_organization),
     number("logins", "console.entry.sign_ins"),
@@ -35,12 +42,11 @@ _ACTIVE: Final = (
 async def _show_overview(call: AnyCall, postern: Postern) -> Page:
     visit = PageVisit(call, postern)
     figures = await visit.ask(get_platform_overview)
-    queues = await postern.foundation.jobs.state()
+    growth = await postern.platform.analytics.growth()
     by_day, failures, active = await postern.platform.analytics.of_installation()
-    pending, dead = figures.organizations_by_status.get(OrganizationStatus.PENDING, 0), sum(queue.dead for queue in queues)
+    todos = call.request.frame.todos
     waiting = (
-        (pending, "pending", f"{ORGANIZATIONS}?status=pending"),
-        (dead, "dead", JOBS),
+        *((todos.get(todo, 0), name, where) for todo, name, where in _DECIDED_AT),
         (int(await steps_left(postern)), "steps", FIRST_STEPS),
     )
     shown = (
@@ -58,6 +64,14 @@ async def _show_overview(call: AnyCall, postern: Postern) -> Page:
         chart=chart_of_days(visit, {one.day: one.logins for one in by_day}, {one.day: one.logins for one in failures.days}, failures.since)
         if by_day or failures.days
         else None,
+        growth=[
+            (visit.text(f"console.installation_at_a_glance.{name}"), chart)
+            for name, total, came in (
+                ("organizations", figures.total_organizations, growth.organizations),
+                ("people", figures.total_users, growth.people),
+            )
+            if (chart := chart_of_growth(visit, total, came, growth.since)) is not None
+        ],
         columns=_ACTIVE,
         rows=rows_of(_ACTIVE, active, visit.text, visit.path),
         health=HEALTH,

@@ -26,6 +26,7 @@ from entrypoints.http.pages.console.cells import (
 )
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Asked, InputKind, shape
+from entrypoints.http.pages.console.framing.programs import program_in_words
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.platform.people import ONE, PERSON_TAB, above, authority, load, overview, position_of, user_of
 from entrypoints.http.pages.console.platform.platform_tabs import HOME
@@ -78,7 +79,6 @@ _ATTEMPTS: Final = (
     when("at", "console.field.at"),
     state("success", {True: ("console.state.succeeded", Tone.GOOD), False: ("console.state.failed", Tone.BAD)}),
     code("address", "console.field.ip_address"),
-    plain("user_agent", "console.field.user_agent"),
 )
 # The name of each act, the shows-when, and the kind of its button.
 _ACTS: Final[tuple[tuple[str, Any, str], ...]] = (
@@ -96,13 +96,14 @@ async def _show_person(call: AnyCall, postern: Postern) -> Page:
     visit = PageVisit(call, postern)
     seen = await overview(visit)
     own = visit.person.user == seen.account.id
+    programs = {one.user_agent: await program_in_words(visit, one.user_agent) for one in seen.latest_attempts}
     tables = (
         ("organizations", _ORGANIZATIONS, seen.organizations),
         ("passkeys", _PASSKEYS, seen.passkeys),
         ("identities", _IDENTITIES, seen.identities),
         ("links", _LINKS, seen.links),
         ("credentials", _CREDENTIALS, seen.credentials),
-        ("attempts", _ATTEMPTS, seen.latest_attempts),
+        ("attempts", (*_ATTEMPTS, plain(lambda one: programs[one.user_agent], "console.field.user_agent")), seen.latest_attempts),
     )
     page = visit.show(
         "platform/people/person.html",

@@ -17,6 +17,7 @@ from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.platform.people import ONE, SESSIONS_TAB, above, authority, load, position_of, user_of
 from entrypoints.http.pages.console.platform.questions import Question, QuestionSubject, question_pages
+from entrypoints.http.pages.console.resources import ON_A_PAGE_OF_LOG
 from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit, button
 
 _ALL_ENDED: Final = button("console.people.end_sessions")
@@ -25,7 +26,6 @@ _ENDED: Final = button("console.people.end_session")
 
 _AT: Final = f"{ONE}/sessions"
 _END: Final = f"{_AT}/{{session_id}}/end"
-_ON_A_PAGE: Final = 50
 _COLUMNS: Final = (
     plain(lambda one: one.device_name, "console.field.device"),
     plain(lambda one: "/".join(filter(None, (one.organization, one.service))), "console.field.place"),
@@ -38,7 +38,7 @@ _COLUMNS: Final = (
 async def _show_sessions(call: AnyCall, postern: Postern) -> Page:
     visit = PageVisit(call, postern)
     subject = await load(visit)
-    part = Part(call.query.page, _ON_A_PAGE)
+    part = Part(call.query.page, ON_A_PAGE_OF_LOG)
     found = await postern.platform.account_administration.sessions(user_of(visit), part)
     rows = rows_of(_COLUMNS, found.sessions, visit.text, visit.path)
     number = call.query.page

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, time
 from typing import Final
-from uuid import UUID
 
 import msgspec
 
+from core.domain.errors import BadRequest
 from core.domain.pages import MOST_COUNTED
 from core.domain.record.event_types import EVENT_TYPES, Audience
 from core.domain.record.events import TargetType
@@ -15,6 +15,8 @@ from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.pages.console.cells import code, linked, plain, rows_of, sentence, state, when
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Choice
+from entrypoints.http.pages.console.framing.actors import actor_of_installation
+from entrypoints.http.pages.console.framing.programs import program_in_words
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.navigation import address
 from entrypoints.http.pages.console.organization.event_labels import event_in_words
@@ -24,13 +26,12 @@ from entrypoints.http.pages.console.organization.settings.audit_sentences import
 from entrypoints.http.pages.console.platform.people import ONE as PERSON
 from entrypoints.http.pages.console.platform.platform_tabs import AUDIT_LOG, AUDIT_LOG_ENTRY, AUDIT_LOG_TAB, position
 from entrypoints.http.pages.console.records import facts_of
-from entrypoints.http.pages.console.resources import Filter
+from entrypoints.http.pages.console.resources import ON_A_PAGE_OF_LOG, Filter
 from entrypoints.http.pages.console.visit import AnyCall, Head, Page, PageVisit
 from entrypoints.http.routes.platform.audit_log import PlatformAuditEntryRecord, get_platform_audit_entry, list_platform_audit_log
 
 _ONE: Final = f"{AUDIT_LOG}/{{entry_id}}"
-_ON_A_PAGE: Final = 50
-_LAST_PAGE: Final = MOST_COUNTED // _ON_A_PAGE
+_LAST_PAGE: Final = MOST_COUNTED // ON_A_PAGE_OF_LOG
 _POSITION: Final = position(AUDIT_LOG_ENTRY, AUDIT_LOG_TAB)
 # The platform's log has the entries of everything that happens in no organization.
 _ACTIONS: Final = tuple(one for one in EVENT_TYPES if one.audited and one.audience is not Audience.ORGANIZATION)
@@ -74,7 +75,6 @@ _FACTS: Final = (
     _THING,
     _OUTCOME,
     code("ip_address"),
-    plain("user_agent"),
 )
 
 
@@ -85,7 +85,12 @@ async def _show_log(call: AnyCall, postern: Postern) -> Page:
     }
     number = min(max(int(query.page), 1), _LAST_PAGE) if query.page.isascii() and query.page.isdecimal() and len(query.page) <= 5 else 1
     wanted, errors = _wanted(visit, given)
-    asked = {**wanted, "page": str(number), "limit": str(_ON_A_PAGE)}
+    if "actor" in given:
+        try:
+            wanted["actor_id"] = await actor_of_installation(visit, given["actor"])
+        except BadRequest as refusal:
+            errors["actor"] = visit.said(refusal)
+    asked = {**wanted, "page": str(number), "limit": str(ON_A_PAGE_OF_LOG)}
     rows = (await visit.ask(list_platform_audit_log, query=asked)).logs
     choices = {
         "action": sorted(
@@ -104,7 +109,7 @@ async def _show_log(call: AnyCall, postern: Postern) -> Page:
         filtered=bool(given),
         at=AUDIT_LOG,
         empty=(visit.text("console.platform_log.empty_title"), visit.text("console.platform_log.empty_text")),
-        older={**given, "page": str(number + 1)} if len(rows) == _ON_A_PAGE and number < _LAST_PAGE else None,
+        older={**given, "page": str(number + 1)} if len(rows) == ON_A_PAGE_OF_LOG and number < _LAST_PAGE else None,
         newer={**given, "page": str(number - 1)} if number > 1 else None,
     )
     return Answer(page, 400 if errors else 200)
@@ -115,8 +120,10 @@ def _wanted(visit: PageVisit, given: Mapping[str, str]) -> tuple[dict[str, str],
     read: dict[str, str] = {}
     errors = {}
     for name, text in given.items():
+        if name not in _READ:
+            continue
         try:
-            read[_ASKED.get(name, name)] = _READ[name](text)
+            read[name] = _READ[name](text)
         except ValueError:
             errors[name] = visit.text(f"console.platform_log.wrong_{name}")
     if "target_id" in read and "target_type" not in read:
@@ -129,12 +136,10 @@ def _day(text: str) -> str:
     return datetime.combine(datetime.fromisoformat(text).date(), time(), UTC).isoformat()
 
 
-_ASKED: Final = {"actor": "actor_id"}
 _READ: Final[Mapping[str, Callable[[str], str]]] = {
     "action": str,
     "target_type": lambda text: TargetType(text).value,
     "target_id": str,
-    "actor": lambda text: str(UUID(text)),
     "since": _day,
     "until": _day,
 }
@@ -153,6 +158,7 @@ async def _show_entry(call: AnyCall, postern: Postern) -> Page:
         ),
         facts=facts_of(_FACTS, visit, shown),
         changes=changes_in(shown, visit.text),
+        program=await program_in_words(visit, shown.user_agent),
         ids=facts_of(IDS, visit, shown),
         entry=details_of(shown, 1) if shown.details else "",
     )

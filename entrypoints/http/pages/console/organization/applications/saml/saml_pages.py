@@ -388,6 +388,7 @@ EXCHANGES: Final = Resource(
     at=application_tabs.SAML_EXCHANGES,
     listed=list_saml_exchanges,
     rows="exchanges",
+    is_log=True,
     columns=(
         when("created_at"),
         words("kind"),
