@@ -17,6 +17,8 @@ DATABASE ?=
 # For `make test-near`: the commit to compare with, in place of the one where this branch left `main`.
 SINCE    ?=
 READY_FOR_ALL := $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-site $(VENV)/ready-typescript $(VENV)/ready-node $(VENV)/ready-starts
+# Next.js, React and Vue take 400 MB of packages and minutes to build. So the ordinary run does not collect this file; whoever names it runs it.
+BUNDLED  := tests/e2e/starts/test_bundled.py
 PYTEST   := $(if $(DATABASE),POSTERN_TEST_DATABASE='$(DATABASE)' )$(BIN)/python -m pytest -n $(WORKERS) --dist
 
 .DEFAULT_GOAL := help
@@ -40,18 +42,18 @@ test-near: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-typescript $(VENV
 seconds: $(READY_FOR_ALL)  ## Run all tests, and write how long each file took, so that they are shared out well
 	$(PYTEST) each --seconds
 
-middleware: $(VENV)/ready-dev  ## Run the tests of the guards of ops/middleware in every framework, and of libraries for Node with APIs and MCP
-	@$(BIN)/python -m ops.middleware
+middleware: $(VENV)/ready-dev $(VENV)/ready-node  ## Run the tests of the guards of ops/middleware in every framework, and of libraries for Node with APIs and MCP
+	@$(BIN)/python -m pytest -q tests/ops/middleware tests/e2e/relying/test_apis.py tests/e2e/mcp
 
-frameworks: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-starts  ## Run the programs that the console shows for all frameworks, each as it stands
-	@$(BIN)/python -m ops.starts
+frameworks: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-starts $(VENV)/ready-bundled  ## Run the programs that the console shows for all frameworks, each as it stands
+	@$(BIN)/python -m pytest -q tests/e2e/starts/test_quick.py $(BUNDLED)
 
 check: lint types contracts test  ## Run all that CI runs: lint, types, contracts, test
 
 # A workflow runs it at night (docs/decisions/0177-what-runs-where.md).
-check-all: check  ## Run all that CI runs, what is visited a second time, and all tests on the oldest PostgreSQL that is tried
+check-all: check $(VENV)/ready-bundled  ## Run all that CI runs, what is visited a second time, the programs that need a bundler, and all tests on the oldest PostgreSQL that is tried
 	POSTERN_TEST_VISITS=every $(PYTEST) worksteal tests/browser
-	$(BIN)/python -m ops.starts
+	$(BIN)/python -m pytest -q $(BUNDLED)
 	$(BIN)/python -m tests.runs.oldest -n $(WORKERS) --dist each
 
 lint: $(VENV)/ready-dev  ## Lint, and check the formatting
@@ -150,9 +152,11 @@ $(VENV)/ready-typescript: ops/clients/checking/package-lock.json | $(BIN)/python
 $(VENV)/ready-node: ops/middleware/package-lock.json | $(BIN)/python
 	$(call FROM_NPM,$(VENV)/frameworks-node,ops/middleware,Express and Next.js: their tests are skipped)
 
-# `make frameworks` fetches the rest.
 $(VENV)/ready-starts: ops/starts/express/package-lock.json | $(BIN)/python
 	$(call FROM_NPM,$(VENV)/starts,ops/starts/express,Express: the test of its program is skipped)
+
+$(VENV)/ready-bundled: ops/starts/nightly/package-lock.json | $(BIN)/python
+	$(call FROM_NPM,$(VENV)/starts-nightly,ops/starts/nightly,Next.js and Vite: their programs are not run)
 
 $(VENV)/ready-tools: ops/install-test-tools | $(BIN)/python
 	@ops/install-test-tools

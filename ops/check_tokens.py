@@ -57,7 +57,7 @@ def attempt(trial: Trial) -> None:
     trial.set_up(TOOLS)
     ada, python = trial.tenant.ada, trial.program("python")
     print(f"PyJWT {trial.version('pyjwt')}, jose {trial.node_version('jose')}, FastMCP {trial.version('fastmcp')}")
-    token = access_token(trial, trial.exported["CLIENT_ID"], trial.exported["CLIENT_SECRET"])
+    token = access_token(trial, trial.exported["OIDC_CLIENT_ID"], trial.exported["OIDC_CLIENT_SECRET"])
     other = access_token(trial, *other_service(trial))
     altered = f"{token[:-6]}{'AAAAAA' if token[-6:] != 'AAAAAA' else 'BBBBBB'}"
     for name, command in (("PyJWKClient", (python, "check.py")), ("jose", ("node", "check.mjs"))):

@@ -145,9 +145,9 @@ def test_postern_does_its_part_of_every_guide_to_an_application(installation: In
             told = (
                 page.shell().replace(POSTERN, f"http://127.0.0.1:{server.port}").replace("/organizations/acme/", f"/organizations/{slug}/")
             )
-            ended = "\ntest ${#CLIENT_ID} -gt 9 -o ${#OAUTH_CLIENT_ID} -gt 9"
+            ended = "\ntest ${#OIDC_CLIENT_ID} -gt 9 -o ${#OAUTH_CLIENT_ID} -gt 9"
             person = {"TOKEN": own["access_token"], "BOB_ID": own["owner"]["id"]}
-            done = paste(f"CLIENT_ID= OAUTH_CLIENT_ID=\n{told}{ended}", server, e2e_directory, **person)
+            done = paste(f"OIDC_CLIENT_ID= OAUTH_CLIENT_ID=\n{told}{ended}", server, e2e_directory, **person)
             assert done.returncode == 0, f"{page.name}: {done.stdout}{done.stderr}"
     assert len(followed) == 14
 

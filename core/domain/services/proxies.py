@@ -299,7 +299,7 @@ def require_known(settings: ProxySettings, roles: Collection[str], permissions: 
 
 def demands_of(rules: Sequence[PathRule], target: str) -> PathPreview:
     """What a request for this target has to meet: all of it. A path without a rule asks for a sign-in. A target that can be read in several
-    ways has to meet every rule; one that a rule fits only without regard to case, both rules.
+    ways has to meet every rule; one that a rule fits only without regard to case, or without an ending that no rule names, both rules.
     """
     place = place_of(target)
     if place is None:
@@ -309,8 +309,11 @@ def demands_of(rules: Sequence[PathRule], target: str) -> PathPreview:
         return PathPreview(None, _strictest(everything))
     written = _fitting([(rule.path, rule.demand) for rule in rules], place.written)
     exact = _fitting([(rule.path, rule.demand) for rule in rules], place.text)
-    loose = _fitting([(rule.folded, rule.demand) for rule in rules], place.folded)
-    return PathPreview(place.text, _strictest([written, exact, loose]))
+    folded = {rule.folded: rule.demand for rule in rules}
+    loose = _fitting(list(folded.items()), place.folded)
+    # Whoever opens `/feed.xml` means that file.
+    unended = loose if place.folded.removesuffix("/") in folded else folded.get(place.unended, loose)
+    return PathPreview(place.text, _strictest([written, exact, loose, unended]))
 
 
 def _fitting(rules: Sequence[tuple[str, PathDemand]], place: str) -> PathDemand:

@@ -28,6 +28,12 @@ class PathPlace(Frozen):
     text: str
     folded: str
 
+    @property
+    def unended(self) -> str:
+        """The place for an application that takes an ending for a format: Rails reads `/admin.json` as `/admin`."""
+        before, _, last = self.folded.removesuffix("/").rpartition("/")
+        return f"{before}/{last[:1]}{last[1:].partition('.')[0]}"
+
 
 def place_of(target: str) -> PathPlace | None:
     """The place of a request target, as the proxy has received it. None for whatever could be read in two ways."""

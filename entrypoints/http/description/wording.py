@@ -112,7 +112,7 @@ def pretty(value: Any) -> str:
 
 
 def curl(method: str, url: str, operation: Json) -> str:
-    """A command to paste into a shell. The reader sets `$TOKEN` and `$API_KEY`."""
+    """A command to paste into a shell. The reader sets `$TOKEN`, `$API_KEY`, or the names that all our lines have for a client."""
     method = method.upper()
     content: Mapping[str, Json] = operation.get("requestBody", {}).get("content", {})
     media_type, body = next(iter(content.items()), ("", None))
@@ -123,7 +123,7 @@ def curl(method: str, url: str, operation: Json) -> str:
     if "api_key" in schemes:
         parts.append('-H "X-Api-Key: $API_KEY"')
     elif "client" in schemes:
-        parts.append('-u "$CLIENT_ID:$CLIENT_SECRET"')
+        parts.append('-u "$OIDC_CLIENT_ID:$OIDC_CLIENT_SECRET"')
     elif schemes:
         parts.append('-H "Authorization: Bearer $TOKEN"')
     if body is not None:

@@ -19,7 +19,9 @@ def _attempt(trial: Trial) -> None:
         require(shown["hello"] == name, f"user.name is {shown['hello']}")
         require(shown["id"] == person.id, f"user.id is {shown['id']}, which is the sub of the person")
         require(shown["isAdministrator"] is is_admin, f"{person.email} is {'an' if is_admin else 'no'} administrator")
-        ending = f"{trial.tenant.issuer}/oauth/logout?client_id={trial.exported['CLIENT_ID']}&post_logout_redirect_uri={quote(trial.at)}/"
+        ending = (
+            f"{trial.tenant.issuer}/oauth/logout?client_id={trial.exported['OIDC_CLIENT_ID']}&post_logout_redirect_uri={quote(trial.at)}/"
+        )
         left = theirs.client.post(f"{trial.at}/auth/signout", data={"csrfToken": token, "callbackUrl": ending}, follow_redirects=True)
         require(left.url.path == "/oauth/logout", f"the sign-out leads to {left.url.path} of Postern")
         require(theirs.client.get(f"{trial.at}/auth/session").json() is None, "and the session of the application has ended")

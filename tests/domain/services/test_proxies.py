@@ -35,13 +35,30 @@ def written(draw: st.DrawFn) -> str:
         draw(st.sampled_from([letter, letter.upper(), f"%{ord(letter):02x}", f"%{ord(letter.upper()):02X}"])) for letter in "admin"
     )
     before = draw(st.sampled_from(["/", "//", "/./", "/public/../", "/%2e/", "/public/%2e%2e/", "/public/..;/", "/public\\..\\", "/%2f"]))
-    after = draw(st.sampled_from(["", "/", "/x", "//x", ";x=1", "/.", "%00", "?x=/public", "%2f", "/x/..", "%20", ".", "#x", "\\x"]))
+    after = draw(
+        st.sampled_from(
+            ["", "/", "/x", "//x", ";x=1", "/.", "%00", "?x=/public", "%2f", "/x/..", "%20", ".", "#x", "\\x", ".json", "/x.js"]
+        )
+    )
     return f"{before}{letters}{after}"
 
 
 @given(written())
 def test_however_it_is_written_a_guarded_path_asks_for_its_role(target: str) -> None:
     assert ADMIN in demands_of(RULES, target).demands
+
+
+def test_an_ending_asks_for_no_less() -> None:
+    """Rails, Django REST framework and Laravel's packages take it for a format."""
+    for target in ("/admin.json", "/ADMIN.tar.gz", "/admin.json/", "/admin/help.html", "/admin.json?x=1", "/%61dmin%2ejson"):
+        assert ADMIN in demands_of(RULES, target).demands, target
+    # A name that begins with a dot has no ending, an ending opens nothing, and a rule that names the ending means it.
+    for target in ("/.admin", "/style.css", "/"):
+        assert demands_of(RULES, target).demands == (PathDemand(DemandKind.OPEN),)
+    assert demands_of(RULES, "/docs.html").demands == (PathDemand(DemandKind.SIGNED_IN),)
+    named = [parsed_rule("/feed role reader"), parsed_rule("/feed.xml open")]
+    assert demands_of(named, "/feed.xml").demands == (PathDemand(DemandKind.OPEN),)
+    assert demands_of(named, "/feed.json").demands == (PathDemand(DemandKind.ROLE, "reader"),)
 
 
 @given(st.text(max_size=60))

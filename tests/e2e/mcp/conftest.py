@@ -22,7 +22,7 @@ import trio
 from ops.free_ports import free_port
 from ops.guides.pages import ROOT, Page
 from ops.guides.tenants import Person, Tenant, tenant
-from ops.middleware.__main__ import INSTALLED
+from ops.middleware.installed import INSTALLED
 from tests.browser.conftest import browser_process, chromium
 from tests.e2e.mcp.fronts import front, publishing
 from tests.e2e.postern import until
@@ -41,7 +41,7 @@ real, ahead = time.time, pathlib.Path("ahead")
 time.time = lambda: real() + 3600 * ahead.exists()
 runpy.run_path(sys.argv[1], run_name="__main__")
 """
-# `python -m ops.middleware` installs the SDK for TypeScript. Without it, there are no tests of it.
+# `make middleware` installs the SDK for TypeScript. Without it, there are no tests of it.
 IN_NODE: Final = (INSTALLED / "node_modules" / "@modelcontextprotocol" / "sdk").exists()
 _NAMED, _PUBLISHER = "tools.example.org", "app.client.example"
 GUARDS: Final = ROOT / "ops" / "middleware"

@@ -22,4 +22,4 @@ def test_the_programs_can_be_read_and_check_what_the_guide_promises() -> None:
     for name in ("server.py", "client.py"):
         compile(files[name], name, "exec")
     exported = set(re.findall(r"^export (\w+)=", PAGE.shell(), re.MULTILINE))
-    assert {"RESOURCE_ID", "CLIENT_ID", "CLIENT_SECRET", "ASSISTANT_ID"} <= exported
+    assert {"RESOURCE_ID", "OIDC_CLIENT_ID", "OIDC_CLIENT_SECRET", "ASSISTANT_ID"} <= exported

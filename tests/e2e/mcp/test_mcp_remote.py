@@ -1,5 +1,5 @@
 """mcp-remote as it comes: the program that gives clients without a sign-in of their own a remote MCP server. It knows nothing but open
-registration. `python -m ops.middleware` installs it.
+registration. `make middleware` installs it.
 """
 
 import json
@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 import trio
 
-from ops.middleware.__main__ import INSTALLED
+from ops.middleware.installed import INSTALLED
 from tests.browser.chromium import Chromium
 from tests.browser.page import new_page
 from tests.e2e.mcp.conftest import Workshop

@@ -25,7 +25,7 @@ class Caller:
 
     def token(self, scope: str = "", **fields: str) -> str:
         """A token of the service's own."""
-        client = (self.workshop.exported["CLIENT_ID"], self.workshop.exported["CLIENT_SECRET"])
+        client = (self.workshop.exported["OIDC_CLIENT_ID"], self.workshop.exported["OIDC_CLIENT_SECRET"])
         asked = {"grant_type": "client_credentials", **({"scope": scope} if scope else {}), **fields}
         answer = self._client.post(f"{self.workshop.tenant.issuer}/auth/token", auth=client, data=asked)
         return str(answer.raise_for_status().json()["access_token"])
@@ -75,7 +75,7 @@ def test_the_server_says_where_to_get_tokens(caller: Caller) -> None:
 
 
 def test_a_token_for_the_server_opens_its_tools(caller: Caller) -> None:
-    client = caller.workshop.exported["CLIENT_ID"]
+    client = caller.workshop.exported["OIDC_CLIENT_ID"]
     answer = caller.post(call("who_am_i"), caller.to_tools(READS))
     assert answer.json()["result"]["content"][0]["text"] == client
     answer = caller.post(call("add_note"), caller.to_tools(WRITES))

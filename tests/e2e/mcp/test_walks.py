@@ -1,6 +1,6 @@
 """Clients of MCP sign in through a browser and call tools: from the first 401 to the end of the session. Both SDKs, on both sides.
 
-`python -m ops.middleware` installs the SDK for TypeScript; without it, the SDK for Python talks to itself.
+`make middleware` installs the SDK for TypeScript; without it, the SDK for Python talks to itself.
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
 """Tokens for an API of one's own (RFC 8707): Authlib, openid-client and oauth4webapi ask for them with `resource`; PyJWKClient, joserfc and
 jose check that the API is their audience.
 
-`python -m ops.middleware` installs the libraries for Node; without them, there are no tests of them.
+`make middleware` installs the libraries for Node; without them, there are no tests of them.
 """
 
 import json
@@ -22,7 +22,7 @@ from joserfc.jwk import KeySet
 
 from core.domain.federation.oauth.exchanges import ACCESS_TOKEN_TYPE
 from core.domain.federation.oauth.grants import TOKEN_EXCHANGE
-from ops.middleware.__main__ import INSTALLED
+from ops.middleware.installed import INSTALLED
 from tests.e2e.browser import SigningBrowser
 from tests.e2e.relying.conftest import API, CALLBACK, EMAIL, OTHER_API, PASSWORD, RunningProvider
 from tests.patience import PATIENCE

@@ -19,7 +19,7 @@ import httpx
 from entrypoints.http.pages.console.organization.applications.making.lines import CHOSEN, Framework, LinesBlock
 from ops.free_ports import free_port
 from ops.guides.tenants import PASSWORD, Tenant
-from ops.starts.__main__ import NIGHTLY, QUICK
+from ops.starts.installed import NIGHTLY, QUICK
 from ops.starts.pasting import script
 from tests.e2e.browser import SigningBrowser
 from tests.e2e.postern import until

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from ops.guides.tenants import Tenant, tenant
-from ops.starts.__main__ import QUICK
+from ops.starts.installed import QUICK
 from tests.e2e.starts.programs import console_of, running, signs_in_and_out
 from tests.places import ROOT
 

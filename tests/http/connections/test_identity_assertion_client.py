@@ -1,4 +1,4 @@
-"""The identity assertion client of MCP's SDK for Python, at a server of ours that runs. `python -m ops.middleware` installs the SDK."""
+"""The identity assertion client of MCP's SDK for Python, at a server of ours that runs. `make middleware` installs the SDK."""
 
 import json
 import os
@@ -81,7 +81,7 @@ async def main() -> None:
 
 asyncio.run(main())
 """
-pytestmark = pytest.mark.skipif(not (_SDK / "mcp").exists(), reason="python -m ops.middleware installs MCP's SDK")
+pytestmark = pytest.mark.skipif(not (_SDK / "mcp").exists(), reason="make middleware installs MCP's SDK")
 
 
 @dataclass

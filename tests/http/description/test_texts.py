@@ -160,7 +160,7 @@ def test_every_curl_can_be_pasted_into_a_shell(name: str) -> None:
     words = shlex.split(curl(method, f"{BASE_URL}{path}", operation).replace("\\\n", " "))
     assert words[0] == "curl"
     assert f"{BASE_URL}{path}" in words
-    shown = [word for word in words if word.startswith(("Authorization:", "X-Api-Key:", "$CLIENT_ID:"))]
+    shown = [word for word in words if word.startswith(("Authorization:", "X-Api-Key:", "$OIDC_CLIENT_ID:"))]
     assert bool(shown) == bool(operation["security"] and operation["security"][0])
     if "requestBody" in operation:
         media_type, media = next(iter(operation["requestBody"]["content"].items()))

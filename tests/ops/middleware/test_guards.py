@@ -20,7 +20,7 @@ from pathlib import Path
 import pytest
 
 from ops.free_ports import free_port
-from ops.middleware.__main__ import INSTALLED
+from ops.middleware.installed import INSTALLED
 from ops.middleware.postern_tokens import TWO_FACTORS
 from tests.e2e.postern import until
 from tests.ops.middleware.issuer import API, API_ID, AUDIENCE, ORGANIZATION, SERVICE, TokenIssuer, token_issuer

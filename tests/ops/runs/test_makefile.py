@@ -1,6 +1,7 @@
 """The commands that `make` would run, as `make --dry-run` prints them."""
 
 import os
+import runpy
 import subprocess
 
 import pytest
@@ -66,13 +67,34 @@ def test_the_recipe_of_systemd_compiles_after_each_checkout() -> None:
 
 
 def test_check_all_runs_everything_once_and_again_what_one_visit_or_one_server_does_not_show() -> None:
+    bundled = "tests/e2e/starts/test_bundled.py"
     tests = commands("check-all")
     (counted,) = commands("check")
     assert tests == [
         counted,
         "POSTERN_TEST_VISITS=every .venv/bin/python -m pytest -n 6 --dist worksteal tests/browser",
+        f".venv/bin/python -m pytest -q {bundled}",
     ]
     assert planned("check-all")[-1] == ".venv/bin/python -m tests.runs.oldest -n 6 --dist each"
+
+
+@pytest.mark.parametrize(
+    ("target", "folder"),
+    [("middleware", "frameworks-node"), ("frameworks", "starts"), ("frameworks", "starts-nightly"), ("check-all", "starts-nightly")],
+)
+def test_what_npm_brings_for_programs_is_installed_once_and_before_them(target: str, folder: str) -> None:
+    shown = planned("--always-make", target)
+    tested = next(at for at, line in enumerate(shown) if "-m pytest -q" in line)
+    (installed,) = [at for at, line in enumerate(shown) if f"npm ci --prefix .venv/{folder} " in line]
+    assert installed < tested
+
+
+def test_the_ordinary_run_does_not_collect_what_needs_a_bundler() -> None:
+    """Its three tests were collected and skipped, in CI too."""
+    (command,) = commands("frameworks")
+    named = command.partition("-m pytest -q ")[2].split()
+    ignored = runpy.run_path(str(ROOT / "tests/e2e/starts/conftest.py"))["collect_ignore"]
+    assert [f"tests/e2e/starts/{one}" for one in ignored] == named[1:]
 
 
 @pytest.mark.parametrize("target", ["test", "seconds", "test-near", "check"])

@@ -6,9 +6,10 @@ import re
 
 import pytest
 
+from entrypoints.http.description.wording import curl
 from entrypoints.http.pages.console.organization.applications.making.lines import CHOSEN, FRAMEWORKS, Framework
-from ops.starts.__main__ import locked
 from ops.starts.guides import GUIDES, TESTED, UNTESTED, pages, shown
+from ops.starts.installed import locked
 from ops.starts.pasting import script
 from tests.places import ROOT
 
@@ -73,3 +74,19 @@ def test_no_lock_names_where_it_came_from() -> None:
     assert len(locks) == 2
     for lock in locks:
         assert '"resolved"' not in lock.read_text()
+
+
+# Names that a product or a library reads of its own accord, and those of Postern's own settings.
+OF_A_PRODUCT = re.compile(r"\b(?:OAUTH2?|OIDC_RP|POSTERN_[A-Z]+)_CLIENT_(?:ID|SECRET)\b|\"auth\": {\"CLIENT_ID\"")
+
+
+def test_every_guide_calls_the_environment_of_an_application_alike() -> None:
+    """What a guide exports, a program of another guide reads. The guides of `start` name constants of the program itself, too."""
+    for guide in sorted((ROOT / "docs" / "guides").rglob("*.md")):
+        text = OF_A_PRODUCT.sub("", guide.read_text())
+        named = set(re.findall(r"(?:export |environ\[\"|getenv\(\"|process\.env\.|\$\{?|<)([A-Z_]*CLIENT_(?:ID|SECRET))\b", text))
+        named |= {
+            name for taken in re.findall(r"const {([^}]*)} = process\.env", text) for name in re.findall(r"\w*CLIENT_(?:ID|SECRET)", taken)
+        }
+        assert named <= NAMES, guide
+    assert '-u "$OIDC_CLIENT_ID:$OIDC_CLIENT_SECRET"' in curl("post", "", {"security": [{"client": []}]})

@@ -26,8 +26,8 @@ with Postern(BASE_URL, token=made.access_token) as owner:
                 "POSTERN": BASE_URL,
                 "KEY": key.key,
                 "SERVICE_KEY": api_key.key,
-                "CLIENT_ID": service.service.client_id,
-                "CLIENT_SECRET": secret.client_secret,
+                "OIDC_CLIENT_ID": service.service.client_id,
+                "OIDC_CLIENT_SECRET": secret.client_secret,
             }
         )
     )

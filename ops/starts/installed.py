@@ -1,12 +1,9 @@
-"""Runs the programs of all frameworks of the console and the guides: `python -m ops.starts`, or `make frameworks`. npm installs what the
-lock says. The ordinary run of the tests has those that need no bundler.
+"""What the programs of all frameworks run with. `make` installs it, by pip and npm, from our locks. Express is installed with all that the
+tests need; what needs a bundler has a folder of its own, for `make frameworks`.
 """
 
 import json
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Final
 
@@ -24,15 +21,3 @@ def locked(framework: str) -> set[str]:
         return {name.lower() for name in re.findall(r"^([A-Za-z0-9._-]+)==", locks, re.MULTILINE)}
     lock = json.loads((HERE / ("express" if framework == "express" else "nightly") / "package-lock.json").read_text())
     return set(lock["packages"][""]["dependencies"])
-
-
-def main() -> int:
-    NIGHTLY.mkdir(parents=True, exist_ok=True)
-    for name in ("package.json", "package-lock.json", ".npmrc"):
-        shutil.copy(HERE / "nightly" / name, NIGHTLY)
-    subprocess.run(["npm", "ci", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"], cwd=NIGHTLY, check=True)
-    return subprocess.run([sys.executable, "-m", "pytest", "-q", "tests/e2e/starts"], cwd=ROOT, check=False).returncode
-
-
-if __name__ == "__main__":
-    sys.exit(main())
