@@ -43,6 +43,7 @@ seconds: $(READY_FOR_ALL)  ## Run all tests, and write how long each file took, 
 	$(PYTEST) each --seconds
 
 middleware: $(VENV)/ready-dev $(VENV)/ready-node  ## Run the tests of the guards of ops/middleware in every framework, and of libraries for Node with APIs and MCP
+	@$(BIN)/python -m ops.middleware.clients_of_others
 	@$(BIN)/python -m pytest -q tests/ops/middleware tests/e2e/relying/test_apis.py tests/e2e/mcp
 
 frameworks: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-starts $(VENV)/ready-bundled  ## Run the programs that the console shows for all frameworks, each as it stands

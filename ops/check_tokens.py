@@ -28,8 +28,6 @@ PYTHON_PACKAGES: Final = ("pyjwt[crypto]==2.15.1", "fastmcp==4.2.3")
 NODE_PACKAGES: Final = ("jose@6.2.18",)
 TOOLS: Final = "https://tools.example.org"
 """The address of the MCP server on the page."""
-# A program of an MCP client that ends at this address gets its codes there. Nothing answers: the browser is stopped before.
-_OF_CLIENT: Final = "http://127.0.0.1:9/callback"
 _VERIFY: Final = (
     "import asyncio, sys, checking; print(getattr(asyncio.run(checking.auth.verify_token(sys.argv[1])), 'claims', {}).get('sub'))"
 )
@@ -38,7 +36,7 @@ import asyncio, sys
 from fastmcp import Client
 
 async def call():
-    async with Client(sys.argv[1], auth=sys.argv[2]) as client:
+    async with Client(sys.argv[1], auth="oauth") as client:
         print((await client.call_tool("who_am_i")).data)
 
 asyncio.run(call())
@@ -72,8 +70,7 @@ def attempt(trial: Trial) -> None:
         ready="/.well-known/oauth-authorization-server",
     )
     require(httpx.post(f"{trial.at}/mcp", json={}).status_code == 401, "OIDCProxy refuses a request without a token")
-    called = trial.run(python, "-c", _CALL, f"{trial.at}/mcp", proxied_token(trial))
-    require(called.strip() == ada.id, "OIDCProxy registers a client, signs the person in, and the tool names the person")
+    require(called_by_fastmcp(trial).strip() == ada.id, "OIDCProxy registers FastMCP's client, and the tool names the person")
 
 
 def other_service(trial: Trial) -> tuple[str, str]:
@@ -101,29 +98,18 @@ def access_token(trial: Trial, client: str, client_secret: str) -> str:
     return str(given["access_token"])
 
 
-def proxied_token(trial: Trial) -> str:
-    """The access token of the MCP server for a client that registers itself there, and through which Ada signs in."""
-    proof, theirs = Proof(), trial.browser(trial.tenant.ada)
-    registered = httpx.post(
-        f"{trial.at}/register",
-        json={"redirect_uris": [_OF_CLIENT], "client_name": "A client", "token_endpoint_auth_method": "none", "scope": "openid email"},
-    ).raise_for_status()
-    client = registered.json()["client_id"]
-    asked = {
-        "response_type": "code",
-        "client_id": client,
-        "redirect_uri": _OF_CLIENT,
-        "scope": "openid email",
-        "state": "s",
-        **proof.challenge,
-    }
-    consent = theirs.client.get(theirs.arrive(f"{trial.at}/authorize?{urlencode(asked)}", f"{trial.at}/consent"))
-    form = PageReader(consent.content).forms[0]
-    allowed = theirs.client.post(consent.url.join(form.action), data={**form.fields, "action": "approve"})
-    back = theirs.arrive(allowed.headers["Location"], f"{trial.at}/auth/callback")
-    came = theirs.arrive(back, _OF_CLIENT)
-    given = _exchanged(f"{trial.at}/token", came, redirect_uri=_OF_CLIENT, client_id=client, code_verifier=proof.verifier)
-    return str(given["access_token"])
+def called_by_fastmcp(trial: Trial) -> str:
+    """What the tool answers to FastMCP's own client, which registers itself at the MCP server, and through which Ada signs in."""
+    theirs = trial.browser(trial.tenant.ada)
+    with trial.talking(trial.program("python"), "-c", _CALL, f"{trial.at}/mcp", BROWSER="echo Open %s") as said:
+        _, _, address = said.readline().strip().partition("Open ")
+        require(address, "FastMCP's client opens a browser")
+        consent = theirs.client.get(theirs.arrive(address, f"{trial.at}/consent"))
+        form = PageReader(consent.content).forms[0]
+        allowed = theirs.client.post(consent.url.join(form.action), data={**form.fields, "action": "approve"})
+        back = theirs.arrive(allowed.headers["Location"], f"{trial.at}/auth/callback")
+        theirs.client.get(theirs.arrive(back, "http://localhost:"))
+        return said.read()
 
 
 def refuses(trial: Trial, *command: str | Path) -> bool:

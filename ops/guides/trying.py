@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Final
+from typing import IO, Final, cast
 
 import httpx
 
@@ -64,6 +64,19 @@ class Trial:
         if done.returncode:
             raise SystemExit(f"{command} fails:\n{done.stdout[-3000:]}{done.stderr[-3000:]}")
         return done.stdout
+
+    @contextmanager
+    def talking(self, *command: str | Path, **variables: str) -> Iterator[IO[str]]:
+        """What a command of the product says, which waits meanwhile. It ends with the block."""
+        log = self._opened.enter_context((self.place / "log").open("ab"))
+        process = subprocess.Popen(
+            command, cwd=self.place, env=self._environment(variables), stdout=subprocess.PIPE, stderr=log, text=True, bufsize=1
+        )
+        with process:
+            try:
+                yield cast("IO[str]", process.stdout)
+            finally:
+                process.kill()
 
     def start(self, *command: str | Path, ready: str = "/", **variables: str) -> None:
         """Starts the product, which answers at the port of the trial once it is ready, and ends with the trial."""

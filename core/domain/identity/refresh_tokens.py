@@ -21,6 +21,8 @@ from core.frozen import Frozen, replace
 # For this long, a client that lost the answer to its refresh may ask again. It gets the same successor.
 GRACE: Final = timedelta(seconds=10)
 LONGEST_REFRESH_TOKEN: Final = 1000
+# keycloak-js reads the second part of each token as JSON, and ends where it finds none. This one is `{}` (docs/decisions/0189).
+_EMPTY_PART: Final = ".e30"
 
 
 class PresentedRefreshToken(Frozen):
@@ -162,7 +164,13 @@ def successor(token: Token, key: bytes) -> Token:
     same successor again, and the database holds nothing that lets anyone in.
     """
     derived = hmac.digest(key, token.reveal().encode(), sha256)
-    return Token(urlsafe_b64encode(derived).rstrip(b"=").decode())
+    following = Token(urlsafe_b64encode(derived).rstrip(b"=").decode())
+    return with_empty_part(following) if token.reveal().endswith(_EMPTY_PART) else following
+
+
+def with_empty_part(token: Token) -> Token:
+    """The first refresh token of a public application: opaque as any other, and readable for libraries that take it for a JWT."""
+    return Token(token.reveal() + _EMPTY_PART)
 
 
 def fingerprint(client: Client) -> bytes:

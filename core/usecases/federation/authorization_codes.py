@@ -26,6 +26,7 @@ from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidTarge
 from core.domain.identifiers import AuthorizationCodeId, EventId, LoginEventId, SessionId
 from core.domain.identity.devices import Client
 from core.domain.identity.login_events import login_event
+from core.domain.identity.refresh_tokens import with_empty_part
 from core.domain.identity.sessions import OpenedSession
 from core.domain.record.events import SYSTEM, Actor
 from core.domain.secrets import Token
@@ -81,7 +82,8 @@ class AuthorizationCodes(Frozen):
             return client, await self.redemption.redeem(claim, client.registered, opening, at)
 
         # An application that keeps a secret sends this request from its own servers, whose IP address says nothing about the person.
-        granted, _ = await self._redeemed(claim, look, sender, sender.actor() if client.is_public else SYSTEM)
+        actor = sender.actor() if client.is_public else SYSTEM
+        granted, _ = await self._redeemed(claim, look, sender, actor, is_public=client.is_public)
         return granted
 
     async def redeem_for_browser(
@@ -125,9 +127,17 @@ class AuthorizationCodes(Frozen):
         return await self._redeemed(claim, look, sender, SYSTEM)
 
     async def _redeemed(
-        self, claim: Claim, look: _Look, sender: Client, actor: Actor, kept: Callable[[Token], bytes] = Token.digest
+        self,
+        claim: Claim,
+        look: _Look,
+        sender: Client,
+        actor: Actor,
+        kept: Callable[[Token], bytes] = Token.digest,
+        *,
+        is_public: bool = False,
     ) -> tuple[Granted, AuthenticatedClient]:
-        refresh_token = self.system.secrets.token()
+        token = self.system.secrets.token()
+        refresh_token = with_empty_part(token) if is_public else token
         opening = Opening(
             session=SessionId(self.system.ids.new()),
             refresh_digest=kept(refresh_token),

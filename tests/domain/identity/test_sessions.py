@@ -1,5 +1,7 @@
 """The outcome for a presented refresh token, and the claims of tokens."""
 
+import json
+from base64 import urlsafe_b64decode
 from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
@@ -10,7 +12,15 @@ from core.domain.email import Email
 from core.domain.identifiers import ClientId, ImpersonationId, OrganizationId, ResourceServerId, ServiceId, SessionId, UserId
 from core.domain.identity.devices import Client
 from core.domain.identity.proofs import SILENT, UNPROVED, Proved
-from core.domain.identity.refresh_tokens import GRACE, PresentedRefreshToken, RefreshOutcome, fingerprint, refresh_outcome, successor
+from core.domain.identity.refresh_tokens import (
+    GRACE,
+    PresentedRefreshToken,
+    RefreshOutcome,
+    fingerprint,
+    refresh_outcome,
+    successor,
+    with_empty_part,
+)
 from core.domain.identity.sessions import (
     NO_SUBSCRIPTION,
     Application,
@@ -72,6 +82,16 @@ def test_a_successor_follows_from_its_token_and_the_key_and_from_nothing_else() 
     assert successor(Token("token"), b"key").reveal() == first
     assert len({first, successor(Token("token"), b"other").reveal(), successor(Token("tokem"), b"key").reveal(), "token"}) == 4
     assert len(first) == 43
+
+
+def test_the_successors_of_a_public_applications_token_have_its_empty_part() -> None:
+    """keycloak-js reads the second part of each refresh token as JSON."""
+    token = with_empty_part(Token("token"))
+    for _ in range(3):
+        _, part = token.reveal().split(".")
+        assert json.loads(urlsafe_b64decode(part + "=")) == {}
+        token = successor(token, b"key")
+    assert "." not in successor(Token("token"), b"key").reveal()
 
 
 def test_a_client_is_the_same_by_its_device_token_and_without_one_by_its_looks() -> None:

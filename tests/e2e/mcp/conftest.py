@@ -22,6 +22,7 @@ import trio
 from ops.free_ports import free_port
 from ops.guides.pages import ROOT, Page
 from ops.guides.tenants import Person, Tenant, tenant
+from ops.middleware.clients_of_others import CLIENTS
 from ops.middleware.installed import INSTALLED
 from tests.browser.conftest import browser_process, chromium
 from tests.e2e.mcp.fronts import front, publishing
@@ -46,6 +47,7 @@ IN_NODE: Final = (INSTALLED / "node_modules" / "@modelcontextprotocol" / "sdk").
 _NAMED, _PUBLISHER = "tools.example.org", "app.client.example"
 GUARDS: Final = ROOT / "ops" / "middleware"
 FRAMEWORKS: Final = ROOT / ".venv" / "frameworks"
+_PACKAGES: Final = {"PYTHONPATH": os.pathsep.join(map(str, (GUARDS, FRAMEWORKS)))}
 
 
 @dataclass
@@ -73,7 +75,7 @@ class Workshop:
     def serving(self, name: str) -> Iterator[None]:
         """A server of the guide that answers."""
         with (self.place / f"{name}.log").open("ab") as log:
-            process = subprocess.Popen(_command(name), cwd=self.place, env=self._environment(), stdout=log, stderr=log)
+            process = subprocess.Popen(_command(name), cwd=self.place, env=self._environment(name), stdout=log, stderr=log)
         try:
             until(lambda: self._is_up() or process.poll() is not None)
             assert process.poll() is None, (self.place / f"{name}.log").read_text()[-4000:]
@@ -89,7 +91,7 @@ class Workshop:
             process = await trio.lowlevel.open_process(
                 [*self.within, *_command(name)],
                 cwd=self.place,
-                env=self._environment(**variables),
+                env={**self._environment(name), **variables},
                 stdin=PIPE,
                 stdout=PIPE,
                 stderr=log,
@@ -108,15 +110,21 @@ class Workshop:
         with socket.socket() as probe:
             return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
-    def _environment(self, **variables: str) -> dict[str, str]:
+    def _environment(self, name: str) -> dict[str, str]:
         inherited = {one: value for one, value in os.environ.items() if not one.startswith(("POSTERN_", "PYTHON", "COV_"))}
-        path = os.pathsep.join(map(str, (GUARDS, FRAMEWORKS)))
-        return {**inherited, **self.exported, "PYTHONPATH": path, "PORT": str(self.port), **variables}
+        return {**inherited, **self.exported, "PORT": str(self.port), **({} if _is_of_fastmcp(name) else _PACKAGES)}
+
+
+def _is_of_fastmcp(name: str) -> bool:
+    """FastMCP has an environment of its own."""
+    return name.startswith("fastmcp_")
 
 
 def _command(name: str) -> list[str]:
     if name.endswith(".mjs"):
         return ["node", name]
+    if _is_of_fastmcp(name):
+        return [str(CLIENTS / "bin" / "python"), name]
     return [sys.executable, *(("-c", _BY_ANOTHER_CLOCK) if name.endswith("client.py") else ()), name]
 
 

@@ -96,7 +96,7 @@ _OTHERS: Final = (
     *("https://vscode.dev/redirect/", "https://vscode.dev/redirect?url=https://evil.example", "https://vscode.dev:443/redirect"),
     *("https://evil.vscode.dev/redirect", "http://vscode.dev/redirect", "vscode://anysphere.cursor-mcp/oauth/callback"),
     *("http://127.0.0.1", "http://127.0.0.1:33418/redirect", "http://localhost:33418/", "http://localhost:7777/oauth/callback/"),
-    *("http://127.0.0.1:7777/oauth/callback", "http://evil.example:7777/oauth/callback", "http://localhost.evil.example/callback"),
+    *("http://127.0.0.1:7777/callback", "http://evil.example:7777/oauth/callback", "http://localhost.evil.example/callback"),
 )
 
 
@@ -110,7 +110,12 @@ async def test_no_variant_gets_an_answer(console: ConsoleScene, redirect_uri: st
 
 async def test_any_port_of_the_device_itself_and_only_with_pkce(console: ConsoleScene) -> None:
     client = await prepared(console)
-    for redirect_uri in ("http://127.0.0.1:59656/", "http://localhost:3118/callback", "http://localhost:50001/oauth/callback"):
+    for redirect_uri in (
+        "http://127.0.0.1:59656/",
+        "http://localhost:3118/callback",
+        "http://localhost:50001/oauth/callback",
+        "http://127.0.0.1:9/oauth/callback",
+    ):
         assert (await console.tab.open(asking(client, redirect_uri))).place.startswith("/ui/consent")
     bare = asking(client, REDIRECT_URIS[0], code_challenge=None, code_challenge_method=None)
     answer = told((await console.tab.open(bare)).shown, REDIRECT_URIS[0])

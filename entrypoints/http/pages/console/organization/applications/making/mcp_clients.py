@@ -18,5 +18,9 @@ PUBLISHED: Final[Mapping[str, Sequence[str]]] = {
         "http://127.0.0.1/",
     ),
     "Gemini CLI": ("http://localhost:7777/oauth/callback",),
+    "mcp-remote": ("http://localhost:3334/oauth/callback",),
+    # Its pages, and its command line.
+    "MCP Inspector": ("http://localhost:6274/oauth/callback", "http://127.0.0.1:6276/oauth/callback"),
+    "FastMCP": ("http://localhost/callback",),
 }
 REDIRECT_URIS: Final = tuple(address for addresses in PUBLISHED.values() for address in addresses)
