@@ -25,6 +25,7 @@ def add_schema_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 def add_demo_command(commands: "Commands[argparse.ArgumentParser]") -> None:
     demo = command(commands, "demo", "demo", "make an organization, people and a service, and run an application that signs them in")
     demo.add_argument("--port", type=up_to(65535), default=None, metavar="N", help="the application's port (default: 8001, or a free one)")
+    demo.add_argument("--all", action="store_true", help="also a second tenant, an MCP server and client, and an application by SAML")
 
 
 def add_mcp_command(commands: "Commands[argparse.ArgumentParser]") -> None:
