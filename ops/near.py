@@ -43,6 +43,7 @@ _BY_PLACE: Final[Sequence[tuple[str, str, tuple[str, ...]]]] = (
     ("", ".toml", ("tests/adapters/texts", "tests/http/pages/console/test_texts.py")),
     ("entrypoints/http/pages/", ".css", ("tests/http/pages/test_stylesheet.py",)),
     ("ops/prometheus/", "", ("tests/ops/monitoring",)),
+    ("ops/kubernetes/chart/", "", ("tests/ops/test_chart.py",)),
     ("ops/kubernetes/", "", ("tests/ops/test_kubernetes.py",)),
     ("ops/container/", "", ("tests/ops/test_container.py",)),
     ("ops/clients/", "", ("tests/e2e/clients",)),

@@ -43,6 +43,7 @@ from ports.identity.upstream.vouched_accounts import VouchedAccountStore
 from ports.jobs import JobStore
 from ports.platform.imports import ImportStore
 from ports.platform.platform_owners import PlatformOwnerStore
+from ports.platform.proposals import ProposalStore
 from ports.services.api_keys import ApiKeyStore
 from ports.services.assignments import AssignmentStore
 from ports.services.billing import BillingStore
@@ -115,6 +116,7 @@ class AskedStores(Protocol):
     webhooks: WebhookStore
     webhook_deliveries: WebhookDeliveryStore
     setup_links: SetupLinkStore
+    proposals: ProposalStore
     siem: SiemStore
     assignments: AssignmentStore
     client_secrets: ClientSecretStore

@@ -40,6 +40,7 @@ from adapters.postgres.identity.upstream.identity_assertions import IdentityAsse
 from adapters.postgres.identity.upstream.provider_tokens import IdentityGrantRows
 from adapters.postgres.identity.upstream.vouched_accounts import VouchedAccountRows
 from adapters.postgres.jobs import JobRows
+from adapters.postgres.platform.configuration.proposals import ProposalRows
 from adapters.postgres.platform.imports import ImportRows
 from adapters.postgres.platform.platform_owners import PlatformOwnerRows
 from adapters.postgres.record.events import EventRows
@@ -153,6 +154,7 @@ class Stores(AskedStores):
     webhooks = anywhere(WebhookRows)
     webhook_deliveries = anywhere(WebhookDeliveryRows)
     setup_links = anywhere(SetupLinkRows)
+    proposals = anywhere(ProposalRows)
     siem = anywhere(SiemRows)
     assignments = anywhere(AssignmentRows)
     client_secrets = anywhere(ClientSecretRows)

@@ -32,6 +32,7 @@ from core.usecases.platform.imports import Imports
 from core.usecases.platform.installation import Installation
 from core.usecases.platform.platform_owners import PlatformOwners
 from core.usecases.platform.platform_users import PlatformUsers
+from core.usecases.platform.proposals import Proposals
 from core.usecases.platform.searches import Searches
 from core.usecases.platform.todos import OpenTodos
 from entrypoints.assembly.foundation import Foundation
@@ -59,6 +60,7 @@ class Platform(Frozen, kw_only=True):
     searches: Searches
     installation: Installation
     configurations: Configurations
+    proposals: Proposals
 
 
 def assemble_platform(settings: Settings, foundation: Foundation, identity: Identity) -> Platform:
@@ -111,4 +113,5 @@ def assemble_platform(settings: Settings, foundation: Foundation, identity: Iden
         searches=Searches(PostgresThings(pool), searches_of_platform),
         installation=Installation(PostgresInstallation(pool)),
         configurations=Configurations(PostgresConfigurations(pool), PostgresManagedMarks(pool), new_unit_of_work, clock),
+        proposals=Proposals(new_unit_of_work, foundation.stores.proposals, foundation.keyring, system),
     )

@@ -22,9 +22,9 @@ _COOKIE: Final = "postern_demo"
 _PATIENCE: Final = 10.0
 _MOST_BROWSERS: Final = 1000
 _PAGE: Final = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">
-<title>Demo Notes</title><style>:root{{color-scheme:light dark}}body{{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:3rem auto;
+<title>{title}</title><style>:root{{color-scheme:light dark}}body{{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:3rem auto;
 padding:0 1rem}}a.button{{display:inline-block;padding:.5rem 1rem;border-radius:.5rem;background:#0f5f5c;color:#fff;text-decoration:none}}
-dt{{font-weight:600}}dd{{margin:0 0 .5rem;overflow-wrap:anywhere}}</style><h1>Demo Notes</h1>{content}</html>"""
+dt{{font-weight:600}}dd{{margin:0 0 .5rem;overflow-wrap:anywhere}}</style><h1>{title}</h1>{content}</html>"""
 
 
 @dataclass
@@ -35,6 +35,7 @@ class _Browser:
     nonce: str = field(default_factory=lambda: secrets.token_urlsafe(16))
     verifier: str = field(default_factory=lambda: secrets.token_urlsafe(48))
     id_token: str = ""
+    access_token: str = ""
     claims: Mapping[str, Any] = field(default_factory=dict)
     person: Mapping[str, Any] = field(default_factory=dict)
 
@@ -43,21 +44,42 @@ class SignInFailed(Exception):
     """The message is shown to the person who signs in."""
 
 
-class DemoApplication(ThreadingHTTPServer):
-    daemon_threads = True
+class DemoServer(ThreadingHTTPServer):
+    """A program of the demo. It listens on loopback alone."""
 
-    def __init__(self, port: int, issuer: str) -> None:
-        super().__init__(("127.0.0.1", port), _Requests)
-        self.issuer = issuer
-        self.client_id = ""
-        self.browsers: dict[str, _Browser] = {}
+    daemon_threads = True
+    title = "Demo"
+
+    def __init__(self, port: int, requests: type[BaseHTTPRequestHandler]) -> None:
+        super().__init__(("127.0.0.1", port), requests)
 
     @property
     def home(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
 
+
+class DemoApplication(DemoServer):
+    title = "Demo Notes"
+    scope = "openid email organization"
+    welcome = "An application that has no passwords of its own."
+
+    def __init__(self, port: int, issuer: str) -> None:
+        super().__init__(port, _Requests)
+        self.issuer = issuer
+        self.client_id = ""
+        self.browsers: dict[str, _Browser] = {}
+
+    @property
+    def more(self) -> Mapping[str, str]:
+        """What else a sign-in asks with, and the code's redemption, too."""
+        return {}
+
+    def told(self, browser: _Browser) -> Mapping[str, Any]:
+        """What the page shows of the person."""
+        return {**browser.claims, **browser.person}
+
     def metadata(self) -> Mapping[str, Any]:
-        return cast("Mapping[str, Any]", _fetched(f"{self.issuer}/.well-known/openid-configuration"))
+        return cast("Mapping[str, Any]", fetched(f"{self.issuer}/.well-known/openid-configuration"))
 
     def begin(self) -> tuple[str, str]:
         """Begins a sign-in. Returns the browser's new cookie, and the URL to redirect the browser to."""
@@ -69,7 +91,8 @@ class DemoApplication(ThreadingHTTPServer):
             "response_type": "code",
             "client_id": self.client_id,
             "redirect_uri": f"{self.home}/callback",
-            "scope": "openid email organization",
+            "scope": self.scope,
+            **self.more,
             "state": browser.state,
             "nonce": browser.nonce,
             "code_challenge": urlsafe_b64encode(sha256(browser.verifier.encode()).digest()).rstrip(b"=").decode(),
@@ -90,27 +113,62 @@ class DemoApplication(ThreadingHTTPServer):
             "redirect_uri": f"{self.home}/callback",
             "client_id": self.client_id,
             "code_verifier": browser.verifier,
+            **self.more,
         }
-        tokens = _fetched(metadata["token_endpoint"], fields)
+        tokens = fetched(metadata["token_endpoint"], fields)
         key = jwt.PyJWKClient(metadata["jwks_uri"], timeout=_PATIENCE).get_signing_key_from_jwt(tokens["id_token"])
         claims = jwt.decode(tokens["id_token"], key, algorithms=["RS256", "ES256"], issuer=self.issuer, audience=self.client_id, leeway=10)
         if claims.get("nonce") != browser.nonce:
             raise SignInFailed("The ID token was made for another sign-in.")
-        browser.person = _fetched(metadata["userinfo_endpoint"], {"access_token": tokens["access_token"]})
+        browser.access_token = tokens["access_token"]
+        browser.person = self.person(browser, metadata)
         browser.id_token, browser.claims = tokens["id_token"], claims
+
+    def person(self, browser: _Browser, metadata: Mapping[str, Any]) -> Mapping[str, Any]:
+        return cast("Mapping[str, Any]", fetched(metadata["userinfo_endpoint"], {"access_token": browser.access_token}))
 
     def farewell(self, browser: _Browser) -> str:
         asked = {"id_token_hint": browser.id_token, "post_logout_redirect_uri": f"{self.home}/"}
         return f"{self.metadata()['end_session_endpoint']}?{urlencode(asked)}"
 
 
-def _fetched(address: str, fields: Mapping[str, str] | None = None) -> Any:
+def fetched(address: str, fields: Mapping[str, str] | None = None) -> Any:
     body = None if fields is None else urlencode(fields).encode()
     with urlopen(address, body, timeout=_PATIENCE) as answer:  # noqa: S310 - the issuer's own addresses
         return json.load(answer)
 
 
-class _Requests(BaseHTTPRequestHandler):
+class DemoPages(BaseHTTPRequestHandler):
+    """Shows pages, and leads on."""
+
+    server: DemoServer
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the library's name
+        """Logs nothing, because the terminal shows the addresses and the password of the demo."""
+
+    def show(self, content: str, status: int = 200) -> None:
+        self.send(_PAGE.format(title=self.server.title, content=content).encode(), "text/html; charset=utf-8", status)
+
+    def send(self, body: bytes, kind: str, status: int = 200, **headers: str) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Cache-Control", "no-store")
+        for name, value in headers.items():
+            self.send_header(name.replace("_", "-"), value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def redirect(self, address: str, cookie: str = "") -> None:
+        self.send_response(303)
+        self.send_header("Location", address)
+        if cookie:
+            self.send_header("Set-Cookie", f"{_COOKIE}={cookie}; HttpOnly; SameSite=Lax; Path=/")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+
+class _Requests(DemoPages):
     server: DemoApplication
 
     def do_GET(self) -> None:
@@ -120,27 +178,31 @@ class _Requests(BaseHTTPRequestHandler):
         try:
             match asked.path:
                 case "/":
-                    self._show(_welcome() if browser is None or not browser.claims else _greeting(browser))
+                    self.show(self._front(browser))
                 case "/sign-in":
                     cookie, address = self.server.begin()
-                    self._redirect(address, cookie)
+                    self.redirect(address, cookie)
                 case "/callback" if browser is not None:
                     self.server.complete(browser, {name: values[0] for name, values in parse_qs(asked.query).items()})
-                    self._redirect("/")
+                    self.redirect("/")
                 case "/sign-out" if browser is not None:
                     del self.server.browsers[cookie]
-                    self._redirect(self.server.farewell(browser))
+                    self.redirect(self.server.farewell(browser))
                 case "/callback" | "/sign-out":
-                    self._redirect("/")
+                    self.redirect("/")
                 case _:
-                    self._show("<p>There is nothing here. <a href='/'>Back</a></p>", 404)
+                    self.show("<p>There is nothing here. <a href='/'>Back</a></p>", 404)
         except SignInFailed as failure:
-            self._show(f"<p>{escape(str(failure))}</p>{_BUTTON}", 400)
+            self.show(f"<p>{escape(str(failure))}</p>{_BUTTON}", 400)
         except (URLError, TimeoutError, jwt.PyJWTError) as error:
-            self._show(f"<p>Postern did not answer as it should: {escape(str(error))}</p>{_BUTTON}", 502)
+            self.show(f"<p>Postern did not answer as it should: {escape(str(error))}</p>{_BUTTON}", 502)
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the library's name
-        """Logs nothing, because the terminal shows the addresses and the password of the demo."""
+    def _front(self, browser: _Browser | None) -> str:
+        if browser is None or not browser.claims:
+            return f"<p>{escape(self.server.welcome)}</p>{_BUTTON}"
+        rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(json.dumps(value))}</dd>" for name, value in self.server.told(browser).items())
+        who = escape(str(browser.person.get("email") or browser.claims["sub"]))
+        return f"<p>Signed in as <strong>{who}</strong>. <a href='/sign-out'>Sign out</a></p><h2>What Postern told us</h2><dl>{rows}</dl>"
 
     def _cookie(self) -> str:
         try:
@@ -149,33 +211,5 @@ class _Requests(BaseHTTPRequestHandler):
             return ""
         return "" if found is None else found.value
 
-    def _show(self, content: str, status: int = 200) -> None:
-        body = _PAGE.format(content=content).encode()
-        self.send_response(status)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.send_header("Content-Length", str(len(body)))
-        self.send_header("Cache-Control", "no-store")
-        self.end_headers()
-        self.wfile.write(body)
-
-    def _redirect(self, address: str, cookie: str = "") -> None:
-        self.send_response(303)
-        self.send_header("Location", address)
-        if cookie:
-            self.send_header("Set-Cookie", f"{_COOKIE}={cookie}; HttpOnly; SameSite=Lax; Path=/")
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
 
 _BUTTON: Final = '<p><a class="button" href="/sign-in">Sign in with Postern</a></p>'
-
-
-def _welcome() -> str:
-    return f"<p>An application that has no passwords of its own.</p>{_BUTTON}"
-
-
-def _greeting(browser: _Browser) -> str:
-    told = {**browser.claims, **browser.person}
-    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(json.dumps(value))}</dd>" for name, value in told.items())
-    who = escape(str(browser.person.get("email") or browser.claims["sub"]))
-    return f"<p>Signed in as <strong>{who}</strong>. <a href='/sign-out'>Sign out</a></p><h2>What Postern told us</h2><dl>{rows}</dl>"

@@ -25,6 +25,8 @@ SERVICE: Final = "notes"
 # No mail can be delivered to these addresses, so no other person has an account with one of these addresses.
 OWNER: Final = "ada@example.org"
 MEMBER: Final = "bob@example.org"
+PARTNER_SLUG: Final = "demo-partner"
+PARTNER: Final = "carol@example.org"
 
 
 class Demo(Frozen):
@@ -38,7 +40,7 @@ async def make(postern: Postern, home: str) -> Demo:
     """Makes or finds everything in one transaction. `home` is the URL of the application. Raises `StartFailed` when another organization
     has the demo's slug, or when the demo's organization or an account is not active.
     """
-    known = await _known(postern)
+    known = await _known(postern, SLUG, OWNER)
     password = postern.foundation.secrets.password()
     encoded = await postern.identity.passwords.hash(password)
     async with postern.foundation.unit_of_work() as uow:
@@ -49,15 +51,26 @@ async def make(postern: Postern, home: str) -> Demo:
     return Demo(organization, service, password)
 
 
-async def _known(postern: Postern) -> Organization | None:
+async def make_partner(postern: Postern, password: Password) -> Organization:
+    """Makes or finds the other organization, whose owner has this password, too. Raises `StartFailed` as `make` does."""
+    known = await _known(postern, PARTNER_SLUG, PARTNER)
+    encoded = await postern.identity.passwords.hash(password)
+    async with postern.foundation.unit_of_work() as uow:
+        owner = await _person(postern, uow, PARTNER, encoded)
+        organization = known or await _organization(postern, uow, owner, None, slug=PARTNER_SLUG, name="Demo Partner")
+        await uow.commit()
+    return organization
+
+
+async def _known(postern: Postern, slug: str, owner: str) -> Organization | None:
     try:
-        found = await postern.platform.governance.show(SLUG)
+        found = await postern.platform.governance.show(slug)
     except NotFound:
         return None
-    if found.owner is None or found.owner.email != OWNER:
-        raise StartFailed(f"There is an organization `{SLUG}` already, and it is not the demo's")
+    if found.owner is None or found.owner.email != owner:
+        raise StartFailed(f"There is an organization `{slug}` already, and it is not the demo's")
     if not found.organization.is_active:
-        raise StartFailed(f"The demo's organization is not active: `postern organization activate --organization {SLUG}` changes that")
+        raise StartFailed(f"The demo's organization is not active: `postern organization activate --organization {slug}` changes that")
     return found.organization
 
 
@@ -75,13 +88,15 @@ async def _person(postern: Postern, uow: UnitOfWork, address: str, encoded: str)
     return account.id
 
 
-async def _organization(postern: Postern, uow: UnitOfWork, owner: UserId, member: UserId) -> Organization:
+async def _organization(
+    postern: Postern, uow: UnitOfWork, owner: UserId, member: UserId | None, *, slug: str = SLUG, name: str = "Demo Company"
+) -> Organization:
     now = postern.foundation.clock.now()
     ids = postern.foundation.ids
     organization = Organization(
         id=OrganizationId(ids.new()),
-        slug=SLUG,
-        name="Demo Company",
+        slug=slug,
+        name=name,
         status=OrganizationStatus.ACTIVE,
         tier=FREE,
         owner=owner,
@@ -93,7 +108,10 @@ async def _organization(postern: Postern, uow: UnitOfWork, owner: UserId, member
         raise StartFailed("The demo was deleted a moment ago, or is being made at this moment: try again")
     await uow.record(organization_created(organization, SYSTEM))
     for user, role in ((owner, BuiltInRole.OWNER), (member, BuiltInRole.MEMBER)):
-        await uow.members.add(Membership(MembershipId(ids.new()), organization.id, user, role.value, now, own_since=now))
+        if user is not None:
+            await uow.members.add(Membership(MembershipId(ids.new()), organization.id, user, role.value, now, own_since=now))
+    if member is None:
+        return organization
     joined = Event("user.joined", SYSTEM, Target("user", str(member)), organization.id, {"role": BuiltInRole.MEMBER.value})
     await uow.record(joined)
     return organization

@@ -16,6 +16,7 @@ COPIES: Final[Mapping[str, tuple[str, ...]]] = {
     "docs/guides/running/image.md": (r"postern-(\d+\.\d+\.\d+)", r"postern:(\d+\.\d+\.\d+)"),
     "docs/guides/running/kubernetes.md": (r"/postern:(\d+\.\d+\.\d+)", r"postern-(\d+\.\d+\.\d+)"),
     "ops/container/compose.yaml": (r"postern:(\d+\.\d+\.\d+)",),
+    "ops/kubernetes/chart/Chart.yaml": (r"^version: (\d+\.\d+\.\d+)", r"^appVersion: (\d+\.\d+\.\d+)"),
     KUSTOMIZATION: (r"newTag: (\d+\.\d+\.\d+)",),
 }
 _SOURCE: Final = ("pyproject.toml", r'^version = "(\d+\.\d+\.\d+)"')

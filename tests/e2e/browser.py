@@ -40,6 +40,17 @@ class SigningBrowser:
                 answer = self._fill_in(answer)
         raise AssertionError(f"never came to {at}, but to {answer.url}: {PageReader(answer.content).text}")
 
+    def handed_over(self, address: str, at: str) -> dict[str, str]:
+        """As `arrive`, to a form that goes to `at`. Returns the form's fields."""
+        answer = self.client.get(address)
+        for _ in range(_MOST_PAGES):
+            onward = self._onward(answer)
+            forms = [] if onward is not None else PageReader(answer.content).forms
+            if forms and forms[0].action == at:
+                return {name: str(value) for name, value in forms[0].fields.items()}
+            answer = self.client.get(str(answer.url.join(onward))) if onward is not None else self._fill_in(answer)
+        raise AssertionError(f"no form to {at}, but {answer.url}: {PageReader(answer.content).text}")
+
     @staticmethod
     def _onward(answer: httpx.Response) -> str | None:
         if answer.has_redirect_location:

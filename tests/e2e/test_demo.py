@@ -4,6 +4,7 @@ import re
 import signal
 import subprocess
 import tempfile
+from base64 import b64encode
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -123,6 +124,50 @@ def test_it_answers_for_itself(server: Postern) -> None:
             assert wrong.status_code == 400
             assert "does not belong to your sign-in" in wrong.text
             assert "<b>" not in wrong.text
+
+
+def test_all_of_it_runs_side_by_side(server: Postern) -> None:
+    with demo(server, "--all", "--port", "0") as printed:
+        password = said(printed, r"Password +(\S+)")
+        home, assistant, wiki = [
+            said(printed, rf"{name} +(http://127\.0\.0\.1:\d+)/") for name in ("Web application", "MCP client", "By SAML")
+        ]
+        mcp = said(printed, r"MCP server +(\S+)")
+        with browser("bob@example.org", password) as opened:
+            came = opened.arrive(f"{home}/sign-in", f"{home}/callback")
+            assert opened.client.get(came).status_code == 303
+            # The client finds out by itself where to sign in, and the tool answers for this person.
+            came = opened.arrive(f"{assistant}/sign-in", f"{assistant}/callback")
+            shown = opened.client.get(came, follow_redirects=True).text
+            assert "the tool who_am_i says" in shown, shown
+            assert re.search(r"You are [0-9a-f-]{36}, by [0-9a-f-]{36}", shown)
+            # Without a token of its own, the server says where to get one.
+            refused = opened.client.post(mcp, json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+            assert (refused.status_code, "resource_metadata=" in refused.headers["WWW-Authenticate"]) == (401, True)
+            foreign = opened.client.post(mcp, json={}, headers={"Authorization": "Bearer a.b.c"})
+            assert foreign.status_code == 401
+            assert opened.client.get(mcp).status_code == 405
+            for front in (mcp.removesuffix("mcp"), f"{wiki}/", f"{assistant}/"):
+                assert opened.client.get(front).status_code == 200
+            # What nobody signed lets nobody in.
+            for sent in ("", "PHg+", "eHh4", b64encode(_FORGED.encode()).decode()):
+                assert opened.client.post(f"{wiki}/acs", data={"SAMLResponse": sent}).status_code == 400
+            assert opened.client.post(f"{wiki}/other").status_code == opened.client.get(f"{wiki}/other").status_code == 404
+        with browser("carol@example.org", password) as opened:
+            form = opened.handed_over(f"{wiki}/sign-in", f"{wiki}/acs")
+            shown = opened.client.post(f"{wiki}/acs", data=form).text
+            assert "Signed in as" in shown, shown
+            assert "carol@example.org" in shown
+            # Once.
+            assert opened.client.post(f"{wiki}/acs", data=form).status_code == 400
+    with demo(server, "--all", "--port", "0") as printed:
+        assert "Demo Partner" in printed
+
+
+_FORGED = (
+    '<samlp:Response xmlns:samlp="urn:oasis:names:tc:SAML:2.0:protocol" ID="_a"><saml:Assertion'
+    ' xmlns:saml="urn:oasis:names:tc:SAML:2.0:assertion" ID="_b"/></samlp:Response>'
+)
 
 
 def test_where_it_cannot_be(server: Postern) -> None:

@@ -58,7 +58,17 @@ EXEMPT: Final[Mapping[str, Exempt]] = {
     },
     "it says what somebody did, so nobody changes it: one ends it, and makes another": {
         "change": (
-            *("consent", "agent grant", "SCIM token", "API key", "key of a user", "client secret", "management key", "set-up link"),
+            *(
+                "consent",
+                "agent grant",
+                "SCIM token",
+                "API key",
+                "key of a user",
+                "client secret",
+                "management key",
+                "set-up link",
+                "proposal",
+            ),
             *("join request", "session", "connected identity", "second factor", "privacy request", "end user"),
         ),
     },
@@ -86,6 +96,7 @@ EXEMPT: Final[Mapping[str, Exempt]] = {
     "it has no name of its own: one comes to it by the application, the person or the API that it belongs to": {
         "search": ("agent grant", "SAML configuration", "subscription", "client secret", "key of a user", "impersonation"),
     },
+    "it lives a day, and its link names it": {"search": ("proposal",)},
     "an organization has one at most, at a place of its own": {"search": ("mail server", "own credentials at a provider")},
     "people have searches of their own, by address and name (0136)": {"search": ("member", "end user", "join request")},
     "the entry of the sign-in or of the consent tells of its beginning": {"audit": ("agent grant", "device")},

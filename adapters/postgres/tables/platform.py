@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from adapters.postgres.tables.declaring import FACT, NO_CREDENTIAL, OPAQUE, ORGANIZATION, WORD, Ends, Table, plain
+from adapters.postgres.tables.declaring import FACT, NO_CREDENTIAL, OPAQUE, ORGANIZATION, WORD, Age, Ends, Table, plain, sealed
 from adapters.postgres.tables.moving import LEADS_THERE
 
 TABLES: Final = (
@@ -13,5 +13,15 @@ TABLES: Final = (
         holds=(plain(WORD, "kind", "named"), plain(FACT, "service", "name", "object_id"), plain(OPAQUE, "document", "fields_digest")),
         moves=LEADS_THERE,
         ends=Ends.OWN,
+    ),
+    Table(
+        "proposals",
+        opens=NO_CREDENTIAL,
+        whose=ORGANIZATION,
+        holds=(plain(OPAQUE, "document_digest", "plan_digest"), sealed("sealed_document")),
+        moves="They are of one day, and an owner applies them at this installation",
+        ends=Ends.ROWS,
+        until="a day after they were made",
+        ages=(Age("PastProposals", "expires_at < now()", oldest_first="expires_at"),),
     ),
 )

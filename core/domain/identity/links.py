@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from urllib.parse import urlencode
 
-from core.domain.identifiers import OrganizationId, SetupLinkId
+from core.domain.identifiers import OrganizationId, ProposalId, SetupLinkId
 from core.domain.identity.mailed_tokens import PROVES_ADDRESS, SIGNS_IN, MailedTokenPurpose
 from core.domain.secrets import Token
 from core.frozen import Frozen
@@ -36,6 +36,10 @@ class Links(Frozen):
     def setup_in_console(self, organization: str, link: SetupLinkId) -> str:
         """The page on which an owner decides."""
         return f"{self.base_url}/ui/o/{organization}/directories/setup-links/{link}/drafts"
+
+    def proposal(self, organization: str, proposal: ProposalId) -> str:
+        """The page on which an owner applies a proposal."""
+        return f"{self.base_url}/ui/o/{organization}/settings/proposals/{proposal}"
 
     def ownership(self, organization: str) -> str:
         """The page on which a new owner says whether the organization is theirs."""

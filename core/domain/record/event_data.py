@@ -140,6 +140,11 @@ _TRUSTED_ISSUER: Final[Mapping[str, Json]] = {
     "subject_pattern": "repo:acme/shop:ref:refs/heads/main",
     "claims": {},
 }
+_PROPOSAL: Final[Mapping[str, Json]] = {
+    "document_digest": "5f70bf18a086007016e948b04aed3b82103a36bea41755b6cddfaf10ace3c6ef",
+    "plan_digest": "9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3",
+    "expires_at": "2026-11-27T12:00:00Z",
+}
 _API_HOST: Final[Mapping[str, Json]] = {**_IDENTIFIER, "host": "api.example.org"}
 _API: Final[Mapping[str, Json]] = {
     **_IDENTIFIER,
@@ -360,6 +365,9 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
         {"name": "Deploy", "old_audience": "https://id.example.com", "new_audience": "postern"},
     ),
     "trusted_issuer.deleted": EventData("The deleted rule.", _TRUSTED_ISSUER),
+    "proposal.created": EventData("The digests of the document and of its plan. An owner can apply it until `expires_at`.", _PROPOSAL),
+    "proposal.applied": EventData("The proposal that an owner has applied. Each change has an event of its own.", _PROPOSAL),
+    "proposal.deleted": EventData("The proposal that was withdrawn.", _PROPOSAL),
     "join_request.created": EventData("The person who asked, and the domain.", {**_JOIN_REQUEST, "domain": "example.org"}),
     "join_request.approved": EventData("The person who became a member.", _JOIN_REQUEST),
     "join_request.declined": EventData("The person who asked.", _JOIN_REQUEST),

@@ -146,6 +146,12 @@ _FURTHER: Final = (
         published=False,
     ),
     *_types(
+        "Organization management",
+        ("proposal.created", "Proposal made"),
+        ("proposal.applied", "Proposal applied by an owner"),
+        ("proposal.deleted", "Proposal withdrawn"),
+    ),
+    *_types(
         "Management keys",
         ("management_key.created", "Management key created"),
         ("management_key.adopted", "Management key adopted by an owner"),

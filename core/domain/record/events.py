@@ -93,6 +93,7 @@ class TargetType(StrEnum):
     RESOURCE_SERVER = "resource_server"
     TRUSTED_ISSUER = "trusted_issuer"
     SETUP_LINK = "setup_link"
+    PROPOSAL = "proposal"
     SIGNING_KEY = "signing_key"
     ENCRYPTION_KEY = "encryption_key"
     BACKUP = "backup"

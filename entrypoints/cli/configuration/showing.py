@@ -4,7 +4,6 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from hashlib import sha256
 from itertools import groupby
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ from core.domain.secrets import Secret
 from core.usecases.platform.configurations import Loss
 from entrypoints.cli.configuration.references import ReferredSecret
 from entrypoints.cli.output.printing import printable
+from entrypoints.http.routes.configuration import documents
 from entrypoints.http.routes.configuration.applying import Applied, Planned
 from entrypoints.http.routes.configuration.documents import applied_record, plan_record
 
@@ -53,11 +53,8 @@ def applied_as_json(planned: Planned, applied: Applied) -> Any:
 
 
 def plan_digest(planned: Planned) -> str:
-    """The digest of all that the plan shows: the document, each change with the values before and after, and by which references secrets
-    come. How many people a loss touches is left out, since it changes by the hour.
-    """
-    told = {**_named(planned, msgspec.to_builtins(plan_record(planned)), "changes"), "losses": [loss.what for loss in planned.losses]}
-    return sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()
+    """The digest of all that the plan shows, and of the references by which secrets come."""
+    return documents.plan_digest(_named(planned, msgspec.to_builtins(plan_record(planned)), "changes"), planned.losses)
 
 
 def _named(planned: Planned, told: dict[str, Any], part: str) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from entrypoints.cli.parsing.installation import (
     add_jobs_commands,
     add_key_commands,
     add_mail_commands,
+    add_mcp_command,
     add_schema_commands,
     add_size_command,
     add_verb_commands,
@@ -93,6 +94,7 @@ def command_line(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     add_billing_commands(group(commands, "billing", "look at what the payment provider reports, and ask it"))
     add_audit_commands(group(commands, "audit", "check the audit log"), commands)
     add_demo_command(commands)
+    add_mcp_command(commands)
     add_config_commands(commands)
     add_doctor_command(commands)
     add_size_command(commands)

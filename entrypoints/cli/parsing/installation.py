@@ -25,6 +25,21 @@ def add_schema_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
 def add_demo_command(commands: "Commands[argparse.ArgumentParser]") -> None:
     demo = command(commands, "demo", "demo", "make an organization, people and a service, and run an application that signs them in")
     demo.add_argument("--port", type=up_to(65535), default=None, metavar="N", help="the application's port (default: 8001, or a free one)")
+    demo.add_argument("--all", action="store_true", help="also a second tenant, an MCP server and client, and an application by SAML")
+
+
+def add_mcp_command(commands: "Commands[argparse.ArgumentParser]") -> None:
+    mcp = command(commands, "mcp", "mcp.serving", "let an assistant read the administration, and propose changes to an owner, by MCP")
+    mcp.set_defaults(without_settings=True)
+    mcp.add_argument("--url", required=True, metavar="URL", help="the address of Postern, such as https://id.example.com")
+    mcp.add_argument("--organization", default=None, metavar="SLUG", help="the only organization that the tools read")
+    mcp.add_argument(
+        "--token-file",
+        type=Path,
+        default=None,
+        metavar="FILE",
+        help="the file with the management key or access token (default: the variable MCP_TOKEN)",
+    )
 
 
 def add_doctor_command(commands: "Commands[argparse.ArgumentParser]") -> None:

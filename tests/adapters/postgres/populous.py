@@ -71,6 +71,8 @@ _FILL: Final = """
       from generate_series(1, 3) as n;
     insert into setup_drafts (id, link_id, org_id, purpose, subject, settings, created_at, updated_at)
     select gen_random_uuid(), id, org_id, 'domain', 'a.example', '{}', now(), now() from setup_links where org_id = %(organization)s;
+    insert into proposals (id, org_id, document_digest, plan_digest, created_by, created_at, expires_at)
+    select gen_random_uuid(), %(organization)s, 'digest', 'digest', gen_random_uuid(), now(), now() from generate_series(1, 9) as n;
     insert into managed_objects (org_id, service, kind, name, object_id, document, named, fields_digest, managed_at)
     select %(organization)s, '', 'roles', 'role ' || n, 'role', 'digest', '{}', 'digest', now() from generate_series(1, 9) as n;
     insert into scim_tokens (id, org_id, name, prefix, digest, created_by, created_at)

@@ -4,6 +4,7 @@ from typing import Final
 
 from core.domain import identifiers as ids
 from core.domain.identity.upstream.identity_assertions import AssertionSettings
+from core.domain.platform.configuration.proposals import Proposal
 from core.domain.platform.searches import ThingKind
 from core.domain.tenancy.domain_routes import DomainRoute
 from core.domain.tenancy.domains import Domain
@@ -135,6 +136,16 @@ TENANCY: Final = (
         page=f"{_UI}/keys",
         search=ThingKind.MANAGEMENT_KEY,
         most="MOST_KEYS",
+    ),
+    Noun(
+        name="proposal",
+        of=Proposal,
+        id=ids.ProposalId,
+        table="proposals",
+        at=f"{_API}/proposals",
+        events=("proposal",),
+        page=f"{_UI}/settings/proposals",
+        most="MOST_PROPOSALS",
     ),
     Noun(
         name="trusted issuer",

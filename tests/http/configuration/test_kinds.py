@@ -56,6 +56,7 @@ NEVER: Final = {
     ),
     "links that end by themselves, and drafts that wait for an owner": (
         f"{ORGANIZATION}/setup-links",
+        f"{ORGANIZATION}/proposals",
         f"{PLATFORM}/organizations/{{org_id}}/setup-links",
     ),
     "nothing is set": (

@@ -299,6 +299,12 @@ class World:
         self._put("resource_exchanges", resource_id=ids["resource_servers"], service_id=scene.shop.id)
         self._put("resource_identifiers", key=f"https://{scene.slug}.example", org_id=org, is_proved=True)
 
+    def _proposal_of(self, scene: FilledOrganization) -> UUID:
+        """The document is sealed, and asks for nothing."""
+        proposal, key = self._id(), scene.ids["management_keys"]
+        document = self._people.sealed('{"postern": 1}', f"proposals.sealed_document:{proposal}")
+        return self._put("proposals", id=proposal, org_id=scene.tenant.id, sealed_document=document, key_id=key)
+
     def _settings_of(self, scene: FilledOrganization) -> None:
         org, ids = scene.tenant.id, scene.ids
         self._people.change(
@@ -636,6 +642,7 @@ class World:
         self._put("pushed_requests", service_id=shop)
         self._put("client_assertions", service_id=shop, digest=b"the same")
         self._put("managed_objects", org_id=scene.tenant.id, service="", kind="roles", name="support", object_id="x", named=["name"])
+        scene.ids["proposals"] = self._proposal_of(scene)
         self._put("logout_receivers", service_id=shop)
         self._put("flows", purpose="account", service_id=shop)
         self._put("preauthentications", user_id=self.bob.user, organization_id=scene.tenant.id, service_id=shop)

@@ -29,6 +29,7 @@ from entrypoints.http.pages.console.organization.people import (
     roles,
     teams,
 )
+from entrypoints.http.pages.console.organization.proposals import proposals
 from entrypoints.http.pages.console.organization.settings import (
     audit_log,
     billing,
@@ -81,6 +82,7 @@ CONSOLE: Final = Endpoints(
         *billing.PAGES,
         *danger.PAGES,
         *documents.PAGES,
+        *proposals.PAGES,
         *platform.PAGES,
     ]
 )

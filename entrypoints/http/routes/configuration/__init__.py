@@ -5,6 +5,6 @@ document is a call of the endpoint that a person would have called, so its rule,
 from typing import Final
 
 from entrypoints.http.machinery.endpoints import Endpoints
-from entrypoints.http.routes.configuration import documents
+from entrypoints.http.routes.configuration import documents, proposals
 
-ROUTES: Final = Endpoints.of(documents)
+ROUTES: Final = Endpoints.of(documents, proposals)

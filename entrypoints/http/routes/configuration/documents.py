@@ -1,7 +1,9 @@
 """Configuration as a document, by the API: read it, plan a change of it, apply it."""
 
+import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from hashlib import sha256
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -300,6 +302,13 @@ def plan_record(planned: Planned) -> ConfigurationPlan:
         losses=[] if problems else [loss_record(one) for one in planned.losses],
         problems=[problem_record(one) for one in problems],
     )
+
+
+def plan_digest(told: Mapping[str, Any], losses: Sequence[Loss]) -> str:
+    """The digest of all that a plan shows: the document, and each change with the values before and after. How many people a loss touches
+    is left out, since it changes by the hour.
+    """
+    return sha256(json.dumps({**told, "losses": [loss.what for loss in losses]}, sort_keys=True).encode()).hexdigest()
 
 
 def applied_record(planned: Planned, applied: Applied) -> ConfigurationApplied:

@@ -48,6 +48,7 @@ EXCEPTIONS: Final[Mapping[str, str]] = {
         for place in ("/api/organizations/{org_slug}", "/api/platform")
         for act in ("plan", "apply")
     },
+    "POST /api/organizations/{org_slug}/proposals": "programs propose, and people change things by the pages of things",
     "GET /api/privacy/export/{user_id}": "people export their own data by the API, and operators by `postern privacy`",
     "DELETE /api/privacy/forget/{user_id}": "people ask for it by the API, and operators by `postern privacy`",
     "GET /api/privacy/requests/{request_id}": "the person who asked by the API follows the request there",

@@ -1,0 +1,107 @@
+"""Asks the product by HTTP, with the key. No redirect is followed, and no answer is read beyond its bound."""
+
+import json
+from collections.abc import Mapping
+from http.client import HTTPException
+from typing import Any, Final
+from urllib.error import HTTPError, URLError
+from urllib.parse import urlencode, urlsplit
+from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
+
+from core.frozen import Frozen
+
+MOST_BYTES: Final = 256 << 10
+"""Of an answer. A program that reads more than this at once has asked for too much."""
+_LARGEST_DESCRIPTION: Final = 16 << 20
+_PATIENCE: Final = 30.0
+_HERE: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+
+
+class ProductAnswer(Frozen):
+    """An answer of the product: its status and its JSON. None if the body is none, or beyond the bound."""
+
+    status: int
+    body: Any
+    is_too_large: bool = False
+    retry_after: str = ""
+
+
+class NotReached(Exception):
+    """The product does not answer."""
+
+
+class _Follow(HTTPRedirectHandler):
+    def redirect_request(self, *_asked: object) -> None:
+        """Another host would get the key."""
+
+
+def require_private(url: str) -> str:
+    """The address without a slash at its end. Raises `ValueError` for one on whose way others would read the key."""
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or parts.username or parts.query or parts.fragment:
+        raise ValueError("--url is the address of Postern, such as https://id.example.com")
+    if parts.scheme == "http" and parts.hostname not in _HERE:
+        raise ValueError("--url begins with https://, or is on this machine: otherwise others read the key on its way")
+    return url.rstrip("/")
+
+
+class ProductClient:
+    def __init__(self, url: str, token: str) -> None:
+        self.url = url
+        self._token = token
+        self._opener: OpenerDirector = build_opener(_Follow)
+
+    @property
+    def opens_organization(self) -> bool:
+        """False for a key of the platform alone."""
+        return not self._token.startswith("ptp_")
+
+    @property
+    def opens_platform(self) -> bool:
+        """False for a key of an organization alone."""
+        return not self._token.startswith("pto_")
+
+    @property
+    def is_key(self) -> bool:
+        """False for a person's access token, which is a JWT."""
+        return self._token.startswith("pt")
+
+    def description(self) -> Mapping[str, Any]:
+        """The OpenAPI document. Raises `NotReached`."""
+        told = self._ask(Request(f"{self.url}/openapi.json"), _LARGEST_DESCRIPTION)  # noqa: S310 - `require_private` has looked
+        if told.status != 200 or not isinstance(told.body, dict):
+            raise NotReached(f"There is no Postern at {self.url}: its description was not found")
+        return told.body
+
+    def get(self, path: str, query: Mapping[str, Any]) -> ProductAnswer:
+        """Raises `NotReached`."""
+        asked = f"?{urlencode(query, doseq=True)}" if query else ""
+        return self._ask(self._request("GET", f"{path}{asked}"), MOST_BYTES)
+
+    def post(self, path: str, body: Any) -> ProductAnswer:
+        """Raises `NotReached`."""
+        return self._ask(self._request("POST", path, json.dumps(body).encode()), MOST_BYTES)
+
+    def _request(self, method: str, target: str, content: bytes | None = None) -> Request:
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json", "User-Agent": "postern-mcp"}
+        return Request(f"{self.url}{target}", content, headers, method=method)  # noqa: S310 - `require_private` has looked
+
+    def _ask(self, request: Request, most: int) -> ProductAnswer:
+        try:
+            with self._opener.open(request, timeout=_PATIENCE) as answer:
+                return _answered(answer.status, answer.headers.get("Retry-After", ""), answer.read(most + 1), most)
+        except HTTPError as refusal:
+            with refusal:
+                return _answered(refusal.code, refusal.headers.get("Retry-After", ""), refusal.read(most + 1), most)
+        except (URLError, HTTPException, OSError):
+            raise NotReached(f"Postern does not answer at {self.url}") from None
+
+
+def _answered(status: int, retry_after: str, content: bytes, most: int) -> ProductAnswer:
+    if len(content) > most:
+        return ProductAnswer(status, None, is_too_large=True)
+    try:
+        body = json.loads(content) if content else None
+    except ValueError:
+        body = None
+    return ProductAnswer(status, body, retry_after=retry_after)
