@@ -11,7 +11,18 @@ from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.resources import Making, Resource
-from entrypoints.http.pages.console.sent_forms import WrongInput, body_of, counting, drawn, example_of, explained, sent_texts, texts_of
+from entrypoints.http.pages.console.sent_forms import (
+    SeveralFaults,
+    WrongInput,
+    body_of,
+    counting,
+    drawn,
+    example_of,
+    explained,
+    require_one_at_most,
+    sent_texts,
+    texts_of,
+)
 from entrypoints.http.pages.console.short_names import at_short_name, completed, is_taken
 from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, Head, Page, PageVisit
 
@@ -43,8 +54,11 @@ def making_pages(resource: Resource, making: Making) -> Sequence[Endpoint]:
     async def make(call: AnyCall, postern: Postern) -> Page:
         visit = PageVisit(call, postern)
         try:
-            made = await visit.ask(endpoint, body=body_of(making.shape, completed(inputs, call.body)))
-        except (WrongInput, Refusal) as problem:
+            body = body_of(making.shape, completed(inputs, call.body))
+            if making.faults is not None:
+                require_one_at_most(making.faults(body))
+            made = await visit.ask(endpoint, body=body)
+        except (WrongInput, SeveralFaults, Refusal) as problem:
             errors, status = explained(visit, problem, counting(inputs, call.body))
             sent = call.body
             if is_taken(problem):

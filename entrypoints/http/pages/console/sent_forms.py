@@ -37,7 +37,21 @@ class WrongInput(Exception):
         self.others = others
 
 
-Problem = WrongInput | Refusal
+class SeveralFaults(Exception):
+    """Refusals of several fields of one form, which its page says at once."""
+
+    def __init__(self, faults: Sequence[BadRequest]) -> None:
+        super().__init__(", ".join(fault.message for fault in faults))
+        self.faults = faults
+
+
+def require_one_at_most(faults: Sequence[BadRequest]) -> None:
+    """The endpoint has the words for a single fault. Raises `SeveralFaults`."""
+    if len(faults) >= _SEVERAL:
+        raise SeveralFaults(faults)
+
+
+Problem = WrongInput | SeveralFaults | Refusal
 _LONGEST_SEALED: Final = 64
 _SEVERAL: Final = 2
 # Of several values, a page says so many, and how many more there are.
@@ -353,6 +367,10 @@ def explained(visit: PageVisit, problem: Problem, inputs: Sequence[Input] = ()) 
         if problem.input is None:
             return {"": visit.text("refusals.bad_request")}, 400
         return {one.field: _misfit(visit, one, given) for one, given in ((problem.input, problem.given), *problem.others)}, 400
+    if isinstance(problem, SeveralFaults):
+        # Of a field with two faults, the first stands.
+        said = [explained(visit, fault, inputs)[0] for fault in reversed(problem.faults)]
+        return {field: words for one in said for field, words in one.items()}, 400
     if isinstance(problem, NotFound) or status_of(problem) >= 500:
         raise problem
     one, line = _placed(problem.message, inputs)
