@@ -2,7 +2,7 @@
 become its members by signing in. Until the domain is proved, its route does nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Final
@@ -107,10 +107,23 @@ def named(provider: str | None) -> NamedProvider:
 
 def require_provider(route: DomainRoute) -> None:
     """Raises `BadRequest`."""
-    if route.login_policy is not LoginPolicy.PASSWORD_ALLOWED and route.provider is None:
-        raise BadRequest(
-            f"login_policy: {route.login_policy} needs a provider: name it as upstream_provider_id", words="route_needs_provider"
-        )
+    _require_provider_for(route.login_policy, route.provider)
+
+
+def _require_provider_for(policy: LoginPolicy, provider: str | None) -> None:
+    if policy is not LoginPolicy.PASSWORD_ALLOWED and provider is None:
+        raise BadRequest(f"login_policy: {policy} needs a provider: name it as upstream_provider_id", words="route_needs_provider")
+
+
+def faults_of(domain: str, provider: str | None, policy: LoginPolicy) -> Sequence[BadRequest]:
+    """All that is wrong with what somebody wants, for a form that says it at once."""
+    found = list[BadRequest]()
+    for check in (lambda: route_domain(domain), lambda: named(provider), lambda: _require_provider_for(policy, provider)):
+        try:
+            check()
+        except BadRequest as fault:
+            found.append(fault)
+    return found
 
 
 TOO_MANY: Final = f"An organization has at most {MOST_ROUTES} domain routes"

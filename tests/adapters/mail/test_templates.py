@@ -244,5 +244,5 @@ def test_a_key_that_the_application_made_is_told_otherwise_than_one_of_the_perso
         for by in (False, True)
     )
     assert "was made in your account, for Shop of Acme" in own
-    assert "Shop of Acme made the key “Laptop” for you" in given
+    assert "Shop of Acme created the key “Laptop” for you" in given
     assert "choose a new password" not in given

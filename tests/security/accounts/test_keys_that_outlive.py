@@ -253,7 +253,7 @@ class TestReset:
         assert "Was this not you? Then end it at once" in mail.text
         given = await desk.is_given("nightly")
         (mail,) = await desk.box.empty()
-        assert "Desk of Globex made the key “nightly” for you" in " ".join(mail.text.split())
+        assert "Desk of Globex created the key “nightly” for you" in " ".join(mail.text.split())
         assert "Address:" not in mail.text
         listed = (await intruder.tab().open(APPLICATIONS)).page
         assert "backup" in listed.text

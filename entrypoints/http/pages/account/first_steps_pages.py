@@ -9,7 +9,7 @@ from entrypoints.http.machinery.browsers import BROWSER, HOME
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import PAGE_LOADS
 from entrypoints.http.pages.account import show
-from entrypoints.http.pages.account.first_steps import steps
+from entrypoints.http.pages.account.first_steps import NEW_ORGANIZATION, steps
 from entrypoints.http.pages.declaring import WITH_FORM, page
 from entrypoints.http.pages.development.mail_pages import mail_list
 
@@ -31,6 +31,7 @@ async def show_first_steps(call: Call, postern: Postern) -> bytes:
         HOME,
         steps=[(one, f"first_steps.{one.name}") for one in found],
         left=sum(not one.done for one in found),
+        founding=NEW_ORGANIZATION,
         embedded=postern.settings.embedded,
         mail=mail_list(call.request, postern.settings),
     )

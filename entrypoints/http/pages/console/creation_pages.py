@@ -12,12 +12,14 @@ from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.handlers import stated
 from entrypoints.http.pages.console.resources import Making, Resource
 from entrypoints.http.pages.console.sent_forms import (
+    SeveralFaults,
     WrongInput,
     body_of,
     counting,
     drawn,
     example_of,
     explained,
+    require_one_at_most,
     sent_texts,
     texts_of,
     with_rows,
@@ -56,8 +58,11 @@ def making_pages(resource: Resource, making: Making) -> Sequence[Endpoint]:
         if (rows := with_rows(inputs, call.body)) is not None:
             return Answer(await form(visit, rows), 200)
         try:
-            made = await visit.ask(endpoint, body=body_of(making.shape, completed(inputs, making.filled(call.body))))
-        except (WrongInput, Refusal) as problem:
+            body = body_of(making.shape, completed(inputs, making.filled(call.body)))
+            if making.faults is not None:
+                require_one_at_most(making.faults(body))
+            made = await visit.ask(endpoint, body=body)
+        except (WrongInput, SeveralFaults, Refusal) as problem:
             errors, status = explained(visit, problem, counting(inputs, call.body))
             sent = call.body
             if is_taken(problem):

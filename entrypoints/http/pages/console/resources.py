@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
-from core.domain.errors import NotFound
+from core.domain.errors import BadRequest, NotFound
 from core.frozen import Frozen
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.pages.console.cells import Column, Words
@@ -53,6 +53,8 @@ class Making(Frozen):
     """The field of the answer with the secret, which a page shows once. Empty if the thing has none."""
     explained: str = ""
     """The text key of the sentence above the button. A form without a field needs one."""
+    faults: Callable[[Any], Sequence[BadRequest]] | None = None
+    """All that is wrong with a body, where the endpoint says the first fault alone."""
     key: Callable[[Any], Any] | None = None
     """The new thing's value of the resource's parameter, from the answer; by default as from a row."""
     begins: Callable[[PageVisit], Mapping[str, str]] = lambda _visit: {}

@@ -48,7 +48,21 @@ class WrongInput(Exception):
         self.cells = cells
 
 
-Problem = WrongInput | Refusal
+class SeveralFaults(Exception):
+    """Refusals of several fields of one form, which its page says at once."""
+
+    def __init__(self, faults: Sequence[BadRequest]) -> None:
+        super().__init__(", ".join(fault.message for fault in faults))
+        self.faults = faults
+
+
+def require_one_at_most(faults: Sequence[BadRequest]) -> None:
+    """The endpoint has the words for a single fault. Raises `SeveralFaults`."""
+    if len(faults) >= _SEVERAL:
+        raise SeveralFaults(faults)
+
+
+Problem = WrongInput | SeveralFaults | Refusal
 # The place in a message of a type: `… - at `$[1].max_age``.
 _CELL: Final = re.compile(r"\$\[(?P<line>\d+)\]\.(?P<part>[a-z_]+)")
 _LONGEST_SEALED: Final = 64
@@ -407,6 +421,10 @@ def explained(visit: PageVisit, problem: Problem, inputs: Sequence[Input] = ()) 
             return {"": visit.text("refusals.bad_request")}, 400
         wrong = ((problem.input, problem.given), *problem.others)
         return dict(_misfit_at(visit, one, given, problem.cells.get(one.name)) for one, given in wrong), 400
+    if isinstance(problem, SeveralFaults):
+        # Of a field with two faults, the first stands.
+        said = [explained(visit, fault, inputs)[0] for fault in reversed(problem.faults)]
+        return {field: words for one in said for field, words in one.items()}, 400
     if isinstance(problem, NotFound) or status_of(problem) >= 500:
         raise problem
     one, line, part = _placed(problem.message, inputs)

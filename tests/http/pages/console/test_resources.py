@@ -4,6 +4,7 @@ import pytest
 
 from tests.http.pages.console.conftest import ConsoleScene
 
+NEEDS_PROVIDER = "Choose the provider that people of this domain sign in at"
 EVENTS = "/events"
 RECEIVER = "https://crm.example.org/hooks"
 
@@ -55,6 +56,21 @@ async def test_a_form_says_all_of_its_faults_at_once(console: ConsoleScene) -> N
     for field in ("name", "price_cents", "billing_price_id"):
         assert tab.page.inputs[field].get("aria-invalid") == "true", field
     assert tab.page.inputs["currency"].get("aria-invalid") is None
+
+
+async def test_the_form_of_a_domain_says_all_of_its_faults_at_once(console: ConsoleScene) -> None:
+    place = "/directories/domains/~new"
+    await console.at(place)
+    tab = await console.submit(place, domain="gmail.com", login_policy="upstream_only", join_policy="off")
+    assert tab.status == 400
+    assert all(said in tab.page.text for said in ("Anybody can have an address there", NEEDS_PROVIDER))
+    assert console.people.rows("select from domain_routes") == []
+    # A single fault is the endpoint's.
+    tab = await console.submit(place, domain="acme.example", login_policy="upstream_only", join_policy="off")
+    assert (tab.status, tab.page.inputs["domain"].get("aria-invalid")) == (400, None)
+    assert NEEDS_PROVIDER in tab.page.text
+    tab = await console.submit(place, domain="acme.example", login_policy="password_allowed", join_policy="off")
+    assert console.people.rows("select domain from domain_routes") == [{"domain": "acme.example"}]
 
 
 async def test_a_change_sends_only_what_was_changed(console: ConsoleScene) -> None:
@@ -151,7 +167,13 @@ async def test_a_webhook_that_fails_says_so_in_the_list_and_on_its_page(console:
     console.people.change("update webhooks set failing_since = now() - interval '1 hour'")
     tab = await console.at(EVENTS)
     assert 'class="state bad">Fails<' in tab.shown.body.decode()
-    assert "Fails since" in (await console.at(webhook)).page.text
+    assert "Fails since 1 hour ago" in (await console.at(webhook)).page.text
+    console.people.change(
+        """insert into webhook_deliveries (id, webhook_id, event_id, event_name, attempts, error, created_at, updated_at)
+           select %s, webhooks.id, events.id, events.name, 3, 'name_not_found', now(), now() from webhooks, events limit 1""",
+        console.postern.foundation.ids.new(),
+    )
+    assert "Fails since 1 hour ago : The name was not found" in (await console.at(webhook)).page.text
     # A new address has not failed yet.
     form = console.fields(f"{webhook}/change")
     await console.tab._go("POST", form.action, {**form.fields, "url": "https://crm.example.org/other"})

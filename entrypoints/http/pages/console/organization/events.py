@@ -82,8 +82,15 @@ async def _event_types(visit: PageVisit) -> Sequence[Choice]:
     ]
 
 
-async def _latest(visit: PageVisit, _webhook: WebhookRecord) -> Mapping[str, Any]:
-    return {"latest": await latest_of(DELIVERIES, visit)}
+async def _latest(visit: PageVisit, webhook: WebhookRecord) -> Mapping[str, Any]:
+    failing = webhook.failing_since if _standing(webhook) == "failing" else None
+    return {"latest": await latest_of(DELIVERIES, visit), "failing_since": failing, "problem": await _why(visit) if failing else ""}
+
+
+async def _why(visit: PageVisit) -> str:
+    """What was wrong with the newest message that was not delivered."""
+    failed = (await visit.ask(list_webhook_deliveries, query={"delivered": False, "limit": 1})).deliveries
+    return visit.text(_problem(failed[0].delivery_error)[0]) if failed and failed[0].delivery_error else ""
 
 
 _EVENTS: Final = Asked("events", choices=_event_types, hint="console.webhooks.events_hint")

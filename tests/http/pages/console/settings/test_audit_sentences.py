@@ -67,9 +67,9 @@ def test_sentences_say_who_did_what_to_whom() -> None:
             "Ada invited grace@example.org as Member",
             entry("user.invited", "user", actor=person(), role="member", invited_email="grace@example.org"),
         ),
-        ("Ada made the role Support", entry("role.created", "role", actor=person(), name="Support", role_slug="support")),
+        ("Ada created the role Support", entry("role.created", "role", actor=person(), name="Support", role_slug="support")),
         (
-            "Ada made the role Editor of billing",
+            "Ada created the role Editor of billing",
             entry("service.role.created", "service", actor=person(), name="Editor", service_slug="billing"),
         ),
         ("The system changed the organization", entry("organization.updated")),
@@ -92,7 +92,7 @@ def test_sentences_say_who_did_what_to_whom() -> None:
             ),
         ),
         (
-            "Ada put Ada into the team First line",
+            "Ada added Ada to the team First line",
             entry("team.member.added", "user", actor=person(), team_slug="support", team_name="First line"),
         ),
         ("Ada changed the team First line", entry("team.updated", "team", actor=person(), team_slug="support", name="First line")),

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from core.domain.identity.upstream.providers import NAMES
+from core.domain.tenancy.domain_routes import faults_of
 from entrypoints.http.pages.console.cells import Tone, code, copied, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, shape
 from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, DIRECTORIES_ENTRY, DOMAINS_TAB, position
@@ -49,7 +50,10 @@ DOMAINS: Final = Resource(
         when("checked_at"),
         when("created_at"),
     ),
-    making=Making(shape(create_domain_route, "domain", _PROVIDER, "login_policy", "join_policy")),
+    making=Making(
+        shape(create_domain_route, "domain", _PROVIDER, "login_policy", "join_policy"),
+        faults=lambda body: faults_of(body.domain, body.upstream_provider_id, body.login_policy),
+    ),
     sections=(Section("change", shape(change_domain_route, _PROVIDER, "login_policy", "join_policy")),),
     acts=(Act("verify", verify_domain_route, said=lambda tried: (tried.verified, tried.message)),),
     ending=Ending(delete_domain_route),
