@@ -2,6 +2,7 @@
 
 .venv/bin/python -m ops.generate_clients
 .venv/bin/python -m ops.generate_clients --keep /var/tmp/clients    keeps the generators' packages for the next run
+.venv/bin/python -m ops.generate_clients --write    writes what it found into docs/guides/programs/generated-clients.md, if all is good
 
 Each line is one generator or linter. The status is 1 if a client lacks operations or does not compile, or if a linter finds an error. The
 packages come from where pip and npm are set up to fetch them, and Java runs one of them. They are large, so CI does not run this.
@@ -14,6 +15,7 @@ import re
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -22,6 +24,7 @@ from core.frozen import Frozen
 from entrypoints.http.application import PAGES
 from entrypoints.http.description import openapi
 from entrypoints.http.routes import ROUTES
+from ops.guides.pages import ROOT
 from ops.guides.trying import node_packages, python_packages
 
 PYTHON_PACKAGES: Final = (
@@ -41,6 +44,18 @@ NODE_PACKAGES: Final = (
     "typescript@5.9.3",
 )
 DOCUMENT: Final = "openapi.json"
+GUIDE: Final = ROOT / "docs" / "guides" / "programs" / "generated-clients.md"
+_PACKAGES: Final[Mapping[str, str]] = {
+    "openapi-generator python": "openapi-generator-cli",
+    "openapi-generator typescript-fetch": "openapi-generator-cli",
+    "openapi-python-client": "openapi-python-client",
+    "openapi-typescript": "openapi-typescript",
+    "@hey-api/openapi-ts": "@hey-api/openapi-ts",
+    "Spectral": "@stoplight/spectral-cli",
+    "Redocly": "@redocly/cli",
+}
+"""The package of each generator and linter, whose version the guide shows."""
+_LINTED: Final[Mapping[str, str]] = {"Spectral": " by `spectral:oas`", "Redocly": " by `recommended`"}
 _CONFIGURATIONS: Final[Mapping[str, str]] = {
     "spectral.yaml": 'extends: ["spectral:oas"]\n',
     "redocly.yaml": "extends:\n  - recommended\n",
@@ -108,7 +123,7 @@ GENERATORS: Final = (
         client="client",
         compiled=_imported(".", "client"),
         # It knows no body of a picture or of XML.
-        lacks=frozenset({"set_picture", "upload_saml_metadata", "upload_upstream_provider_metadata"}),
+        lacks=frozenset({"set_picture", "upload_logo", "upload_saml_metadata", "upload_upstream_provider_metadata"}),
     ),
     Generator(
         name="openapi-typescript",
@@ -193,20 +208,44 @@ def document() -> dict[str, Any]:
     return openapi.document([*ROUTES, *PAGES], base_url="https://id.example.org", version="1.0.0")
 
 
+def written(guide: str, told: Sequence[tuple[str, str]], operations: int, day: str) -> str:
+    """The guide with these outcomes, by the names of generators and linters."""
+    before, _, rest = guide.partition("**Tried** on ")
+    packages = dict(
+        package.rsplit(separator, 1) for separator, names in (("==", PYTHON_PACKAGES), ("@", NODE_PACKAGES)) for package in names
+    )
+    lines = [
+        f"**Tried** on {day} by `python -m ops.generate_clients`, which writes this table, with the document of all {operations}",
+        f"operations. TypeScript is {packages['typescript']}, with `--strict`; each module of a Python client is imported.",
+        "",
+        "| generator or linter | version | outcome |",
+        "|---|---|---|",
+        *(f"| {name} | {packages[_PACKAGES[name]]} | {outcome}{_LINTED.get(name, '')} |" for name, outcome in told),
+    ]
+    # The table ends the part; a paragraph follows.
+    _, table, after = rest.rpartition(" |\n\n")
+    return f"{before}{chr(10).join(lines)}\n\n{after}" if table else f"{before}{chr(10).join(lines)}\n"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="ops.generate_clients", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--keep", type=Path, metavar="DIRECTORY", help="where the generators' packages stay for the next run")
+    parser.add_argument("--write", action="store_true", help="write the guide's table")
     given = parser.parse_args()
+    told: list[tuple[str, str]] = []
     with tempfile.TemporaryDirectory(prefix="postern-clients-", ignore_cleanup_errors=True) as temporary:
         installed = (given.keep or Path(temporary) / "packages").resolve()
         python_packages(installed, PYTHON_PACKAGES)
         node_packages(installed, NODE_PACKAGES)
         place = Path(temporary) / "clients"
         place.mkdir()
-        good = True
-        for name, told, is_good in outcomes(Workshop(place, installed, document()), GENERATORS, LINTERS):
-            print(f"{'ok ' if is_good else 'NOT'}  {name}: {told}", flush=True)
+        good, workshop = True, Workshop(place, installed, document())
+        for name, outcome, is_good in outcomes(workshop, GENERATORS, LINTERS):
+            print(f"{'ok ' if is_good else 'NOT'}  {name}: {outcome}", flush=True)
+            told.append((name, outcome))
             good = good and is_good
+    if good and given.write:
+        GUIDE.write_text(written(GUIDE.read_text(), told, len(workshop.operations), datetime.now(tz=UTC).date().isoformat()))
     return 0 if good else 1
 
 

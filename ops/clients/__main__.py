@@ -3,13 +3,18 @@
 import sys
 from pathlib import Path
 
-from ops.clients.build import ROOT, write_clients
+from ops.clients.build import ROOT, ToolMissing, write_clients
 from ops.release.version import current_version
 
 
 def main() -> int:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "dist" / "clients"
-    for client in write_clients(folder, current_version(ROOT)):
+    try:
+        written = write_clients(folder, current_version(ROOT))
+    except ToolMissing as missing:
+        print(missing, file=sys.stderr)
+        return 1
+    for client in written:
         print(client)
     return 0
 

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -13,13 +14,25 @@ from ops.clients.document import Description, description
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 HERE: Final = Path(__file__).parent
-_FORMAT: Final = ("-m", "ruff", "format", "--isolated", "--quiet", "--line-length", "120", "--target-version", "py311")
+_FORMATTER: Final = "ruff"
+_FORMAT: Final = ("-m", _FORMATTER, "format", "--isolated", "--quiet", "--line-length", "120", "--target-version", "py311")
+
+
+class ToolMissing(Exception):
+    """A tool that is not installed. The text says which."""
 
 
 def write_clients(folder: Path, version: str) -> Sequence[Path]:
-    """The same files for the same document and version, wherever they are written."""
+    """The same files for the same document and version, wherever they are written. If that fails, nothing is left of them."""
+    if find_spec(_FORMATTER) is None:
+        raise ToolMissing(f"{_FORMATTER} formats the client for Python, and is missing here: `make clients` installs it")
     described = description()
-    return [write_python(folder / "python", described, version), write_typescript(folder / "typescript", described, version)]
+    try:
+        return [write_python(folder / "python", described, version), write_typescript(folder / "typescript", described, version)]
+    except BaseException:
+        for language in ("python", "typescript"):
+            shutil.rmtree(folder / language, ignore_errors=True)
+        raise
 
 
 def write_python(folder: Path, described: Description, version: str) -> Path:

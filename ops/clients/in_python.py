@@ -191,14 +191,14 @@ def _iterator(one: Operation, kind: _Kind) -> str:
     assert one.paging is not None  # noqa: S101 - the caller looked
     paging, arguments = one.paging, list(_signature(one.paging.takes))
     arguments += [] if "*" in arguments else ["*"]
-    arguments += ["page_size: int = 100"]
+    arguments += ["limit: int = 100"]
     given = [parameter.name if parameter.place == "path" else f"{parameter.name}={parameter.name}" for parameter in paging.takes]
     turned = "after=UNSET if at is None else at" if paging.way == "after" else f"{paging.way}=at"
-    fetch = f"lambda at: self.{one.id}({', '.join([*given, turned, 'limit=page_size'])})"
+    fetch = f"lambda at: self.{one.id}({', '.join([*given, turned, 'limit=limit'])})"
     items = f"lambda page: page{f'.{paging.items}' if paging.items else ''}"
-    numbers = "" if paging.way == "after" else f", first={paging.first}, step={1 if paging.way == 'page' else 'page_size'}, size=page_size"
+    numbers = "" if paging.way == "after" else f", first={paging.first}, step={1 if paging.way == 'page' else 'limit'}, size=limit"
     by = ("by_after" if paging.way == "after" else "by_number") + kind.suffix
-    told = _docstring(f"Iterate over all entries of `{one.id}`, page by page", "", 8)
+    told = _docstring(f"Iterate over all entries of `{one.id}`, `limit` at a time", "", 8)
     head = f"\n    def {one.iterator}(self{_joined(arguments)}) -> {kind.iterator}[{spelled(paging.item)}]:\n"
     return f"{head}{told}        return calls.{by}({fetch}, {items}{numbers})\n"
 

@@ -155,11 +155,11 @@ def _method(one: Operation) -> str:
 def _iterator(one: Operation) -> str:
     assert one.paging is not None  # noqa: S101 - the caller looked
     paging, parts = one.paging, [camel(part.name) for part in one.at("path")]
-    arguments = [*parts, "{ pageSize = 100, ...query } = {}", "options"]
-    turned = f"{{ ...query, {paging.way}: at, limit: pageSize }}"
+    arguments = [*parts, "{ limit = 100, ...query } = {}", "options"]
+    turned = f"{{ ...query, {paging.way}: at, limit }}"
     fetch = f"(at) => this.{camel(one.id)}({', '.join([*parts, turned, 'options'])})"
     items = f"(page) => page{f'.{paging.items}' if paging.items else ''}"
-    numbers = f", {{ first: {paging.first}, step: {1 if paging.way == 'page' else 'pageSize'}, size: pageSize }}"
+    numbers = f", {{ first: {paging.first}, step: {1 if paging.way == 'page' else 'limit'}, size: limit }}"
     by = f"byAfter({fetch}, {items})" if paging.way == "after" else f"byNumber({fetch}, {items}{numbers})"
     return f"\n  {camel(one.iterator)}({', '.join(arguments)}) {{\n    return {by}\n  }}\n"
 
@@ -181,8 +181,8 @@ def _method_types(one: Operation) -> str:
         return method
     parts = [f"{camel(part.name)}: string" for part in one.at("path")]
     takes = [parameter for parameter in one.paging.takes if parameter.place != "path"]
-    parts += [_query(takes, "pageSize?: number"), "options?: CallOptions"]
-    comment = _comment(f"Iterate over all entries of `{camel(one.id)}`, page by page", "", 2)
+    parts += [_query(takes, "limit?: number"), "options?: CallOptions"]
+    comment = _comment(f"Iterate over all entries of `{camel(one.id)}`, `limit` at a time", "", 2)
     return f"{method}{comment}  {camel(one.iterator)}({', '.join(parts)}): AsyncGenerator<{spelled(one.paging.item)}, void, undefined>\n"
 
 

@@ -54,6 +54,13 @@ class Profiles(Frozen):
         before = found(await uow.profiles.find(user), "There is no such account", words="account_unknown")
         return await self._store(uow, user, before, prepared, actor)
 
+    def named(self, name: str) -> StatedProfile:
+        """What somebody says of a new person's name. Raises `WrongField`."""
+        if not name.strip():
+            return NOTHING_STATED
+        checked = OwnProfileChange(name=name).checked(self.is_zone).name
+        return StatedProfile(name=checked if isinstance(checked, str) else None)
+
     async def fill(self, uow: UnitOfWork, user: UserId, told: StatedProfile, actor: Actor, provider: str) -> None:
         """Fills what is empty. The account is held. An account that has ended stays as it is."""
         if told == NOTHING_STATED:

@@ -11,7 +11,7 @@ from core.domain.identity.account_mails import AccountMail, AskedMail
 from core.domain.identity.accounts import opened_by_proof, unverified_account
 from core.domain.identity.callers import Caller
 from core.domain.identity.links import Links
-from core.domain.identity.profile.profiles import NOTHING_STATED, OwnProfileChange, StatedProfile
+from core.domain.identity.profile.profiles import NOTHING_STATED, StatedProfile
 from core.domain.pages import Page
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password, Token
@@ -222,7 +222,7 @@ class Invitations(Frozen):
         has sent, and for an account that nobody has used: any other acceptance leads to a mailed link. Signs nobody in. Raises
         `BadRequest`, and leaves the invitation as it was if the password or the name is refused.
         """
-        stated = self.stated(name)
+        stated = self.profiles.named(name)
         presented = await self._presented(token)
         offer = await self.look(token)
         if not await self.may_choose_password(offer):
@@ -244,7 +244,7 @@ class Invitations(Frozen):
         and keeps what is theirs. `name` is kept as `chooses_password` says: others hold the other tokens, and a profile is the person's
         own. Raises `BadRequest`.
         """
-        stated = self.stated(name)
+        stated = self.profiles.named(name)
         presented = await self._presented(token)
         done = False
         while not done:
@@ -253,13 +253,6 @@ class Invitations(Frozen):
                 if offer.account is not None and offer.account.id == signed_in and offer.account.address_is_vouched:
                     raise BadRequest("Confirm your e-mail address first", words="address_unproved")
                 done = await self._accept(uow, offer, presented.way, _answering(presented, actor), stated=stated)
-
-    def stated(self, name: str) -> StatedProfile:
-        """What the invited person says of themselves. Raises `WrongField`."""
-        if not name.strip():
-            return NOTHING_STATED
-        checked = OwnProfileChange(name=name).checked(self.profiles.is_zone).name
-        return StatedProfile(name=checked if isinstance(checked, str) else None)
 
     async def accept_on_behalf(self, member: Member, invitation: InvitationId, actor: Actor) -> None:
         """Accepted by a manager, who must be able to give the role."""

@@ -9,6 +9,7 @@ from ops.guides.tenants import PASSWORD, Person
 from ops.guides.trying import Trial, require
 from tests.browser.chromium import PROGRAM, Chromium, started
 from tests.browser.page import Page, new_page
+from tests.tools import place_of
 
 _PATIENCE = 60.0
 
@@ -18,7 +19,7 @@ def _attempt(trial: Trial) -> None:
     print(f"Streamlit {trial.version('streamlit')}")
     address = ("--server.address", "127.0.0.1", "--server.port", str(trial.port), "--server.headless", "true")
     trial.start(trial.program("streamlit"), "run", "app.py", *address, ready="/_stcore/health")
-    with started(PROGRAM, trial.place / "chromium", examples_at="127.0.0.1:9") as chromium:
+    with started(place_of(PROGRAM), trial.place / "chromium", examples_at="127.0.0.1:9") as chromium:
         trio.run(_look, trial, chromium)
 
 

@@ -162,7 +162,7 @@ SCRIPTS: Final[Mapping[str, Script]] = {
         ],
         call="iterate_sign_ins",
         path=["acme"],
-        more={"query": {"success": False, "page_size": 2}},
+        more={"query": {"success": False, "limit": 2}},
     ),
     "a list has pages": Script(
         [entries("logs", "1", "2"), entries("logs")],
@@ -170,14 +170,14 @@ SCRIPTS: Final[Mapping[str, Script]] = {
         [f"GET /api/organizations/acme/audit-log?page={page}&limit=2&action=a+b" for page in (1, 2)],
         call="iterate_audit_log",
         path=["acme"],
-        more={"query": {"action": "a b", "page_size": 2}},
+        more={"query": {"action": "a b", "limit": 2}},
     ),
     "a list counts its entries": Script(
         [entries("users", "1", "2"), entries("users", "3")],
         {"items": ["1", "2", "3"]},
         ["GET /api/service/users?limit=2&offset=0", "GET /api/service/users?limit=2&offset=2"],
         call="iterate_service_users",
-        more={"query": {"page_size": 2}},
+        more={"query": {"limit": 2}},
     ),
     "a page that fails ends the list": Script(
         [entries("users", *map(str, range(100))), refusal(403, "FORBIDDEN")],

@@ -1,5 +1,6 @@
 """The probe of generators sees a client that lacks operations or does not compile, and a linter that finds errors. No generator runs."""
 
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from ops.generate_clients import (
     Workshop,
     document,
     outcomes,
+    written,
 )
 from tests.places import ROOT
 
@@ -85,6 +87,27 @@ def test_each_generator_reads_the_document_and_knows_the_operations_that_it_lack
     operations = {one["operationId"] for methods in document()["paths"].values() for one in methods.values()}
     assert all(DOCUMENT in one.command for one in (*GENERATORS, *LINTERS))
     assert all(one.lacks <= operations for one in GENERATORS)
+
+
+def test_the_program_writes_the_figures_of_the_guide() -> None:
+    """The table of the guide is what the program writes for the outcomes that the table has, and its sums are right."""
+    guide = _GUIDE.read_text()
+    (day,) = re.findall(r"\*\*Tried\*\* on (\S+) by `python -m ops.generate_clients`", guide)
+    (number,) = re.findall(r"the document of all (\d+)\s", guide)
+    told = [
+        (one.name, re.search(rf"^\| {re.escape(one.name)} \| \S+ \| (.+?)(?: by `.+`)? \|$", guide, re.MULTILINE))
+        for one in (*GENERATORS, *LINTERS)
+    ]
+    found = [(name, row[1]) for name, row in told if row is not None]
+    assert [name for name, _ in found] == [name for name, _ in told]
+    assert written(guide, found, int(number), day) == guide
+    for one, (_, outcome) in zip(GENERATORS, found, strict=False):
+        assert outcome == f"{int(number) - len(one.lacks)} of {number} operations, compiles", one.name
+    again = written(guide, [*found[:-1], (found[-1][0], "0 errors, 99 warnings")], 12345, "2030-01-02")
+    assert "**Tried** on 2030-01-02 by" in again
+    assert "all 12345\n" in again
+    assert "0 errors, 99 warnings by `recommended` |" in again
+    assert again.endswith(guide[guide.rindex(" |\n\n") + 4 :])
 
 
 def test_the_guide_names_each_generator_with_its_version() -> None:

@@ -150,7 +150,7 @@ async def accept_invitation_with_password(call: Call[FirstPasswordForm, None, No
     offer = await invitations.answered(form.token)
     errors = {}
     for field, require in (
-        ("name", partial(invitations.stated, form.name)),
+        ("name", partial(postern.identity.profiles.named, form.name)),
         ("password", partial(postern.identity.account_passwords.rules.require, form.password, offer.invitation.email)),
     ):
         try:

@@ -13,9 +13,8 @@ async function ids(items) {
 async function called({ url, call, path, body, content, query, options }) {
   const given = Object.fromEntries(Object.entries({ longest_wait: 5, ...options }).map(([name, value]) => [camel(name), value]))
   if (given.client) given.client = { id: given.client[0], secret: given.client[1] }
-  const named = query && Object.fromEntries(Object.entries(query).map(([name, value]) => [name === "page_size" ? "pageSize" : name, value]))
   try {
-    const answer = new Postern(url, given)[camel(call)](...path, ...[body, content, named].filter((one) => one !== undefined))
+    const answer = new Postern(url, given)[camel(call)](...path, ...[body, content, query].filter((one) => one !== undefined))
     if (call.startsWith("iterate")) return { items: await ids(answer) }
     const value = await answer
     return { answer: value === undefined ? null : typeof value === "string" ? value : "object" }

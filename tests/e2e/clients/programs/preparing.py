@@ -16,7 +16,7 @@ with Postern(BASE_URL, token=person) as postern:
 with Postern(BASE_URL, token=made.access_token) as owner:
     service = owner.create_service(SLUG, slug="shop", name="Shop", service_type="web", redirect_uris=["https://shop.example.org/callback"])
     secret = owner.create_client_secret(SLUG, "shop")
-    api_key = owner.create_api_key(SLUG, "shop", name="Server", permissions=["read:users"])
+    api_key = owner.create_api_key(SLUG, "shop", name="Server", permissions=["read:users", "write:users"])
     key = owner.create_management_key(
         SLUG, name="Guide", capabilities=["org.members.view", "org.members.manage", "audit_logs.view"], expires_in_days=1
     )

@@ -61,13 +61,13 @@ def refusals(postern: Postern) -> None:
 
 
 def pages(postern: Postern) -> None:
-    entries = list(postern.iterate_audit_log("python", target_type="team", page_size=2))
+    entries = list(postern.iterate_audit_log("python", target_type="team", limit=2))
     assert len(entries) == 7, entries
     first = postern.list_audit_log("python", target_type="team", limit=2)
     assert (len(first.logs), first.pagination.has_next) == (2, True)
     assert [entry.id for entry in first.logs] == [entry.id for entry in entries[:2]]
     # Sign-ins go on after the last entry.
-    sign_ins: list[SignInRecord] = list(postern.iterate_sign_ins("python", page_size=1))
+    sign_ins: list[SignInRecord] = list(postern.iterate_sign_ins("python", limit=1))
     assert all(one.success for one in sign_ins)
     assert [member.user.email for member in postern.iterate_members("python")] == [EMAIL]
 

@@ -45,11 +45,11 @@ await refused(program.deleteTeam("typescript", "team4"), NotFound, 404)
 await refused(new Postern(baseUrl, { token: "pto_unknown" }).listTeams("typescript"), Unauthorized, 401)
 
 const ids: string[] = []
-for await (const entry of program.iterateAuditLog("typescript", { target_type: "team", pageSize: 2 })) ids.push(entry.id)
+for await (const entry of program.iterateAuditLog("typescript", { target_type: "team", limit: 2 })) ids.push(entry.id)
 same(ids.length, 7)
 const first = await program.listAuditLog("typescript", { target_type: "team", limit: 2 })
 same([first.logs.map((entry) => entry.id), first.pagination.has_next], [ids.slice(0, 2), true])
-for await (const one of program.iterateSignIns("typescript", { pageSize: 1 })) same(one.success, true)
+for await (const one of program.iterateSignIns("typescript", { limit: 1 })) same(one.success, true)
 for await (const member of program.iterateMembers("typescript")) same(member.user.email, email)
 
 const stopped = AbortSignal.abort(new Error("stopped"))

@@ -41,7 +41,7 @@ async def work(owner: AsyncPostern) -> None:
         assert refused.status == 404
     else:
         raise AssertionError
-    entries = [entry.action async for entry in owner.iterate_audit_log("trio", target_type="role", page_size=2)]
+    entries = [entry.action async for entry in owner.iterate_audit_log("trio", target_type="role", limit=2)]
     assert len(entries) == 7, entries
 
 
