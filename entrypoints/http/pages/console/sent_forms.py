@@ -423,8 +423,8 @@ def explained(visit: PageVisit, problem: Problem, inputs: Sequence[Input] = ()) 
         return dict(_misfit_at(visit, one, given, problem.cells.get(one.name)) for one, given in wrong), 400
     if isinstance(problem, SeveralFaults):
         # Of a field with two faults, the first stands.
-        said = [explained(visit, fault, inputs)[0] for fault in reversed(problem.faults)]
-        return {field: words for one in said for field, words in one.items()}, 400
+        each = [explained(visit, fault, inputs)[0] for fault in reversed(problem.faults)]
+        return {field: words for one in each for field, words in one.items()}, 400
     if isinstance(problem, NotFound) or status_of(problem) >= 500:
         raise problem
     one, line, part = _placed(problem.message, inputs)
