@@ -369,8 +369,8 @@ def explained(visit: PageVisit, problem: Problem, inputs: Sequence[Input] = ()) 
         return {one.field: _misfit(visit, one, given) for one, given in ((problem.input, problem.given), *problem.others)}, 400
     if isinstance(problem, SeveralFaults):
         # Of a field with two faults, the first stands.
-        said = [explained(visit, fault, inputs)[0] for fault in reversed(problem.faults)]
-        return {field: words for one in said for field, words in one.items()}, 400
+        found = [explained(visit, fault, inputs)[0] for fault in reversed(problem.faults)]
+        return {field: words for one in found for field, words in one.items()}, 400
     if isinstance(problem, NotFound) or status_of(problem) >= 500:
         raise problem
     one, line = _placed(problem.message, inputs)
