@@ -38,14 +38,14 @@ def _without_todos(*, places: Sequence[Mapping[str, Any]]) -> FrameFacts:
 class PostgresFrames(OnPool):
     """Implements `ports.platform.frames.FrameLookup`."""
 
-    async def find_in_organization(self, person: UserId | None, organization: OrganizationId, now: datetime) -> FrameFacts:
+    async def get_in_organization(self, person: UserId | None, organization: OrganizationId, now: datetime) -> FrameFacts:
         parameters = {**_of(person), **counting(organization, now)}
         return only(await ask(self._pool, _in_organization, _IN_ORGANIZATION, parameters))
 
-    async def find_in_installation(self, person: UserId | None) -> FrameFacts:
+    async def get_in_installation(self, person: UserId | None) -> FrameFacts:
         return only(await ask(self._pool, _in_installation, _IN_INSTALLATION, {**_of(person), "most": MOST_COUNTED}))
 
-    async def find_places(self, person: UserId) -> FrameFacts:
+    async def get_places(self, person: UserId | None) -> FrameFacts:
         return only(await ask(self._pool, _without_todos, _PLACES, _of(person)))
 
 

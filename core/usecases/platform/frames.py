@@ -17,11 +17,11 @@ class Frames(Frozen):
         """`decides`: the member may decide about what waits in the organization."""
         person = _changing_places(member.caller)
         if decides:
-            return await self.lookup.find_in_organization(person, member.organization, self.clock.now())
-        return FrameFacts() if person is None else await self.lookup.find_places(person)
+            return await self.lookup.get_in_organization(person, member.organization, self.clock.now())
+        return await self.lookup.get_places(person)
 
     async def of_platform_owner(self, caller: Caller) -> FrameFacts:
-        return await self.lookup.find_in_installation(_changing_places(caller))
+        return await self.lookup.get_in_installation(_changing_places(caller))
 
 
 def _changing_places(caller: Caller) -> UserId | None:
