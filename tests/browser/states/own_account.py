@@ -372,9 +372,11 @@ _PICTURE: Final[dict[str, Any]] = {
 _STEPS: Final = [
     (Thing(done=True, at="/ui/password"), "first_steps.password"),
     (Thing(done=False, at="/ui/second-factor"), "first_steps.two_step"),
+    (Thing(done=False, at="/ui/organizations/~new"), "first_steps.organization"),
     (Thing(done=False, at=""), "first_steps.application"),
     (Thing(done=False, at=""), "first_steps.mail"),
 ]
+_FIRST_STEPS: Final[dict[str, Any]] = {"founding": "/ui/organizations/~new", "errors": {}}
 _FOUNDING: Final[dict[str, Any]] = {"action": "/ui/organizations/~new", "longest_name": 100, "longest_slug": 50}
 
 STATES: Final = (
@@ -419,8 +421,8 @@ STATES: Final = (
         person=LONG,
         done=Words("confirm_address.sent"),
     ),
-    _account("account, first steps", "first_steps.html", "/ui", steps=_STEPS, left=3, embedded=True, mail="/dev/mail"),
-    _account("account, first steps, done", "first_steps.html", "/ui", steps=_STEPS[:1], left=0, embedded=False, mail=""),
+    _account("account, first steps", "first_steps.html", "/ui", steps=_STEPS, left=4, **_FIRST_STEPS, embedded=True, mail="/dev/mail"),
+    _account("account, first steps, done", "first_steps.html", "/ui", steps=_STEPS[:1], left=0, **_FIRST_STEPS, embedded=False, mail=""),
     _account("account, new organization", "organizations/new.html", "/ui/organizations", **_FOUNDING, name="", slug="", approves=True),
     _account(
         "account, new organization, taken",
