@@ -55,8 +55,8 @@ _COLUMNS: Final = {NARROW: 6, WIDE: 3}
 _SHOWN: Final = {NARROW: NARROW, WIDE: 800}
 _GAP: Final = 16
 # Of the sheets in the documents: columns, rows, and the size of one picture, whose page is cut off below.
-_IN_DOCUMENTS: Final[Mapping[int, tuple[int, int, int, int]]] = {WIDE: (4, 5, 400, 300), NARROW: (8, 4, 195, 300)}
-_QUALITY: Final = 35
+_IN_DOCUMENTS: Final[Mapping[int, tuple[int, int, int, int]]] = {WIDE: (4, 8, 400, 300), NARROW: (8, 6, 195, 300)}
+_QUALITY: Final = 25
 # Of README.md: the file, the name of the state, and the window.
 _ON_FIRST_PAGE: Final = (("console", "console: /people", WIDE), ("sign-in", "sign in, with providers", NARROW))
 _QUALITY_ON_FIRST_PAGE: Final = 80
@@ -93,7 +93,7 @@ class Sheets:
 
         shown_on = self.folder.parent / "console.md"
         words, _, _ = shown_on.read_text().partition("![")
-        names = sorted(file.name for file in self.folder.glob("*.webp"))
+        names = sorted((file.name for file in self.folder.glob("*.webp")), key=lambda name: (len(name), name))
         shown_on.write_text(words + "\n".join(f"![Pages of the console](console/{name})" for name in names) + "\n")
 
     async def take_first(self, page: Page) -> None:

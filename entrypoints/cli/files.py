@@ -1,11 +1,11 @@
 """`postern files`: writes the alert rules, the dashboard or the runbook of this version, which an installed package has beside it."""
 
 import argparse
-import sysconfig
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from entrypoints.beside import INSTALLED, REPOSITORY
 from entrypoints.cli.output.printing import tell
 from entrypoints.failures import OK, StartFailed
 
@@ -15,9 +15,6 @@ FILES: Final[Mapping[str, Sequence[str]]] = {
     "dashboard": ("ops/grafana/postern.json",),
     "runbook": ("docs/operations.md",),
 }
-_REPOSITORY: Final = Path(__file__).resolve().parent.parent.parent
-# Beside the package of a wheel in a folder of its own (`pip install --target`), and in an environment.
-_INSTALLED: Final = tuple(prefix / "share" / "postern" for prefix in (_REPOSITORY.parent, Path(sysconfig.get_path("data"))))
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -26,7 +23,7 @@ def run(arguments: argparse.Namespace) -> int:
     return OK
 
 
-def _found(path: str, repository: Path = _REPOSITORY, installed: Sequence[Path] = _INSTALLED) -> Path:
+def _found(path: str, repository: Path = REPOSITORY, installed: Sequence[Path] = INSTALLED) -> Path:
     for one in (repository / path, *(folder / Path(path).name for folder in installed)):
         if one.is_file():
             return one

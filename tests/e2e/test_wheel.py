@@ -92,6 +92,7 @@ def test_the_wheel_and_a_neighbour_with_a_core_both_work(
         assert signed_in.status == 200
         assert server.get("/ui/sign-in").status == 200
         assert server.get("/openapi.json").json()["paths"]
+        assert server.get("/docs/guides/apis-guards").status == 200
         assert server.stop() == 0
     finally:
         server.close()
@@ -106,12 +107,14 @@ def test_the_wheel_carries_every_file_and_two_builds_are_the_same(wheel: Path, t
     subprocess.run(["cp", "-r", *FLOORS, "pyproject.toml", "README.md", "LICENSE", str(tree)], cwd=ROOT, check=True)
     subprocess.run(["cp", "-r", "ops/packaging", str(tree / "ops")], cwd=ROOT, check=True)
     beside = [path for paths in FILES.values() for path in paths]
-    subprocess.run(["cp", "--parents", *beside, str(tree)], cwd=ROOT, check=True)
+    guides = [str(path.relative_to(ROOT)) for path in (ROOT / "docs" / "guides").rglob("*.md")]
+    subprocess.run(["cp", "--parents", *beside, *guides, str(tree)], cwd=ROOT, check=True)
     assert build(tree, tmp_path / "dist").read_bytes() == wheel.read_bytes()
 
     carried = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     files = [file for floor in FLOORS for file in (ROOT / floor).rglob("*") if file.is_file() and "__pycache__" not in file.parts]
-    data = {f"postern-{version('postern')}.data/data/share/postern/{Path(path).name}" for path in beside}
+    shown = [*(Path(path).name for path in beside), *(path.removeprefix("docs/") for path in guides)]
+    data = {f"postern-{version('postern')}.data/data/share/postern/{path}" for path in shown}
     assert carried == {"postern/__init__.py", *data, *(f"postern/{file.relative_to(ROOT)}" for file in files)}
     assert "postern/adapters/postgres/migrations/0001_schema.sql" in carried
     assert "postern/adapters/postgres/schema/replaceable.sql" in carried

@@ -101,6 +101,7 @@ everybody                         GET    /auth/verify-email
 everybody                         GET    /auth/{provider}
 everybody                         GET    /auth/{provider}/callback
 everybody                         GET    /docs
+everybody                         GET    /docs/guides/{guide}
 everybody                         GET    /docs/{chapter}
 everybody                         GET    /invitations/accept
 everybody                         GET    /ui/invitations/accept

@@ -31,6 +31,10 @@ class ChapterPath(msgspec.Struct, frozen=True):
     chapter: str
 
 
+class GuidePath(msgspec.Struct, frozen=True):
+    guide: str
+
+
 # The search on the page of contents is a script of Postern; the pages are complete without the script.
 _POLICY: Final = PagePolicy(scripts=(SELF,))
 
@@ -46,7 +50,8 @@ class Description:
     """
 
     def __init__(self, routes: Iterable[Endpoint], pages: Pages, *, base_url: str, version: str) -> None:
-        self.endpoints: Final = Endpoints([*routes, self._endpoint(), self._contents(), self._chapter(), self._asset(), self._front_door()])
+        shown = (self._contents(), self._chapter(), self._guide())
+        self.endpoints: Final = Endpoints([*routes, self._endpoint(), *shown, self._asset(), self._front_door()])
         self._pages = pages
         self._base_url = base_url
         self._version = version
@@ -80,6 +85,17 @@ class Description:
             return found
 
         return documentation_chapter
+
+    def _guide(self) -> Endpoint:
+        @page.get("/docs/guides/{guide}", caller=ANYONE, limit=UNLIMITED, policy=_POLICY, translated=False)
+        async def documentation_guide(call: Call[None, None, GuidePath], _postern: Postern) -> bytes:
+            """A guide of this version"""
+            found = (await self._once()).pages.guides.get(call.path.guide)
+            if found is None:
+                raise NotFound
+            return found
+
+        return documentation_guide
 
     def _asset(self) -> Endpoint:
         @endpoint.get("/assets/{digest}/{name}", caller=ANYONE, limit=UNLIMITED, cache=FOREVER)

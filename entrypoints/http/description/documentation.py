@@ -11,6 +11,7 @@ from urllib.parse import urlencode
 from core.domain.languages import DEFAULT
 from core.frozen import Frozen
 from entrypoints.http.description.examples import example_of
+from entrypoints.http.description.guides.guides import by_folder, guide_name, guides
 from entrypoints.http.description.paging import WAYS
 from entrypoints.http.description.samples import has_samples, in_python, in_typescript
 from entrypoints.http.description.wording import caller_in_words, constraints_of, curl, kind_of, limit_in_words, pretty
@@ -79,7 +80,7 @@ _ALSO_CALLED: Final[Mapping[str, str]] = {
     "user-keys": "developer tokens customers api",
     "webhooks": "events callbacks notifications deliveries replay",
 }
-# The guide in `docs/guides` that begins with the topic.
+# The guide of `docs/guides` that begins with the topic.
 _GUIDES: Final[Mapping[str, str]] = {
     "api-keys": "service-interface",
     "audit": "verify-audit-offline",
@@ -114,13 +115,15 @@ _TO_A_TYPE: Final = "#/components/schemas/"
 class Documentation(Frozen):
     contents: bytes
     chapters: Mapping[str, bytes]
+    guides: Mapping[str, bytes]
 
 
 def rendered(pages: Pages, document: Json) -> Documentation:
     base_url = document["servers"][0]["url"]
     schemas = document["components"]["schemas"]
+    all_guides = guides()
     chapters = _chapters(document, base_url)
-    everywhere = {"version": document["info"]["version"], "chapters": chapters, **_WORDS}
+    everywhere = {"version": document["info"]["version"], "chapters": chapters, "guides": all_guides, **_WORDS}
     contents = pages.page(
         "documentation/contents.html",
         DEFAULT,
@@ -132,6 +135,7 @@ def rendered(pages: Pages, document: Json) -> Documentation:
             one["operationId"]: f"/docs/{chapter['name']}#{one['operationId']}" for chapter in chapters for one in chapter["operations"]
         },
         count=sum(len(chapter["operations"]) for chapter in chapters),
+        folders=by_folder(all_guides),
         **everywhere,
     )
     return Documentation(
@@ -146,6 +150,11 @@ def rendered(pages: Pages, document: Json) -> Documentation:
                 **everywhere,
             )
             for chapter in chapters
+        },
+        {
+            guide.name: pages.page("documentation/guide.html", DEFAULT, guide=guide, folder=words, beside=beside, **everywhere)
+            for _, words, beside in by_folder(all_guides)
+            for guide in beside
         },
     )
 
@@ -175,7 +184,7 @@ def _chapters(document: Json, base_url: str) -> Sequence[Json]:
             **tag,
             "title": _TITLES.get(tag["name"]) or tag["name"].replace("-", " ").capitalize(),
             "also_called": _ALSO_CALLED.get(tag["name"], ""),
-            "guide": _GUIDES.get(tag["name"], ""),
+            "guide": guide_name(_GUIDES.get(tag["name"], "")),
             "operations": [one for one in operations if one["tags"][0] == tag["name"]],
         }
         for tag in document["tags"]

@@ -14,7 +14,11 @@ function searching(filter) {
   const topics = [...document.querySelectorAll("[data-topic]")].map((element) => ({
     element,
     words: element.dataset.topic.toLowerCase(),
-    operations: [...element.querySelectorAll("[data-words]")].map((one) => ({ element: one, words: one.dataset.words.toLowerCase() })),
+    operations: [...element.querySelectorAll("[data-words]")].map((one) => ({ element: one, words: one.textContent.toLowerCase() })),
+  }));
+  const guides = [...document.querySelectorAll("[data-guide]")].map((element) => ({
+    element,
+    words: `${element.closest("section").querySelector("h3").textContent} ${element.textContent} ${element.dataset.guide}`.toLowerCase(),
   }));
   const place = topics[0].element.previousSibling;
   const count = topics.reduce((sum, topic) => sum + topic.operations.length, 0);
@@ -51,7 +55,13 @@ function searching(filter) {
       after.after(element);
       after = element;
     }
-    found.textContent = asked.length ? `${shown} of ${count} endpoints` : "";
+    let read = 0;
+    for (const { element, words } of guides) {
+      element.hidden = !asked.every((word) => words.includes(word));
+      read += !element.hidden;
+    }
+    for (const part of document.querySelectorAll(".guides, #guides")) part.hidden = !part.querySelector("[data-guide]:not([hidden])");
+    found.textContent = asked.length ? `${read} of ${guides.length} guides, ${shown} of ${count} endpoints` : "";
   }
 
   field.addEventListener("input", search);

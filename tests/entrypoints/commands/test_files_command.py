@@ -28,7 +28,12 @@ def test_the_files_of_a_kind_are_written_as_they_are(kind: str, tmp_path: Path, 
 def test_the_package_has_them_beside_it(tmp_path: Path) -> None:
     with (ROOT / "pyproject.toml").open("rb") as file:
         shipped = tomllib.load(file)["tool"]["setuptools"]["data-files"]
+    guides = {folder: shipped.pop(folder) for folder in list(shipped) if folder.startswith("share/postern/guides")}
     assert shipped == {"share/postern": [path for paths in files.FILES.values() for path in paths]}
+    shown = sorted(path for patterns in guides.values() for pattern in patterns for path in ROOT.glob(pattern))
+    assert shown == sorted((ROOT / "docs" / "guides").rglob("*.md")), "a folder of guides is missing"
+    for folder, (pattern,) in guides.items():
+        assert pattern == f"docs/guides{folder.removeprefix('share/postern/guides')}/*.md"
     (tmp_path / "alerts.yaml").write_text("groups: []")
     assert files._found("ops/prometheus/alerts.yaml", tmp_path / "none", [tmp_path]) == tmp_path / "alerts.yaml"
     with pytest.raises(StartFailed, match=r"operations\.md is neither in .* nor in a checkout"):

@@ -52,7 +52,7 @@ async def test_administrators_are_counted_before_more_is_asked_of_them(console: 
     assert "For administrators Second factor before: Optional" in tab.page.text
     await console.at(CHANGE)
     tab = await console.submit(CHANGE, admin_factor="passkey", mfa_grace_days="0")
-    assert "2 administrators have no passkey beside a second factor." in tab.page.text
+    assert "2 administrators do not have both a passkey and a second factor" in tab.page.text
     tab = await console.submit(CHANGE)
     assert tab.place == f"/ui/o/acme{RULES}?done=saved"
     assert "For administrators Second factor and passkey" in tab.page.text
