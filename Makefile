@@ -17,6 +17,8 @@ DATABASE ?=
 # For `make test-near`: the commit to compare with, in place of the one where this branch left `main`.
 SINCE    ?=
 READY_FOR_ALL := $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-site $(VENV)/ready-typescript $(VENV)/ready-node $(VENV)/ready-starts
+# Guides whose products are small and come in one version. The others are tried by hand: their packages are large, or the newest there are.
+TRIED_AT_NIGHT := mod_auth_openidc mellon passport_saml oidc_client_ts
 PYTEST   := $(if $(DATABASE),POSTERN_TEST_DATABASE='$(DATABASE)' )$(BIN)/python -m pytest -n $(WORKERS) --dist
 
 .DEFAULT_GOAL := help
@@ -52,6 +54,8 @@ check: lint types contracts test  ## Run all that CI runs: lint, types, contract
 check-all: check  ## Run all that CI runs, what is visited a second time, and all tests on the oldest PostgreSQL that is tried
 	POSTERN_TEST_VISITS=every $(PYTEST) worksteal tests/browser
 	$(BIN)/python -m ops.starts
+	$(BIN)/python -m ops.middleware
+	$(BIN)/python -m ops.guides $(TRIED_AT_NIGHT)
 	$(BIN)/python -m tests.runs.oldest -n $(WORKERS) --dist each
 
 lint: $(VENV)/ready-dev  ## Lint, and check the formatting

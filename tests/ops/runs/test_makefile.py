@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 
+from ops.guides.__main__ import PRODUCTS
 from tests.places import ROOT
 from tests.tools import needs
 
@@ -72,6 +73,10 @@ def test_check_all_runs_everything_once_and_again_what_one_visit_or_one_server_d
         counted,
         "POSTERN_TEST_VISITS=every .venv/bin/python -m pytest -n 6 --dist worksteal tests/browser",
     ]
+    at_night = planned("check-all")[-4:-1]
+    assert at_night[:2] == [".venv/bin/python -m ops.starts", ".venv/bin/python -m ops.middleware"]
+    assert at_night[2].startswith(".venv/bin/python -m ops.guides ")
+    assert set(at_night[2].split()[3:]) <= set(PRODUCTS)
     assert planned("check-all")[-1] == ".venv/bin/python -m tests.runs.oldest -n 6 --dist each"
 
 
