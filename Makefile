@@ -19,6 +19,8 @@ SINCE    ?=
 READY_FOR_ALL := $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-site $(VENV)/ready-typescript $(VENV)/ready-node $(VENV)/ready-starts
 # Next.js, React and Vue take 400 MB of packages and minutes to build. So the ordinary run does not collect this file; whoever names it runs it.
 BUNDLED  := tests/e2e/starts/test_bundled.py
+# Guides whose products are small and come in one version. The others are tried by hand: their packages are large, or the newest there are.
+TRIED_AT_NIGHT := mod_auth_openidc mellon passport_saml oidc_client_ts
 PYTEST   := $(if $(DATABASE),POSTERN_TEST_DATABASE='$(DATABASE)' )$(BIN)/python -m pytest -n $(WORKERS) --dist
 
 .DEFAULT_GOAL := help
@@ -44,7 +46,7 @@ seconds: $(READY_FOR_ALL)  ## Run all tests, and write how long each file took, 
 
 middleware: $(VENV)/ready-dev $(VENV)/ready-node  ## Run the tests of the guards of ops/middleware in every framework, and of libraries for Node with APIs and MCP
 	@$(BIN)/python -m ops.middleware.clients_of_others
-	@$(BIN)/python -m pytest -q tests/ops/middleware tests/e2e/relying/test_apis.py tests/e2e/mcp
+	@$(BIN)/python -m pytest -q tests/ops/middleware tests/e2e/relying tests/e2e/mcp
 
 frameworks: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-starts $(VENV)/ready-bundled  ## Run the programs that the console shows for all frameworks, each as it stands
 	@$(BIN)/python -m pytest -q tests/e2e/starts/test_quick.py $(BUNDLED)
@@ -52,9 +54,10 @@ frameworks: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-starts $(VENV)/r
 check: lint types contracts test  ## Run all that CI runs: lint, types, contracts, test
 
 # A workflow runs it at night (docs/decisions/0177-what-runs-where.md).
-check-all: check chart $(VENV)/ready-bundled  ## Run all that CI runs, the chart in Helm, what is visited a second time, the programs that need a bundler, and all tests on the oldest PostgreSQL that is tried
+check-all: check chart middleware $(VENV)/ready-bundled  ## Run all that CI runs, the chart in Helm, what is visited a second time, the programs that need a bundler, and all tests on the oldest PostgreSQL that is tried
 	POSTERN_TEST_VISITS=every $(PYTEST) worksteal tests/browser
 	$(BIN)/python -m pytest -q $(BUNDLED)
+	$(BIN)/python -m ops.guides $(TRIED_AT_NIGHT)
 	$(BIN)/python -m tests.runs.oldest -n $(WORKERS) --dist each
 
 lint: $(VENV)/ready-dev  ## Lint, and check the formatting

@@ -13,7 +13,7 @@ POSTERN: Final = "https://id.example.org"
 _SHELL: Final = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _FENCED: Final = re.compile(r"^```(?!sh$)\w+\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 # The first line of a block for a file is a comment that names the file.
-_NAME: Final = re.compile(r"(?:#|//|;) (\S+\.\w+)\n")
+_NAME: Final = re.compile(r"(?:#|//|;|<!--) (\S+\.\w+)(?: -->)?\n")
 
 
 class Page:

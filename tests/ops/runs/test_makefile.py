@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+from ops.guides.__main__ import PRODUCTS
 from tests.places import ROOT
 from tests.tools import needs
 
@@ -72,9 +73,14 @@ def test_check_all_runs_everything_once_and_again_what_one_visit_or_one_server_d
     (counted,) = commands("check")
     assert tests == [
         counted,
+        ".venv/bin/python -m pytest -q tests/ops/middleware tests/e2e/relying tests/e2e/mcp",
         "POSTERN_TEST_VISITS=every .venv/bin/python -m pytest -n 6 --dist worksteal tests/browser",
         f".venv/bin/python -m pytest -q {bundled}",
     ]
+    at_night = planned("check-all")
+    assert ".venv/bin/python -m ops.middleware.clients_of_others" in at_night
+    (tried,) = [line for line in at_night if line.startswith(".venv/bin/python -m ops.guides ")]
+    assert set(tried.split()[3:]) <= set(PRODUCTS)
     assert planned("check-all")[-1] == ".venv/bin/python -m tests.runs.oldest -n 6 --dist each"
 
 
