@@ -74,7 +74,7 @@ class DemoApplication(DemoServer):
         """What else a sign-in asks with, and the code's redemption, too."""
         return {}
 
-    def shown(self, browser: _Browser) -> Mapping[str, Any]:
+    def learned(self, browser: _Browser) -> Mapping[str, Any]:
         """What the page shows of the person."""
         return {**browser.claims, **browser.person}
 
@@ -200,7 +200,9 @@ class _Requests(DemoPages):
     def _front(self, browser: _Browser | None) -> str:
         if browser is None or not browser.claims:
             return f"<p>{escape(self.server.welcome)}</p>{_BUTTON}"
-        rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(json.dumps(value))}</dd>" for name, value in self.server.shown(browser).items())
+        rows = "".join(
+            f"<dt>{escape(name)}</dt><dd>{escape(json.dumps(value))}</dd>" for name, value in self.server.learned(browser).items()
+        )
         who = escape(str(browser.person.get("email") or browser.claims["sub"]))
         return f"<p>Signed in as <strong>{who}</strong>. <a href='/sign-out'>Sign out</a></p><h2>What Postern told us</h2><dl>{rows}</dl>"
 

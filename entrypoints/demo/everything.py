@@ -5,6 +5,7 @@ is a configuration document, which the operator applies as `postern config apply
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from core.domain.federation.saml.configurations import ConfigurationChange
 from core.domain.secrets import Secret
 from core.frozen import Frozen
 from entrypoints.bootstrap import Postern
@@ -37,8 +38,11 @@ async def make_everything(postern: Postern, made: Demo, programs: Programs, issu
     if applied.refused:
         raise StartFailed(f"The demo cannot be set up: {applied.refused[0].refusal.message}")
     partner = await for_owner(postern, PARTNER_SLUG)
-    if (await postern.federation.saml.get(partner, WIKI)).configured.active is None:
-        await postern.federation.saml.make_certificate(partner, WIKI, acting(), activate=True)
+    saml = postern.federation.saml
+    await saml.fill(partner, WIKI, programs.wiki.description.encode(), acting())
+    await saml.configure(partner, WIKI, ConfigurationChange(enabled=True), acting())
+    if (await saml.get(partner, WIKI)).configured.active is None:
+        await saml.make_certificate(partner, WIKI, acting(), activate=True)
     async with postern.foundation.unit_of_work() as uow:
         assistant = await uow.services.hold(made.organization.id, ASSISTANT)
     if assistant is None:
@@ -58,13 +62,7 @@ def document(programs: Programs) -> Mapping[str, Any]:
         "post_logout_redirect_uris": [f"{home}/"],
     }
     tools = {"name": "Demo Tools", "admits": "all", "scopes": [{"name": SCOPE, "description": "Read your notes"}]}
-    wiki = {
-        "name": "Demo Wiki",
-        "service_type": "web",
-        "sign_in_policy": "members",
-        "saml_service_provider": {"entity_id": programs.wiki.entity, "acs_endpoints": [{"index": 0, "url": programs.wiki.acs}]},
-        "saml": {"enabled": True},
-    }
+    wiki = {"name": "Demo Wiki", "service_type": "web", "sign_in_policy": "members"}
     return {
         "postern": 1,
         "organizations": {

@@ -47,6 +47,16 @@ class DemoWiki(DemoServer):
     def acs(self) -> str:
         return f"{self.home}/acs"
 
+    @property
+    def description(self) -> str:
+        """Its own metadata, which Postern reads."""
+        return (
+            f'<md:EntityDescriptor xmlns:md="{_NAMES["md"]}" entityID="{self.entity}">'
+            f'<md:SPSSODescriptor protocolSupportEnumeration="{_NAMES["samlp"]}">'
+            f'<md:AssertionConsumerService Binding="{_POST}" Location="{self.acs}" index="0" isDefault="true"/>'
+            "</md:SPSSODescriptor></md:EntityDescriptor>"
+        )
+
     def begin(self) -> str:
         """The address that a sign-in leads to."""
         while len(self._asked) >= _MOST_ASKED:

@@ -83,7 +83,7 @@ class Proposals(Frozen):
         async with self.unit_of_work() as uow:
             acting, _ = await hold_members(uow, member)
             if not acting.is_owner:
-                raise Forbidden("Only an owner applies a proposal")
+                raise Forbidden("Only an owner applies a proposal", words="rights_missing")
             known = found(await uow.proposals.find(member.organization, proposal, now), NO_SUCH_PROPOSAL).proposal
             if not await uow.proposals.take(member.organization, proposal, now):
                 raise Conflict("This proposal was applied already", words="proposal_applied")

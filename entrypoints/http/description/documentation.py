@@ -71,6 +71,7 @@ _ALSO_CALLED: Final[Mapping[str, str]] = {
     "service-interface": "backend server check permission",
     "services": "applications apps clients client secret redirect uri rotate",
     "settings": "branding logo colour smtp mail server custom domain",
+    "proposals": "assistant mcp agent approval change request",
     "setup-links": "onboarding admin portal customer",
     "siem": "splunk log forwarding stream",
     "sign-in": "login log in sign out logout session refresh",

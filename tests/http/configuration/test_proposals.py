@@ -94,6 +94,15 @@ async def test_another_digest_is_refused(shops: ProposingShops) -> None:
     assert shops.roles == []
 
 
+async def test_what_is_planned_now_does_not_stand_in_for_what_was_proposed(shops: ProposingShops) -> None:
+    """Somebody who knows the digest of the present plan gains nothing by it."""
+    made = (await shops.propose(by=shops.admin)).ok(201)
+    shops.people.change("update proposals set plan_digest = %s where id = %s", "0" * 64, made["id"])
+    assert refused(await shops.apply(made)) == (409, "CONFLICT")
+    assert shops.people.rows("select enacted_at from proposals") == [{"enacted_at": None}]
+    assert shops.roles == []
+
+
 async def test_of_two_owners_one_applies(shops: ProposingShops) -> None:
     made = (await shops.propose(by=shops.admin, webhooks={"CRM": {"url": "https://127.0.0.1/h", "events": ["user.joined"]}})).ok(201)
     answers = await all_at_once(lambda: shops.apply(made), lambda: shops.apply(made))

@@ -142,6 +142,7 @@ def test_these_routes_ask_for_a_fresh_proof() -> None:
         *(("DELETE", f"{providers}/{{provider_id}}/certificate/former"), ("PUT", f"{providers}/{{provider_id}}/assertions")),
         ("POST", "/api/organizations/acme/setup-links"),
         ("POST", "/api/organizations/acme/setup-links/{link_id}/drafts/{draft_id}/activate"),
+        ("POST", "/api/organizations/acme/proposals/{proposal_id}/apply"),
         ("POST", "/api/platform/organizations/{org_id}/setup-links"),
         ("DELETE", "/api/organizations/acme/services/{service_slug}"),
         *(("DELETE", "/api/organizations/acme"), ("DELETE", "/api/privacy/forget/{user_id}"), ("POST", "/api/user/set-password")),

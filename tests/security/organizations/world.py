@@ -300,9 +300,10 @@ class World:
         self._put("resource_identifiers", key=f"https://{scene.slug}.example", org_id=org, is_proved=True)
 
     def _proposal_of(self, scene: FilledOrganization) -> UUID:
-        """The document is sealed, and asks for nothing."""
+        """A team is proposed. The plan's digest is none, so nobody applies it."""
         proposal, key = self._id(), scene.ids["management_keys"]
-        document = self._people.sealed('{"postern": 1}', f"proposals.sealed_document:{proposal}")
+        tree = {"postern": 1, "organizations": {scene.slug: {"teams": {"proposed": {"name": "Proposed"}}}}}
+        document = self._people.sealed(json.dumps(tree), f"proposals.sealed_document:{proposal}")
         return self._put("proposals", id=proposal, org_id=scene.tenant.id, sealed_document=document, key_id=key)
 
     def _settings_of(self, scene: FilledOrganization) -> None:

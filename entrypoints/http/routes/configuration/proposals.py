@@ -61,7 +61,7 @@ class NewProposal(msgspec.Struct, frozen=True, kw_only=True):
 class ProposalSeen(msgspec.Struct, frozen=True, kw_only=True):
     """What the owner has seen."""
 
-    digest: _PlanDigest
+    digest: Annotated[_PlanDigest, msgspec.Meta(extra_json_schema={"minLength": 64, "maxLength": 64})]
     """The digest of the plan, as the proposal has it."""
 
 
