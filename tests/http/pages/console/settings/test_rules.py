@@ -48,7 +48,7 @@ async def test_administrators_are_counted_before_more_is_asked_of_them(console: 
     console.people.change(protect, member.user)
     await console.at(CHANGE)
     tab = await console.submit(CHANGE, admin_factor="second_factor")
-    assert "2 administrators have no second factor." in tab.page.text
+    assert "2 administrators have no second factor, and cannot get in" in tab.page.text
     assert "For administrators Second factor before: Optional" in tab.page.text
     await console.at(CHANGE)
     tab = await console.submit(CHANGE, admin_factor="passkey", mfa_grace_days="0")
