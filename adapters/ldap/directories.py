@@ -57,6 +57,8 @@ class TrioLdapDirectories:
         return LdapFound([_entry(one) for one in found.entries], _url(site.settings, host), base)
 
     async def prove(self, site: LdapSite, host: str, dn: str, password: Secret) -> LdapAnswer:
+        if not dn or not password.reveal():
+            return LdapAnswer(code=ResultCode.INVALID_CREDENTIALS)
         place = next(one for one in site.settings.places if _url(site.settings, one) == host)
         with _in_time(LdapStep.BIND, self._reached_within, place.name):
             async with await self._opened(site.settings, place) as connection:
@@ -151,6 +153,9 @@ def _in_time(step: LdapStep, seconds: float, host: str) -> Iterator[None]:
 
 
 async def _bound(connection: LdapConnection, site: LdapSite, host: LdapHost) -> None:
+    if not site.password.reveal():
+        # A bind without a password is one of nobody, and succeeds.
+        raise LdapFailed(LdapStep.BIND, LdapFault.NO_PASSWORD, host=host.name)
     result = await connection.bind(site.settings.bind_dn, site.password.reveal().encode())
     if result.code != ResultCode.SUCCESS:
         raise LdapFailed(LdapStep.BIND, LdapFault.BIND_REFUSED, f"{result.code}: {result.said}", host.name)

@@ -42,6 +42,7 @@ from entrypoints.http.pages.setup import beginning_pages, domain_pages, scim_pag
 from entrypoints.http.pages.setup import connection_pages as setup_connection_pages
 from entrypoints.http.pages.setup import overview_pages as setup_overview_pages
 from entrypoints.http.pages.sign_in import (
+    directory_password_pages,
     mailed_code_pages,
     passkey_pages,
     registration_pages,
@@ -66,6 +67,7 @@ _ACCOUNT_AND_FLOW_PAGES: Final = Endpoints.of(
     passkey_pages,
     sign_in_link_pages,
     upstream_pages,
+    directory_password_pages,
     link_request_pages,
     sign_out_pages,
     registration_pages,

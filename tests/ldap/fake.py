@@ -4,10 +4,11 @@ import socket
 import ssl
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
-from adapters.ldap.ber import ENUMERATED, OCTETS, SEQUENCE, SET, Elements, encoded, integer, length_at, octets
+from adapters.ldap.ber import ENUMERATED, OCTETS, SEQUENCE, SET, Elements, Malformed, encoded, integer, length_at, octets
 
 BIND_DN: Final = "cn=reader,dc=example,dc=org"
 BIND_PASSWORD: Final = "the reader's own password"
@@ -60,14 +61,11 @@ class FakeLdap:
     def __enter__(self) -> Self:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
-        self._open: list[socket.socket] = []
         threading.Thread(target=self._accept, daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._listener.close()
-        for one in self._open:
-            one.close()
 
     def add(self, uid: str, password: str = "her directory password", mail: str = "", **more: Any) -> FakePerson:
         attributes = {
@@ -94,16 +92,15 @@ class FakeLdap:
             if self.is_away:
                 accepted.close()
                 continue
-            self._open.append(accepted)
             threading.Thread(target=self._serve, args=(accepted,), daemon=True).start()
 
     def _serve(self, accepted: socket.socket) -> None:
-        try:
-            with accepted:
-                stream = accepted if self.in_clear else self.context.wrap_socket(accepted, server_side=True)
+        with suppress(OSError, Malformed), accepted:
+            if self.in_clear:
+                self._talk(accepted)
+                return
+            with self.context.wrap_socket(accepted, server_side=True) as stream:
                 self._talk(stream)
-        except OSError:
-            return
 
     def _talk(self, stream: socket.socket) -> None:
         buffer = b""
@@ -123,8 +120,9 @@ class FakeLdap:
             said = None if self.answers is None else self.answers(number, operation, body)
             if operation == 0x77 and said is None:
                 stream.sendall(result(0x78, number) + self.start_tls_with)
-                stream = self.context.wrap_socket(stream, server_side=True)
-                continue
+                with self.context.wrap_socket(stream, server_side=True) as secure:
+                    self._talk(secure)
+                return
             stream.sendall(said if said is not None else self._honest(number, operation, body))
 
     def _honest(self, number: int, operation: int, body: bytes) -> bytes:

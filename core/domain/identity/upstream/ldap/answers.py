@@ -6,7 +6,7 @@ from enum import StrEnum
 from typing import Final
 from uuid import UUID
 
-from core.domain.identity.upstream.ldap.settings import LdapIdentity, LdapSettings
+from core.domain.identity.upstream.ldap.settings import LdapIdentity, LdapSettings, opened_password
 from core.domain.secrets import Secret
 from core.frozen import Frozen
 
@@ -117,6 +117,11 @@ class LdapSite(Frozen):
 
     settings: LdapSettings
     password: Secret
+
+
+def ldap_site(settings: LdapSettings, opened: Secret) -> LdapSite:
+    """`opened` is the bind password with what it belongs to."""
+    return LdapSite(settings, Secret(opened_password(settings, opened.reveal().encode())))
 
 
 class NotRecognised(Exception):

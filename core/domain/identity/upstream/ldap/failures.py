@@ -37,6 +37,8 @@ class LdapFault(StrEnum):
     UNTRUSTED = "untrusted"
     NO_AUTHORITY = "no_authority"
     BIND_REFUSED = "bind_refused"
+    NO_PASSWORD = "no_password"  # noqa: S105 - a fault
+    """Nobody has typed the bind password for these hosts."""
     NO_BASE = "no_base"
     REFERRED = "referred"
     SEARCH_REFUSED = "search_refused"

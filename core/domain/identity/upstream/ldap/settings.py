@@ -18,7 +18,8 @@ MOST_HOSTS: Final = 3
 LONGEST_HOST: Final = 260
 LONGEST_DN: Final = 1000
 LONGEST_BIND_PASSWORD: Final = 500
-LONGEST_AUTHORITIES: Final = 64 << 10
+LONGEST_AUTHORITIES: Final = 32 << 10
+MOST_AUTHORITIES: Final = 10
 MOST_SIGN_IN_ATTRIBUTES: Final = 5
 MOST_LOCKOUT_THRESHOLD: Final = 1000
 MOST_LOCKOUT_MINUTES: Final = 24 * 60
@@ -28,6 +29,7 @@ _LEAST_HARMLESS_THRESHOLD: Final = 3
 _TLS_PORT: Final = 636
 _PLAIN_PORT: Final = 389
 _HOST: Final = re.compile(r"(ldaps?)://(\[[0-9a-f:.]+\]|[a-z0-9_](?:[a-z0-9_.-]{0,252}[a-z0-9_])?)(?::([0-9]{1,5}))?/?", re.IGNORECASE)
+_CERTIFICATE: Final = re.compile("-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 # An attribute type, then a value, as often as there are commas that no backslash precedes (RFC 4514). The directory reads it anyway.
 _DN_PART: Final = re.compile(r"\s*[A-Za-z0-9][A-Za-z0-9.-]*\s*=\s*(?:[^\\,]|\\.)+")
 _DN_PARTS: Final = re.compile(r"(?:[^\\,]|\\.)+", re.DOTALL)
@@ -235,6 +237,11 @@ def _plain(value: object) -> Json:
     return value if isinstance(value, bool | int) else str(value)
 
 
+def ldap_issuer(provider: UpstreamProviderId | str) -> str:
+    """The issuer of identities at a directory: the connection itself, since nothing else names the directory for good."""
+    return f"urn:uuid:{provider}"
+
+
 def bind_password_context(provider: UpstreamProviderId | str) -> str:
     """The place that the bind password is sealed for."""
     return f"upstream_providers.sealed_bind_password:{provider}"
@@ -261,9 +268,7 @@ def usable_ldap(settings: LdapSettings) -> LdapSettings:
     """The settings, if each of them can be used. Raises `BadRequest`."""
     if len(settings.hosts) > MOST_HOSTS:
         raise BadRequest(f"hosts: at most {MOST_HOSTS}", words="field_list", values={"most": MOST_HOSTS})
-    places = tuple(_host(one, settings.start_tls) for one in settings.hosts)
-    scheme = "ldap" if settings.start_tls else "ldaps"
-    hosts = tuple(dict.fromkeys(f"{scheme}://{_in_url(one.name)}:{one.port}" for one in places))
+    hosts = tuple(dict.fromkeys(host_in(one, start_tls=settings.start_tls) for one in settings.hosts))
     for field in ("bind_dn", "base_dn"):
         _require_dn(field, getattr(settings, field))
     _require_attributes("sign_in_attributes", settings.sign_in_attributes)
@@ -280,6 +285,14 @@ def usable_ldap(settings: LdapSettings) -> LdapSettings:
             "accepts_lockouts: at this threshold a stranger can lock people out of your directory: say yes to that", words="ldap_lockouts"
         )
     return replace(settings, hosts=hosts, person_filter=person_filter(settings.person_filter))
+
+
+def authorities_in(text: str) -> Sequence[str]:
+    """Each certificate in a text. Raises `BadRequest`."""
+    blocks = _CERTIFICATE.findall(text)
+    if not 0 < len(blocks) <= MOST_AUTHORITIES or _CERTIFICATE.sub("", text).strip():
+        raise BadRequest(f"ca_certificates: 1 to {MOST_AUTHORITIES} certificates in PEM", words="ldap_authority")
+    return blocks
 
 
 def can_lock_anybody(threshold: int) -> bool:
@@ -306,8 +319,11 @@ def _host(text: str, start_tls: bool) -> LdapHost:  # noqa: FBT001 - the setting
     return LdapHost(name, port or (_PLAIN_PORT if start_tls else _TLS_PORT))
 
 
-def _in_url(name: str) -> str:
-    return f"[{name}]" if ":" in name else name
+def host_in(text: str, *, start_tls: bool) -> str:
+    """The host in the form in which it is kept. Raises `BadRequest`."""
+    place = _host(text, start_tls)
+    name = f"[{place.name}]" if ":" in place.name else place.name
+    return f"{'ldap' if start_tls else 'ldaps'}://{name}:{place.port}"
 
 
 def _require_dn(field: str, text: str) -> None:
@@ -317,7 +333,7 @@ def _require_dn(field: str, text: str) -> None:
     is_dn = all(_DN_PART.fullmatch(one) for one in _DN_PARTS.findall(text)) and not text.strip().endswith(",")
     is_principal = field == "bind_dn" and re.fullmatch(r"[^\s@=,]+@[^\s@=,]+", text) is not None
     if len(text) > LONGEST_DN or not text.isprintable() or not (is_dn or is_principal):
-        raise BadRequest(f"{field}: a name such as cn=reader,ou=people,dc=example,dc=org", words="ldap_dn", values={"most": LONGEST_DN})
+        raise BadRequest(f"{field}: a name such as cn=reader,ou=people,dc=example,dc=org", words="ldap_dn")
 
 
 def _require_attributes(field: str, names: Sequence[str]) -> None:
@@ -327,4 +343,4 @@ def _require_attributes(field: str, names: Sequence[str]) -> None:
 
 def _require_within(field: str, value: int, most: int) -> None:
     if not 1 <= value <= most:
-        raise BadRequest(f"{field}: a number from 1 to {most}", words="field_number")
+        raise BadRequest(f"{field}: a number from 1 to {most}", words="field_bounds", values={"least": 1, "most": most})

@@ -67,6 +67,10 @@ _WORDS: Final = {
         "The directory does not let the bind account in.",
         "Compare the bind DN with the directory, and type the bind password again.",
     ),
+    LdapFault.NO_PASSWORD: (
+        "The bind password is missing: it goes when hosts, TLS, authority or bind DN change.",
+        "Type the bind password again.",
+    ),
     LdapFault.NO_BASE: ("There is no such base.", "Copy the base from the directory, or leave it empty for its own naming context."),
     LdapFault.REFERRED: (
         "The directory refers us to another one. We follow no referral.",
@@ -138,14 +142,6 @@ def line_of_sign_in(outcome: BindOutcome, told: str = "", *, found: int = 1, dns
     )
 
 
-def no_domain_line() -> TestedCheck:
-    return _failed(
-        LdapStep.ADDRESSES,
-        "Your organization has proved no mail domain, so no address of this directory counts.",
-        "Prove your mail domain first.",
-    )
-
-
 def _people(found: LdapSurvey) -> TestedCheck:
     if not found.people:
         return _failed(
@@ -192,6 +188,8 @@ def _addresses(settings: LdapSettings, found: LdapSurvey, domains: frozenset[str
             outside.append(address)
     within = len(found.people) - without - len(outside)
     told = f"{within} addresses are in proved domains, {len(outside)} are not, and {without} people have none."
+    if not domains:
+        return _passed(LdapStep.ADDRESSES, "Your organization has proved no mail domain yet. Until it has, nobody signs in through this.")
     if found.people and not within:
         return _failed(
             LdapStep.ADDRESSES,

@@ -57,8 +57,8 @@ def test_hosts_are_kept_in_one_form() -> None:
         ({"sign_in_attributes": ("a b",)}, "ldap_attribute"),
         ({"address_attribute": ""}, "ldap_attribute"),
         ({"groups_attribute": "member)of"}, "ldap_attribute"),
-        ({"lockout_threshold": 0}, "field_number"),
-        ({"lockout_minutes": 1441}, "field_number"),
+        ({"lockout_threshold": 0}, "field_bounds"),
+        ({"lockout_minutes": 1441}, "field_bounds"),
         ({"lockout_threshold": 2}, "ldap_lockouts"),
     ],
 )
