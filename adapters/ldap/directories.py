@@ -23,6 +23,8 @@ from ports.identity.upstream.ldap import LdapFound
 
 # In seconds: until one of the hosts has let us in, for one conversation, and for all that a test asks.
 REACHED_WITHIN: Final = 5.0
+# Whoever waits for a look waits four seconds in all.
+LOOKED_WITHIN: Final = 3.5
 _TALKED_WITHIN: Final = 5.0
 _SURVEYED_WITHIN: Final = 20.0
 _PAGE: Final = 200
@@ -39,7 +41,7 @@ class TrioLdapDirectories:
         self._reached_within = reached_within
 
     async def look(self, site: LdapSite) -> None:
-        async with self._reached(site.settings):
+        async with self._reached(site.settings, min(self._reached_within, LOOKED_WITHIN)):
             pass
 
     async def search(self, site: LdapSite, name: str, attributes: Sequence[str]) -> LdapFound:
@@ -93,15 +95,15 @@ class TrioLdapDirectories:
 
     @asynccontextmanager
     async def _let_in(self, site: LdapSite) -> AsyncIterator[tuple[LdapConnection, LdapHost]]:
-        async with self._reached(site.settings) as (connection, host):
+        async with self._reached(site.settings, self._reached_within) as (connection, host):
             with _in_time(LdapStep.BIND, _TALKED_WITHIN, host.name):
                 await _bound(connection, site, host)
             yield connection, host
 
     @asynccontextmanager
-    async def _reached(self, settings: LdapSettings) -> AsyncIterator[tuple[LdapConnection, LdapHost]]:
+    async def _reached(self, settings: LdapSettings, within: float) -> AsyncIterator[tuple[LdapConnection, LdapHost]]:
         """A connection to the first host that answers. The others get what is left of the time."""
-        deadline, hosts = trio.current_time() + self._reached_within, settings.places
+        deadline, hosts = trio.current_time() + within, settings.places
         for place, host in enumerate(hosts):
             left = max(deadline - trio.current_time(), 0.0) / (len(hosts) - place)
             try:
