@@ -189,7 +189,12 @@ def with_description(provider: UpstreamProvider, change: LdapChange) -> Upstream
     if provider.was_ever_active and after.identity_attribute is not before.identity_attribute:
         raise BadRequest("identity_attribute: it cannot be changed; for another one, make another provider", words="make_another_provider")
     kept = provider.secret_set_at if after.binding == before.binding else None
-    return replace(provider, ldap=after, secret_set_at=kept)
+    return with_secret(replace(provider, ldap=after), kept)
+
+
+def with_secret(provider: UpstreamProvider, at: datetime | None) -> UpstreamProvider:
+    """The provider whose secret was set then. None takes a bind password away."""
+    return replace(provider, secret_set_at=at)
 
 
 def turned(provider: UpstreamProvider, *, enabled: bool | None) -> UpstreamProvider:

@@ -47,6 +47,7 @@ from core.domain.tenancy.upstream_providers import (
     with_assertions,
     with_description,
     with_issuer,
+    with_secret,
     with_settings,
 )
 from core.frozen import Frozen, replace
@@ -139,11 +140,12 @@ class OrganizationUpstreamProviders(Frozen):
             enabled=False,
             profile_mapping=profile_mapping(mapping),
             ldap=described,
-            secret_set_at=now if password else None,
             created_at=now,
             updated_at=now,
         )
-        return NewProvider(provider, sealed_secret=self.sealed_bind_password(identifier, described, password) if password else None)
+        if not password:
+            return NewProvider(provider)
+        return NewProvider(with_secret(provider, now), sealed_secret=self.sealed_bind_password(identifier, described, password))
 
     async def with_authorities(self, change: LdapChange) -> LdapChange:
         """The change with its authorities as we keep them. Raises `BadRequest` and `Overloaded`."""
@@ -189,13 +191,12 @@ class OrganizationUpstreamProviders(Frozen):
             scopes=scopes(asked),
             enabled=enabled and not draft,
             profile_mapping=profile_mapping(mapping),
-            secret_set_at=now,
             created_at=now,
             updated_at=now,
         )
         sealed = self._sealed(provider.id, secret)
         await self.protocols.check(provider.issuer)
-        return NewProvider(provider, sealed_secret=sealed)
+        return NewProvider(with_secret(provider, now), sealed_secret=sealed)
 
     async def prepared_saml(
         self, organization: OrganizationId, *, name: str, issued_by: str, settings: SamlChange, mapping: Mapping[str, str]
@@ -269,8 +270,8 @@ class OrganizationUpstreamProviders(Frozen):
                 after,
                 **wanted,
                 saml=None if before.saml is None else with_settings(before, settings, now),
-                secret_set_at=after.secret_set_at if sealed is None else now,
             )
+            after = after if sealed is None else with_secret(after, now)
             after = await changed(
                 uow, acting, before, partial(after_change, before, turned(after, enabled=change.said.get("enabled"))), now
             )

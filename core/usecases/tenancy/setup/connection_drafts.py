@@ -21,6 +21,7 @@ from core.domain.tenancy.upstream_providers import (
     provider_updated,
     with_description,
     with_issuer,
+    with_secret,
     with_settings,
 )
 from core.frozen import Frozen, replace
@@ -165,7 +166,7 @@ class ConnectionDrafts(Frozen):
             after, sealed = with_description(before, change), None
             if after.ldap is not None and password:
                 sealed = self.providers.sealed_bind_password(before.id, after.ldap, password)
-                after = replace(after, secret_set_at=now)
+                after = with_secret(after, now)
             after = after_change(before, replace(after, updated_at=now), by_owner=False)
             await uow.upstream_providers.save(after, sealed)
             typed = held if sealed is None else replace(held, settings={**held.settings, TYPED_AT: now.isoformat()})

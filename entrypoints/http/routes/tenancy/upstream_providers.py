@@ -181,7 +181,7 @@ class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
     base_dn: _BaseDn | msgspec.UnsetType = msgspec.UNSET
     """For LDAP: where people are; empty for the directory's own naming context."""
     search_scope: _SearchScope | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: `subtree` (the default), or `one` for people right below the base."""
+    """For LDAP: `subtree` (the default), or `one_level` for people right below the base."""
     ldap_preset: _LdapPreset | msgspec.UnsetType = msgspec.UNSET
     """For LDAP: the directory's product, whose filter and attributes are taken for those that you do not name: `active_directory`, `samba`,
     `openldap`, `389`, `freeipa` or `lldap`.
@@ -268,7 +268,7 @@ class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
     base_dn: _BaseDn | msgspec.UnsetType = msgspec.UNSET
     """For LDAP: where people are; empty for the directory's own naming context."""
     search_scope: _SearchScope | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: `subtree` (the default), or `one` for people right below the base."""
+    """For LDAP: `subtree` (the default), or `one_level` for people right below the base."""
     ldap_preset: _LdapPreset | msgspec.UnsetType = msgspec.UNSET
     """For LDAP: the directory's product, whose filter and attributes are taken for those that you do not name: `active_directory`, `samba`,
     `openldap`, `389`, `freeipa` or `lldap`.
@@ -377,7 +377,7 @@ class LdapProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     base_dn: _BaseDn
     """Where people are; empty for the directory's own naming context."""
     search_scope: _SearchScope
-    """`subtree` or `one`."""
+    """`subtree` or `one_level`."""
     ldap_preset: _LdapPreset | None
     """The product whose filter and attributes were taken."""
     person_filter: _PersonFilter

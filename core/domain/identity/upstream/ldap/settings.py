@@ -39,7 +39,7 @@ class LdapScope(StrEnum):
     """How far below the base people are looked for."""
 
     SUBTREE = "subtree"
-    ONE = "one"
+    ONE_LEVEL = "one_level"
 
 
 class LdapIdentity(StrEnum):
