@@ -16,7 +16,7 @@ _LONGEST_INTEGER: Final = 4
 _HIGH: Final = 0x80
 
 
-class Malformed(Exception):
+class MalformedMessage(Exception):
     """The other side does not speak LDAP, or not as the standard has it."""
 
 
@@ -43,7 +43,7 @@ def octets(value: bytes, tag: int = OCTETS) -> bytes:
 
 def length_at(data: bytes | bytearray, at: int) -> tuple[int, int] | None:
     """The length of the element whose length begins here, and where its content begins. None when that needs more bytes. Raises
-    `Malformed`.
+    `MalformedMessage`.
     """
     if at >= len(data):
         return None
@@ -52,7 +52,7 @@ def length_at(data: bytes | bytearray, at: int) -> tuple[int, int] | None:
         return first, at + 1
     size = first - _HIGH
     if not 1 <= size <= _MOST_LENGTH_BYTES:
-        raise Malformed("a length that LDAP does not have")
+        raise MalformedMessage("a length that LDAP does not have")
     if at + 1 + size > len(data):
         return None
     return int.from_bytes(data[at + 1 : at + 1 + size], "big"), at + 1 + size
@@ -73,19 +73,19 @@ class Elements:
         return None if self.is_over else self._data[self._at]
 
     def take(self, *tags: int) -> bytes:
-        """The content of the next element, which must have one of these tags; without tags, any. Raises `Malformed`."""
+        """The content of the next element, which must have one of these tags; without tags, any. Raises `MalformedMessage`."""
         tag = self.next_tag()
         if tag is None or (tags and tag not in tags):
-            raise Malformed("another element than the one that belongs here")
+            raise MalformedMessage("another element than the one that belongs here")
         found = length_at(self._data, self._at + 1)
         if found is None or found[1] + found[0] > len(self._data):
-            raise Malformed("an element that is cut off")
+            raise MalformedMessage("an element that is cut off")
         length, begins = found
         self._at = begins + length
         return self._data[begins : self._at]
 
     def skip_to(self, tag: int) -> bytes | None:
-        """The content of the first of the remaining elements that has this tag. None when there is none. Raises `Malformed`."""
+        """The content of the first of the remaining elements that has this tag. None when there is none. Raises `MalformedMessage`."""
         while not self.is_over:
             is_it = self.next_tag() == tag
             content = self.take()
@@ -96,7 +96,7 @@ class Elements:
     def number(self, tag: int = INTEGER) -> int:
         content = self.take(tag)
         if not 1 <= len(content) <= _LONGEST_INTEGER:
-            raise Malformed("a number that LDAP does not have")
+            raise MalformedMessage("a number that LDAP does not have")
         return int.from_bytes(content, "big", signed=True)
 
     def text(self) -> str:

@@ -12,10 +12,10 @@ from typing import Final, Self
 import trio
 
 from adapters.ldap import messages
-from adapters.ldap.ber import SEQUENCE, Malformed, length_at
-from adapters.ldap.messages import Entry, Operation, Received, Result, ResultCode, Scope
+from adapters.ldap.ber import SEQUENCE, MalformedMessage, length_at
+from adapters.ldap.messages import LdapMessage, LdapOperation, LdapResult, LdapResultCode, ReceivedEntry, SearchScope
 from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault, LdapStep
-from core.domain.identity.upstream.ldap.filters import Filter
+from core.domain.identity.upstream.ldap.filters import LdapFilter
 from core.domain.identity.upstream.ldap.settings import LdapHost
 from core.frozen import Frozen
 from ports.outbound import Failure, OutboundFailed
@@ -41,7 +41,7 @@ _BY_CERTIFICATE: Final = {
 
 
 class FoundEntries(Frozen):
-    entries: Sequence[Entry]
+    entries: Sequence[ReceivedEntry]
     is_more: bool
     """The directory has more that fit; these were not asked for."""
 
@@ -63,34 +63,34 @@ class LdapConnection:
         await trio.aclose_forcefully(self._stream)
 
     async def start_tls(self, host: LdapHost, context: ssl.SSLContext) -> None:
-        result = await self._done(messages.start_tls(), Operation.EXTENDED_DONE, LdapStep.START_TLS)
-        if result.code != ResultCode.SUCCESS:
+        result = await self._done(messages.start_tls(), LdapOperation.EXTENDED_DONE, LdapStep.START_TLS)
+        if result.code != LdapResultCode.SUCCESS:
             raise LdapFailed(LdapStep.START_TLS, LdapFault.START_TLS_REFUSED, result.said)
         if self._buffer:
             raise LdapFailed(LdapStep.START_TLS, LdapFault.BYTES_BEHIND)
         self._stream = await in_tls(self._stream, host, context)
 
-    async def bind(self, dn: str, password: bytes) -> Result:
+    async def bind(self, dn: str, password: bytes) -> LdapResult:
         """The caller has seen to it that neither is empty."""
-        return await self._done(messages.bind(dn, password), Operation.BOUND, LdapStep.BIND, [messages.asks_for_policy()])
+        return await self._done(messages.bind(dn, password), LdapOperation.BOUND, LdapStep.BIND, [messages.asks_for_policy()])
 
     async def search(
-        self, base: str, scope: Scope, wanted: Filter, attributes: Sequence[str], *, most: int, page: int = 0, step: LdapStep
+        self, base: str, scope: SearchScope, wanted: LdapFilter, attributes: Sequence[str], *, most: int, page: int = 0, step: LdapStep
     ) -> FoundEntries:
         """With `page`, the entries come in pages of that size, and the answer ends at `most`. Raises `LdapFailed`."""
-        found: list[Entry] = []
+        found: list[ReceivedEntry] = []
         cookie, cookies = b"", set[bytes]()
         while True:
             controls = [messages.paged(page, cookie)] if page else []
             asked = messages.search(base, scope, wanted, attributes, most=0 if page else most, seconds=_SECONDS)
             result = await self._collect(asked, controls, found, most if not page else most + page, step)
-            if result.code in {ResultCode.SIZE_LIMIT, ResultCode.TIME_LIMIT} and found:
+            if result.code in {LdapResultCode.SIZE_LIMIT, LdapResultCode.TIME_LIMIT} and found:
                 return FoundEntries(found[:most], is_more=True)
-            if result.code == ResultCode.NO_SUCH_OBJECT:
+            if result.code == LdapResultCode.NO_SUCH_OBJECT:
                 raise LdapFailed(LdapStep.BASE, LdapFault.NO_BASE, result.said)
-            if result.code == ResultCode.REFERRAL:
+            if result.code == LdapResultCode.REFERRAL:
                 raise LdapFailed(LdapStep.BASE, LdapFault.REFERRED, result.said)
-            if result.code != ResultCode.SUCCESS:
+            if result.code != LdapResultCode.SUCCESS:
                 raise LdapFailed(step, LdapFault.SEARCH_REFUSED, f"{result.code}: {result.said}")
             cookie = _cookie(result, step) if page else b""
             if not cookie or len(found) >= most:
@@ -99,16 +99,16 @@ class LdapConnection:
                 raise LdapFailed(step, LdapFault.TOO_LONG)
             cookies.add(cookie)
 
-    async def _collect(self, asked: bytes, controls: Sequence[bytes], found: list[Entry], most: int, step: LdapStep) -> Result:
+    async def _collect(self, asked: bytes, controls: Sequence[bytes], found: list[ReceivedEntry], most: int, step: LdapStep) -> LdapResult:
         self._number += 1
         await self._send(messages.message(self._number, asked, controls), step)
         left = MOST_ANSWER_BYTES
         while True:
             came, size = await self._receive(step)
             left -= size
-            if came.result is not None and came.operation == Operation.DONE:
+            if came.result is not None and came.operation == LdapOperation.DONE:
                 return came.result
-            if came.operation == Operation.REFERENCE:
+            if came.operation == LdapOperation.REFERENCE:
                 if left < 0:
                     raise LdapFailed(step, LdapFault.TOO_LONG)
                 continue
@@ -118,7 +118,7 @@ class LdapConnection:
             if left < 0 or len(found) > most:
                 raise LdapFailed(step, LdapFault.TOO_LONG)
 
-    async def _done(self, operation: bytes, answer: Operation, step: LdapStep, controls: Sequence[bytes] = ()) -> Result:
+    async def _done(self, operation: bytes, answer: LdapOperation, step: LdapStep, controls: Sequence[bytes] = ()) -> LdapResult:
         self._number += 1
         await self._send(messages.message(self._number, operation, controls), step)
         came, _ = await self._receive(step)
@@ -132,7 +132,7 @@ class LdapConnection:
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             raise LdapFailed(step, LdapFault.CUT_OFF) from None
 
-    async def _receive(self, step: LdapStep) -> tuple[Received, int]:
+    async def _receive(self, step: LdapStep) -> tuple[LdapMessage, int]:
         """The next message for our last request, and how long it is."""
         try:
             while True:
@@ -142,13 +142,13 @@ class LdapConnection:
                     return came, len(content)
                 # 0 is a notice that the directory hangs up (RFC 4511, section 4.4). No other number belongs here.
                 raise LdapFailed(step, LdapFault.MALFORMED if came.number else LdapFault.CUT_OFF)
-        except Malformed:
+        except MalformedMessage:
             raise LdapFailed(step, LdapFault.MALFORMED) from None
 
     async def _message(self, step: LdapStep) -> bytes:
         while True:
             if self._buffer and self._buffer[0] != SEQUENCE:
-                raise Malformed("no message")
+                raise MalformedMessage("no message")
             found = length_at(self._buffer, 1)
             if found is not None:
                 length, begins = found
@@ -167,10 +167,10 @@ class LdapConnection:
             self._buffer += more
 
 
-def _cookie(result: Result, step: LdapStep) -> bytes:
+def _cookie(result: LdapResult, step: LdapStep) -> bytes:
     try:
         return messages.page_cookie(result)
-    except Malformed:
+    except MalformedMessage:
         raise LdapFailed(step, LdapFault.MALFORMED) from None
 
 

@@ -10,12 +10,12 @@ from typing import Final
 import trio
 
 from adapters.ldap import messages
-from adapters.ldap.ber import Malformed
+from adapters.ldap.ber import MalformedMessage
 from adapters.ldap.connection import Dial, LdapConnection, dialled, in_tls
-from adapters.ldap.messages import Entry, Result, ResultCode, Scope
+from adapters.ldap.messages import LdapResult, LdapResultCode, ReceivedEntry, SearchScope
 from core.domain.identity.upstream.ldap.answers import LdapAnswer, LdapEntry, LdapSite
 from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault, LdapStep
-from core.domain.identity.upstream.ldap.filters import Present, read_filter
+from core.domain.identity.upstream.ldap.filters import PresentFilter, read_filter
 from core.domain.identity.upstream.ldap.settings import LdapHost, LdapScope, LdapSettings
 from core.domain.identity.upstream.ldap.surveys import MOST_SURVEYED, LdapLockout, LdapSurvey
 from core.domain.secrets import Secret
@@ -28,8 +28,8 @@ LOOKED_WITHIN: Final = 3.5
 _TALKED_WITHIN: Final = 5.0
 _SURVEYED_WITHIN: Final = 20.0
 _PAGE: Final = 200
-_SCOPES: Final = {LdapScope.SUBTREE: Scope.SUBTREE, LdapScope.ONE_LEVEL: Scope.ONE}
-_ANYBODY: Final = Present("objectClass")
+_SCOPES: Final = {LdapScope.SUBTREE: SearchScope.SUBTREE, LdapScope.ONE_LEVEL: SearchScope.ONE}
+_ANYBODY: Final = PresentFilter("objectClass")
 _TICKS_A_SECOND: Final = 10_000_000
 _A_DAY: Final = 24 * 60 * 60
 
@@ -60,7 +60,7 @@ class TrioLdapDirectories:
 
     async def prove(self, site: LdapSite, host: str, dn: str, password: Secret) -> LdapAnswer:
         if not dn or not password.reveal():
-            return LdapAnswer(code=ResultCode.INVALID_CREDENTIALS)
+            return LdapAnswer(code=LdapResultCode.INVALID_CREDENTIALS)
         place = next(one for one in site.settings.places if _url(site.settings, one) == host)
         with _in_time(LdapStep.BIND, self._reached_within, place.name):
             async with await self._opened(site.settings, place) as connection:
@@ -159,7 +159,7 @@ async def _bound(connection: LdapConnection, site: LdapSite, host: LdapHost) -> 
         # A bind without a password is one of nobody, and succeeds.
         raise LdapFailed(LdapStep.BIND, LdapFault.NO_PASSWORD, host=host.name)
     result = await connection.bind(site.settings.bind_dn, site.password.reveal().encode())
-    if result.code != ResultCode.SUCCESS:
+    if result.code != LdapResultCode.SUCCESS:
         raise LdapFailed(LdapStep.BIND, LdapFault.BIND_REFUSED, f"{result.code}: {result.said}", host.name)
 
 
@@ -167,7 +167,7 @@ async def _base(connection: LdapConnection, settings: LdapSettings) -> str:
     if settings.base_dn:
         return settings.base_dn
     names = ("defaultNamingContext", "namingContexts")
-    root = await connection.search("", Scope.BASE, _ANYBODY, names, most=1, step=LdapStep.BASE)
+    root = await connection.search("", SearchScope.BASE, _ANYBODY, names, most=1, step=LdapStep.BASE)
     entry = _entry(root.entries[0]) if root.entries else LdapEntry("", {})
     for name in names:
         values = entry.texts(name)
@@ -179,7 +179,7 @@ async def _base(connection: LdapConnection, settings: LdapSettings) -> str:
 async def _root(connection: LdapConnection, base: str) -> str:
     """The naming context that the base is in. Policies stand there, beside people."""
     names = ("defaultNamingContext", "namingContexts")
-    root = await connection.search("", Scope.BASE, _ANYBODY, names, most=1, step=LdapStep.BASE)
+    root = await connection.search("", SearchScope.BASE, _ANYBODY, names, most=1, step=LdapStep.BASE)
     entry = _entry(root.entries[0]) if root.entries else LdapEntry("", {})
     contexts = [one for name in names for one in entry.texts(name)]
     return next((one for one in contexts if one and base.lower().endswith(one.lower())), base)
@@ -192,7 +192,7 @@ async def _lockout(connection: LdapConnection, root: str) -> LdapLockout | None:
     read: list[LdapLockout] = []
     try:
         domain = await connection.search(
-            root, Scope.BASE, _ANYBODY, ("lockoutThreshold", "lockOutObservationWindow"), most=1, step=LdapStep.LOCKOUT
+            root, SearchScope.BASE, _ANYBODY, ("lockoutThreshold", "lockOutObservationWindow"), most=1, step=LdapStep.LOCKOUT
         )
         for one in domain.entries:
             threshold, ticks = _number(one, "lockoutthreshold"), _number(one, "lockoutobservationwindow")
@@ -201,7 +201,7 @@ async def _lockout(connection: LdapConnection, root: str) -> LdapLockout | None:
                 read.append(LdapLockout(max(threshold, 0), max(seconds, 0)))
         policies = await connection.search(
             root,
-            Scope.SUBTREE,
+            SearchScope.SUBTREE,
             read_filter("(|(objectClass=pwdPolicy)(objectClass=msDS-PasswordSettings))"),
             ("pwdMaxFailure", "pwdLockout", "pwdFailureCountInterval", "msDS-LockoutThreshold"),
             most=2,
@@ -218,7 +218,7 @@ async def _lockout(connection: LdapConnection, root: str) -> LdapLockout | None:
     return read[0] if len(read) == 1 else None
 
 
-def _number(entry: Entry, attribute: str) -> int | None:
+def _number(entry: ReceivedEntry, attribute: str) -> int | None:
     values = entry.attributes.get(attribute, ())
     try:
         return int(values[0]) if len(values) == 1 and len(values[0]) <= 20 else None
@@ -226,17 +226,17 @@ def _number(entry: Entry, attribute: str) -> int | None:
         return None
 
 
-def _answer(result: Result) -> LdapAnswer:
+def _answer(result: LdapResult) -> LdapAnswer:
     try:
         policy = messages.policy_error(result)
-    except Malformed:
+    except MalformedMessage:
         policy = None
     return LdapAnswer(
         code=result.code, said=result.said[:500], policy=policy, must_change=result.control(messages.PASSWORD_EXPIRED) is not None
     )
 
 
-def _entry(entry: Entry) -> LdapEntry:
+def _entry(entry: ReceivedEntry) -> LdapEntry:
     return LdapEntry(entry.dn, entry.attributes)
 
 

@@ -4,8 +4,30 @@ from collections.abc import Mapping, Sequence
 from enum import IntEnum
 from typing import Final
 
-from adapters.ldap.ber import BOOLEAN, ENUMERATED, INTEGER, OCTETS, SEQUENCE, SET, Elements, Malformed, boolean, encoded, integer, octets
-from core.domain.identity.upstream.ldap.filters import AnyOf, Compared, Every, Extended, Filter, Not, Present, Substrings
+from adapters.ldap.ber import (
+    BOOLEAN,
+    ENUMERATED,
+    INTEGER,
+    OCTETS,
+    SEQUENCE,
+    SET,
+    Elements,
+    MalformedMessage,
+    boolean,
+    encoded,
+    integer,
+    octets,
+)
+from core.domain.identity.upstream.ldap.filters import (
+    AnyOfFilter,
+    ComparedFilter,
+    EveryFilter,
+    ExtendedFilter,
+    LdapFilter,
+    NotFilter,
+    PresentFilter,
+    SubstringsFilter,
+)
 from core.frozen import Frozen
 
 START_TLS: Final = b"1.3.6.1.4.1.1466.20037"
@@ -24,7 +46,7 @@ _MOST_ATTRIBUTES: Final = 200
 _MOST_VALUES: Final = 5000
 
 
-class Operation(IntEnum):
+class LdapOperation(IntEnum):
     BIND = 0x60
     BOUND = 0x61
     UNBIND = 0x42
@@ -36,13 +58,13 @@ class Operation(IntEnum):
     EXTENDED_DONE = 0x78
 
 
-class Scope(IntEnum):
+class SearchScope(IntEnum):
     BASE = 0
     ONE = 1
     SUBTREE = 2
 
 
-class ResultCode(IntEnum):
+class LdapResultCode(IntEnum):
     """Those that we decide by."""
 
     SUCCESS = 0
@@ -53,34 +75,34 @@ class ResultCode(IntEnum):
     INVALID_CREDENTIALS = 49
 
 
-class Control(Frozen):
+class LdapControl(Frozen):
     oid: bytes
     value: bytes | None
 
 
-class Result(Frozen):
+class LdapResult(Frozen):
     code: int
     said: str
     """In the directory's own words, for an administrator."""
-    controls: tuple[Control, ...] = ()
+    controls: tuple[LdapControl, ...] = ()
 
-    def control(self, oid: bytes) -> Control | None:
+    def control(self, oid: bytes) -> LdapControl | None:
         return next((one for one in self.controls if one.oid == oid), None)
 
 
-class Entry(Frozen):
+class ReceivedEntry(Frozen):
     dn: str
     attributes: Mapping[str, Sequence[bytes]]
     """By their names in lower case."""
 
 
-class Received(Frozen):
+class LdapMessage(Frozen):
     """One message of the directory."""
 
     number: int
     operation: int
-    result: Result | None
-    entry: Entry | None
+    result: LdapResult | None
+    entry: ReceivedEntry | None
 
 
 def message(number: int, operation: bytes, controls: Sequence[bytes] = ()) -> bytes:
@@ -91,20 +113,20 @@ def message(number: int, operation: bytes, controls: Sequence[bytes] = ()) -> by
 
 
 def bind(dn: str, password: bytes) -> bytes:
-    return encoded(Operation.BIND, integer(_VERSION), octets(dn.encode()), octets(password, _SIMPLE))
+    return encoded(LdapOperation.BIND, integer(_VERSION), octets(dn.encode()), octets(password, _SIMPLE))
 
 
 def unbind() -> bytes:
-    return encoded(Operation.UNBIND)
+    return encoded(LdapOperation.UNBIND)
 
 
 def start_tls() -> bytes:
-    return encoded(Operation.EXTENDED, octets(START_TLS, _EXTENDED_NAME))
+    return encoded(LdapOperation.EXTENDED, octets(START_TLS, _EXTENDED_NAME))
 
 
-def search(base: str, scope: Scope, wanted: Filter, attributes: Sequence[str], *, most: int, seconds: int) -> bytes:
+def search(base: str, scope: SearchScope, wanted: LdapFilter, attributes: Sequence[str], *, most: int, seconds: int) -> bytes:
     return encoded(
-        Operation.SEARCH,
+        LdapOperation.SEARCH,
         octets(base.encode()),
         integer(scope, ENUMERATED),
         # Aliases are never followed: they could lead out of the base.
@@ -134,25 +156,25 @@ def _control(oid: bytes, value: bytes | None, *, is_critical: bool) -> bytes:
     return encoded(SEQUENCE, *parts)
 
 
-def encoded_filter(wanted: Filter) -> bytes:  # noqa: PLR0911 - one for each kind
+def encoded_filter(wanted: LdapFilter) -> bytes:  # noqa: PLR0911 - one for each kind
     """The reader of filters bounds how deep they are."""
     match wanted:
-        case Every(parts):
+        case EveryFilter(parts):
             return encoded(0xA0, *(encoded_filter(one) for one in parts))
-        case AnyOf(parts):
+        case AnyOfFilter(parts):
             return encoded(0xA1, *(encoded_filter(one) for one in parts))
-        case Not(part):
+        case NotFilter(part):
             return encoded(0xA2, encoded_filter(part))
-        case Compared(attribute, comparison, value):
+        case ComparedFilter(attribute, comparison, value):
             return encoded(0xA0 | comparison, octets(attribute.encode()), octets(value))
-        case Present(attribute):
+        case PresentFilter(attribute):
             return octets(attribute.encode(), 0x87)
-        case Substrings(attribute, first, middle, last):
+        case SubstringsFilter(attribute, first, middle, last):
             pieces = [octets(first, 0x80)] if first else []
             pieces += [octets(one, 0x81) for one in middle]
             pieces += [octets(last, 0x82)] if last else []
             return encoded(0xA4, octets(attribute.encode()), encoded(SEQUENCE, *pieces))
-        case Extended(attribute, rule, value, with_dn):
+        case ExtendedFilter(attribute, rule, value, with_dn):
             said = [octets(rule.encode(), 0x81)] if rule else []
             said += [octets(attribute.encode(), 0x82)] if attribute else []
             said += [octets(value, 0x83)]
@@ -160,26 +182,26 @@ def encoded_filter(wanted: Filter) -> bytes:  # noqa: PLR0911 - one for each kin
             return encoded(0xA9, *said)
 
 
-def received(content: bytes) -> Received:
-    """The message in the content of its outermost sequence. Raises `Malformed`."""
+def received(content: bytes) -> LdapMessage:
+    """The message in the content of its outermost sequence. Raises `MalformedMessage`."""
     elements = Elements(content)
     number = elements.number()
     operation = elements.next_tag()
     if operation is None:
-        raise Malformed("a message without an operation")
+        raise MalformedMessage("a message without an operation")
     body = elements.take()
     controls = _controls(elements)
     match operation:
-        case Operation.ENTRY:
-            return Received(number, operation, None, _entry(body))
-        case Operation.BOUND | Operation.DONE | Operation.EXTENDED_DONE:
-            return Received(number, operation, _result(body, controls), None)
+        case LdapOperation.ENTRY:
+            return LdapMessage(number, operation, None, _entry(body))
+        case LdapOperation.BOUND | LdapOperation.DONE | LdapOperation.EXTENDED_DONE:
+            return LdapMessage(number, operation, _result(body, controls), None)
         case _:
-            return Received(number, operation, None, None)
+            return LdapMessage(number, operation, None, None)
 
 
-def page_cookie(result: Result) -> bytes:
-    """Empty when no page follows. Raises `Malformed`."""
+def page_cookie(result: LdapResult) -> bytes:
+    """Empty when no page follows. Raises `MalformedMessage`."""
     control = result.control(PAGED_RESULTS)
     if control is None or control.value is None:
         return b""
@@ -188,8 +210,8 @@ def page_cookie(result: Result) -> bytes:
     return inner.take(OCTETS)
 
 
-def policy_error(result: Result) -> int | None:
-    """The number of the error that the directory's password policy names. None when it names none. Raises `Malformed`."""
+def policy_error(result: LdapResult) -> int | None:
+    """The number of the error that the directory's password policy names. None when it names none. Raises `MalformedMessage`."""
     control = result.control(PASSWORD_POLICY)
     if control is None or control.value is None:
         return None
@@ -197,46 +219,46 @@ def policy_error(result: Result) -> int | None:
     return None if error is None else int.from_bytes(error[:1], "big")
 
 
-def _result(body: bytes, controls: tuple[Control, ...]) -> Result:
+def _result(body: bytes, controls: tuple[LdapControl, ...]) -> LdapResult:
     elements = Elements(body)
     code = elements.number(ENUMERATED)
     elements.take(OCTETS)
     said = elements.text()
-    return Result(code, said, controls)
+    return LdapResult(code, said, controls)
 
 
-def _entry(body: bytes) -> Entry:
+def _entry(body: bytes) -> ReceivedEntry:
     elements = Elements(body)
     dn = elements.take(OCTETS)
     listed = Elements(elements.take(SEQUENCE))
     attributes: dict[str, list[bytes]] = {}
     while not listed.is_over:
         if len(attributes) >= _MOST_ATTRIBUTES:
-            raise Malformed("too many attributes")
+            raise MalformedMessage("too many attributes")
         one = Elements(listed.take(SEQUENCE))
         name = one.text().lower()
         values = Elements(one.take(SET))
         kept = attributes.setdefault(name, [])
         while not values.is_over:
             if len(kept) >= _MOST_VALUES:
-                raise Malformed("too many values")
+                raise MalformedMessage("too many values")
             kept.append(values.take(OCTETS))
     try:
-        return Entry(dn.decode(), attributes)
+        return ReceivedEntry(dn.decode(), attributes)
     except UnicodeDecodeError:
-        raise Malformed("a name that is no UTF-8") from None
+        raise MalformedMessage("a name that is no UTF-8") from None
 
 
-def _controls(elements: Elements) -> tuple[Control, ...]:
+def _controls(elements: Elements) -> tuple[LdapControl, ...]:
     if elements.next_tag() != _CONTROLS:
         return ()
-    listed, controls = Elements(elements.take(_CONTROLS)), list[Control]()
+    listed, controls = Elements(elements.take(_CONTROLS)), list[LdapControl]()
     while not listed.is_over:
         if len(controls) >= _MOST_CONTROLS:
-            raise Malformed("too many controls")
+            raise MalformedMessage("too many controls")
         one = Elements(listed.take(SEQUENCE))
         oid = one.take(OCTETS)
         if one.next_tag() == BOOLEAN:
             one.take(BOOLEAN)
-        controls.append(Control(oid, None if one.is_over else one.take(OCTETS)))
+        controls.append(LdapControl(oid, None if one.is_over else one.take(OCTETS)))
     return tuple(controls)

@@ -32,6 +32,7 @@ from entrypoints.http.pages.declaring import NO_SUCH_PAGE, PLAIN
 from entrypoints.http.pages.development.mail_pages import MailPages
 from entrypoints.http.pages.device import device_flow_pages
 from entrypoints.http.pages.directory import directory_pages, trial_pages
+from entrypoints.http.pages.directory import password_pages as directory_password_pages
 from entrypoints.http.pages.look import look_pages
 from entrypoints.http.pages.mailed import address_proof_pages, invitation_pages, password_pages
 from entrypoints.http.pages.proxied import check_pages, proxied_pages
@@ -42,7 +43,6 @@ from entrypoints.http.pages.setup import beginning_pages, domain_pages, scim_pag
 from entrypoints.http.pages.setup import connection_pages as setup_connection_pages
 from entrypoints.http.pages.setup import overview_pages as setup_overview_pages
 from entrypoints.http.pages.sign_in import (
-    directory_password_pages,
     mailed_code_pages,
     passkey_pages,
     registration_pages,

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, Self
 
-from adapters.ldap.ber import ENUMERATED, OCTETS, SEQUENCE, SET, Elements, Malformed, encoded, integer, length_at, octets
+from adapters.ldap.ber import ENUMERATED, OCTETS, SEQUENCE, SET, Elements, MalformedMessage, encoded, integer, length_at, octets
 
 BIND_DN: Final = "cn=reader,dc=example,dc=org"
 BIND_PASSWORD: Final = "the reader's own password"
@@ -95,7 +95,7 @@ class FakeLdap:
             threading.Thread(target=self._serve, args=(accepted,), daemon=True).start()
 
     def _serve(self, accepted: socket.socket) -> None:
-        with suppress(OSError, Malformed), accepted:
+        with suppress(OSError, MalformedMessage), accepted:
             if self.in_clear:
                 self._talk(accepted)
                 return

@@ -3,8 +3,8 @@
 import pytest
 
 from adapters.ldap import messages
-from adapters.ldap.ber import Malformed, encoded, integer, length_at, octets
-from adapters.ldap.messages import Scope
+from adapters.ldap.ber import MalformedMessage, encoded, integer, length_at, octets
+from adapters.ldap.messages import SearchScope
 from core.domain.identity.upstream.ldap.filters import read_filter
 
 
@@ -48,13 +48,13 @@ def test_goodbye_and_start_tls_are_those_of_the_standard() -> None:
     ],
 )
 def test_a_search_is_what_ldapsearch_sends(text: str, recorded: str) -> None:
-    sent = messages.search("dc=x", Scope.SUBTREE, read_filter(text), ["mail"], most=2, seconds=5)
+    sent = messages.search("dc=x", SearchScope.SUBTREE, read_filter(text), ["mail"], most=2, seconds=5)
     assert messages.message(2, sent).hex() == recorded
 
 
 def test_lengths_that_ldap_does_not_have_are_refused() -> None:
     for data in (b"\x80", b"\x85\x01\x00\x00\x00\x00", b"\xff"):
-        with pytest.raises(Malformed):
+        with pytest.raises(MalformedMessage):
             length_at(data, 0)
     assert length_at(b"", 0) is None
     assert length_at(b"\x84\x7f", 0) is None
@@ -75,7 +75,7 @@ def test_lengths_that_ldap_does_not_have_are_refused() -> None:
     ],
 )
 def test_malformed_messages_are_refused(content: bytes) -> None:
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedMessage):
         messages.received(content)
 
 
@@ -87,12 +87,12 @@ def test_an_entry_has_few_enough_attributes_and_values() -> None:
 
     assert messages.received(entry(10, 10)).entry is not None
     for attributes, values in ((300, 1), (1, 6000)):
-        with pytest.raises(Malformed):
+        with pytest.raises(MalformedMessage):
             messages.received(entry(attributes, values))
 
 
 def test_controls_tell_of_pages_and_policies() -> None:
-    def result(*controls: bytes) -> messages.Result:
+    def result(*controls: bytes) -> messages.LdapResult:
         body = encoded(0x65, integer(0, 0x0A), octets(b""), octets(b""))
         found = messages.received(integer(2) + body + encoded(0xA0, *controls)).result
         assert found is not None
@@ -106,5 +106,5 @@ def test_controls_tell_of_pages_and_policies() -> None:
     assert messages.policy_error(result(paged, policy)) == 2
     assert messages.policy_error(result(empty)) is None
     assert messages.policy_error(result(encoded(0x30, octets(messages.PASSWORD_POLICY), octets(encoded(0x30))))) is None
-    with pytest.raises(Malformed):
+    with pytest.raises(MalformedMessage):
         result(*[empty] * 21)

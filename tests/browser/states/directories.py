@@ -20,7 +20,7 @@ _TEST: Final = "directory/test.html"
 
 _OF_FAILED: Final = TestResult(checks=[_PASSED, _FAILED, _LATER])
 
-_PASSWORD: Final = "sign_in/directory_password.html"
+_PASSWORD: Final = "directory/password.html"
 _ASKED: Final = {
     "name": "Acme directory",
     "is_test": False,

@@ -17,7 +17,7 @@ _RULE: Final = re.compile(r"[A-Za-z0-9.;-]{1,100}")
 _ESCAPED: Final = re.compile(r"[0-9A-Fa-f]{2}")
 
 
-class Comparison(IntEnum):
+class LdapComparison(IntEnum):
     """How an attribute is compared with one value. The numbers are those of RFC 4511, section 4.5.1."""
 
     EQUAL = 3
@@ -26,17 +26,17 @@ class Comparison(IntEnum):
     LIKE = 8
 
 
-class Compared(Frozen):
+class ComparedFilter(Frozen):
     attribute: str
-    comparison: Comparison
+    comparison: LdapComparison
     value: bytes
 
 
-class Present(Frozen):
+class PresentFilter(Frozen):
     attribute: str
 
 
-class Substrings(Frozen):
+class SubstringsFilter(Frozen):
     attribute: str
     first: bytes
     """Empty when any beginning will do."""
@@ -44,7 +44,7 @@ class Substrings(Frozen):
     last: bytes
 
 
-class Extended(Frozen):
+class ExtendedFilter(Frozen):
     """A comparison by a rule of the directory, such as that for nested groups of Active Directory."""
 
     attribute: str
@@ -53,19 +53,19 @@ class Extended(Frozen):
     with_dn: bool
 
 
-class Every(Frozen):
-    parts: "tuple[Filter, ...]"
+class EveryFilter(Frozen):
+    parts: "tuple[LdapFilter, ...]"
 
 
-class AnyOf(Frozen):
-    parts: "tuple[Filter, ...]"
+class AnyOfFilter(Frozen):
+    parts: "tuple[LdapFilter, ...]"
 
 
-class Not(Frozen):
-    part: "Filter"
+class NotFilter(Frozen):
+    part: "LdapFilter"
 
 
-Filter = Compared | Present | Substrings | Extended | Every | AnyOf | Not
+LdapFilter = ComparedFilter | PresentFilter | SubstringsFilter | ExtendedFilter | EveryFilter | AnyOfFilter | NotFilter
 
 
 class NoFilter(Exception):
@@ -81,7 +81,7 @@ def is_attribute(text: str) -> bool:
     return _ATTRIBUTE.fullmatch(text) is not None
 
 
-def read_filter(text: str) -> Filter:
+def read_filter(text: str) -> LdapFilter:
     """Raises `NoFilter`."""
     if len(text) > LONGEST_FILTER:
         raise NoFilter("too long", LONGEST_FILTER + 1)
@@ -106,10 +106,10 @@ def person_filter(text: str) -> str:
     return stripped
 
 
-def named(people: Filter, attributes: tuple[str, ...], name: str) -> Filter:
+def named(people: LdapFilter, attributes: tuple[str, ...], name: str) -> LdapFilter:
     """Those of the people who have this name in one of the attributes."""
     value = name.encode()
-    return Every((people, AnyOf(tuple(Compared(one, Comparison.EQUAL, value) for one in attributes))))
+    return EveryFilter((people, AnyOfFilter(tuple(ComparedFilter(one, LdapComparison.EQUAL, value) for one in attributes))))
 
 
 class _Reader:
@@ -118,7 +118,7 @@ class _Reader:
         self._parts = 0
         self.at = 0
 
-    def filter(self, depth: int) -> Filter:
+    def filter(self, depth: int) -> LdapFilter:
         if depth > MOST_NESTED:
             raise NoFilter(f"more than {MOST_NESTED} brackets in each other", self.at + 1)
         self._parts += 1
@@ -126,24 +126,24 @@ class _Reader:
             raise NoFilter(f"more than {MOST_PARTS} parts", self.at + 1)
         self._take("(")
         sign = self._peek()
-        found: Filter
+        found: LdapFilter
         if sign in {"&", "|"}:
             self.at += 1
-            parts: list[Filter] = []
+            parts: list[LdapFilter] = []
             while self._peek() == "(":
                 parts.append(self.filter(depth + 1))
             if not parts:
                 raise NoFilter(f"{sign} needs a filter in brackets", self.at + 1)
-            found = Every(tuple(parts)) if sign == "&" else AnyOf(tuple(parts))
+            found = EveryFilter(tuple(parts)) if sign == "&" else AnyOfFilter(tuple(parts))
         elif sign == "!":
             self.at += 1
-            found = Not(self.filter(depth + 1))
+            found = NotFilter(self.filter(depth + 1))
         else:
             found = self._item()
         self._take(")")
         return found
 
-    def _item(self) -> Filter:
+    def _item(self) -> LdapFilter:
         begins = self.at
         ends = self._text.find("=", begins)
         if ends < 0 or any(bracket in self._text[begins:ends] for bracket in "()"):
@@ -152,20 +152,22 @@ class _Reader:
         self.at = ends + 1
         if left.endswith(":"):
             return self._extended(left[:-1], begins)
-        comparison = {">": Comparison.AT_LEAST, "<": Comparison.AT_MOST, "~": Comparison.LIKE}.get(left[-1:], Comparison.EQUAL)
-        attribute = left if comparison is Comparison.EQUAL else left[:-1]
+        comparison = {">": LdapComparison.AT_LEAST, "<": LdapComparison.AT_MOST, "~": LdapComparison.LIKE}.get(
+            left[-1:], LdapComparison.EQUAL
+        )
+        attribute = left if comparison is LdapComparison.EQUAL else left[:-1]
         if not is_attribute(attribute):
             raise NoFilter("no name of an attribute", begins + 1)
-        pieces = self._values(stars=comparison is Comparison.EQUAL)
+        pieces = self._values(stars=comparison is LdapComparison.EQUAL)
         if len(pieces) == 1:
-            return Compared(attribute, comparison, pieces[0])
+            return ComparedFilter(attribute, comparison, pieces[0])
         if pieces == [b"", b""]:
-            return Present(attribute)
+            return PresentFilter(attribute)
         if b"" in pieces[1:-1]:
             raise NoFilter("two stars beside each other", ends + 2)
-        return Substrings(attribute, pieces[0], tuple(pieces[1:-1]), pieces[-1])
+        return SubstringsFilter(attribute, pieces[0], tuple(pieces[1:-1]), pieces[-1])
 
-    def _extended(self, left: str, begins: int) -> Filter:
+    def _extended(self, left: str, begins: int) -> LdapFilter:
         attribute, *rest = left.split(":")
         with_dn = [one.lower() for one in rest[:1]] == ["dn"]
         rules = rest[1:] if with_dn else rest
@@ -173,7 +175,7 @@ class _Reader:
         is_named = is_attribute(attribute) or (attribute == "" and rule != "")
         if not is_named or len(rules) > 1 or (rules and not _RULE.fullmatch(rule)):
             raise NoFilter("no comparison by a rule", begins + 1)
-        return Extended(attribute, rule, self._values(stars=False)[0], with_dn)
+        return ExtendedFilter(attribute, rule, self._values(stars=False)[0], with_dn)
 
     def _values(self, *, stars: bool) -> list[bytes]:
         """The value up to the closing bracket, split at its stars."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import UpstreamProviderId
-from core.domain.identity.upstream.ldap.filters import Filter, is_attribute, named, person_filter, read_filter
+from core.domain.identity.upstream.ldap.filters import LdapFilter, is_attribute, named, person_filter, read_filter
 from core.domain.json import Json
 from core.frozen import Frozen, names_of, replace
 
@@ -172,7 +172,7 @@ class LdapSettings(Frozen, kw_only=True):
         """How many wrong passwords of one person the directory gets from us within its window. People mistype elsewhere, too."""
         return max(self.threshold - 2, 1)
 
-    def looks_for(self, name: str) -> Filter:
+    def looks_for(self, name: str) -> LdapFilter:
         return named(read_filter(self.person_filter), self.sign_in_attributes, name)
 
 

@@ -4,15 +4,15 @@ import pytest
 
 from core.domain.errors import BadRequest
 from core.domain.identity.upstream.ldap.filters import (
-    AnyOf,
-    Compared,
-    Comparison,
-    Every,
-    Extended,
+    AnyOfFilter,
+    ComparedFilter,
+    EveryFilter,
+    ExtendedFilter,
+    LdapComparison,
     NoFilter,
-    Not,
-    Present,
-    Substrings,
+    NotFilter,
+    PresentFilter,
+    SubstringsFilter,
     named,
     person_filter,
     read_filter,
@@ -21,21 +21,21 @@ from core.domain.identity.upstream.ldap.filters import (
 
 def test_each_kind_of_comparison_is_read() -> None:
     found = read_filter(r"(&(objectClass=*)(|(cn=A\2a*c)(sn=*)(n>=1)(n<=2)(n~=3))(!(uac:1.2.840.113556.1.4.803:=2))(:dn:rule:=x)(a:=b))")
-    assert found == Every(
+    assert found == EveryFilter(
         (
-            Present("objectClass"),
-            AnyOf(
+            PresentFilter("objectClass"),
+            AnyOfFilter(
                 (
-                    Substrings("cn", b"A*", (), b"c"),
-                    Present("sn"),
-                    Compared("n", Comparison.AT_LEAST, b"1"),
-                    Compared("n", Comparison.AT_MOST, b"2"),
-                    Compared("n", Comparison.LIKE, b"3"),
+                    SubstringsFilter("cn", b"A*", (), b"c"),
+                    PresentFilter("sn"),
+                    ComparedFilter("n", LdapComparison.AT_LEAST, b"1"),
+                    ComparedFilter("n", LdapComparison.AT_MOST, b"2"),
+                    ComparedFilter("n", LdapComparison.LIKE, b"3"),
                 )
             ),
-            Not(Extended("uac", "1.2.840.113556.1.4.803", b"2", with_dn=False)),
-            Extended("", "rule", b"x", with_dn=True),
-            Extended("a", "", b"b", with_dn=False),
+            NotFilter(ExtendedFilter("uac", "1.2.840.113556.1.4.803", b"2", with_dn=False)),
+            ExtendedFilter("", "rule", b"x", with_dn=True),
+            ExtendedFilter("a", "", b"b", with_dn=False),
         )
     )
 
@@ -76,4 +76,6 @@ def test_a_text_that_is_no_filter_says_where(text: str, place: int) -> None:
 def test_a_name_is_a_value_whatever_it_says() -> None:
     people = read_filter("(objectClass=person)")
     found = named(people, ("uid", "mail"), "*)(uid=*\\00")
-    assert found == Every((people, AnyOf(tuple(Compared(one, Comparison.EQUAL, b"*)(uid=*\\00") for one in ("uid", "mail")))))
+    assert found == EveryFilter(
+        (people, AnyOfFilter(tuple(ComparedFilter(one, LdapComparison.EQUAL, b"*)(uid=*\\00") for one in ("uid", "mail"))))
+    )

@@ -93,7 +93,7 @@ def _page(call: AnyCall, asked: AskedPassword, state: Token, browser: Token | No
     assert browser is not None  # noqa: S101 - for the type checker: without a browser, nothing was found
     cancelled = urlencode({"state": flow, "error": "access_denied"})
     return shipped_pages().page(
-        "sign_in/directory_password.html",
+        "directory/password.html",
         call.language,
         name=directory.name,
         is_test=asked.test,
