@@ -1,4 +1,4 @@
-"""Upstream providers: the three of the installation, and organizations' own providers, which speak OpenID Connect or SAML."""
+"""Upstream providers: the three of the installation, and organizations' own providers, which speak OpenID Connect, SAML or LDAP."""
 
 from typing import Final, Protocol
 
@@ -6,6 +6,7 @@ import trio
 
 from adapters.upstream.calls import Calls
 from adapters.upstream.codehost import CodeHost
+from adapters.upstream.ldap import LdapPasswordPages
 from adapters.upstream.officesuite import OfficeSuite
 from adapters.upstream.oidc import OpenId
 from adapters.upstream.saml import SamlDirectories
@@ -32,8 +33,9 @@ class Upstreams:
     `guarded` makes calls to providers that tenants have named.
     """
 
-    def __init__(self, named: Calls, guarded: Calls, directories: SamlDirectories, clock: Clock) -> None:
+    def __init__(self, named: Calls, guarded: Calls, directories: SamlDirectories, passwords: LdapPasswordPages, clock: Clock) -> None:
         self._directories = directories
+        self._passwords = passwords
         self._own = OpenId(guarded, clock)
         self._three: dict[Provider, _Protocol] = {
             Provider.CODEHOST: CodeHost(named),
@@ -72,4 +74,6 @@ class Upstreams:
         kind = site.kind
         if site.speaks_saml:
             return self._directories
+        if site.speaks_ldap:
+            return self._passwords
         return self._own if kind is None else self._three[kind]

@@ -38,6 +38,7 @@ from adapters.unlimited_buckets import UnlimitedBuckets
 from adapters.upstream import Upstreams
 from adapters.upstream.assertions import JwtAssertionSignatures
 from adapters.upstream.calls import Calls
+from adapters.upstream.ldap import LdapPasswordPages
 from adapters.upstream.saml import SamlDirectories
 from core.domain.identity.links import Links
 from core.frozen import Frozen
@@ -54,6 +55,7 @@ from entrypoints.assembly.configured import (
     mail_transport,
     plain_client,
 )
+from entrypoints.assembly.directories import LdapOnFirstUse
 from entrypoints.assembly.traced import Tracing, tracing
 from entrypoints.event_loop_rounds import fair_turn
 from entrypoints.http.scrapes import Scrapes
@@ -63,6 +65,7 @@ from ports.branding import Brandings
 from ports.clock import Clock
 from ports.identity.accounts import EmailSyntax
 from ports.identity.upstream.jwt_assertions import AssertionSignatures
+from ports.identity.upstream.ldap import LdapDirectories
 from ports.identity.upstream.protocols import UpstreamProtocols
 from ports.identity.upstream.saml import ServiceProviderDocuments
 from ports.jobs import JobQueue
@@ -107,6 +110,7 @@ class Foundation(Frozen, kw_only=True):
     assertions: AssertionSignatures
     xml_threads: XmlThreads
     directory_documents: ServiceProviderDocuments
+    ldap_directories: LdapDirectories
     text_records: TextRecords
     organization_post: OrganizationPost
     operators_outbound: OperatorsOutbound
@@ -163,6 +167,7 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
         tenants_calls = Calls(outbound, inside)
         xml_threads = XmlThreads()
         directory_documents = XmlServiceProviderDocuments(xml_threads, fair_turn)
+        ldap_directories = LdapOnFirstUse(dialer.connect, trust.context)
         signing_keys = SigningKeys(new_unit_of_work, CryptoKeyMaker(keyring), clock, known_keys)
         yield Foundation(
             version=_version(),
@@ -191,11 +196,13 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
                 Calls(operators_outbound, operators_outbound),
                 tenants_calls,
                 SamlDirectories(directory_documents, PostgresConnections(pool), keyring, clock, settings.public_url),
+                LdapPasswordPages(ldap_directories, PostgresConnections(pool), keyring, settings.public_url),
                 clock,
             ),
             assertions=JwtAssertionSignatures(tenants_calls),
             xml_threads=xml_threads,
             directory_documents=directory_documents,
+            ldap_directories=ldap_directories,
             text_records=names,
             organization_post=GuardedPost(dialer.connect, dialer.permits, trust.context, clock),
             operators_outbound=operators_outbound,

@@ -4,6 +4,7 @@ import trio
 
 from actors.presence import PresenceWriter
 from adapters.crypto.heads import Es256HeadSigner
+from adapters.postgres.identity.upstream.directory_failures import PostgresDirectoryFailures
 from adapters.postgres.record.deliveries import PostgresDeliveryQueue
 from adapters.postgres.tenancy.callers import PostgresCallers
 from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
@@ -26,7 +27,9 @@ from core.usecases.tenancy.connections.answers import DirectoryAnswers
 from core.usecases.tenancy.connections.lifecycle import Connections
 from core.usecases.tenancy.connections.logouts import DirectoryLogouts
 from core.usecases.tenancy.connections.metadata import DirectoryMetadataReader
+from core.usecases.tenancy.connections.passwords import DirectoryPasswords
 from core.usecases.tenancy.connections.refreshes import ConnectionRefreshes
+from core.usecases.tenancy.connections.surveys import DirectorySurveys
 from core.usecases.tenancy.connections.trials import ConnectionTests
 from core.usecases.tenancy.domains.domain_proofs import DomainProofs
 from core.usecases.tenancy.domains.domain_routes import DomainRoutes
@@ -94,6 +97,7 @@ class Tenancy(Frozen, kw_only=True):
     connection_refreshes: ConnectionRefreshes
     connection_tests: ConnectionTests
     directory_answers: DirectoryAnswers
+    directory_passwords: DirectoryPasswords
     directory_logouts: DirectoryLogouts
     webhooks: Webhooks
     webhook_deliveries: WebhookDeliveries
@@ -135,11 +139,13 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         clock=clock,
     )
     connection_keys = ConnectionKeys(RsaCertificates(), foundation.keyring, system)
+    directory_surveys = DirectorySurveys(identity.connection_lookup, foundation.ldap_directories, foundation.keyring)
     connection_tests = ConnectionTests(
         new_unit_of_work,
         identity.connection_lookup,
         foundation.upstreams,
         identity.journeys,
+        directory_surveys,
         identity.connection_recorder,
         keyring=foundation.keyring,
         server_secrets=foundation.server_secrets,
@@ -263,6 +269,20 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         ),
         connection_tests=connection_tests,
         directory_answers=directory_answers,
+        directory_passwords=DirectoryPasswords(
+            identity.connection_lookup,
+            connection_tests,
+            directory_surveys,
+            foundation.ldap_directories,
+            PostgresDirectoryFailures(pool),
+            identity.journeys.outages,
+            identity.connection_recorder,
+            keyring=foundation.keyring,
+            server_secrets=foundation.server_secrets,
+            metrics=foundation.metrics,
+            system=system,
+            base_url=settings.public_url,
+        ),
         directory_logouts=DirectoryLogouts(
             new_unit_of_work,
             identity.connection_lookup,

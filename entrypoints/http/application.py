@@ -32,6 +32,7 @@ from entrypoints.http.pages.declaring import NO_SUCH_PAGE, PLAIN
 from entrypoints.http.pages.development.mail_pages import MailPages
 from entrypoints.http.pages.device import device_flow_pages
 from entrypoints.http.pages.directory import directory_pages, trial_pages
+from entrypoints.http.pages.directory import password_pages as directory_password_pages
 from entrypoints.http.pages.look import look_pages
 from entrypoints.http.pages.mailed import address_proof_pages, invitation_pages, password_pages
 from entrypoints.http.pages.proxied import check_pages, proxied_pages
@@ -66,6 +67,7 @@ _ACCOUNT_AND_FLOW_PAGES: Final = Endpoints.of(
     passkey_pages,
     sign_in_link_pages,
     upstream_pages,
+    directory_password_pages,
     link_request_pages,
     sign_out_pages,
     registration_pages,

@@ -20,14 +20,17 @@ class UpstreamProviderStore(Protocol):
     async def count(self, organization: OrganizationId) -> int: ...
 
     async def add(self, provider: UpstreamProvider, sealed_secret: bytes | None, sealed_key: bytes | None = None) -> bool:
-        """`sealed_key` is our private key at a SAML provider. False when the organization has a provider of this name."""
+        """`sealed_secret` is the client's, or a bind password, and `sealed_key` our private key at a SAML provider. False when the
+        organization has a provider of this name.
+        """
 
     async def hold(self, organization: OrganizationId, provider: UpstreamProviderId) -> UpstreamProvider | None:
         """The provider stays as it is until the unit of work ends. None when the organization has no such provider."""
 
     async def save(self, provider: UpstreamProvider, sealed_secret: bytes | None) -> bool:
-        """After `hold`. Without a secret, the old secret stays. The sessions that the provider's assertions have opened end, unless it goes
-        on to issue assertions. False when another provider of the organization has this name.
+        """After `hold`. Without a secret, the old secret stays; a bind password goes if the provider has none any more. The sessions that
+        the provider's assertions have opened end, unless it goes on to issue assertions. False when another provider of the organization
+        has this name.
         """
 
     async def is_issuing(self, provider: UpstreamProvider) -> bool:

@@ -18,7 +18,7 @@ from tests.tools import NOT_OURS_TO_INSTALL, needs, place_of
 SCRIPT = ROOT / "ops" / "install-test-tools"
 TOOLS = (
     *("h2load", "wrk", "promtool", "openssl", "oathtool", "jq", "xmlsec1", "pgbouncer", "haproxy", "nginx", "caddy", "curl"),
-    *("bwrap", "etcd", "etcdctl", "pg_ctl", "patroni", "pwgen.php", "zsh", "fish", "chromium-headless-shell"),
+    *("bwrap", "etcd", "etcdctl", "pg_ctl", "patroni", "slapd", "ldapmodify", "pwgen.php", "zsh", "fish", "chromium-headless-shell"),
 )
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

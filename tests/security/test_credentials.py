@@ -98,6 +98,8 @@ everybody                         GET    /.postern/assets/{digest}/{name}
 .....   ...  no         -         DELETE /proxy/check
 .....   ...  no         -         OPTIONS /proxy/check
 everybody                         GET    /auth/verify-email
+everybody                         GET    /auth/{connection_id}/password
+.....   ...  -          flow      POST   /auth/{connection_id}/password
 everybody                         GET    /auth/{provider}
 everybody                         GET    /auth/{provider}/callback
 everybody                         GET    /docs
@@ -127,6 +129,7 @@ everybody                         GET    /ui/setup/{token}
 .....   ...  -          setup     POST   /ui/setup/of/{link_id}/connection/values
 .....   ...  -          setup     POST   /ui/setup/of/{link_id}/connection/address
 .....   ...  -          setup     POST   /ui/setup/of/{link_id}/connection/client
+.....   ...  -          setup     POST   /ui/setup/of/{link_id}/connection/description
 .....   ...  -          setup     POST   /ui/setup/of/{link_id}/connection/test
 .....   ...  -          setup     GET    /ui/setup/of/{link_id}/scim
 .....   ...  -          setup     POST   /ui/setup/of/{link_id}/scim

@@ -253,7 +253,7 @@ _OF_TENANCY: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
         "client_id": _kept(client_id),
         "scopes": provider_scopes,
         "profile_mapping": _names(profile_mapping),
-        "saml": ROW,
+        **dict.fromkeys(("saml", "ldap"), ROW),
         **dict.fromkeys(("certificate", "next_certificate", "former_certificate"), certificate),
         "refresh_fault": RefreshFault,
         "succeeds": _each(Voucher.of, MOST_SUCCEEDED),

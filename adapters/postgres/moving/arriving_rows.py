@@ -23,6 +23,7 @@ from core.domain.federation.saml.configurations import MOST_CERTIFICATES, MOST_E
 from core.domain.federation.saml.configurations import checked as checked_saml
 from core.domain.identifiers import ClientId, OrganizationId, ProfileFieldId, ResourceServerId, ServiceId
 from core.domain.identity.upstream.connections import ProviderKind, SamlSettings, usable_settings
+from core.domain.identity.upstream.ldap.settings import LdapSettings, ldap_issuer, usable_ldap
 from core.domain.images import image_of
 from core.domain.outbound.destinations import NotADestination, destination
 from core.domain.outbound.key_sets import client_keys, keys_destination
@@ -194,8 +195,16 @@ def _picture(row: Values, _receiver: Receiver) -> None:
 
 def _upstream_provider(row: Values, _receiver: Receiver) -> None:
     settings: SamlSettings | None = row["saml"]
-    if (ProviderKind(row["kind"]) is ProviderKind.SAML) != (settings is not None):
+    described: LdapSettings | None = row["ldap"]
+    kind = ProviderKind(row["kind"])
+    if (kind is ProviderKind.SAML) != (settings is not None):
         raise BadRequest("saml: a provider of SAML has settings, and no other")
+    if (kind is ProviderKind.LDAP) != (described is not None):
+        raise BadRequest("ldap: a provider of LDAP has settings, and no other")
+    if described is not None:
+        if usable_ldap(described) != described or row["issuer"] != ldap_issuer(row["id"]):
+            raise BadRequest("ldap: these settings are not as they are stored")
+        return
     if settings is None:
         _require_addresses(row, "issuer")
         return

@@ -8,6 +8,7 @@ import msgspec
 
 from adapters.postgres.moving.catalogue import MovedTable
 from core.domain.identity.upstream.connections import SamlSettings
+from core.domain.identity.upstream.ldap.settings import LdapSettings
 from core.domain.platform.moving import UnfitFile
 from core.domain.tenancy.profile_fields import FieldRule
 
@@ -44,6 +45,7 @@ class _WholeRule(FieldRule, forbid_unknown_fields=True):
 # Documents that statements about all organizations look into: one of another form would end them for everybody.
 _DOCUMENTS: Final[Mapping[tuple[str, str], Any]] = {
     ("upstream_providers", "saml"): SamlSettings,
+    ("upstream_providers", "ldap"): LdapSettings,
     ("all_profile_fields", "rule"): _WholeRule,
 }
 

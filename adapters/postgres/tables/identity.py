@@ -564,6 +564,19 @@ TABLES: Final = (
         ),
     ),
     Table(
+        "directory_failures",
+        opens=NO_CREDENTIAL,
+        whose=PROVIDER,
+        holds=(),
+        moves=OF_A_SIGN_IN,
+        ends=Ends.ROWS,
+        until="when the directory counts wrong passwords anew, minutes after the last one",
+        ages=(
+            # The directory has forgotten these wrong passwords, too.
+            Age("PastDirectoryFailures", "expires_at < now()"),
+        ),
+    ),
+    Table(
         "provider_outages",
         opens=NO_CREDENTIAL,
         whose=INSTALLATION,

@@ -334,10 +334,11 @@ TABLES: Final = (
         whose=ORGANIZATION,
         holds=(
             plain(ID, "succeeds"),
-            plain(FACT, "name", "issuer", "client_id", "scopes", "profile_mapping", "saml", "kind", "state", "refresh_fault"),
+            plain(FACT, "name", "issuer", "client_id", "scopes", "profile_mapping", "saml", "ldap", "kind", "state", "refresh_fault"),
             plain(FACT, "assertion_issuer", "assertion_jwks_uri", "assertion_jwks", "assertion_subject"),
             plain(OPAQUE, "certificate", "next_certificate", "tested_digest", "former_certificate"),
             sealed("sealed_client_secret", "sealed_private_key", "next_sealed_private_key", "former_sealed_private_key"),
+            sealed("sealed_bind_password"),
         ),
         # An owner decides anew about assertions: those of before were for another installation.
         moves=Moved(

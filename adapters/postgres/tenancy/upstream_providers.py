@@ -10,7 +10,7 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.columns import Columns
 from adapters.postgres.identity.sessions.revoking import revoking
 from adapters.postgres.identity.upstream.identity_assertions import ASSERTION_SETTINGS
-from adapters.postgres.identity.upstream.saml_settings import kept_settings, saml_settings
+from adapters.postgres.identity.upstream.saml_settings import kept_settings, ldap_settings, saml_settings
 from adapters.postgres.rows import AnswerRow, CountRow, IdRow
 from adapters.postgres.statements import first, first_made, only
 from adapters.postgres.storable import storable
@@ -35,7 +35,7 @@ UPSTREAM_PROVIDER: Final = Columns(
     "upstream_providers",
     named={"organization": "org_id"},
     # The settings of SAML come as text, which a cache parses once. Several columns and another table have the upkeep.
-    apart=("saml", "upkeep", "assertions"),
+    apart=("saml", "ldap", "upkeep", "assertions"),
     texts=("name",),
     empties=("client_id", "certificate", "next_certificate", "former_certificate"),
     turned={"succeeds": (_known, _texts)},
@@ -45,6 +45,7 @@ UPSTREAM_PROVIDER: Final = Columns(
 def provider_of(
     *,
     saml: str | None,
+    ldap: str | None,
     read_at: datetime | None,
     fault: str | None,
     failing_since: datetime | None,
@@ -61,7 +62,7 @@ def provider_of(
         signed=NO_UPKEEP.signed if signed is None else msgspec.json.decode(signed, type=dict[str, datetime]),
     )
     assertions = ASSERTION_SETTINGS.taken(columns)
-    return UPSTREAM_PROVIDER.row(**columns, saml=saml_settings(saml), upkeep=upkeep, assertions=assertions)
+    return UPSTREAM_PROVIDER.row(**columns, saml=saml_settings(saml), ldap=ldap_settings(ldap), upkeep=upkeep, assertions=assertions)
 
 
 def _values(of: UpstreamProvider, sealed_secret: bytes | None) -> dict[str, Any]:
@@ -69,7 +70,9 @@ def _values(of: UpstreamProvider, sealed_secret: bytes | None) -> dict[str, Any]
         **UPSTREAM_PROVIDER.values(of),
         "client_id": of.client_id if of.kind is ProviderKind.OIDC else None,
         "saml": None if of.saml is None else Jsonb(storable(kept_settings(of.saml))),
-        "sealed_secret": sealed_secret,
+        "ldap": None if of.ldap is None else Jsonb(storable(kept_settings(of.ldap))),
+        "sealed_secret": None if of.kind is ProviderKind.LDAP else sealed_secret,
+        "sealed_password": sealed_secret if of.kind is ProviderKind.LDAP else None,
     }
 
 
@@ -146,7 +149,7 @@ class UpstreamProviderRows(OnStatements):
 # From `upstream_providers`, or from something else that has this name.
 PROVIDER: Final[LiteralString] = f"""
            {UPSTREAM_PROVIDER.names}, {ASSERTION_SETTINGS.names},
-           saml::text as saml, refreshed_at as read_at, refresh_fault as fault, failing_since,
+           saml::text as saml, ldap::text as ldap, refreshed_at as read_at, refresh_fault as fault, failing_since,
            certificate_until,
            (
                select jsonb_object_agg(fingerprint, to_char(signed_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'))
@@ -182,8 +185,8 @@ _END_SESSIONS: Final[LiteralString] = revoking(_OPENED)
 _COUNT: Final = "select count(*) as count from upstream_providers where org_id = %(organization)s"
 
 _ADD: Final[LiteralString] = f"""
-    insert into upstream_providers ({UPSTREAM_PROVIDER.into()}, saml, sealed_client_secret, sealed_private_key)
-    values ({UPSTREAM_PROVIDER.inserted()}, %(saml)s, %(sealed_secret)s, %(sealed_key)s)
+    insert into upstream_providers ({UPSTREAM_PROVIDER.into()}, saml, ldap, sealed_client_secret, sealed_bind_password, sealed_private_key)
+    values ({UPSTREAM_PROVIDER.inserted()}, %(saml)s, %(ldap)s, %(sealed_secret)s, %(sealed_password)s, %(sealed_key)s)
         on conflict (org_id, name) do nothing
  returning id
 """
@@ -222,7 +225,11 @@ _KEPT: Final = ("id", "organization", "kind", "certificate", "next_certificate",
 _SAVE: Final[LiteralString] = f"""
     update upstream_providers
        set {UPSTREAM_PROVIDER.changes(*_KEPT)},
-           saml = %(saml)s, sealed_client_secret = coalesce(%(sealed_secret)s, sealed_client_secret)
+           saml = %(saml)s, ldap = %(ldap)s, sealed_client_secret = coalesce(%(sealed_secret)s, sealed_client_secret),
+           -- Without the time when it was set, there is none any more.
+           sealed_bind_password = case
+               when %(secret_set_at)s::timestamptz is not null then coalesce(%(sealed_password)s, sealed_bind_password)
+           end
      where id = %(id)s
        and not exists (
                select

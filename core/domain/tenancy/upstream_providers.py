@@ -1,10 +1,11 @@
-"""Upstream providers of an organization's own: any provider that speaks OpenID Connect, with the organization's client there, or SAML. A
-provider is known by its issuer.
+"""Upstream providers of an organization's own: any provider that speaks OpenID Connect, with the organization's client there, SAML, or
+LDAP. A provider is known by its issuer.
 """
 
 import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from hashlib import sha256
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from core.domain.identity.upstream.connections import (
     tested_digest,
 )
 from core.domain.identity.upstream.identity_assertions import NO_ASSERTIONS, AssertionSettings, usable_assertion_settings
+from core.domain.identity.upstream.ldap.settings import NOTHING_DESCRIBED, LdapChange, LdapSettings, examined_settings
 from core.domain.identity.upstream.vouching import Voucher
 from core.domain.json import Json
 from core.domain.lines import typed_line
@@ -78,7 +80,7 @@ class UpstreamProvider(Frozen, kw_only=True):
     issuer: str
     """For SAML the provider's entity id, and empty while nobody has named it."""
     client_id: str
-    """Empty for SAML."""
+    """Empty for SAML and LDAP."""
     scopes: tuple[str, ...]
     """Scopes to ask for, besides those that identify a person."""
     enabled: bool
@@ -86,7 +88,9 @@ class UpstreamProvider(Frozen, kw_only=True):
     profile_mapping: Mapping[str, str] = NO_MAPPING
     """The keys of the organization's fields, by the provider's claims that are written into them at each sign-in."""
     saml: SamlSettings | None = None
-    """None for OpenID Connect."""
+    """None for any other kind."""
+    ldap: LdapSettings | None = None
+    """None for any other kind."""
     certificate: str = ""
     """Our certificate at a SAML provider, in PEM."""
     next_certificate: str = ""
@@ -94,7 +98,7 @@ class UpstreamProvider(Frozen, kw_only=True):
     former_certificate: str = ""
     """Ours from before. Its key still opens what a directory encrypts for it."""
     secret_set_at: datetime | None = None
-    """When the client's secret was last changed. None when it never was."""
+    """When the client's secret, or the bind password, was last changed. None when it never was, and for LDAP while there is none."""
     tested_digest: bytes | None = None
     """The settings that the last successful test was about."""
     tested_at: datetime | None = None
@@ -115,6 +119,7 @@ class UpstreamProvider(Frozen, kw_only=True):
             "issuer": self.issuer,
             "client_id": self.client_id,
             "scopes": list(self.scopes),
+            **({} if self.ldap is None else {"ldap": examined_settings(self.ldap)}),
         }
         return tested_digest(facts, self.saml, self.secret_set_at)
 
@@ -160,7 +165,7 @@ def with_issuer(provider: UpstreamProvider, named: str | None) -> UpstreamProvid
     """Raises `BadRequest` for another issuer once people may be known by the present one."""
     if named is None or named == provider.issuer:
         return provider
-    if provider.kind is ProviderKind.OIDC or provider.was_ever_active:
+    if provider.kind is not ProviderKind.SAML or provider.was_ever_active:
         # Identities are stored with their issuer, so connected people would no longer be recognised.
         raise BadRequest("issuer: it cannot be changed; for another one, make another provider", words="make_another_provider")
     return replace(provider, issuer=entity_id(named) if named else "")
@@ -173,6 +178,23 @@ def with_settings(provider: UpstreamProvider, change: SamlChange, now: datetime)
     if provider.was_ever_active and after.subject_source != before.subject_source:
         raise BadRequest("subject_source: it cannot be changed; for another one, make another provider", words="make_another_provider")
     return after
+
+
+def with_description(provider: UpstreamProvider, change: LdapChange) -> UpstreamProvider:
+    """The provider with other settings of LDAP. The bind password belongs to hosts, port, TLS, authority and account: it goes with any of
+    them. Raises `BadRequest`, also for another attribute of identity once people may be known by the present one.
+    """
+    before = provider.ldap or NOTHING_DESCRIBED
+    after = change.applied(before)
+    if provider.was_ever_active and after.identity_attribute is not before.identity_attribute:
+        raise BadRequest("identity_attribute: it cannot be changed; for another one, make another provider", words="make_another_provider")
+    kept = provider.secret_set_at if after.binding == before.binding else None
+    return with_secret(replace(provider, ldap=after), kept)
+
+
+def with_secret(provider: UpstreamProvider, at: datetime | None) -> UpstreamProvider:
+    """The provider whose secret was set then. None takes a bind password away."""
+    return replace(provider, secret_set_at=at)
 
 
 def turned(provider: UpstreamProvider, *, enabled: bool | None) -> UpstreamProvider:
@@ -212,25 +234,33 @@ def vouched_by_owner(before: UpstreamProvider, after: UpstreamProvider) -> Upstr
 
 def require_complete(provider: UpstreamProvider) -> None:
     """Raises `BadRequest` while nobody could be sent to the provider."""
-    settings = provider.saml
-    if settings is None:
+    settings, described = provider.saml, provider.ldap
+    if settings is not None:
+        needed: Sequence[tuple[str, object]] = (
+            *(("issuer", provider.issuer), ("sso_url", settings.sso_url), ("certificates", settings.certificates)),
+        )
+    elif described is not None:
+        needed = (("hosts", described.hosts), ("bind_dn", described.bind_dn), ("bind_password", provider.secret_set_at))
+    else:
         return
-    missing = [
-        name
-        for name, is_there in (("issuer", provider.issuer), ("sso_url", settings.sso_url), ("certificates", settings.certificates))
-        if not is_there
-    ]
+    missing = [name for name, is_there in needed if not is_there]
     if missing:
-        raise BadRequest(f"{', '.join(missing)}: missing. Give the directory's metadata, or these values", words="connection_incomplete")
+        hint = "Give the directory's metadata, or these values" if described is None else "Give these values"
+        words = "connection_incomplete" if described is None else "ldap_incomplete"
+        raise BadRequest(f"{', '.join(missing)}: missing. {hint}", words=words)
 
 
-def tested(provider: UpstreamProvider, digest: bytes, now: datetime) -> UpstreamProvider:
-    """The provider after a successful test of the settings with this digest. Settings that have changed meanwhile stay untested."""
+def tested(provider: UpstreamProvider, digest: bytes, now: datetime, lockout: tuple[int, int] | None) -> UpstreamProvider:
+    """The provider after a successful test of the settings with this digest. Settings that have changed meanwhile stay untested. `lockout`
+    are the threshold and the seconds that the test has read in a directory by LDAP.
+    """
     if digest != provider.digest:
         return provider
     state = ConnectionState.TESTED if provider.state is ConnectionState.DRAFT else provider.state
     saml = None if provider.saml is None else replace(provider.saml, compares_contexts=True)
-    return replace(provider, state=state, tested_digest=digest, tested_at=now, saml=saml)
+    threshold, seconds = lockout or (None, None)
+    ldap = None if provider.ldap is None else replace(provider.ldap, read_threshold=threshold, read_seconds=seconds)
+    return replace(provider, state=state, tested_digest=digest, tested_at=now, saml=saml, ldap=ldap)
 
 
 CHANGED_SINCE: Final = "The settings are not those that you have seen: look at them again"
@@ -260,6 +290,8 @@ def with_assertions(provider: UpstreamProvider, given: AssertionSettings, now: d
     """The provider with an owner's decision about its assertions. Only one that is active and was tested may issue them, and none in this
     installation's own name. Raises `BadRequest`.
     """
+    if provider.kind is ProviderKind.LDAP and given.issues:
+        raise BadRequest("issues: a directory by LDAP issues no assertions", words="provider_kind")
     settings = usable_assertion_settings(given, of_saml=provider.kind is ProviderKind.SAML)
     named = settings.issuer or (provider.issuer if settings.issues else "")
     if named.rstrip("/") == own_issuer.rstrip("/"):
@@ -404,7 +436,15 @@ def _facts(provider: UpstreamProvider) -> Mapping[str, Json]:
         "enabled": provider.enabled,
         "profile_mapping": dict(provider.profile_mapping),
     }
+    if provider.ldap is not None:
+        return {**facts, **_ldap_facts(provider.ldap)}
     return facts if provider.saml is None else {**facts, **_saml_facts(provider.saml)}
+
+
+def _ldap_facts(settings: LdapSettings) -> Mapping[str, Json]:
+    """The authorities as a digest: enough to see that they changed."""
+    authorities = sha256(settings.ca_certificates.encode()).hexdigest() if settings.ca_certificates else ""
+    return {**examined_settings(settings), "ca_certificates": authorities}
 
 
 def _saml_facts(settings: SamlSettings) -> Mapping[str, Json]:

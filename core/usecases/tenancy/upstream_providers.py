@@ -10,6 +10,17 @@ from core.domain.errors import BadRequest, Conflict, found
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
 from core.domain.identity.upstream.connections import NO_CHANGE, NOTHING_SET, ConnectionState, ProviderKind, SamlChange
 from core.domain.identity.upstream.identity_assertions import AssertionSettings
+from core.domain.identity.upstream.ldap.settings import (
+    LONGEST_AUTHORITIES,
+    NO_LDAP_CHANGE,
+    NOTHING_DESCRIBED,
+    LdapChange,
+    LdapSettings,
+    authorities_in,
+    bind_password_context,
+    bound_password,
+    ldap_issuer,
+)
 from core.domain.identity.upstream.saml.requests import MOST_CERTIFICATES
 from core.domain.record.events import Actor
 from core.domain.saml.entities import entity_id
@@ -34,7 +45,9 @@ from core.domain.tenancy.upstream_providers import (
     sealing_context,
     turned,
     with_assertions,
+    with_description,
     with_issuer,
+    with_secret,
     with_settings,
 )
 from core.frozen import Frozen, replace
@@ -102,6 +115,54 @@ class OrganizationUpstreamProviders(Frozen):
         made = await self.prepared_saml(member.organization, name=name, issued_by=issued_by, settings=settings, mapping=mapping)
         return await self._create(member, actor, made)
 
+    async def create_ldap(
+        self, member: Member, actor: Actor, *, name: str, settings: LdapChange, password: str, mapping: Mapping[str, str]
+    ) -> UpstreamProvider:
+        """Create the draft of a directory that speaks LDAP. Raises `BadRequest` and `Overloaded`."""
+        made = await self.prepared_ldap(member.organization, name=name, settings=settings, password=password, mapping=mapping)
+        return await self._create(member, actor, made)
+
+    async def prepared_ldap(
+        self, organization: OrganizationId, *, name: str, settings: LdapChange, password: str, mapping: Mapping[str, str]
+    ) -> "NewProvider":
+        """Returns the draft of a directory that `add` stores. Raises the errors of `create_ldap`."""
+        described = (await self.with_authorities(settings)).applied(NOTHING_DESCRIBED)
+        now, identifier = self.system.clock.now(), UpstreamProviderId(self.system.ids.new())
+        provider = UpstreamProvider(
+            id=identifier,
+            organization=organization,
+            kind=ProviderKind.LDAP,
+            state=ConnectionState.DRAFT,
+            name=provider_name(name),
+            issuer=ldap_issuer(identifier),
+            client_id="",
+            scopes=(),
+            enabled=False,
+            profile_mapping=profile_mapping(mapping),
+            ldap=described,
+            created_at=now,
+            updated_at=now,
+        )
+        if not password:
+            return NewProvider(provider)
+        return NewProvider(with_secret(provider, now), sealed_secret=self.sealed_bind_password(identifier, described, password))
+
+    async def with_authorities(self, change: LdapChange) -> LdapChange:
+        """The change with its authorities as we keep them. Raises `BadRequest` and `Overloaded`."""
+        if not change.ca_certificates:
+            return change
+        if len(change.ca_certificates) > LONGEST_AUTHORITIES:
+            raise BadRequest("ca_certificates: too long", words="ldap_authority")
+        try:
+            read = [await self.documents.read_certificate(one) for one in authorities_in(change.ca_certificates)]
+        except BadRequest as refusal:
+            raise BadRequest(f"ca_certificates: {refusal.message}", words="ldap_authority") from None
+        return replace(change, ca_certificates="".join(one.pem for one in read))
+
+    def sealed_bind_password(self, provider: UpstreamProviderId, settings: LdapSettings, password: str) -> bytes:
+        """Raises `BadRequest`."""
+        return self.keyring.seal(bound_password(settings, password), bind_password_context(provider))
+
     async def prepared(
         self,
         organization: OrganizationId,
@@ -130,13 +191,12 @@ class OrganizationUpstreamProviders(Frozen):
             scopes=scopes(asked),
             enabled=enabled and not draft,
             profile_mapping=profile_mapping(mapping),
-            secret_set_at=now,
             created_at=now,
             updated_at=now,
         )
         sealed = self._sealed(provider.id, secret)
         await self.protocols.check(provider.issuer)
-        return NewProvider(provider, sealed_secret=sealed)
+        return NewProvider(with_secret(provider, now), sealed_secret=sealed)
 
     async def prepared_saml(
         self, organization: OrganizationId, *, name: str, issued_by: str, settings: SamlChange, mapping: Mapping[str, str]
@@ -180,14 +240,18 @@ class OrganizationUpstreamProviders(Frozen):
         *,
         settings: SamlChange = NO_CHANGE,
         certificates: Sequence[str] | None = None,
+        description: LdapChange = NO_LDAP_CHANGE,
+        password: str | None = None,
     ) -> UpstreamProvider:
         """A change of what was tested makes a provider a draft again, unless it speaks OpenID Connect, is active, and an owner changes it
-        or the client stays. `certificates` are the provider's that are given by hand, in PEM. Raises `BadRequest`, also for another issuer
-        than people are known by, `NotFound`, `Overloaded`, and `Conflict` while a set-up link that activates by itself has the provider in
-        hand.
+        or the client stays. `certificates` are the provider's that are given by hand, in PEM. `password` is the bind password of a
+        directory by LDAP: it goes with a change of what it belongs to, unless the same change gives it anew. Raises `BadRequest`, also for
+        another issuer than people are known by, `NotFound`, `Overloaded`, and `Conflict` while a set-up link that activates by itself has
+        the provider in hand.
         """
         settings = await self._with_certificates(settings, certificates)
-        if not change.said and settings.is_empty:
+        description = await self.with_authorities(description)
+        if not change.said and settings.is_empty and description.is_empty and password is None:
             raise BadRequest(
                 "Send at least one of name, client_id, client_secret, scopes, enabled and profile_mapping", words="nothing_to_change"
             )
@@ -196,14 +260,18 @@ class OrganizationUpstreamProviders(Frozen):
         now = self.system.clock.now()
         async with self.unit_of_work() as uow:
             acting, before = await held(uow, member, provider)
-            _require_kind(before, change, settings)
+            _require_kind(before, change, settings, describes=not description.is_empty or password is not None)
             after = with_issuer(before, change.said.get("issuer"))
+            if before.ldap is not None:
+                after = with_description(after, description)
+            if after.ldap is not None and password is not None:
+                sealed = self.sealed_bind_password(provider, after.ldap, password)
             after = replace(
                 after,
                 **wanted,
                 saml=None if before.saml is None else with_settings(before, settings, now),
-                secret_set_at=before.secret_set_at if sealed is None else now,
             )
+            after = after if sealed is None else with_secret(after, now)
             after = await changed(
                 uow, acting, before, partial(after_change, before, turned(after, enabled=change.said.get("enabled"))), now
             )
@@ -306,11 +374,14 @@ async def held(uow: UnitOfWork, member: Member, provider: UpstreamProviderId) ->
     return acting, found(await uow.upstream_providers.hold(member.organization, provider), NO_SUCH_PROVIDER)
 
 
-def _require_kind(before: UpstreamProvider, change: UpstreamProviderChange, settings: SamlChange) -> None:
-    if before.kind is ProviderKind.SAML and change.is_of_openid_connect:
-        raise BadRequest("client_id, client_secret, scopes: a provider of the kind saml has none", words="provider_kind")
-    if before.kind is ProviderKind.OIDC and not settings.is_empty:
-        raise BadRequest("A provider of the kind oidc has no settings of SAML", words="provider_kind")
+def _require_kind(before: UpstreamProvider, change: UpstreamProviderChange, settings: SamlChange, *, describes: bool) -> None:
+    kind = before.kind
+    if kind is not ProviderKind.OIDC and change.is_of_openid_connect:
+        raise BadRequest(f"client_id, client_secret, scopes: a provider of the kind {kind.value} has none", words="provider_kind")
+    if kind is not ProviderKind.SAML and not settings.is_empty:
+        raise BadRequest(f"A provider of the kind {kind.value} has no settings of SAML", words="provider_kind")
+    if kind is not ProviderKind.LDAP and describes:
+        raise BadRequest(f"A provider of the kind {kind.value} has no settings of LDAP", words="provider_kind")
 
 
 _NAME_TAKEN: Final = "name: the organization has an upstream provider of this name"

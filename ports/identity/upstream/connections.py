@@ -6,7 +6,7 @@ from typing import Protocol
 
 from core.domain.identifiers import OrganizationId, SessionId, UpstreamProviderId, UserId
 from core.domain.identity.upstream.connection_tests import ConnectionTest, NewConnectionTest
-from core.domain.identity.upstream.directories import AskedDirectory, ConnectedDirectory, NewAnswer
+from core.domain.identity.upstream.directories import AskedDirectory, AskedPassword, ConnectedDirectory, NewAnswer
 from core.domain.identity.upstream.directory_visits import DirectoryVisit
 from core.domain.identity.upstream.exchanges import ConnectionExchange
 
@@ -18,6 +18,12 @@ class ConnectionLookup(Protocol):
 
     async def asked(self, provider: UpstreamProviderId, state_digest: bytes) -> AskedDirectory | None:
         """The provider, and what is known of this state. None when there is no such provider."""
+
+    async def asked_password(self, provider: UpstreamProviderId, state_digest: bytes, browser: bytes) -> AskedPassword | None:
+        """A directory by LDAP, and what is known of this state in this browser. None when there is no such directory."""
+
+    async def proved_domains(self, organization: OrganizationId) -> frozenset[str]:
+        """The mail domains that the organization has proved."""
 
     async def keep(self, answer: NewAnswer) -> bool:
         """False when the assertion has come before: nothing is stored then."""

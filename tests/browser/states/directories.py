@@ -20,6 +20,20 @@ _TEST: Final = "directory/test.html"
 
 _OF_FAILED: Final = TestResult(checks=[_PASSED, _FAILED, _LATER])
 
+_PASSWORD: Final = "directory/password.html"
+_ASKED: Final = {
+    "name": "Acme directory",
+    "is_test": False,
+    "typed": "ada",
+    "errors": {},
+    "action": "#",
+    "cancel": "#",
+    "flow": "x",
+    "form_token": "x",
+    "longest": 1024,
+    "longest_name": 256,
+}
+
 STATES: Final = (
     State("asked before a test", _TEST, {"name": "Acme directory", "result": None, "action": "#", "flow": "x", "form_token": "x"}),
     State("a test that passed", _TEST, {"name": "Acme directory", "result": TestResult(checks=[_PASSED]), "back": "#"}),
@@ -28,5 +42,12 @@ STATES: Final = (
         _TEST,
         {"name": "Acme directory", "result": _OF_FAILED, "back": "#"},
         ENDLESS,
+    ),
+    State("asked for a directory's password", _PASSWORD, _ASKED, ENDLESS),
+    State("asked for a directory's password in a test", _PASSWORD, {**_ASKED, "is_test": True, "typed": ""}),
+    State(
+        "a directory's password that was wrong",
+        _PASSWORD,
+        {**_ASKED, "errors": {"": "The directory does not take this name and password"}},
     ),
 )

@@ -227,6 +227,7 @@ TENANCY: Final = (
             "connection_certificates": "our certificates for it",
             "connection_warnings": "whom we told of a certificate that ends soon",
             "connection_tests": "what it said when somebody tried it",
+            "directory_failures": "wrong passwords that it got from us, until it counts anew",
             "connection_exchanges": "its log: what it and we sent each other, for a week",
             "directory_sessions": "people's sessions there, so that it can end them here",
         },

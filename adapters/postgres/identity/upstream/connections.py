@@ -8,7 +8,8 @@ from uuid import UUID
 from psycopg.types.json import Jsonb
 
 from adapters.postgres.columns import Columns, listed
-from adapters.postgres.identity.upstream.saml_settings import saml_settings
+from adapters.postgres.identity.upstream.proved_domains import proved_domains
+from adapters.postgres.identity.upstream.saml_settings import ldap_settings, saml_settings
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask, first, first_made, tell
 from adapters.postgres.storable import storable, storable_text
@@ -24,9 +25,17 @@ from core.domain.identifiers import (
 from core.domain.identity.flows import Prompt, Wanted
 from core.domain.identity.upstream.connection_tests import ConnectionTest, NewConnectionTest
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind, private_key_context
-from core.domain.identity.upstream.directories import AskedDirectory, ConnectedDirectory, NewAnswer, SealedKey, answer_context
+from core.domain.identity.upstream.directories import (
+    AskedDirectory,
+    AskedPassword,
+    ConnectedDirectory,
+    NewAnswer,
+    SealedKey,
+    answer_context,
+)
 from core.domain.identity.upstream.directory_visits import DirectoryVisit
 from core.domain.identity.upstream.exchanges import MOST_EXCHANGES, ConnectionExchange
+from core.domain.identity.upstream.ldap.settings import bind_password_context
 from core.domain.identity.upstream.saml.examinations import Check, CheckName, CheckState
 from core.domain.identity.upstream.sign_in import REPEATABLE, SealedClient, used
 from core.frozen import Frozen
@@ -45,10 +54,12 @@ class _Directory(Frozen, kw_only=True):
     name: str
     issuer: str
     saml: str | None
+    ldap: str | None
     profile_mapping: Mapping[str, str]
     scopes: list[str]
     client_id: str | None
     sealed_client_secret: bytes | None
+    sealed_bind_password: bytes | None
     certificate: str | None
     sealed_private_key: bytes | None
     next_certificate: str | None
@@ -68,6 +79,7 @@ class _Directory(Frozen, kw_only=True):
             name=self.name,
             issuer=self.issuer,
             settings=saml_settings(self.saml),
+            ldap=ldap_settings(self.ldap),
             profile_mapping=self.profile_mapping,
             scopes=tuple(self.scopes),
             client=self._client(),
@@ -80,6 +92,10 @@ class _Directory(Frozen, kw_only=True):
         if self.client_id is not None and self.sealed_client_secret is not None:
             context = f"upstream_providers.sealed_client_secret:{self.id}"
             return SealedClient(client_id=self.client_id, sealed_secret=self.sealed_client_secret, context=context)
+        if self.kind == ProviderKind.LDAP:
+            # While there is no bind password, nothing is opened.
+            context = bind_password_context(UpstreamProviderId(self.id))
+            return SealedClient(client_id=self.issuer, sealed_secret=self.sealed_bind_password or b"", context=context)
         assert self.sealed_private_key is not None  # noqa: S101 - for the type checker: the table lets no provider be without both
         context = private_key_context(UpstreamProviderId(self.id))
         return SealedClient(client_id=self.issuer, sealed_secret=self.sealed_private_key, context=context)
@@ -102,6 +118,19 @@ class _Asked(_Directory, kw_only=True):
             wanted=Wanted(prompt=None if self.prompt is None else Prompt(self.prompt), max_age=self.max_age),
             began=self.began,
         )
+
+
+class _Proved(Frozen):
+    domains: list[str] | None
+
+
+class _AskedPassword(_Directory, kw_only=True):
+    is_asked: bool
+    test: bool
+    domains: list[str] | None
+
+    def asked(self) -> AskedPassword:
+        return AskedPassword(directory=self.directory(), is_asked=self.is_asked, test=self.test, domains=frozenset(self.domains or ()))
 
 
 def _key(certificate: str | None, sealed: bytes | None) -> SealedKey | None:
@@ -144,6 +173,14 @@ class PostgresConnections(OnPool):
             "lasts": REPEATABLE,
         }
         return first_made(await ask(self._pool, _Asked, _ASKED, parameters), _Asked.asked)
+
+    async def asked_password(self, provider: UpstreamProviderId, state_digest: bytes, browser: bytes) -> AskedPassword | None:
+        parameters = {"provider": provider, "key": str(provider), "digest": state_digest, "browser": browser}
+        return first_made(await ask(self._pool, _AskedPassword, _ASKED_PASSWORD, parameters), _AskedPassword.asked)
+
+    async def proved_domains(self, organization: OrganizationId) -> frozenset[str]:
+        (row,) = await ask(self._pool, _Proved, _PROVED, {"organization": organization})
+        return frozenset(row.domains or ())
 
     async def keep(self, answer: NewAnswer) -> bool:
         parameters = {
@@ -262,9 +299,10 @@ def _as_json(one: ConnectionExchange) -> Any:
 _DIRECTORY: Final = """
            providers.id, providers.org_id, organizations.slug as organization_slug, providers.kind, providers.state, providers.enabled,
            organizations.status = 'active' as is_active_organization, providers.name, providers.issuer, providers.saml::text as saml,
-           providers.profile_mapping, providers.scopes, providers.client_id, providers.sealed_client_secret, providers.certificate,
-           providers.sealed_private_key, providers.next_certificate,
-           providers.next_sealed_private_key, providers.former_certificate, providers.former_sealed_private_key"""
+           providers.ldap::text as ldap, providers.profile_mapping, providers.scopes, providers.client_id, providers.sealed_client_secret,
+           providers.certificate, providers.sealed_private_key, providers.sealed_bind_password, providers.next_certificate,
+           providers.next_sealed_private_key, providers.former_certificate, providers.former_sealed_private_key
+           """
 
 _OF_PROVIDER: Final = """
       from upstream_providers as providers
@@ -298,6 +336,23 @@ _ASKED: Final[LiteralString] = f"""
            ) as led on true
      where providers.id = %(provider)s
 """
+
+_ASKED_PASSWORD: Final[LiteralString] = f"""
+    select {_DIRECTORY},
+           exists (
+               select from oauth_states
+                where digest = %(digest)s and provider = %(key)s and browser_digest = %(browser)s and expires_at > now()
+           ) as is_asked,
+           exists (
+               select from connection_tests as tests
+                where tests.digest = %(digest)s and tests.upstream_provider_id = providers.id and tests.browser_digest = %(browser)s
+                  and tests.begun_at is not null and tests.finished_at is null and tests.expires_at > now()
+           ) as test,
+           {proved_domains("providers.org_id")} as domains
+      {_OF_PROVIDER} and providers.kind = 'ldap'
+"""
+
+_PROVED: Final[LiteralString] = f"select {proved_domains('%(organization)s::uuid')} as domains"
 
 _KEEP: Final = """
     insert into connection_answers (id, upstream_provider_id, code_digest, assertion_digest, sealed_answer, waits_until, expires_at)

@@ -9,9 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.identity.upstream.saml_settings import saml_settings
+from adapters.postgres.identity.upstream.saml_settings import ldap_settings, saml_settings
 from core.domain.identifiers import OrganizationId, ServiceId, UpstreamProviderId
 from core.domain.identity.upstream.connections import private_key_context
+from core.domain.identity.upstream.ldap.settings import bind_password_context
 from core.domain.identity.upstream.providers import NOTHING_MAPPED, is_one_of_three
 from core.domain.identity.upstream.sign_in import ConfiguredProvider, SealedClient, WayThrough
 from core.frozen import Frozen, replace
@@ -42,6 +43,7 @@ class WayRow(Frozen, kw_only=True):
     provider_scopes: list[str] | None = None
     provider_mapping: Mapping[str, str] | None = None
     provider_saml: str | None = None
+    provider_ldap: str | None = None
     provider_certificate: str | None = None
 
     def way(self) -> WayThrough:
@@ -65,6 +67,9 @@ class WayRow(Frozen, kw_only=True):
         )
         if client is not None and saml is not None and self.provider_id is not None:
             client = replace(client, context=private_key_context(UpstreamProviderId(self.provider_id)))
+        ldap = ldap_settings(self.provider_ldap)
+        if client is not None and ldap is not None and self.provider_id is not None:
+            client = replace(client, context=bind_password_context(UpstreamProviderId(self.provider_id)))
         if client is None or self.provider_organization is None or self.provider_name is None or self.issuer is None:
             return None
         return ConfiguredProvider(
@@ -75,6 +80,7 @@ class WayRow(Frozen, kw_only=True):
             scopes=tuple(self.provider_scopes or ()),
             profile_mapping=self.provider_mapping or NOTHING_MAPPED,
             saml=saml,
+            ldap=ldap,
             certificate=self.provider_certificate or "",
         )
 
@@ -142,8 +148,9 @@ _TO_ONE_OF_THREE: Final[LiteralString] = f"""{_PLACE},
 _TO_OWN: Final[LiteralString] = f"""{_PLACE}, exists ({_FALLS_BACK} and domain_routes.own_provider = providers.id) as falls_back,
            providers.id as provider_id, providers.org_id as provider_organization, providers.name as provider_name, providers.issuer,
            coalesce(providers.client_id, providers.issuer) as provider_client,
-           coalesce(providers.sealed_client_secret, providers.sealed_private_key) as provider_secret,
+           coalesce(providers.sealed_client_secret, providers.sealed_private_key, providers.sealed_bind_password) as provider_secret,
            providers.scopes as provider_scopes, providers.profile_mapping as provider_mapping, providers.saml::text as provider_saml,
+           providers.ldap::text as provider_ldap,
            providers.certificate as provider_certificate"""
 
 

@@ -109,9 +109,12 @@ _WEBHOOKS: Final = """
 _UPSTREAM_PROVIDERS: Final = """
     select organizations.slug as organization, upstream_providers.name, upstream_providers.id::text as id,
            (select count(*) from identities where identities.upstream_provider_id = upstream_providers.id)::integer as people,
-           jsonb_build_object('kind', kind, 'issuer', issuer, 'profile_mapping', profile_mapping) || case kind
-               when 'oidc' then jsonb_build_object('client_id', client_id, 'scopes', scopes, 'enabled', enabled or state <> 'active')
+           jsonb_build_object('kind', kind, 'profile_mapping', profile_mapping) || case kind
+               when 'ldap' then jsonb_strip_nulls(ldap - '{read_threshold,read_seconds}'::text[])
+               when 'oidc' then jsonb_build_object(
+                   'issuer', issuer, 'client_id', client_id, 'scopes', scopes, 'enabled', enabled or state <> 'active')
                else jsonb_strip_nulls(jsonb_build_object(
+                   'issuer', issuer,
                    'sso_url', coalesce(saml ->> 'sso_url', ''), 'slo_url', coalesce(saml ->> 'slo_url', ''),
                    'slo_response_url', coalesce(saml ->> 'slo_response_url', ''),
                    'slo_binding', coalesce(saml ->> 'slo_binding', 'redirect'), 'metadata_url', coalesce(saml ->> 'metadata_url', ''),

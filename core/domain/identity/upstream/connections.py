@@ -1,5 +1,5 @@
-"""Connections: organizations' own providers. A connection speaks OpenID Connect or SAML. Nobody signs in through a connection before it is
-active; a draft serves its own test alone.
+"""Connections: organizations' own providers. A connection speaks OpenID Connect, SAML or LDAP. Nobody signs in through a connection before
+it is active; a draft serves its own test alone.
 """
 
 import json
@@ -30,6 +30,7 @@ class ProviderKind(StrEnum):
 
     OIDC = "oidc"
     SAML = "saml"
+    LDAP = "ldap"
 
 
 class ConnectionState(StrEnum):

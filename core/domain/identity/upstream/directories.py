@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Final
+from urllib.parse import urlencode
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import (
@@ -14,8 +15,10 @@ from core.domain.identifiers import (
 )
 from core.domain.identity.flows import Wanted
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind, SamlSettings
+from core.domain.identity.upstream.ldap.settings import LdapSettings
 from core.domain.identity.upstream.saml.assertions import DirectoryAssertion
 from core.domain.identity.upstream.sign_in import OAuthError, SealedClient
+from core.domain.secrets import Token
 from core.frozen import Frozen
 
 WAITS: Final = timedelta(minutes=1)
@@ -45,10 +48,12 @@ class ConnectedDirectory(Frozen, kw_only=True):
     name: str
     issuer: str
     settings: SamlSettings | None
+    ldap: LdapSettings | None = None
     profile_mapping: Mapping[str, str]
     scopes: tuple[str, ...]
     client: SealedClient
-    """Our client there; for SAML with our private key as its secret."""
+    """Our client there; for SAML with our private key as its secret, for LDAP with the bind password, which is empty while there is none.
+    """
     key: SealedKey | None
     next_key: SealedKey | None
     former_key: SealedKey | None
@@ -86,6 +91,24 @@ class NewAnswer(Frozen, kw_only=True):
     """None for a request to sign out, which leaves nothing to come back for."""
     waits_until: datetime
     expires_at: datetime
+
+
+class AskedPassword(Frozen, kw_only=True):
+    """A directory by LDAP whose page a browser opens with a state."""
+
+    directory: ConnectedDirectory
+    is_asked: bool
+    """This browser has left with this state, and has not come back."""
+    test: bool
+    """The state belongs to a test that this browser has begun, and that waits for its answer."""
+    domains: frozenset[str]
+    """The domains that the organization has proved."""
+
+
+def password_page(base_url: str, provider: str, state: Token, login_hint: str) -> str:
+    """Our page for the password of a directory by LDAP."""
+    hint = {"login_hint": login_hint} if login_hint else {}
+    return f"{base_url}/auth/{provider}/password?{urlencode({'state': state.reveal(), **hint})}"
 
 
 def answer_context(answer: ConnectionAnswerId) -> str:

@@ -1,5 +1,5 @@
 """Upstream providers: services elsewhere at which people have an account, and by which they sign in here. The installation has three, each
-by its public protocol. Organizations can have more of their own, which speak OpenID Connect.
+by its public protocol. Organizations can have more of their own.
 """
 
 import re
@@ -12,6 +12,7 @@ from uuid import UUID
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId
 from core.domain.identity.upstream.connections import SamlSettings
+from core.domain.identity.upstream.ldap.answers import LdapSite
 from core.domain.saml.entities import KeyPair
 from core.domain.secrets import Secret
 from core.frozen import Frozen
@@ -116,6 +117,10 @@ class ProviderSite(Frozen, kw_only=True):
     def speaks_saml(self) -> bool:
         return False
 
+    @property
+    def speaks_ldap(self) -> bool:
+        return False
+
 
 class Upstream(ProviderSite, kw_only=True):
     """A provider, as one sign-in uses it."""
@@ -128,11 +133,22 @@ class Upstream(ProviderSite, kw_only=True):
     profile_mapping: Mapping[str, str] = NOTHING_MAPPED
     """The keys of the organization's fields, by the claims that go into them."""
     saml: SamlAtProvider | None = None
-    """None for OpenID Connect."""
+    """None for any other kind."""
+    ldap: LdapSite | None = None
+    """None for any other kind."""
 
     @property
     def speaks_saml(self) -> bool:
         return self.saml is not None
+
+    @property
+    def speaks_ldap(self) -> bool:
+        return self.ldap is not None
+
+    @property
+    def records_itself(self) -> bool:
+        """What the provider has answered is in the recorder before its browser comes back."""
+        return self.speaks_saml or self.speaks_ldap
 
     @property
     def needs_consent_to_renew(self) -> bool:

@@ -11,6 +11,8 @@ from core.domain.errors import BadRequest, Refusal
 from core.domain.identifiers import FlowId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.flows import Flow
 from core.domain.identity.upstream.connections import SamlSettings
+from core.domain.identity.upstream.ldap.answers import ldap_site
+from core.domain.identity.upstream.ldap.settings import LdapSettings
 from core.domain.identity.upstream.providers import (
     NAMES,
     NOTHING_MAPPED,
@@ -94,7 +96,9 @@ class ConfiguredProvider(Frozen, kw_only=True):
     scopes: tuple[str, ...]
     profile_mapping: Mapping[str, str] = NOTHING_MAPPED
     saml: SamlSettings | None = None
-    """None for OpenID Connect. For SAML, the client's id is the issuer, and its secret our private key."""
+    """None for any other kind. For SAML, the client's id is the issuer, and its secret our private key."""
+    ldap: LdapSettings | None = None
+    """None for any other kind. For LDAP, the client's id is the issuer, and its secret the bind password."""
     certificate: str = ""
     """Our certificate, for SAML."""
 
@@ -277,6 +281,7 @@ def upstream_of(provider: str, installed: Mapping[Provider, Installed], way: Way
             organization=configured.organization,
             profile_mapping=configured.profile_mapping,
             saml=None if configured.saml is None else SamlAtProvider(configured.saml, KeyPair(configured.certificate, opened)),
+            ldap=None if configured.ldap is None else ldap_site(configured.ldap, opened),
         )
     one = Provider(provider)
     ours = installed[one]

@@ -167,7 +167,7 @@ class Journeys(Frozen):
                 raise NotVouched("the answer is another tenant's")  # noqa: TRY301
         except (NotVouched, OAuthError) as refusal:
             raise self._failed(upstream, refusal) from None
-        if upstream.organization is not None and upstream.saml is None:
+        if upstream.organization is not None and not upstream.records_itself:
             self._recorded(upstream)
         return Vouched(upstream, asserted, tokens)
 

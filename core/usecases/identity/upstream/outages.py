@@ -28,12 +28,15 @@ class ProviderOutages(Frozen):
             return await call
         except ProviderAway as failure:
             self.metrics.upstream_sign_in(upstream.label, "away")
-            if not failure.is_news:
-                raise
-            async with self.unit_of_work() as uow:
-                await uow.provider_outages.failed(upstream.key, self.clock.now())
-                await uow.commit()
+            if failure.is_news:
+                await self.note(upstream)
             raise
+
+    async def note(self, upstream: ProviderSite) -> None:
+        """Notes that the provider is away."""
+        async with self.unit_of_work() as uow:
+            await uow.provider_outages.failed(upstream.key, self.clock.now())
+            await uow.commit()
 
     async def watch_return(self, upstream: Upstream, way: WayThrough, call: Awaitable[Answer]) -> Answer:
         """Does what `watch` does, for the call after a person's return. A success shows that people get through, and ends an outage."""

@@ -19,6 +19,7 @@ from core.domain.identity.upstream.connection_tests import (
 from core.domain.identity.upstream.connections import ProviderKind
 from core.domain.identity.upstream.directories import RESULT_LASTS, TEST_LASTS, ConnectedDirectory
 from core.domain.identity.upstream.exchanges import ConnectionExchange, ConnectionExchangeKind
+from core.domain.identity.upstream.ldap.answers import ldap_site
 from core.domain.identity.upstream.providers import ClientAtProvider, ProviderEndpoints, SamlAtProvider, Upstream
 from core.domain.identity.upstream.saml.examinations import CheckState, Examination
 from core.domain.identity.upstream.sign_in import OAuthError, ProviderRequest, derived, is_code
@@ -29,6 +30,7 @@ from core.domain.tenancy.members import Member
 from core.domain.tenancy.upstream_providers import UpstreamProvider, provider_tested, require_complete, tested
 from core.frozen import Frozen
 from core.usecases.identity.upstream.journeys import STATES, Journeys
+from core.usecases.tenancy.connections.surveys import DirectorySurveys, Surveyed
 from core.usecases.tenancy.upstream_providers import held
 from ports.encryption import KeyRing
 from ports.identity.upstream.connections import ConnectionLookup, ConnectionRecorder
@@ -52,6 +54,7 @@ class ConnectionTests(Frozen):
     lookup: ConnectionLookup
     protocols: UpstreamProtocols
     journeys: Journeys
+    surveys: DirectorySurveys
     recorder: ConnectionRecorder
     keyring: KeyRing
     server_secrets: ServerSecrets
@@ -109,6 +112,12 @@ class ConnectionTests(Frozen):
         directory = None if test is None else await self.lookup.directory(test.provider)
         if test is None or directory is None:
             raise FlowOver
+        if directory.kind is ProviderKind.LDAP:
+            await self.require_unchanged(test)
+            surveyed = await self.surveys.made(directory)
+            if not surveyed.result.succeeded:
+                await self._finish(test, state, surveyed.result)
+                return self.page(state)
         try:
             return await self.protocols.authorization_url(self._upstream(directory), await self._asked(directory, state))
         except OAuthError as refusal:
@@ -133,6 +142,19 @@ class ConnectionTests(Frozen):
         if test is not None:
             await self._finish(test, state, result_of(found), records=False)
 
+    async def require_unchanged(self, test: ConnectionTest) -> None:
+        """The bind password of these settings goes nowhere after somebody else has changed them. Raises `FlowOver`."""
+        async with self.unit_of_work() as uow:
+            if await uow.organizations.hold(OrganizationId(test.organization)) is None:
+                raise FlowOver
+            provider = await uow.upstream_providers.hold(test.organization, test.provider)
+            if provider is None or provider.digest != test.settings_digest:
+                raise FlowOver
+
+    async def finish_by_survey(self, test: ConnectionTest, state: Token, surveyed: Surveyed) -> None:
+        """Takes what a directory by LDAP has shown."""
+        await self._finish(test, state, surveyed.result, lockout=surveyed.lockout)
+
     async def _redeemed(self, directory: ConnectedDirectory, state: Token, code: Token, error: str) -> TestResult:
         if error:
             return _failed("answer", "The provider sent an error instead of a code.", _ALLOW, came=error)
@@ -152,6 +174,8 @@ class ConnectionTests(Frozen):
 
     def _upstream(self, directory: ConnectedDirectory) -> Upstream:
         client = directory.client
+        if not client.sealed_secret:
+            raise OAuthError(detail="the bind password is missing")
         secret = Secret(self.keyring.open(client.sealed_secret, client.context).decode())
         return Upstream(
             key=str(directory.id),
@@ -161,12 +185,15 @@ class ConnectionTests(Frozen):
             scopes=directory.scopes,
             organization=directory.organization,
             profile_mapping=directory.profile_mapping,
+            ldap=None if directory.ldap is None else ldap_site(directory.ldap, secret),
             saml=None
             if directory.settings is None or directory.key is None
             else SamlAtProvider(directory.settings, KeyPair(directory.key.certificate, secret)),
         )
 
-    async def _finish(self, test: ConnectionTest, state: Token, result: TestResult, *, records: bool = True) -> None:
+    async def _finish(
+        self, test: ConnectionTest, state: Token, result: TestResult, *, records: bool = True, lockout: tuple[int, int] | None = None
+    ) -> None:
         """Stores the result, and that these settings were tested if every check has passed."""
         now = self.system.clock.now()
         sealed = self.keyring.seal(json.dumps(result.stored()).encode(), result_context(test.id))
@@ -180,7 +207,7 @@ class ConnectionTests(Frozen):
             if provider is None or not finished:
                 return
             if result.succeeded:
-                await uow.upstream_providers.save(tested(provider, test.settings_digest, now), None)
+                await uow.upstream_providers.save(tested(provider, test.settings_digest, now, lockout), None)
             await uow.record(provider_tested(provider, SYSTEM, succeeded=result.succeeded))
             await uow.commit()
         if records:

@@ -3,10 +3,12 @@ draft like any other that is not active.
 """
 
 from datetime import datetime
+from typing import Final
 
 from core.domain.errors import BadRequest, Conflict, found
 from core.domain.identifiers import SetupDraftId, UpstreamProviderId
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind, SamlChange
+from core.domain.identity.upstream.ldap.settings import LdapChange
 from core.domain.record.events import Actor
 from core.domain.saml.entities import entity_id
 from core.domain.tenancy.setup.directories import DirectoryProduct, product_named, settings_of, source_named, words_for
@@ -17,7 +19,9 @@ from core.domain.tenancy.upstream_providers import (
     after_change,
     provider_name,
     provider_updated,
+    with_description,
     with_issuer,
+    with_secret,
     with_settings,
 )
 from core.frozen import Frozen, replace
@@ -28,6 +32,9 @@ from core.usecases.tenancy.upstream_providers import NO_SUCH_PROVIDER, NewProvid
 from ports.system import System
 from ports.tenancy.setup_links import SetupLinkStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+TYPED_AT: Final = "bind_password_typed_at"
+"""In a draft: when this link has typed the bind password."""
 
 
 class ConnectionDrafts(Frozen):
@@ -52,6 +59,8 @@ class ConnectionDrafts(Frozen):
         made = None
         if kind is ProviderKind.SAML:
             made = await self.providers.prepared_saml(organization, name=called, issued_by="", settings=settings_of(product), mapping={})
+        if kind is ProviderKind.LDAP:
+            made = await self.providers.prepared_ldap(organization, name=called, settings=LdapChange(), password="", mapping={})
         identifier = SetupDraftId(self.system.ids.new())
         async with self.unit_of_work() as uow:
             held = await held_link(uow, known, SetupPurpose.CONNECTION, self.system.clock)
@@ -141,6 +150,32 @@ class ConnectionDrafts(Frozen):
             await uow.commit()
         return made.provider
 
+    async def describe(
+        self, known: KnownSetupLink, draft: SetupDraftId, actor: Actor, *, change: LdapChange, password: str
+    ) -> UpstreamProvider:
+        """Take the settings of a directory by LDAP. An empty password keeps the one that this link has typed, as long as it belongs to
+        these hosts. Raises the errors of `fill`.
+        """
+        change, now = await self.providers.with_authorities(change), self.system.clock.now()
+        async with self.unit_of_work() as uow:
+            _, held = await held_draft(uow, known, draft, self.system.clock)
+            require_changeable(held)
+            before = None if held.provider is None else await uow.upstream_providers.hold(held.organization, held.provider)
+            if before is None or before.kind is not ProviderKind.LDAP:
+                raise BadRequest("The connection is not of the kind ldap", words="ldap_incomplete")
+            after, sealed = with_description(before, change), None
+            if after.ldap is not None and password:
+                sealed = self.providers.sealed_bind_password(before.id, after.ldap, password)
+                after = with_secret(after, now)
+            after = after_change(before, replace(after, updated_at=now), by_owner=False)
+            await uow.upstream_providers.save(after, sealed)
+            typed = held if sealed is None else replace(held, settings={**held.settings, TYPED_AT: now.isoformat()})
+            if after.digest != before.digest:
+                await uow.setup_links.save_draft(_anew(typed, now))
+            await uow.record(provider_updated(before, after, actor, secret=sealed is not None))
+            await uow.commit()
+        return after
+
     async def begin_test(self, known: KnownSetupLink, draft: SetupDraftId) -> str:
         """Returns the address of the test, which this browser goes to. Raises `BadRequest` while settings are missing, `NotFound`,
         `Conflict` and `SetupLinkRefused`.
@@ -150,9 +185,9 @@ class ConnectionDrafts(Frozen):
             require_changeable(held)
             if held.provider is None:
                 raise BadRequest("Settings are missing", words="connection_incomplete")
-            started = await self.tests.add(
-                uow, found(await uow.upstream_providers.hold(held.organization, held.provider), NO_SUCH_PROVIDER)
-            )
+            tried = found(await uow.upstream_providers.hold(held.organization, held.provider), NO_SUCH_PROVIDER)
+            require_own_password(held, tried)
+            started = await self.tests.add(uow, tried)
             await uow.commit()
         return started.url
 
@@ -176,6 +211,13 @@ class ConnectionDrafts(Frozen):
             await uow.record(provider_updated(before, after, actor, secret=False))
             await uow.commit()
         return after
+
+
+def require_own_password(draft: SetupDraft, connection: UpstreamProvider) -> None:
+    """A link never uses a bind password that somebody else has typed. Raises `BadRequest`."""
+    at = connection.secret_set_at
+    if connection.kind is ProviderKind.LDAP and (at is None or draft.settings.get(TYPED_AT) != at.isoformat()):
+        raise BadRequest("bind_password: type it here", words="ldap_incomplete")
 
 
 def _anew(draft: SetupDraft, now: datetime) -> SetupDraft:

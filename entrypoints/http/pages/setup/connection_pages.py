@@ -6,6 +6,7 @@ from typing import Final
 
 from core.domain.errors import BadRequest, Conflict, NotFound
 from core.domain.identity.upstream.connections import LONGEST_SOURCE, ProviderKind, SamlSettings, addresses
+from core.domain.identity.upstream.ldap.settings import LDAP_PRESETS, LdapChange, LdapPreset, LdapSettings
 from core.domain.identity.upstream.saml.mappings import NAME_ID
 from core.domain.outbound.destinations import LONGEST_URL
 from core.domain.saml.entities import LONGEST_METADATA
@@ -13,8 +14,8 @@ from core.domain.secrets import Secret
 from core.domain.tenancy.setup.directories import DirectoryProduct, mapping_of
 from core.domain.tenancy.setup.setup_drafts import SetupDraft
 from core.domain.tenancy.setup.setup_links import KnownSetupLink, SetupPurpose, require_purpose
-from core.domain.tenancy.upstream_providers import LONGEST_NAME
-from core.usecases.tenancy.setup.connection_drafts import client_id_of, product_of
+from core.domain.tenancy.upstream_providers import LONGEST_NAME, UpstreamProvider
+from core.usecases.tenancy.setup.connection_drafts import TYPED_AT, client_id_of, product_of
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import FormWithFile
 from entrypoints.http.machinery.answers import redirect
@@ -50,6 +51,7 @@ _SAML_FIELDS: Final = {
     "certificate": "setup.connection.wrong.certificate",
 }
 _ADDRESS_FIELDS: Final = {"email_sources": "setup.connection.wrong.email_sources"}
+_DESCRIBED: Final = ("hosts", "ca_certificates", "bind_dn", "bind_password", "base_dn")
 _CLIENT_FIELDS: Final = {
     "issuer": "setup.connection.wrong.oidc_issuer",
     "client_id": "setup.connection.wrong.client_id",
@@ -83,6 +85,17 @@ class DirectoryClientForm(BoundForm, frozen=True, kw_only=True):
     issuer: str = ""
     client_id: str = ""
     client_secret: Secret = Secret("")
+
+
+class DirectoryDescriptionForm(BoundForm, frozen=True, kw_only=True):
+    product: LdapPreset = LdapPreset.ACTIVE_DIRECTORY
+    hosts: str = ""
+    """One on each line."""
+    start_tls: str = ""
+    ca_certificates: str = ""
+    bind_dn: str = ""
+    bind_password: Secret = Secret("")
+    base_dn: str = ""
 
 
 @page.get(_AT, caller=SETUP_VISITOR, limit=PAGE_LOADS, policy=WITH_FORM, advice=advice, refuses=REFUSED)
@@ -172,6 +185,29 @@ async def send_directory_client(call: Call[DirectoryClientForm, None, SetupPath,
     return redirect(place(call.caller, "/connection"))
 
 
+@page.post(f"{_AT}/description", caller=SETUP_VISITOR, limit=CREDENTIALS, policy=WITH_FORM, advice=advice, refuses=REFUSED_FORM)
+async def send_directory_description(call: Call[DirectoryDescriptionForm, None, SetupPath, KnownSetupLink], postern: Postern) -> Page:
+    """Describe a directory that speaks LDAP: its hosts, and the account that looks people up"""
+    form, draft = call.body, await _draft(call, postern)
+    change = LdapChange(
+        hosts=tuple(one.strip() for one in form.hosts.splitlines() if one.strip()),
+        start_tls=form.start_tls != "",
+        ca_certificates=form.ca_certificates.strip(),
+        bind_dn=form.bind_dn.strip(),
+        base_dn=form.base_dn.strip(),
+        ldap_preset=form.product,
+    )
+    try:
+        await postern.tenancy.connection_drafts.describe(
+            call.caller, draft.id, call.actor, change=change, password=form.bind_password.reveal()
+        )
+    except (BadRequest, Conflict) as refusal:
+        said = in_words(refusal, shipped_pages().text(call.language))
+        field = next((one for one in _DESCRIBED if refusal.message.startswith(f"{one}:")), "")
+        return await _page(call, postern, errors={field: said}, description=form)
+    return redirect(place(call.caller, "/connection"))
+
+
 @page.post(f"{_AT}/test", caller=SETUP_VISITOR, limit=PAGE_STEPS, policy=WITH_FORM, advice=advice, refuses=REFUSED_FORM)
 async def try_setup_connection(call: Call[BoundForm, None, SetupPath, KnownSetupLink], postern: Postern) -> Page:
     """Try the connection: sign in at the directory, and see every check"""
@@ -197,6 +233,26 @@ async def _draft(call: AnySetupCall, postern: Postern) -> SetupDraft:
     return draft
 
 
+def _is_complete(draft: SetupDraft, connection: UpstreamProvider) -> bool:
+    if connection.ldap is not None:
+        at = connection.secret_set_at
+        return connection.ldap.is_complete and at is not None and draft.settings.get(TYPED_AT) == at.isoformat()
+    return connection.saml is None or (connection.saml.is_complete and connection.issuer != "")
+
+
+def _described(ldap: LdapSettings | None) -> DirectoryDescriptionForm:
+    if ldap is None:
+        return DirectoryDescriptionForm()
+    return DirectoryDescriptionForm(
+        product=ldap.ldap_preset or LdapPreset.ACTIVE_DIRECTORY,
+        hosts="\n".join(ldap.hosts),
+        start_tls="yes" if ldap.start_tls else "",
+        ca_certificates=ldap.ca_certificates,
+        bind_dn=ldap.bind_dn,
+        base_dn=ldap.base_dn,
+    )
+
+
 def _first_source(saml: SamlSettings | None) -> str:
     named = "" if saml is None or not saml.email_sources else saml.email_sources[0]
     return "NameID" if named == NAME_ID else named
@@ -213,6 +269,7 @@ async def _page(
     values: DirectoryValuesForm | None = None,
     attribute: AddressAttributeForm | None = None,
     client: DirectoryClientForm | None = None,
+    description: DirectoryDescriptionForm | None = None,
 ) -> Page:
     status, draft = 400 if errors else 200, await _found(call, postern)
     if draft is None or form is not None:
@@ -242,7 +299,10 @@ async def _page(
         is_saml=draft.settings["kind"] == ProviderKind.SAML.value,
         connection=connection,
         saml=saml,
-        is_complete=connection is not None and (saml is None or (saml.is_complete and connection.issuer != "")),
+        is_ldap=draft.settings["kind"] == ProviderKind.LDAP.value,
+        products=[(one.value, usual.name) for one, usual in LDAP_PRESETS.items()],
+        description=description or _described(None if connection is None else connection.ldap),
+        is_complete=connection is not None and _is_complete(draft, connection),
         ours=ours,
         sources=mapping_of(product),
         attribute=attribute or AddressAttributeForm(email_sources=_first_source(saml)),

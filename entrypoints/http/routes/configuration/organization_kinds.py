@@ -6,12 +6,15 @@ import msgspec
 
 from core.domain.errors import BadRequest
 from core.domain.identity.upstream.connections import ProviderKind
+from core.domain.identity.upstream.ldap.settings import LdapChange
 from core.domain.identity.upstream.providers import Provider
 from core.domain.platform.configuration.object_places import ORGANIZATION, ObjectPlace
 from core.domain.platform.configuration.planning import SortRules
 from core.domain.tenancy.profile_fields import read_rule
 from core.domain.tenancy.sign_in_rules import SignInRules
+from core.frozen import names_of
 from entrypoints.http.machinery.fields import example
+from entrypoints.http.routes.configuration.directory_hosts import stored_authorities, stored_hosts
 from entrypoints.http.routes.configuration.entries import entry
 from entrypoints.http.routes.configuration.kinds import Fields, ObjectKind, References, Within
 from entrypoints.http.routes.configuration.saml_metadata import stored_pem
@@ -43,6 +46,7 @@ _OF_SAML: Final = frozenset(
         *("preset", "subject_source", "email_sources", "wants_encrypted", "requested_contexts"),
     )
 )
+_OF_LDAP: Final = frozenset({*names_of(LdapChange), "bind_password"})
 _RULES: Final = SignInRules()
 _Tier = Annotated[str, example("professional")]
 _RouteProvider = Annotated[str, example("upstream_providers/Acme login")]
@@ -246,25 +250,32 @@ ORGANIZATION_KINDS: Final = (
         end=upstream_providers.delete_upstream_provider,
         key="name",
         parameter="provider_id",
-        secrets=("client_secret",),
+        secrets=("client_secret", "bind_password"),
         fixed=frozenset({"kind"}),
         # A product sets the sources that do not come with it, and an address decides which certificates are given by hand.
         together=(
             frozenset({"preset", "subject_source", "email_sources"}),
             frozenset({"metadata_url", "certificates"}),
             frozenset({"slo_url", "slo_response_url"}),
+            # A product sets what does not come with it, and the hosts, their scheme and the account decide about the password together.
+            frozenset({"ldap_preset", "person_filter", "sign_in_attributes", "identity_attribute"}),
+            frozenset({"hosts", "start_tls", "ca_certificates", "bind_dn"}),
+            frozenset({"lockout_threshold", "accepts_lockouts"}),
         ),
         stored={
             "scopes": lambda scopes: list(dict.fromkeys(scopes)),
             "certificates": lambda ones: sorted({stored_pem(one) for one in ones}),
+            "hosts": stored_hosts,
+            "ca_certificates": stored_authorities,
         },
         sort_field="kind",
         sorts={
             ProviderKind.OIDC.value: SortRules(
-                needed=frozenset({"issuer"}) | _OF_OIDC - {"scopes"}, fixed=frozenset({"issuer"}), lacks=_OF_SAML
+                needed=frozenset({"issuer"}) | _OF_OIDC - {"scopes"}, fixed=frozenset({"issuer"}), lacks=_OF_SAML | _OF_LDAP
             ),
             # Whether people can sign in through a directory follows from its test and its owner's word.
-            ProviderKind.SAML.value: SortRules(lacks=_OF_OIDC | {"enabled"}),
+            ProviderKind.SAML.value: SortRules(lacks=_OF_OIDC | _OF_LDAP | {"enabled"}),
+            ProviderKind.LDAP.value: SortRules(lacks=_OF_OIDC | _OF_SAML | {"enabled", "issuer"}),
         },
     ),
     ObjectKind(

@@ -20,6 +20,19 @@ from core.domain.identity.upstream.connections import (
     SamlSettings,
     addresses,
 )
+from core.domain.identity.upstream.ldap.filters import LONGEST_FILTER
+from core.domain.identity.upstream.ldap.settings import (
+    LONGEST_AUTHORITIES,
+    LONGEST_BIND_PASSWORD,
+    LONGEST_DN,
+    MOST_LOCKOUT_MINUTES,
+    MOST_LOCKOUT_THRESHOLD,
+    LdapChange,
+    LdapIdentity,
+    LdapPreset,
+    LdapScope,
+    LdapSettings,
+)
 from core.domain.identity.upstream.saml.mappings import DirectoryPreset
 from core.domain.outbound.destinations import LONGEST_URL
 from core.domain.saml.certificates import CertificateNotMade
@@ -28,6 +41,7 @@ from core.domain.tenancy.members import Member
 from core.domain.tenancy.oauth_credentials import LONGEST
 from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.upstream_providers import LONGEST_ISSUER, UpstreamProvider, UpstreamProviderChange
+from core.frozen import names_of
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import able
@@ -68,6 +82,29 @@ _EmailSources = Annotated[Sequence[str], example(["http://schemas.xmlsoap.org/ws
 _Preset = Annotated[DirectoryPreset, example("entra_id")]
 _WantsEncrypted = Annotated[bool, example(False)]
 _Digest = Annotated[str, example("9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3")]
+_Hosts = Annotated[Sequence[str], example(["ldaps://dc1.acme.example"])]
+_StartTls = Annotated[bool, example(False)]
+_Authorities = Annotated[
+    str,
+    msgspec.Meta(extra_json_schema={"maxLength": LONGEST_AUTHORITIES}),
+    example("-----BEGIN CERTIFICATE-----\nMIIC…\n-----END CERTIFICATE-----\n"),
+]
+_Dn = msgspec.Meta(extra_json_schema={"maxLength": LONGEST_DN})
+_BindDn = Annotated[str, _Dn, example("cn=postern,ou=services,dc=acme,dc=example")]
+_BaseDn = Annotated[str, _Dn, example("ou=people,dc=acme,dc=example")]
+_BindPassword = Annotated[
+    str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_BIND_PASSWORD}), SECRET, example("correct horse battery")
+]
+_SearchScope = Annotated[LdapScope, example("subtree")]
+_LdapPreset = Annotated[LdapPreset, example("openldap")]
+_PersonFilter = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_FILTER}), example("(objectClass=inetOrgPerson)")]
+_SignInAttributes = Annotated[Sequence[str], example(["uid", "mail"])]
+_IdentityAttribute = Annotated[LdapIdentity, example("entryUUID")]
+_AddressAttribute = Annotated[str, example("mail")]
+_GroupsAttribute = Annotated[str, example("memberOf")]
+_LockoutThreshold = Annotated[int, msgspec.Meta(extra_json_schema={"minimum": 1, "maximum": MOST_LOCKOUT_THRESHOLD}), example(5)]
+_LockoutMinutes = Annotated[int, msgspec.Meta(extra_json_schema={"minimum": 1, "maximum": MOST_LOCKOUT_MINUTES}), example(30)]
+_AcceptsLockouts = Annotated[bool, example(False)]
 _Contexts = Annotated[Sequence[str], example(["urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport"])]
 
 
@@ -81,13 +118,14 @@ _Mapped = Annotated[Mapping[str, str], example({"https://idp.example.org/departm
 
 class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
     """A provider of yours. One of OpenID Connect needs `issuer`, `client_id` and `client_secret`, and is active at once if an owner makes
-    it. One of SAML, or one that anybody else makes, begins as a draft. The settings of SAML can come later, and from its metadata.
+    it. One of SAML or LDAP, or one that anybody else makes, begins as a draft. The settings of SAML and LDAP can come later, those of SAML
+    from its metadata.
     """
 
     name: _ProviderName
     """1 to 100 characters, for the button on the sign-in page. Each provider of an organization needs a name of its own."""
     kind: _Kind = ProviderKind.OIDC
-    """`oidc` (OpenID Connect) or `saml`."""
+    """`oidc` (OpenID Connect), `saml` or `ldap`."""
     issuer: _Issuer | msgspec.UnsetType = msgspec.UNSET
     """The provider's issuer, exactly as in its ID tokens. We read its metadata from there. For SAML: the provider's entity id."""
     client_id: _ClientId | msgspec.UnsetType = msgspec.UNSET
@@ -128,6 +166,46 @@ class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
     """For SAML: the authentication contexts to ask for where an application asks for none."""
     certificates: _Certificates | msgspec.UnsetType = msgspec.UNSET
     """For SAML: the provider's certificates, in PEM or in base64."""
+    hosts: _Hosts | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: up to three hosts, tried in this order, each as `ldaps://dc1.example.org`, or as `ldap://…` with `start_tls`."""
+    start_tls: _StartTls | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: whether the connection begins in clear and goes over to TLS before anything else is said. Nothing goes in clear."""
+    ca_certificates: _Authorities | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: the authorities that vouch for the hosts, in PEM, in place of the system's; empty for the system's."""
+    bind_dn: _BindDn | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: the account that looks people up. It needs no right but to read them."""
+    bind_password: _BindPassword | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: its password. We store it encrypted, and no answer shows it. It goes when hosts, TLS, authorities or `bind_dn` change,
+    unless the same request gives it anew.
+    """
+    base_dn: _BaseDn | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: where people are; empty for the directory's own naming context."""
+    search_scope: _SearchScope | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: `subtree` (the default), or `one_level` for people right below the base."""
+    ldap_preset: _LdapPreset | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: the directory's product, whose filter and attributes are taken for those that you do not name: `active_directory`, `samba`,
+    `openldap`, `389`, `freeipa` or `lldap`.
+    """
+    person_filter: _PersonFilter | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: who may sign in (RFC 4515)."""
+    sign_in_attributes: _SignInAttributes | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: the attributes that people may type to sign in. Each must be unique in the directory."""
+    identity_attribute: _IdentityAttribute | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: by what a person is known for good: `objectGUID`, `entryUUID`, `nsUniqueId` or `ipaUniqueID`. It cannot change once the
+    provider was active.
+    """
+    address_attribute: _AddressAttribute | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: where people's addresses are. If people may write it themselves, they choose who they are: then name another one."""
+    groups_attribute: _GroupsAttribute | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: where people's groups are; empty for none. A test shows them."""
+    lockout_threshold: _LockoutThreshold | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: after how many wrong passwords the directory locks somebody, 5 at first. We stop two before, also before the number that a
+    test has read.
+    """
+    lockout_minutes: _LockoutMinutes | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: for how long the directory counts wrong passwords, 30 at first."""
+    accepts_lockouts: _AcceptsLockouts | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: yes to a threshold of 1 or 2, at which a stranger can lock people out of your directory."""
 
 
 class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -175,6 +253,46 @@ class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
     """For SAML: the provider's certificates that are given by hand, in PEM or in base64. The list replaces the old one. Certificates that
     came by the metadata stay while `metadata_url` names an address, and go otherwise.
     """
+    hosts: _Hosts | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: up to three hosts, tried in this order, each as `ldaps://dc1.example.org`, or as `ldap://…` with `start_tls`."""
+    start_tls: _StartTls | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: whether the connection begins in clear and goes over to TLS before anything else is said. Nothing goes in clear."""
+    ca_certificates: _Authorities | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: the authorities that vouch for the hosts, in PEM, in place of the system's; empty for the system's."""
+    bind_dn: _BindDn | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: the account that looks people up. It needs no right but to read them."""
+    bind_password: _BindPassword | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: its password. We store it encrypted, and no answer shows it. It goes when hosts, TLS, authorities or `bind_dn` change,
+    unless the same request gives it anew.
+    """
+    base_dn: _BaseDn | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: where people are; empty for the directory's own naming context."""
+    search_scope: _SearchScope | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: `subtree` (the default), or `one_level` for people right below the base."""
+    ldap_preset: _LdapPreset | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: the directory's product, whose filter and attributes are taken for those that you do not name: `active_directory`, `samba`,
+    `openldap`, `389`, `freeipa` or `lldap`.
+    """
+    person_filter: _PersonFilter | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: who may sign in (RFC 4515)."""
+    sign_in_attributes: _SignInAttributes | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: the attributes that people may type to sign in. Each must be unique in the directory."""
+    identity_attribute: _IdentityAttribute | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: by what a person is known for good: `objectGUID`, `entryUUID`, `nsUniqueId` or `ipaUniqueID`. It cannot change once the
+    provider was active.
+    """
+    address_attribute: _AddressAttribute | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: where people's addresses are. If people may write it themselves, they choose who they are: then name another one."""
+    groups_attribute: _GroupsAttribute | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: where people's groups are; empty for none. A test shows them."""
+    lockout_threshold: _LockoutThreshold | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: after how many wrong passwords the directory locks somebody, 5 at first. We stop two before, also before the number that a
+    test has read.
+    """
+    lockout_minutes: _LockoutMinutes | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: for how long the directory counts wrong passwords, 30 at first."""
+    accepts_lockouts: _AcceptsLockouts | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: yes to a threshold of 1 or 2, at which a stranger can lock people out of your directory."""
 
 
 class ProviderCertificateRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -245,6 +363,43 @@ class SamlProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The authentication contexts to ask for where an application asks for none."""
 
 
+class LdapProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What a provider of LDAP has besides, without the bind password."""
+
+    hosts: _Hosts
+    """The hosts, in the order in which they are tried."""
+    start_tls: _StartTls
+    """Whether a connection goes over to TLS; otherwise it begins in TLS."""
+    ca_certificates: _Authorities
+    """The authorities in place of the system's, in PEM; empty for the system's."""
+    bind_dn: _BindDn
+    """The account that looks people up."""
+    base_dn: _BaseDn
+    """Where people are; empty for the directory's own naming context."""
+    search_scope: _SearchScope
+    """`subtree` or `one_level`."""
+    ldap_preset: _LdapPreset | None
+    """The product whose filter and attributes were taken."""
+    person_filter: _PersonFilter
+    """Who may sign in."""
+    sign_in_attributes: _SignInAttributes
+    """The attributes that people may type."""
+    identity_attribute: _IdentityAttribute
+    """By what a person is known for good."""
+    address_attribute: _AddressAttribute
+    """Where addresses are."""
+    groups_attribute: _GroupsAttribute
+    """Where groups are."""
+    lockout_threshold: _LockoutThreshold
+    """After how many wrong passwords the directory locks somebody, as it was typed."""
+    lockout_minutes: _LockoutMinutes
+    """For how long the directory counts, as it was typed."""
+    accepts_lockouts: _AcceptsLockouts
+    """Whether somebody has said yes to a threshold of 1 or 2."""
+    read_threshold: Annotated[int, example(10)] | None
+    """The threshold that the last successful test has read; 0 if the directory locks nobody, null if it could not be read."""
+
+
 class UpstreamProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A provider of yours, without the secret of your client at the provider."""
 
@@ -252,7 +407,7 @@ class UpstreamProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     successor_of: Annotated[Sequence[str], example([])]
     """The ids of former providers whose successor an owner has named this one."""
     kind: _Kind
-    """`oidc` or `saml`."""
+    """`oidc`, `saml` or `ldap`."""
     state: Annotated[ConnectionState, example("active")]
     """`draft`: its settings were not tested as they are now. `tested`: they were, and it waits for an owner to activate it. `active`:
     people can sign in through it, if it is enabled.
@@ -272,11 +427,11 @@ class UpstreamProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     name: _ProviderName
     """The name on the button."""
     issuer: Annotated[str, example("https://login.acme.example")]
-    """The provider's issuer; for SAML its entity id, which is empty while it is not known."""
+    """The provider's issuer; for SAML its entity id, which is empty while it is not known; for LDAP a name of the connection's own."""
     client_id: _ClientId | None
-    """The id of your client at the provider; null for SAML."""
+    """The id of your client at the provider; null for SAML and LDAP."""
     has_secret: Annotated[bool, example(True)]
-    """Whether your client has a secret: true for OpenID Connect."""
+    """Whether there is a secret of your client, or for LDAP a bind password. A bind password goes with what it belongs to."""
     scopes: _Scopes
     """The further scopes, beside `openid email profile`."""
     enabled: _Enabled
@@ -284,7 +439,9 @@ class UpstreamProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     profile_mapping: _Mapped
     """The keys of fields of your organization, by the claims that go into them at each sign-in."""
     saml: SamlProviderRecord | None
-    """What a provider of SAML has besides; null for OpenID Connect."""
+    """What a provider of SAML has besides; null for any other kind."""
+    ldap: LdapProviderRecord | None
+    """What a provider of LDAP has besides; null for any other kind."""
     issues_assertions: Annotated[bool, example(False)]
     """Whether an owner lets the provider issue identity assertions for its people
     (draft-ietf-oauth-identity-assertion-authz-grant-04): then applications get tokens in their name. False at first.
@@ -305,12 +462,13 @@ class UpstreamProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 # What a body says besides the settings of SAML, and what only metadata say of these settings.
 _BESIDES = ("name", "issuer", "client_id", "client_secret", "scopes", "enabled", "profile_mapping", "certificates")
+_OF_LDAP = ("bind_password", *names_of(LdapChange))
 _BY_METADATA = ("certificates", "certificate_source", "by_hand", "metadata")
 
 _new_settings = taken(
     NewUpstreamProvider,
     SamlChange,
-    apart=("kind", *_BESIDES, "requested_contexts"),
+    apart=("kind", *_BESIDES, *_OF_LDAP, "requested_contexts"),
     given=_BY_METADATA,
     email_sources=lambda body: turned(body.email_sources, tuple),
     contexts=lambda body: turned(body.requested_contexts, tuple),
@@ -318,18 +476,31 @@ _new_settings = taken(
 _changed_settings = taken(
     UpstreamProviderPatch,
     SamlChange,
-    apart=(*_BESIDES, "requested_contexts"),
+    apart=(*_BESIDES, *_OF_LDAP, "requested_contexts"),
     given=_BY_METADATA,
     email_sources=lambda body: turned(body.email_sources, tuple),
     contexts=lambda body: turned(body.requested_contexts, tuple),
 )
-_change = taken(
-    UpstreamProviderPatch, UpstreamProviderChange, apart=("certificates", "requested_contexts", *_changed_settings.places, "email_sources")
+_OF_SAML = ("certificates", "requested_contexts", *_changed_settings.places, "email_sources")
+_change = taken(UpstreamProviderPatch, UpstreamProviderChange, apart=(*_OF_SAML, *_OF_LDAP))
+_new_description = taken(
+    NewUpstreamProvider,
+    LdapChange,
+    apart=("kind", "bind_password", *_BESIDES, *_OF_SAML),
+    hosts=lambda body: turned(body.hosts, tuple),
+    sign_in_attributes=lambda body: turned(body.sign_in_attributes, tuple),
+)
+_changed_description = taken(
+    UpstreamProviderPatch,
+    LdapChange,
+    apart=("bind_password", *_BESIDES, *_OF_SAML),
+    hosts=lambda body: turned(body.hosts, tuple),
+    sign_in_attributes=lambda body: turned(body.sign_in_attributes, tuple),
 )
 _record = shown(
     UpstreamProvider,
     UpstreamProviderRecord,
-    given=("saml", "callback_url"),
+    given=("saml", "ldap", "callback_url"),
     named={
         "metadata_read_at": "upkeep.read_at",
         "metadata_fault": "upkeep.fault",
@@ -342,8 +513,8 @@ _record = shown(
     },
     successor_of=lambda provider: [str(one.provider) for one in provider.succeeds],
     digest=lambda provider: provider.digest.hex(),
-    client_id=lambda provider: provider.client_id if provider.saml is None else None,
-    has_secret=lambda provider: provider.saml is None,
+    client_id=lambda provider: provider.client_id if provider.kind is ProviderKind.OIDC else None,
+    has_secret=lambda provider: provider.kind is ProviderKind.OIDC or (provider.ldap is not None and provider.secret_set_at is not None),
     profile_mapping=lambda provider: dict(provider.profile_mapping),
 )
 _saml_settings = shown(
@@ -355,6 +526,7 @@ _saml_settings = shown(
     ),
     named={"metadata_valid_until": "metadata.valid_until", "requested_contexts": "contexts"},
 )
+_description = shown(LdapSettings, LdapProviderRecord)
 _certificate = shown(KeptCertificate, ProviderCertificateRecord, given=("signed_at",), named={"public_key": "pem"})
 
 
@@ -382,14 +554,16 @@ async def create_upstream_provider(
 ) -> UpstreamProviderRecord:
     """Let people sign in through a provider of your organization
 
-    The provider can be any that supports OpenID Connect over https, or SAML. Nobody can sign in through a provider before an owner has said
-    yes to its settings: one of OpenID Connect that an owner makes is active at once, one that anybody else makes, also with a management
-    key, waits for an owner, and one of SAML waits for a test and an owner. Its statements about an address count only in a domain that your
-    organization has proved, and never for platform owners. Allow `callback_url` for your client at the provider. An organization has at
-    most 20 providers. You need a recent proof of who you are: of the second factor, if you have one.
+    The provider can be any that supports OpenID Connect over https, SAML, or LDAP over TLS. Nobody can sign in through a provider before an
+    owner has said yes to its settings: one of OpenID Connect that an owner makes is active at once, one that anybody else makes, also with
+    a management key, waits for an owner, and one of SAML or LDAP waits for a test and an owner. Its statements about an address count only
+    in a domain that your organization has proved, and never for platform owners. Allow `callback_url` for your client at the provider. An
+    organization has at most 20 providers. You need a recent proof of who you are: of the second factor, if you have one.
     """
     body, providers = call.body, postern.tenancy.upstream_providers
-    settings = _new_settings(body)
+    settings, description = _new_settings(body), _new_description(body)
+    if body.kind is not ProviderKind.LDAP and not (description.is_empty and given(body.bind_password) is None):
+        raise BadRequest(f"A provider of the kind {body.kind.value} has no settings of LDAP", words="provider_kind")
     if body.kind is ProviderKind.SAML:
         if body.client_id or body.client_secret or body.scopes:
             raise BadRequest("client_id, client_secret, scopes: a provider of the kind saml has none")
@@ -404,7 +578,19 @@ async def create_upstream_provider(
         )
         return record_of(postern, made)
     if not settings.is_empty or given(body.certificates) is not None:
-        raise BadRequest("A provider of the kind oidc has no settings of SAML")
+        raise BadRequest(f"A provider of the kind {body.kind.value} has no settings of SAML", words="provider_kind")
+    if body.kind is ProviderKind.LDAP:
+        if body.issuer or body.client_id or body.client_secret or body.scopes:
+            raise BadRequest("issuer, client_id, client_secret, scopes: a provider of the kind ldap has none", words="provider_kind")
+        described = await providers.create_ldap(
+            call.caller,
+            call.actor,
+            name=body.name,
+            settings=description,
+            password=given(body.bind_password) or "",
+            mapping=body.profile_mapping,
+        )
+        return record_of(postern, described)
     created = await providers.create(
         call.caller,
         call.actor,
@@ -446,6 +632,8 @@ async def change_upstream_provider(
         _change(body),
         settings=_changed_settings(body),
         certificates=given(body.certificates),
+        description=_changed_description(body),
+        password=given(body.bind_password),
     )
     return record_of(postern, changed)
 
@@ -467,6 +655,7 @@ def record_of(postern: Postern, provider: UpstreamProvider) -> UpstreamProviderR
     return _record(
         provider,
         saml=_saml_record(postern, provider),
+        ldap=None if provider.ldap is None else _description(provider.ldap),
         callback_url=postern.identity.journeys.callback(str(provider.id)),
     )
 

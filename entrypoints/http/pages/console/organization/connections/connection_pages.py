@@ -12,7 +12,7 @@ from entrypoints.http.machinery.accepts import FormWithFile
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.pages.console.cells import Cell, code
+from entrypoints.http.pages.console.cells import Cell, code, listed
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, DIRECTORIES_ENTRY, DIRECTORIES_TAB, position
 from entrypoints.http.pages.console.records import facts_of
@@ -36,7 +36,13 @@ _METADATA: Final = f"{CONNECTION}/metadata"
 _CERTIFICATE: Final = f"{CONNECTION}/certificate"
 _TEST: Final = f"{CONNECTION}/test"
 _SUCCEED: Final = f"{CONNECTION}/succeed"
-_THEIRS: Final = (code("issuer"), code(lambda one: one.saml and one.saml.sso_url, "console.field.sso_url"), code("client_id"))
+_THEIRS: Final = (
+    listed(lambda one: one.ldap and one.ldap.hosts, "console.field.hosts"),
+    code(lambda one: one.ldap and one.ldap.bind_dn, "console.field.bind_dn"),
+    code("issuer"),
+    code(lambda one: one.saml and one.saml.sso_url, "console.field.sso_url"),
+    code("client_id"),
+)
 _POSITION: Final = position(DIRECTORIES_ENTRY, DIRECTORIES_TAB)
 
 
@@ -77,6 +83,9 @@ def above(visit: PageVisit) -> Sequence[tuple[str, str]]:
 def _given_to(visit: PageVisit, provider: UpstreamProviderRecord) -> Sequence[tuple[str, Cell]]:
     """What people enter at the provider."""
     text, saml = visit.text, provider.saml
+    if provider.ldap is not None:
+        # Nobody enters anything there: the account that looks people up is made there.
+        return []
     if saml is None:
         return [(text("console.field.callback_url"), Cell("copy", provider.callback_url))]
     return [
@@ -103,9 +112,9 @@ async def _shown(visit: PageVisit, *, done: str = "", errors: Mapping[str, str] 
     provider = next((one for one in providers if str(one.id) == visit.path["provider_id"]), None)
     if provider is None:
         raise NotFound
-    listed = await visit.ask(list_connection_exchanges)
+    recent = await visit.ask(list_connection_exchanges)
     text = visit.text
-    last = next((one.certificate for one in listed.exchanges if one.succeeded and one.certificate), "")
+    last = next((one.certificate for one in recent.exchanges if one.succeeded and one.certificate), "")
     return visit.show(
         "organization/connections/connection.html",
         _POSITION,

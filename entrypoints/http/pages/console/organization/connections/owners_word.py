@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from entrypoints.http.pages.console.cells import Column, code, copied, listed, when, words, yes_or_no
+from entrypoints.http.pages.console.cells import Column, code, copied, listed, number, when, words, yes_or_no
 
 _LABELS: Final = "console.field"
 
@@ -18,6 +18,9 @@ def settings_of(provider: Callable[[Any], Any]) -> tuple[Column, ...]:
 
     def of_saml(name: str) -> Callable[[Any], Any]:
         return lambda record: getattr(getattr(provider(record), "saml", None), name, None)
+
+    def of_ldap(name: str) -> Callable[[Any], Any]:
+        return lambda record: getattr(getattr(provider(record), "ldap", None), name, None)
 
     def certificates(record: Any) -> Sequence[str] | None:
         known = of_saml("certificates")(record)
@@ -35,6 +38,20 @@ def settings_of(provider: Callable[[Any], Any]) -> tuple[Column, ...]:
         listed(of_saml("email_sources"), f"{_LABELS}.email_sources"),
         yes_or_no(of_saml("wants_encrypted"), f"{_LABELS}.wants_encrypted"),
         listed(of_saml("requested_contexts"), f"{_LABELS}.requested_contexts"),
+        listed(of_ldap("hosts"), f"{_LABELS}.hosts"),
+        yes_or_no(of_ldap("start_tls"), f"{_LABELS}.start_tls"),
+        code(of_ldap("ca_certificates"), f"{_LABELS}.ca_certificates"),
+        code(of_ldap("bind_dn"), f"{_LABELS}.bind_dn"),
+        code(of_ldap("base_dn"), f"{_LABELS}.base_dn"),
+        code(of_ldap("search_scope"), f"{_LABELS}.search_scope"),
+        code(of_ldap("person_filter"), f"{_LABELS}.person_filter"),
+        listed(of_ldap("sign_in_attributes"), f"{_LABELS}.sign_in_attributes"),
+        code(of_ldap("identity_attribute"), f"{_LABELS}.identity_attribute"),
+        code(of_ldap("address_attribute"), f"{_LABELS}.address_attribute"),
+        code(of_ldap("groups_attribute"), f"{_LABELS}.groups_attribute"),
+        number(of_ldap("lockout_threshold"), f"{_LABELS}.lockout_threshold"),
+        number(of_ldap("lockout_minutes"), f"{_LABELS}.lockout_minutes"),
+        yes_or_no(of_ldap("accepts_lockouts"), f"{_LABELS}.accepts_lockouts"),
         code(of("client_id"), f"{_LABELS}.client_id"),
         listed(of("scopes"), f"{_LABELS}.scopes"),
         when(of("tested_at"), f"{_LABELS}.tested_at"),

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind
+from core.domain.identity.upstream.ldap.settings import LDAP_PRESETS
 from core.domain.identity.upstream.saml.mappings import PRESETS
 from entrypoints.http.pages.console.cells import Tone, code, copied, listed, number, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
@@ -36,17 +37,21 @@ _STATES: Final = {
 
 
 async def _products(visit: PageVisit) -> Sequence[Choice]:
-    saml, oidc = (visit.text(f"console.value.{kind.value}") for kind in (ProviderKind.SAML, ProviderKind.OIDC))
+    saml, oidc, ldap = (visit.text(f"console.value.{kind.value}") for kind in (ProviderKind.SAML, ProviderKind.OIDC, ProviderKind.LDAP))
     return [
         *(Choice(one.value, preset.name, saml) for one, preset in PRESETS.items()),
         Choice(ProviderKind.SAML.value, visit.text("console.providers.another"), saml),
         Choice(ProviderKind.OIDC.value, visit.text("console.providers.another"), oidc),
+        *(Choice(one.value, usual.name, ldap) for one, usual in LDAP_PRESETS.items()),
+        Choice(ProviderKind.LDAP.value, visit.text("console.providers.another"), ldap),
     ]
 
 
 def _chosen(product: str) -> Mapping[str, Any]:
     if product in frozenset(PRESETS):
         return {"kind": ProviderKind.SAML, "preset": product}
+    if product in frozenset(LDAP_PRESETS):
+        return {"kind": ProviderKind.LDAP, "ldap_preset": product}
     return {"kind": product}
 
 
@@ -54,9 +59,9 @@ def _named(form: Any) -> Any:
     """The form with a name for the button of the sign-in page: the product's, or the host of the issuer."""
     if form.name.strip():
         return form
-    preset = next((preset for one, preset in PRESETS.items() if one.value == form.kind), None)
+    products = {one.value: preset.name for one, preset in PRESETS.items()} | {one.value: usual.name for one, usual in LDAP_PRESETS.items()}
     try:
-        name = preset.name if preset is not None else urlsplit(form.issuer.strip()).hostname or ""
+        name = products[form.kind] if form.kind in products else urlsplit(form.issuer.strip()).hostname or ""
     except ValueError:
         # The endpoint says what is wrong with the issuer.
         name = ""
@@ -69,6 +74,14 @@ def _oidc(name: str, **more: Any) -> Asked:
 
 def _saml(name: str, **more: Any) -> Asked:
     return Asked(name, under=("kind", ProviderKind.SAML), **more)
+
+
+def _ldap(name: str, **more: Any) -> Asked:
+    return Asked(name, under=("kind", ProviderKind.LDAP), shown=_of_ldap(name), **more)
+
+
+def _of_ldap(name: str) -> Callable[[Any], Any]:
+    return lambda one: None if one.ldap is None else getattr(one.ldap, name)
 
 
 _SCOPES: Final = _oidc("scopes", hint="console.providers.scopes_hint")
@@ -87,8 +100,8 @@ def _state(one: Any) -> str:
 
 
 def _may_be_activated(one: Any) -> bool:
-    """A directory by SAML has to be tested before."""
-    return one.state is ConnectionState.TESTED or (one.state is ConnectionState.DRAFT and one.saml is None)
+    """A directory has to be tested before."""
+    return one.state is ConnectionState.TESTED or (one.state is ConnectionState.DRAFT and one.kind is ProviderKind.OIDC)
 
 
 EXCHANGES: Final = Resource(
@@ -179,6 +192,29 @@ PROVIDERS: Final = Resource(
                 _saml("email_sources", shown=_of_saml("email_sources"), hint="console.providers.email_sources_hint"),
                 _saml("wants_encrypted", shown=_of_saml("wants_encrypted")),
                 _saml("requested_contexts", shown=_of_saml("requested_contexts")),
+            ),
+        ),
+        Section(
+            "ldap",
+            shape(
+                change_upstream_provider,
+                _ldap("hosts", hint="console.providers.hosts_hint"),
+                _ldap("start_tls"),
+                _ldap("ca_certificates", kind=InputKind.LONG, hint="console.providers.authorities_hint"),
+                _ldap("bind_dn", hint="console.providers.bind_dn_hint"),
+                Asked(
+                    "bind_password", kind=InputKind.SECRET, under=("kind", ProviderKind.LDAP), hint="console.providers.bind_password_hint"
+                ),
+                _ldap("base_dn", hint="console.providers.base_dn_hint"),
+                _ldap("search_scope"),
+                _ldap("person_filter", kind=InputKind.TEXT),
+                _ldap("sign_in_attributes", hint="console.providers.sign_in_attributes_hint"),
+                _ldap("identity_attribute", hint="console.providers.identity_attribute_hint"),
+                _ldap("address_attribute", hint="console.providers.address_attribute_hint"),
+                _ldap("groups_attribute"),
+                _ldap("lockout_threshold", hint="console.providers.lockout_hint"),
+                _ldap("lockout_minutes"),
+                _ldap("accepts_lockouts", hint="console.providers.accepts_lockouts_hint"),
             ),
         ),
     ),

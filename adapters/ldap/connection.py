@@ -1,0 +1,200 @@
+"""One connection to a directory. It begins in TLS, or goes over to it before anything else is said. Every answer has a bound on bytes,
+entries and pages, and no referral is followed. Whoever opens the connection bounds the time.
+"""
+
+import socket
+import ssl
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Final, Self
+
+import trio
+
+from adapters.ldap import messages
+from adapters.ldap.ber import SEQUENCE, MalformedMessage, length_at
+from adapters.ldap.messages import LdapMessage, LdapOperation, LdapResult, LdapResultCode, ReceivedEntry, SearchScope
+from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault, LdapStep
+from core.domain.identity.upstream.ldap.filters import LdapFilter
+from core.domain.identity.upstream.ldap.settings import LdapHost
+from core.frozen import Frozen
+from ports.outbound import Failure, OutboundFailed
+
+Dial = Callable[[str, int], Awaitable[tuple[socket.socket, bool]]]
+
+MOST_MESSAGE_BYTES: Final = 2 << 20
+MOST_ANSWER_BYTES: Final = 16 << 20
+_AT_ONCE: Final = 16 << 10
+_SECONDS: Final = 5
+_GOODBYE_TAKES: Final = 0.2
+_UNREACHED: Final = {Failure.REFUSED: LdapFault.NOT_ALLOWED, Failure.UNRESOLVED: LdapFault.NO_NAME}
+# X509_V_ERR_… of OpenSSL.
+_BY_CERTIFICATE: Final = {
+    10: LdapFault.EXPIRED,
+    18: LdapFault.OTHER_AUTHORITY,
+    19: LdapFault.OTHER_AUTHORITY,
+    20: LdapFault.OTHER_AUTHORITY,
+    21: LdapFault.OTHER_AUTHORITY,
+    62: LdapFault.OTHER_HOST,
+    64: LdapFault.OTHER_HOST,
+}
+
+
+class FoundEntries(Frozen):
+    entries: Sequence[ReceivedEntry]
+    is_more: bool
+    """The directory has more that fit; these were not asked for."""
+
+
+class LdapConnection:
+    def __init__(self, stream: trio.abc.Stream) -> None:
+        self._stream = stream
+        self._buffer = bytearray()
+        self._number = 0
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Says goodbye if the conversation went well, and does not wait for an answer, since there is none."""
+        if kind is None:
+            with trio.move_on_after(_GOODBYE_TAKES), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+                await self._stream.send_all(messages.message(self._number + 1, messages.unbind()))
+        await trio.aclose_forcefully(self._stream)
+
+    async def start_tls(self, host: LdapHost, context: ssl.SSLContext) -> None:
+        result = await self._done(messages.start_tls(), LdapOperation.EXTENDED_DONE, LdapStep.START_TLS)
+        if result.code != LdapResultCode.SUCCESS:
+            raise LdapFailed(LdapStep.START_TLS, LdapFault.START_TLS_REFUSED, result.said)
+        if self._buffer:
+            raise LdapFailed(LdapStep.START_TLS, LdapFault.BYTES_BEHIND)
+        self._stream = await in_tls(self._stream, host, context)
+
+    async def bind(self, dn: str, password: bytes) -> LdapResult:
+        """The caller has seen to it that neither is empty."""
+        return await self._done(messages.bind(dn, password), LdapOperation.BOUND, LdapStep.BIND, [messages.asks_for_policy()])
+
+    async def search(
+        self, base: str, scope: SearchScope, wanted: LdapFilter, attributes: Sequence[str], *, most: int, page: int = 0, step: LdapStep
+    ) -> FoundEntries:
+        """With `page`, the entries come in pages of that size, and the answer ends at `most`. Raises `LdapFailed`."""
+        found: list[ReceivedEntry] = []
+        cookie, cookies = b"", set[bytes]()
+        while True:
+            controls = [messages.paged(page, cookie)] if page else []
+            asked = messages.search(base, scope, wanted, attributes, most=0 if page else most, seconds=_SECONDS)
+            result = await self._collect(asked, controls, found, most if not page else most + page, step)
+            if result.code in {LdapResultCode.SIZE_LIMIT, LdapResultCode.TIME_LIMIT} and found:
+                return FoundEntries(found[:most], is_more=True)
+            if result.code == LdapResultCode.NO_SUCH_OBJECT:
+                raise LdapFailed(LdapStep.BASE, LdapFault.NO_BASE, result.said)
+            if result.code == LdapResultCode.REFERRAL:
+                raise LdapFailed(LdapStep.BASE, LdapFault.REFERRED, result.said)
+            if result.code != LdapResultCode.SUCCESS:
+                raise LdapFailed(step, LdapFault.SEARCH_REFUSED, f"{result.code}: {result.said}")
+            cookie = _cookie(result, step) if page else b""
+            if not cookie or len(found) >= most:
+                return FoundEntries(found[:most], is_more=bool(cookie) or len(found) > most)
+            if cookie in cookies or len(cookies) * page > most:
+                raise LdapFailed(step, LdapFault.TOO_LONG)
+            cookies.add(cookie)
+
+    async def _collect(self, asked: bytes, controls: Sequence[bytes], found: list[ReceivedEntry], most: int, step: LdapStep) -> LdapResult:
+        self._number += 1
+        await self._send(messages.message(self._number, asked, controls), step)
+        left = MOST_ANSWER_BYTES
+        while True:
+            came, size = await self._receive(step)
+            left -= size
+            if came.result is not None and came.operation == LdapOperation.DONE:
+                return came.result
+            if came.operation == LdapOperation.REFERENCE:
+                if left < 0:
+                    raise LdapFailed(step, LdapFault.TOO_LONG)
+                continue
+            if came.entry is None:
+                raise LdapFailed(step, LdapFault.MALFORMED)
+            found.append(came.entry)
+            if left < 0 or len(found) > most:
+                raise LdapFailed(step, LdapFault.TOO_LONG)
+
+    async def _done(self, operation: bytes, answer: LdapOperation, step: LdapStep, controls: Sequence[bytes] = ()) -> LdapResult:
+        self._number += 1
+        await self._send(messages.message(self._number, operation, controls), step)
+        came, _ = await self._receive(step)
+        if came.result is None or came.operation != answer:
+            raise LdapFailed(step, LdapFault.MALFORMED)
+        return came.result
+
+    async def _send(self, data: bytes, step: LdapStep) -> None:
+        try:
+            await self._stream.send_all(data)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            raise LdapFailed(step, LdapFault.CUT_OFF) from None
+
+    async def _receive(self, step: LdapStep) -> tuple[LdapMessage, int]:
+        """The next message for our last request, and how long it is."""
+        try:
+            while True:
+                content = await self._message(step)
+                came = messages.received(content)
+                if came.number == self._number:
+                    return came, len(content)
+                # 0 is a notice that the directory hangs up (RFC 4511, section 4.4). No other number belongs here.
+                raise LdapFailed(step, LdapFault.MALFORMED if came.number else LdapFault.CUT_OFF)
+        except MalformedMessage:
+            raise LdapFailed(step, LdapFault.MALFORMED) from None
+
+    async def _message(self, step: LdapStep) -> bytes:
+        while True:
+            if self._buffer and self._buffer[0] != SEQUENCE:
+                raise MalformedMessage("no message")
+            found = length_at(self._buffer, 1)
+            if found is not None:
+                length, begins = found
+                if length > MOST_MESSAGE_BYTES:
+                    raise LdapFailed(step, LdapFault.TOO_LONG)
+                if len(self._buffer) >= begins + length:
+                    content = bytes(self._buffer[begins : begins + length])
+                    del self._buffer[: begins + length]
+                    return content
+            try:
+                more = await self._stream.receive_some(_AT_ONCE)
+            except (trio.BrokenResourceError, trio.ClosedResourceError):
+                more = b""
+            if not more:
+                raise LdapFailed(step, LdapFault.CUT_OFF)
+            self._buffer += more
+
+
+def _cookie(result: LdapResult, step: LdapStep) -> bytes:
+    try:
+        return messages.page_cookie(result)
+    except MalformedMessage:
+        raise LdapFailed(step, LdapFault.MALFORMED) from None
+
+
+async def dialled(dial: Dial, host: LdapHost) -> trio.SocketStream:
+    """Raises `LdapFailed`."""
+    try:
+        opened, _ = await dial(host.name, host.port)
+    except OutboundFailed as failed:
+        fault = _UNREACHED.get(failed.failure, LdapFault.NO_ANSWER)
+        step = LdapStep.NAME if fault is LdapFault.NO_NAME else LdapStep.CONNECTION
+        raise LdapFailed(step, fault, host=host.name) from None
+    opened.setblocking(False)
+    return trio.SocketStream(trio.socket.from_stdlib_socket(opened))
+
+
+async def in_tls(stream: trio.abc.Stream, host: LdapHost, context: ssl.SSLContext) -> trio.SSLStream[trio.abc.Stream]:
+    """Raises `LdapFailed`."""
+    secure = trio.SSLStream(stream, context, server_hostname=host.name, https_compatible=True)
+    try:
+        await secure.do_handshake()
+    except trio.BrokenResourceError as broken:
+        cause = broken.__cause__
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            fault = _BY_CERTIFICATE.get(cause.verify_code, LdapFault.UNTRUSTED)
+            raise LdapFailed(LdapStep.CERTIFICATE, fault, cause.verify_message, host.name) from None
+        raise LdapFailed(LdapStep.CONNECTION, LdapFault.NO_TLS, host=host.name) from None
+    return secure

@@ -1,0 +1,244 @@
+"""Implements `ports.identity.upstream.ldap.LdapDirectories`. The connections come from the guarded dialer, as those to organizations' mail
+servers do.
+"""
+
+import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from typing import Final
+
+import trio
+
+from adapters.ldap import messages
+from adapters.ldap.ber import MalformedMessage
+from adapters.ldap.connection import Dial, LdapConnection, dialled, in_tls
+from adapters.ldap.messages import LdapResult, LdapResultCode, ReceivedEntry, SearchScope
+from core.domain.identity.upstream.ldap.answers import LdapAnswer, LdapEntry, LdapSite
+from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault, LdapStep
+from core.domain.identity.upstream.ldap.filters import PresentFilter, read_filter
+from core.domain.identity.upstream.ldap.settings import LdapHost, LdapScope, LdapSettings
+from core.domain.identity.upstream.ldap.surveys import MOST_SURVEYED, LdapLockout, LdapSurvey
+from core.domain.secrets import Secret
+from ports.identity.upstream.ldap import LdapFound
+
+# In seconds: until one of the hosts has let us in, for one conversation, and for all that a test asks.
+REACHED_WITHIN: Final = 5.0
+# Whoever waits for a look waits four seconds in all.
+LOOKED_WITHIN: Final = 3.5
+_TALKED_WITHIN: Final = 5.0
+_SURVEYED_WITHIN: Final = 20.0
+_PAGE: Final = 200
+_SCOPES: Final = {LdapScope.SUBTREE: SearchScope.SUBTREE, LdapScope.ONE_LEVEL: SearchScope.ONE}
+_ANYBODY: Final = PresentFilter("objectClass")
+_TICKS_A_SECOND: Final = 10_000_000
+_A_DAY: Final = 24 * 60 * 60
+
+
+class TrioLdapDirectories:
+    def __init__(self, dial: Dial, trust: Callable[[], Awaitable[ssl.SSLContext]], *, reached_within: float = REACHED_WITHIN) -> None:
+        self._dial = dial
+        self._trust = trust
+        self._reached_within = reached_within
+
+    async def look(self, site: LdapSite) -> None:
+        async with self._reached(site.settings, min(self._reached_within, LOOKED_WITHIN)):
+            pass
+
+    async def search(self, site: LdapSite, name: str, attributes: Sequence[str]) -> LdapFound:
+        async with self._let_in(site) as (connection, host):
+            with _in_time(LdapStep.FILTER, _TALKED_WITHIN, host.name):
+                base = await _base(connection, site.settings)
+                found = await connection.search(
+                    base,
+                    _SCOPES[site.settings.search_scope],
+                    site.settings.looks_for(name),
+                    attributes,
+                    most=2,
+                    step=LdapStep.FILTER,
+                )
+        return LdapFound([_entry(one) for one in found.entries], _url(site.settings, host), base)
+
+    async def prove(self, site: LdapSite, host: str, dn: str, password: Secret) -> LdapAnswer:
+        if not dn or not password.reveal():
+            return LdapAnswer(code=LdapResultCode.INVALID_CREDENTIALS)
+        place = next(one for one in site.settings.places if _url(site.settings, one) == host)
+        with _in_time(LdapStep.BIND, self._reached_within, place.name):
+            async with await self._opened(site.settings, place) as connection:
+                return _answer(await connection.bind(dn, password.reveal().encode()))
+
+    async def survey(self, site: LdapSite, attributes: Sequence[str]) -> LdapSurvey:
+        settings, asked = site.settings, []
+        for host in settings.places[1:]:
+            with _in_time(LdapStep.CONNECTION, self._reached_within, host.name):
+                async with await self._opened(settings, host) as connection:
+                    await _bound(connection, site, host)
+            asked.append(_url(settings, host))
+        first = settings.places[0]
+        with _in_time(LdapStep.FILTER, _SURVEYED_WITHIN, first.name):
+            with _in_time(LdapStep.CONNECTION, self._reached_within, first.name):
+                opened = await self._opened(settings, first)
+            async with opened as connection:
+                await _bound(connection, site, first)
+                base = await _base(connection, settings)
+                found = await connection.search(
+                    base,
+                    _SCOPES[settings.search_scope],
+                    read_filter(settings.person_filter),
+                    attributes,
+                    most=MOST_SURVEYED,
+                    page=_PAGE,
+                    step=LdapStep.FILTER,
+                )
+                lockout = await _lockout(connection, await _root(connection, base))
+        people = [_entry(one) for one in found.entries]
+        return LdapSurvey(hosts=[_url(settings, first), *asked], base=base, people=people, are_more=found.is_more, lockout=lockout)
+
+    @asynccontextmanager
+    async def _let_in(self, site: LdapSite) -> AsyncIterator[tuple[LdapConnection, LdapHost]]:
+        async with self._reached(site.settings, self._reached_within) as (connection, host):
+            with _in_time(LdapStep.BIND, _TALKED_WITHIN, host.name):
+                await _bound(connection, site, host)
+            yield connection, host
+
+    @asynccontextmanager
+    async def _reached(self, settings: LdapSettings, within: float) -> AsyncIterator[tuple[LdapConnection, LdapHost]]:
+        """A connection to the first host that answers. The others get what is left of the time."""
+        deadline, hosts = trio.current_time() + within, settings.places
+        for place, host in enumerate(hosts):
+            left = max(deadline - trio.current_time(), 0.0) / (len(hosts) - place)
+            try:
+                with _in_time(LdapStep.CONNECTION, left, host.name):
+                    connection = await self._opened(settings, host)
+            except LdapFailed:
+                if place == len(hosts) - 1:
+                    raise
+                continue
+            async with connection:
+                yield connection, host
+            return
+        raise LdapFailed(LdapStep.NAME, LdapFault.NO_NAME)
+
+    async def _opened(self, settings: LdapSettings, host: LdapHost) -> LdapConnection:
+        context = await self._context(settings)
+        stream: trio.abc.Stream = await dialled(self._dial, host)
+        try:
+            if not settings.start_tls:
+                return LdapConnection(await in_tls(stream, host, context))
+            connection = LdapConnection(stream)
+            await connection.start_tls(host, context)
+        except BaseException as error:
+            await trio.aclose_forcefully(stream)
+            if isinstance(error, LdapFailed):
+                error.host = host.name
+            raise
+        return connection
+
+    async def _context(self, settings: LdapSettings) -> ssl.SSLContext:
+        if not settings.ca_certificates:
+            return await self._trust()
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        try:
+            context.load_verify_locations(cadata=settings.ca_certificates)
+        except (ssl.SSLError, ValueError):
+            raise LdapFailed(LdapStep.CERTIFICATE, LdapFault.NO_AUTHORITY) from None
+        return context
+
+
+@contextmanager
+def _in_time(step: LdapStep, seconds: float, host: str) -> Iterator[None]:
+    try:
+        with trio.fail_after(seconds):
+            yield
+    except trio.TooSlowError:
+        raise LdapFailed(step, LdapFault.TOO_SLOW, host=host) from None
+
+
+async def _bound(connection: LdapConnection, site: LdapSite, host: LdapHost) -> None:
+    if not site.password.reveal():
+        # A bind without a password is one of nobody, and succeeds.
+        raise LdapFailed(LdapStep.BIND, LdapFault.NO_PASSWORD, host=host.name)
+    result = await connection.bind(site.settings.bind_dn, site.password.reveal().encode())
+    if result.code != LdapResultCode.SUCCESS:
+        raise LdapFailed(LdapStep.BIND, LdapFault.BIND_REFUSED, f"{result.code}: {result.said}", host.name)
+
+
+async def _base(connection: LdapConnection, settings: LdapSettings) -> str:
+    if settings.base_dn:
+        return settings.base_dn
+    names = ("defaultNamingContext", "namingContexts")
+    root = await connection.search("", SearchScope.BASE, _ANYBODY, names, most=1, step=LdapStep.BASE)
+    entry = _entry(root.entries[0]) if root.entries else LdapEntry("", {})
+    for name in names:
+        values = entry.texts(name)
+        if len(values) == 1 and values[0]:
+            return values[0]
+    raise LdapFailed(LdapStep.BASE, LdapFault.NO_BASE, "the directory names none, or several")
+
+
+async def _root(connection: LdapConnection, base: str) -> str:
+    """The naming context that the base is in. Policies stand there, beside people."""
+    names = ("defaultNamingContext", "namingContexts")
+    root = await connection.search("", SearchScope.BASE, _ANYBODY, names, most=1, step=LdapStep.BASE)
+    entry = _entry(root.entries[0]) if root.entries else LdapEntry("", {})
+    contexts = [one for name in names for one in entry.texts(name)]
+    return next((one for one in contexts if one and base.lower().endswith(one.lower())), base)
+
+
+async def _lockout(connection: LdapConnection, root: str) -> LdapLockout | None:
+    """That of Active Directory's root, or the only one of a password policy. A directory that lets nobody read it refuses, which is no
+    fault.
+    """
+    read: list[LdapLockout] = []
+    try:
+        domain = await connection.search(
+            root, SearchScope.BASE, _ANYBODY, ("lockoutThreshold", "lockOutObservationWindow"), most=1, step=LdapStep.LOCKOUT
+        )
+        for one in domain.entries:
+            threshold, ticks = _number(one, "lockoutthreshold"), _number(one, "lockoutobservationwindow")
+            if threshold is not None:
+                seconds = 0 if ticks is None else min(-ticks // _TICKS_A_SECOND, _A_DAY)
+                read.append(LdapLockout(max(threshold, 0), max(seconds, 0)))
+        policies = await connection.search(
+            root,
+            SearchScope.SUBTREE,
+            read_filter("(|(objectClass=pwdPolicy)(objectClass=msDS-PasswordSettings))"),
+            ("pwdMaxFailure", "pwdLockout", "pwdFailureCountInterval", "msDS-LockoutThreshold"),
+            most=2,
+            step=LdapStep.LOCKOUT,
+        )
+    except LdapFailed as failed:
+        if failed.fault in {LdapFault.CUT_OFF, LdapFault.MALFORMED, LdapFault.TOO_LONG}:
+            raise
+        return read[0] if read else None
+    for one in policies.entries:
+        locks = [value.upper() for value in one.attributes.get("pwdlockout", ())] == [b"TRUE"]
+        threshold = (_number(one, "pwdmaxfailure") or 0) if locks else 0
+        read.append(LdapLockout(max(threshold, 0), max(_number(one, "pwdfailurecountinterval") or 0, 0)))
+    return read[0] if len(read) == 1 else None
+
+
+def _number(entry: ReceivedEntry, attribute: str) -> int | None:
+    values = entry.attributes.get(attribute, ())
+    try:
+        return int(values[0]) if len(values) == 1 and len(values[0]) <= 20 else None
+    except ValueError:
+        return None
+
+
+def _answer(result: LdapResult) -> LdapAnswer:
+    try:
+        policy = messages.policy_error(result)
+    except MalformedMessage:
+        policy = None
+    return LdapAnswer(
+        code=result.code, said=result.said[:500], policy=policy, must_change=result.control(messages.PASSWORD_EXPIRED) is not None
+    )
+
+
+def _entry(entry: ReceivedEntry) -> LdapEntry:
+    return LdapEntry(entry.dn, entry.attributes)
+
+
+def _url(settings: LdapSettings, host: LdapHost) -> str:
+    return settings.hosts[settings.places.index(host)]

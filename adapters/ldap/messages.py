@@ -1,0 +1,264 @@
+"""The messages of LDAP that we send and read (RFC 4511, section 4)."""
+
+from collections.abc import Mapping, Sequence
+from enum import IntEnum
+from typing import Final
+
+from adapters.ldap.ber import (
+    BOOLEAN,
+    ENUMERATED,
+    INTEGER,
+    OCTETS,
+    SEQUENCE,
+    SET,
+    Elements,
+    MalformedMessage,
+    boolean,
+    encoded,
+    integer,
+    octets,
+)
+from core.domain.identity.upstream.ldap.filters import (
+    AnyOfFilter,
+    ComparedFilter,
+    EveryFilter,
+    ExtendedFilter,
+    LdapFilter,
+    NotFilter,
+    PresentFilter,
+    SubstringsFilter,
+)
+from core.frozen import Frozen
+
+START_TLS: Final = b"1.3.6.1.4.1.1466.20037"
+PAGED_RESULTS: Final = b"1.2.840.113556.1.4.319"
+"""RFC 2696."""
+PASSWORD_POLICY: Final = b"1.3.6.1.4.1.42.2.27.8.5.1"
+"""draft-behera-ldap-password-policy-10."""
+PASSWORD_EXPIRED: Final = b"2.16.840.1.113730.3.4.4"
+"""draft-vchu-ldap-pwd-policy-00: 389 sends it for a password that has to be changed."""
+_VERSION: Final = 3
+_SIMPLE: Final = 0x80
+_CONTROLS: Final = 0xA0
+_EXTENDED_NAME: Final = 0x80
+_MOST_CONTROLS: Final = 20
+_MOST_ATTRIBUTES: Final = 200
+_MOST_VALUES: Final = 5000
+
+
+class LdapOperation(IntEnum):
+    BIND = 0x60
+    BOUND = 0x61
+    UNBIND = 0x42
+    SEARCH = 0x63
+    ENTRY = 0x64
+    DONE = 0x65
+    REFERENCE = 0x73
+    EXTENDED = 0x77
+    EXTENDED_DONE = 0x78
+
+
+class SearchScope(IntEnum):
+    BASE = 0
+    ONE = 1
+    SUBTREE = 2
+
+
+class LdapResultCode(IntEnum):
+    """Those that we decide by."""
+
+    SUCCESS = 0
+    TIME_LIMIT = 3
+    SIZE_LIMIT = 4
+    REFERRAL = 10
+    NO_SUCH_OBJECT = 32
+    INVALID_CREDENTIALS = 49
+
+
+class LdapControl(Frozen):
+    oid: bytes
+    value: bytes | None
+
+
+class LdapResult(Frozen):
+    code: int
+    said: str
+    """In the directory's own words, for an administrator."""
+    controls: tuple[LdapControl, ...] = ()
+
+    def control(self, oid: bytes) -> LdapControl | None:
+        return next((one for one in self.controls if one.oid == oid), None)
+
+
+class ReceivedEntry(Frozen):
+    dn: str
+    attributes: Mapping[str, Sequence[bytes]]
+    """By their names in lower case."""
+
+
+class LdapMessage(Frozen):
+    """One message of the directory."""
+
+    number: int
+    operation: int
+    result: LdapResult | None
+    entry: ReceivedEntry | None
+
+
+def message(number: int, operation: bytes, controls: Sequence[bytes] = ()) -> bytes:
+    parts = [integer(number), operation]
+    if controls:
+        parts.append(encoded(_CONTROLS, *controls))
+    return encoded(SEQUENCE, *parts)
+
+
+def bind(dn: str, password: bytes) -> bytes:
+    return encoded(LdapOperation.BIND, integer(_VERSION), octets(dn.encode()), octets(password, _SIMPLE))
+
+
+def unbind() -> bytes:
+    return encoded(LdapOperation.UNBIND)
+
+
+def start_tls() -> bytes:
+    return encoded(LdapOperation.EXTENDED, octets(START_TLS, _EXTENDED_NAME))
+
+
+def search(base: str, scope: SearchScope, wanted: LdapFilter, attributes: Sequence[str], *, most: int, seconds: int) -> bytes:
+    return encoded(
+        LdapOperation.SEARCH,
+        octets(base.encode()),
+        integer(scope, ENUMERATED),
+        # Aliases are never followed: they could lead out of the base.
+        integer(0, ENUMERATED),
+        integer(most),
+        integer(seconds),
+        boolean(value=False),
+        encoded_filter(wanted),
+        encoded(SEQUENCE, *(octets(one.encode()) for one in attributes)),
+    )
+
+
+def paged(size: int, cookie: bytes) -> bytes:
+    return _control(PAGED_RESULTS, encoded(SEQUENCE, integer(size), octets(cookie)), is_critical=True)
+
+
+def asks_for_policy() -> bytes:
+    return _control(PASSWORD_POLICY, None, is_critical=False)
+
+
+def _control(oid: bytes, value: bytes | None, *, is_critical: bool) -> bytes:
+    parts = [octets(oid)]
+    if is_critical:
+        parts.append(boolean(value=True))
+    if value is not None:
+        parts.append(octets(value))
+    return encoded(SEQUENCE, *parts)
+
+
+def encoded_filter(wanted: LdapFilter) -> bytes:  # noqa: PLR0911 - one for each kind
+    """The reader of filters bounds how deep they are."""
+    match wanted:
+        case EveryFilter(parts):
+            return encoded(0xA0, *(encoded_filter(one) for one in parts))
+        case AnyOfFilter(parts):
+            return encoded(0xA1, *(encoded_filter(one) for one in parts))
+        case NotFilter(part):
+            return encoded(0xA2, encoded_filter(part))
+        case ComparedFilter(attribute, comparison, value):
+            return encoded(0xA0 | comparison, octets(attribute.encode()), octets(value))
+        case PresentFilter(attribute):
+            return octets(attribute.encode(), 0x87)
+        case SubstringsFilter(attribute, first, middle, last):
+            pieces = [octets(first, 0x80)] if first else []
+            pieces += [octets(one, 0x81) for one in middle]
+            pieces += [octets(last, 0x82)] if last else []
+            return encoded(0xA4, octets(attribute.encode()), encoded(SEQUENCE, *pieces))
+        case ExtendedFilter(attribute, rule, value, with_dn):
+            said = [octets(rule.encode(), 0x81)] if rule else []
+            said += [octets(attribute.encode(), 0x82)] if attribute else []
+            said += [octets(value, 0x83)]
+            said += [boolean(value=True, tag=0x84)] if with_dn else []
+            return encoded(0xA9, *said)
+
+
+def received(content: bytes) -> LdapMessage:
+    """The message in the content of its outermost sequence. Raises `MalformedMessage`."""
+    elements = Elements(content)
+    number = elements.number()
+    operation = elements.next_tag()
+    if operation is None:
+        raise MalformedMessage("a message without an operation")
+    body = elements.take()
+    controls = _controls(elements)
+    match operation:
+        case LdapOperation.ENTRY:
+            return LdapMessage(number, operation, None, _entry(body))
+        case LdapOperation.BOUND | LdapOperation.DONE | LdapOperation.EXTENDED_DONE:
+            return LdapMessage(number, operation, _result(body, controls), None)
+        case _:
+            return LdapMessage(number, operation, None, None)
+
+
+def page_cookie(result: LdapResult) -> bytes:
+    """Empty when no page follows. Raises `MalformedMessage`."""
+    control = result.control(PAGED_RESULTS)
+    if control is None or control.value is None:
+        return b""
+    inner = Elements(Elements(control.value).take(SEQUENCE))
+    inner.take(INTEGER)
+    return inner.take(OCTETS)
+
+
+def policy_error(result: LdapResult) -> int | None:
+    """The number of the error that the directory's password policy names. None when it names none. Raises `MalformedMessage`."""
+    control = result.control(PASSWORD_POLICY)
+    if control is None or control.value is None:
+        return None
+    error = Elements(Elements(control.value).take(SEQUENCE)).skip_to(0x81)
+    return None if error is None else int.from_bytes(error[:1], "big")
+
+
+def _result(body: bytes, controls: tuple[LdapControl, ...]) -> LdapResult:
+    elements = Elements(body)
+    code = elements.number(ENUMERATED)
+    elements.take(OCTETS)
+    said = elements.text()
+    return LdapResult(code, said, controls)
+
+
+def _entry(body: bytes) -> ReceivedEntry:
+    elements = Elements(body)
+    dn = elements.take(OCTETS)
+    listed = Elements(elements.take(SEQUENCE))
+    attributes: dict[str, list[bytes]] = {}
+    while not listed.is_over:
+        if len(attributes) >= _MOST_ATTRIBUTES:
+            raise MalformedMessage("too many attributes")
+        one = Elements(listed.take(SEQUENCE))
+        name = one.text().lower()
+        values = Elements(one.take(SET))
+        kept = attributes.setdefault(name, [])
+        while not values.is_over:
+            if len(kept) >= _MOST_VALUES:
+                raise MalformedMessage("too many values")
+            kept.append(values.take(OCTETS))
+    try:
+        return ReceivedEntry(dn.decode(), attributes)
+    except UnicodeDecodeError:
+        raise MalformedMessage("a name that is no UTF-8") from None
+
+
+def _controls(elements: Elements) -> tuple[LdapControl, ...]:
+    if elements.next_tag() != _CONTROLS:
+        return ()
+    listed, controls = Elements(elements.take(_CONTROLS)), list[LdapControl]()
+    while not listed.is_over:
+        if len(controls) >= _MOST_CONTROLS:
+            raise MalformedMessage("too many controls")
+        one = Elements(listed.take(SEQUENCE))
+        oid = one.take(OCTETS)
+        if one.next_tag() == BOOLEAN:
+            one.take(BOOLEAN)
+        controls.append(LdapControl(oid, None if one.is_over else one.take(OCTETS)))
+    return tuple(controls)

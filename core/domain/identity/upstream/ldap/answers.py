@@ -1,0 +1,156 @@
+"""What a directory answers to a password, and the person whom it has found."""
+
+import re
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Final
+from uuid import UUID
+
+from core.domain.identity.upstream.ldap.settings import LdapIdentity, LdapSettings, opened_password
+from core.domain.secrets import Secret
+from core.frozen import Frozen
+
+LONGEST_SIGN_IN_NAME: Final = 256
+LONGEST_TYPED_PASSWORD: Final = 1024
+_GUID_BYTES: Final = 16
+_LONGEST_IDENTITY: Final = 100
+_INVALID_CREDENTIALS: Final = 49
+# The directory itself cannot answer now: RFC 4511, appendix A.2, and the time limit.
+_NOT_NOW: Final = frozenset({3, 51, 52})
+# Active Directory names its reason in the words of the answer, as a number of Windows in hexadecimal.
+_DATA: Final = re.compile(r"\bdata ([0-9a-fA-F]{1,8})\b")
+
+
+class BindOutcome(StrEnum):
+    RIGHT = "right"
+    WRONG = "wrong"
+    UNKNOWN = "unknown"
+    LOCKED = "locked"
+    REFUSED = "refused"
+    """For another reason, which the administrator reads."""
+    OUTSIDE_HOURS = "outside_hours"
+    OTHER_WORKSTATION = "other_workstation"
+    PASSWORD_EXPIRED = "password_expired"  # noqa: S105 - a reason
+    DISABLED = "disabled"
+    ACCOUNT_EXPIRED = "account_expired"
+    MUST_CHANGE = "must_change"
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether the person reads it. The directory names these reasons only after a right password."""
+        return self in _SHOWN
+
+
+_SHOWN: Final = frozenset(
+    {
+        BindOutcome.OUTSIDE_HOURS,
+        BindOutcome.OTHER_WORKSTATION,
+        BindOutcome.PASSWORD_EXPIRED,
+        BindOutcome.DISABLED,
+        BindOutcome.ACCOUNT_EXPIRED,
+        BindOutcome.MUST_CHANGE,
+    }
+)
+_OF_WINDOWS: Final = {
+    "525": BindOutcome.UNKNOWN,
+    "52e": BindOutcome.WRONG,
+    "530": BindOutcome.OUTSIDE_HOURS,
+    "531": BindOutcome.OTHER_WORKSTATION,
+    "532": BindOutcome.PASSWORD_EXPIRED,
+    "533": BindOutcome.DISABLED,
+    "701": BindOutcome.ACCOUNT_EXPIRED,
+    "773": BindOutcome.MUST_CHANGE,
+    "775": BindOutcome.LOCKED,
+}
+# draft-behera-ldap-password-policy-10, section 6.2.
+_OF_POLICY: Final = {0: BindOutcome.PASSWORD_EXPIRED, 1: BindOutcome.LOCKED, 2: BindOutcome.MUST_CHANGE}
+
+
+class LdapAnswer(Frozen, kw_only=True):
+    """The directory's answer to a bind."""
+
+    code: int
+    said: str = ""
+    """The directory's words."""
+    policy: int | None = None
+    """The error that its password policy names."""
+    must_change: bool = False
+
+    @property
+    def outcome(self) -> BindOutcome:
+        """A password that has to be changed signs nobody in: here nobody can change it."""
+        by_policy = None if self.policy is None else _OF_POLICY.get(self.policy)
+        if self.code == 0:
+            if self.must_change or by_policy is BindOutcome.MUST_CHANGE:
+                return BindOutcome.MUST_CHANGE
+            return BindOutcome.RIGHT
+        if by_policy is not None:
+            return by_policy
+        if self.code != _INVALID_CREDENTIALS:
+            return BindOutcome.REFUSED
+        found = _DATA.search(self.said)
+        return BindOutcome.WRONG if found is None else _OF_WINDOWS.get(found[1].lower(), BindOutcome.WRONG)
+
+    @property
+    def is_away(self) -> bool:
+        return self.code in _NOT_NOW
+
+
+class LdapEntry(Frozen):
+    dn: str
+    attributes: Mapping[str, Sequence[bytes]]
+    """By their names in lower case."""
+
+    def texts(self, attribute: str) -> Sequence[str]:
+        """The values that are text."""
+        found = []
+        for one in self.attributes.get(attribute.lower(), ()):
+            try:
+                found.append(one.decode())
+            except UnicodeDecodeError:
+                continue
+        return found
+
+
+class LdapSite(Frozen):
+    """A directory, and the password of the account that looks people up there."""
+
+    settings: LdapSettings
+    password: Secret
+
+
+def ldap_site(settings: LdapSettings, opened: Secret) -> LdapSite:
+    """`opened` is the bind password with what it belongs to."""
+    return LdapSite(settings, Secret(opened_password(settings, opened.reveal().encode())))
+
+
+class NotRecognised(Exception):
+    """The entry has no value, several, or a malformed one in the attribute of identity."""
+
+
+def subject_of(entry: LdapEntry, attribute: LdapIdentity) -> str:
+    """The text by which the person is known here for good. Raises `NotRecognised`."""
+    values = entry.attributes.get(attribute.value.lower(), ())
+    if len(values) != 1:
+        raise NotRecognised("no value" if not values else "several values")
+    (value,) = values
+    if attribute is LdapIdentity.OBJECT_GUID:
+        if len(value) != _GUID_BYTES:
+            raise NotRecognised("no GUID")
+        return str(UUID(bytes_le=bytes(value)))
+    if not 0 < len(value) <= _LONGEST_IDENTITY or not value.isascii() or not value.decode().isprintable():
+        raise NotRecognised("no identifier")
+    return value.decode().lower()
+
+
+def usable_name(typed: str) -> str | None:
+    """The name as it goes to the directory. None for a text that is no name anywhere, which no directory gets."""
+    name = typed.strip()
+    return name if 0 < len(name) <= LONGEST_SIGN_IN_NAME and name.isprintable() else None
+
+
+def usable_password(typed: str) -> bool:
+    """A bind with an empty password is one of nobody, which directories answer with success (RFC 4513, section 5.1.2). Some read a password
+    up to its first zero byte.
+    """
+    return 0 < len(typed) <= LONGEST_TYPED_PASSWORD and "\0" not in typed

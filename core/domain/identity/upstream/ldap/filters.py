@@ -1,0 +1,210 @@
+"""Filters of LDAP (RFC 4515). An administrator writes the filter of people. We read it into a tree, and add the name that a person has
+typed as a value of the tree. No filter is put together from texts, so nothing that somebody types changes what a filter asks for.
+"""
+
+import re
+from enum import IntEnum
+from typing import Final
+
+from core.domain.errors import BadRequest
+from core.frozen import Frozen
+
+LONGEST_FILTER: Final = 2000
+MOST_NESTED: Final = 10
+MOST_PARTS: Final = 100
+_ATTRIBUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9.;-]{0,99}|[0-9]+(?:\.[0-9]+)*")
+_RULE: Final = re.compile(r"[A-Za-z0-9.;-]{1,100}")
+_ESCAPED: Final = re.compile(r"[0-9A-Fa-f]{2}")
+
+
+class LdapComparison(IntEnum):
+    """How an attribute is compared with one value. The numbers are those of RFC 4511, section 4.5.1."""
+
+    EQUAL = 3
+    AT_LEAST = 5
+    AT_MOST = 6
+    LIKE = 8
+
+
+class ComparedFilter(Frozen):
+    attribute: str
+    comparison: LdapComparison
+    value: bytes
+
+
+class PresentFilter(Frozen):
+    attribute: str
+
+
+class SubstringsFilter(Frozen):
+    attribute: str
+    first: bytes
+    """Empty when any beginning will do."""
+    middle: tuple[bytes, ...]
+    last: bytes
+
+
+class ExtendedFilter(Frozen):
+    """A comparison by a rule of the directory, such as that for nested groups of Active Directory."""
+
+    attribute: str
+    rule: str
+    value: bytes
+    with_dn: bool
+
+
+class EveryFilter(Frozen):
+    parts: "tuple[LdapFilter, ...]"
+
+
+class AnyOfFilter(Frozen):
+    parts: "tuple[LdapFilter, ...]"
+
+
+class NotFilter(Frozen):
+    part: "LdapFilter"
+
+
+LdapFilter = ComparedFilter | PresentFilter | SubstringsFilter | ExtendedFilter | EveryFilter | AnyOfFilter | NotFilter
+
+
+class NoFilter(Exception):
+    """The text is no filter from this place on; the first character is 1."""
+
+    def __init__(self, why: str, place: int) -> None:
+        super().__init__(why)
+        self.why = why
+        self.place = place
+
+
+def is_attribute(text: str) -> bool:
+    return _ATTRIBUTE.fullmatch(text) is not None
+
+
+def read_filter(text: str) -> LdapFilter:
+    """Raises `NoFilter`."""
+    if len(text) > LONGEST_FILTER:
+        raise NoFilter("too long", LONGEST_FILTER + 1)
+    reader = _Reader(text)
+    found = reader.filter(1)
+    if reader.at < len(text):
+        raise NoFilter("nothing may follow the last bracket", reader.at + 1)
+    return found
+
+
+def person_filter(text: str) -> str:
+    """The text, if it is a filter. Raises `BadRequest`, which says where it is wrong."""
+    stripped = text.strip()
+    try:
+        read_filter(stripped)
+    except NoFilter as wrong:
+        raise BadRequest(
+            f"person_filter: no filter, at character {wrong.place}: {wrong.why}",
+            words="ldap_filter",
+            values={"place": wrong.place, "near": stripped[max(wrong.place - 11, 0) : wrong.place + 9]},
+        ) from None
+    return stripped
+
+
+def named(people: LdapFilter, attributes: tuple[str, ...], name: str) -> LdapFilter:
+    """Those of the people who have this name in one of the attributes."""
+    value = name.encode()
+    return EveryFilter((people, AnyOfFilter(tuple(ComparedFilter(one, LdapComparison.EQUAL, value) for one in attributes))))
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._parts = 0
+        self.at = 0
+
+    def filter(self, depth: int) -> LdapFilter:
+        if depth > MOST_NESTED:
+            raise NoFilter(f"more than {MOST_NESTED} brackets in each other", self.at + 1)
+        self._parts += 1
+        if self._parts > MOST_PARTS:
+            raise NoFilter(f"more than {MOST_PARTS} parts", self.at + 1)
+        self._take("(")
+        sign = self._peek()
+        found: LdapFilter
+        if sign in {"&", "|"}:
+            self.at += 1
+            parts: list[LdapFilter] = []
+            while self._peek() == "(":
+                parts.append(self.filter(depth + 1))
+            if not parts:
+                raise NoFilter(f"{sign} needs a filter in brackets", self.at + 1)
+            found = EveryFilter(tuple(parts)) if sign == "&" else AnyOfFilter(tuple(parts))
+        elif sign == "!":
+            self.at += 1
+            found = NotFilter(self.filter(depth + 1))
+        else:
+            found = self._item()
+        self._take(")")
+        return found
+
+    def _item(self) -> LdapFilter:
+        begins = self.at
+        ends = self._text.find("=", begins)
+        if ends < 0 or any(bracket in self._text[begins:ends] for bracket in "()"):
+            raise NoFilter("a comparison needs =", begins + 1)
+        left = self._text[begins:ends]
+        self.at = ends + 1
+        if left.endswith(":"):
+            return self._extended(left[:-1], begins)
+        comparison = {">": LdapComparison.AT_LEAST, "<": LdapComparison.AT_MOST, "~": LdapComparison.LIKE}.get(
+            left[-1:], LdapComparison.EQUAL
+        )
+        attribute = left if comparison is LdapComparison.EQUAL else left[:-1]
+        if not is_attribute(attribute):
+            raise NoFilter("no name of an attribute", begins + 1)
+        pieces = self._values(stars=comparison is LdapComparison.EQUAL)
+        if len(pieces) == 1:
+            return ComparedFilter(attribute, comparison, pieces[0])
+        if pieces == [b"", b""]:
+            return PresentFilter(attribute)
+        if b"" in pieces[1:-1]:
+            raise NoFilter("two stars beside each other", ends + 2)
+        return SubstringsFilter(attribute, pieces[0], tuple(pieces[1:-1]), pieces[-1])
+
+    def _extended(self, left: str, begins: int) -> LdapFilter:
+        attribute, *rest = left.split(":")
+        with_dn = [one.lower() for one in rest[:1]] == ["dn"]
+        rules = rest[1:] if with_dn else rest
+        rule = rules[0] if rules else ""
+        is_named = is_attribute(attribute) or (attribute == "" and rule != "")
+        if not is_named or len(rules) > 1 or (rules and not _RULE.fullmatch(rule)):
+            raise NoFilter("no comparison by a rule", begins + 1)
+        return ExtendedFilter(attribute, rule, self._values(stars=False)[0], with_dn)
+
+    def _values(self, *, stars: bool) -> list[bytes]:
+        """The value up to the closing bracket, split at its stars."""
+        pieces, piece = [], bytearray()
+        while self.at < len(self._text) and self._text[self.at] != ")":
+            character = self._text[self.at]
+            if character == "\\":
+                digits = self._text[self.at + 1 : self.at + 3]
+                if not _ESCAPED.fullmatch(digits):
+                    raise NoFilter("two hexadecimal digits follow a \\", self.at + 1)
+                piece += bytes.fromhex(digits)
+                self.at += 3
+                continue
+            if character == "(" or not character.isprintable():
+                raise NoFilter(f"write this character as \\{ord(character) & 0xFF:02x}", self.at + 1)
+            if character == "*":
+                if not stars:
+                    raise NoFilter("no star here: write it as \\2a", self.at + 1)
+                pieces.append(bytes(piece))
+                piece.clear()
+            else:
+                piece += character.encode()
+            self.at += 1
+        return [*pieces, bytes(piece)]
+
+    def _peek(self) -> str:
+        return self._text[self.at : self.at + 1]
+
+    def _take(self, character: str) -> None:
+        if self._peek() != character:
+            raise NoFilter(f"a {character} belongs here", self.at + 1)
+        self.at += 1

@@ -1,0 +1,241 @@
+"""What a test finds in a directory by LDAP, and its lines in words."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from core.domain.identity.upstream.connection_tests import TestedCheck
+from core.domain.identity.upstream.ldap.answers import BindOutcome, LdapEntry, NotRecognised, subject_of
+from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault, LdapStep
+from core.domain.identity.upstream.ldap.settings import LdapSettings, can_lock_anybody
+from core.domain.identity.upstream.saml.examinations import CheckState
+from core.frozen import Frozen
+
+MOST_SURVEYED: Final = 1000
+"""A test looks at so many people, and tells that there are more."""
+_NAMES_SHOWN: Final = 3
+_LONGEST_SHOWN: Final = 200
+
+
+class LdapLockout(Frozen):
+    threshold: int
+    """0: nobody is ever locked."""
+    seconds: int
+    """The window in which wrong passwords are counted."""
+
+
+class LdapSurvey(Frozen, kw_only=True):
+    hosts: Sequence[str]
+    """Those that were asked; all of them let the account in."""
+    base: str
+    people: Sequence[LdapEntry]
+    are_more: bool
+    lockout: LdapLockout | None
+    """None when no policy can be read, or several."""
+
+
+_WORDS: Final = {
+    LdapFault.NO_NAME: ("Nobody knows an address of this host.", "Write the host as our network's name servers know it."),
+    LdapFault.NOT_ALLOWED: (
+        "The operator of this installation does not allow calls to this address.",
+        "Ask the operator to allow the directory's network in POSTERN_OUTBOUND_NETWORKS.",
+    ),
+    LdapFault.NO_ANSWER: ("Nothing answers there.", "Compare host and port, and let the firewall pass connections from here."),
+    LdapFault.TOO_SLOW: ("The directory does not answer in time.", "Look whether the directory is busy, or name another host first."),
+    LdapFault.CUT_OFF: ("The directory hangs up.", "Read the directory's log: it says why."),
+    LdapFault.NO_TLS: (
+        "What answers there does not speak TLS.",
+        "Port 636 is for ldaps://; for ldap:// turn StartTLS on. A controller of Active Directory needs a certificate first.",
+    ),
+    LdapFault.START_TLS_REFUSED: ("The directory refuses StartTLS.", "Give the directory a certificate, or use ldaps://."),
+    LdapFault.BYTES_BEHIND: (
+        "Something came in clear behind the answer that begins TLS. Somebody on the way may have put it there.",
+        "Use ldaps:// in place of StartTLS, and find out who is between here and the directory.",
+    ),
+    LdapFault.OTHER_HOST: (
+        "The certificate is for another name than this host.",
+        "Write the host as the certificate names it: by its name, not by its address.",
+    ),
+    LdapFault.EXPIRED: ("The certificate has expired.", "Renew the directory's certificate."),
+    LdapFault.OTHER_AUTHORITY: (
+        "We do not know the authority that vouches for the certificate.",
+        "Paste the authority's certificate in PEM as the CA of this connection.",
+    ),
+    LdapFault.UNTRUSTED: ("The certificate cannot be trusted.", "Look at the directory's certificate and its chain."),
+    LdapFault.NO_AUTHORITY: ("The CA of this connection is no certificate.", "Paste the authority's certificate in PEM."),
+    LdapFault.BIND_REFUSED: (
+        "The directory does not let the bind account in.",
+        "Compare the bind DN with the directory, and type the bind password again.",
+    ),
+    LdapFault.NO_PASSWORD: (
+        "The bind password is missing: it goes when hosts, TLS, authority or bind DN change.",
+        "Type the bind password again.",
+    ),
+    LdapFault.NO_BASE: ("There is no such base.", "Copy the base from the directory, or leave it empty for its own naming context."),
+    LdapFault.REFERRED: (
+        "The directory refers us to another one. We follow no referral.",
+        "Name a host that has the base itself; of Active Directory, a controller of that domain.",
+    ),
+    LdapFault.SEARCH_REFUSED: ("The directory refuses the search.", "Let the bind account read people below the base."),
+    LdapFault.MALFORMED: ("What answers there does not speak LDAP as the standard has it.", "Compare host and port."),
+    LdapFault.TOO_LONG: ("The answer is longer than any of a directory may be.", "Choose a smaller base, or a narrower filter."),
+}
+_TO_CERTIFICATE: Final = (LdapStep.NAME, LdapStep.CONNECTION, LdapStep.START_TLS, LdapStep.CERTIFICATE, LdapStep.BIND)
+_BEFORE_PEOPLE: Final = (*_TO_CERTIFICATE, LdapStep.BASE, LdapStep.FILTER)
+_PASSED: Final = {
+    LdapStep.NAME: "The name has an address.",
+    LdapStep.CONNECTION: "The directory answers.",
+    LdapStep.START_TLS: "The connection goes over to TLS.",
+    LdapStep.CERTIFICATE: "The certificate is valid, and for this host.",
+    LdapStep.BIND: "The directory lets the bind account in.",
+}
+
+
+def words_of(fault: LdapFault) -> tuple[str, str]:
+    """What happened, and the change that helps."""
+    return _WORDS[fault]
+
+
+def lines_of_failure(settings: LdapSettings, failed: LdapFailed) -> Sequence[TestedCheck]:
+    """The steps up to the one that failed."""
+    told, mend = words_of(failed.fault)
+    lines = []
+    for step in _BEFORE_PEOPLE:
+        if step is failed.step:
+            break
+        if step in _PASSED and (step is not LdapStep.START_TLS or settings.start_tls):
+            lines.append(_passed(step, _PASSED[step]))
+    host = f"{failed.host}: " if failed.host else ""
+    came = f"{host}{failed.came}".rstrip(": ")
+    expected = settings.bind_dn if failed.step is LdapStep.BIND else settings.base_dn if failed.step is LdapStep.BASE else ""
+    return [*lines, _failed(failed.step, told, mend, came=came, expected=expected)]
+
+
+def lines_of_survey(settings: LdapSettings, found: LdapSurvey, domains: frozenset[str]) -> Sequence[TestedCheck]:
+    """Every line but the sign-in. `domains` are those that the organization has proved."""
+    hosts = ", ".join(found.hosts)
+    return [
+        *(_passed(step, _PASSED[step], came=hosts) for step in _TO_CERTIFICATE if step is not LdapStep.START_TLS or settings.start_tls),
+        _passed(LdapStep.BASE, "People are looked for here.", came=found.base),
+        _people(found),
+        _identities(settings, found),
+        _addresses(settings, found, domains),
+        _groups(settings, found),
+        _lockout(settings, found.lockout),
+    ]
+
+
+def line_of_sign_in(outcome: BindOutcome, told: str = "", *, found: int = 1, dns: str = "") -> TestedCheck:
+    if found == 0:
+        return _failed(LdapStep.SIGN_IN, "Nobody has this name there.", "Compare the name, the sign-in attributes, and the filter.")
+    if found > 1:
+        return _failed(
+            LdapStep.SIGN_IN, "Several people have this name.", "Name sign-in attributes that are unique in the directory.", came=dns
+        )
+    if outcome is BindOutcome.RIGHT:
+        return _passed(LdapStep.SIGN_IN, "The directory takes this person's password.", came=dns)
+    return _failed(
+        LdapStep.SIGN_IN,
+        f"The directory refuses this person: {outcome.value.replace('_', ' ')}.",
+        "Type the name and the password of somebody who may sign in.",
+        came=told,
+    )
+
+
+def _people(found: LdapSurvey) -> TestedCheck:
+    if not found.people:
+        return _failed(
+            LdapStep.FILTER, "The filter finds nobody.", "Compare filter and base with the directory.", came="0", expected="1 or more"
+        )
+    number = f"more than {len(found.people)}" if found.are_more else str(len(found.people))
+    names = "; ".join(one.dn for one in found.people[:_NAMES_SHOWN])
+    return _passed(LdapStep.FILTER, f"The filter finds {number}.", came=names)
+
+
+def _identities(settings: LdapSettings, found: LdapSurvey) -> TestedCheck:
+    attribute, without, subjects = settings.identity_attribute, [], Counter[str]()
+    for one in found.people:
+        try:
+            subjects[subject_of(one, attribute)] += 1
+        except NotRecognised:
+            without.append(one.dn)
+    if without:
+        return _failed(
+            LdapStep.IDENTITY,
+            f"{len(without)} of {len(found.people)} have no single value of {attribute.value}.",
+            "Let the bind account read this attribute, or choose the one that your directory has.",
+            came="; ".join(without[:_NAMES_SHOWN]),
+            expected=attribute.value,
+        )
+    twice = [subject for subject, times in subjects.items() if times > 1]
+    if twice:
+        return _failed(
+            LdapStep.IDENTITY,
+            "Several people have one identity.",
+            f"Mend {attribute.value} in the directory: it must be each person's own.",
+            came=", ".join(twice[:_NAMES_SHOWN]),
+        )
+    return _passed(LdapStep.IDENTITY, f"Each person has {attribute.value} of their own.")
+
+
+def _addresses(settings: LdapSettings, found: LdapSurvey, domains: frozenset[str]) -> TestedCheck:
+    without, outside = 0, []
+    for one in found.people:
+        address = next(iter(one.texts(settings.address_attribute)), "")
+        if not address:
+            without += 1
+        elif address.rpartition("@")[2].lower() not in domains:
+            outside.append(address)
+    within = len(found.people) - without - len(outside)
+    told = f"{within} addresses are in proved domains, {len(outside)} are not, and {without} people have none."
+    if not domains:
+        return _passed(LdapStep.ADDRESSES, "Your organization has proved no mail domain yet. Until it has, nobody signs in through this.")
+    if found.people and not within:
+        return _failed(
+            LdapStep.ADDRESSES,
+            told,
+            "Prove the mail domain of your people, or name the attribute that has their address.",
+            came=", ".join(outside[:_NAMES_SHOWN]),
+            expected=", ".join(sorted(domains)),
+        )
+    return _passed(LdapStep.ADDRESSES, told, came=", ".join(outside[:_NAMES_SHOWN]))
+
+
+def _groups(settings: LdapSettings, found: LdapSurvey) -> TestedCheck:
+    """Never fails: groups sign nobody in."""
+    if not settings.groups_attribute:
+        return _passed(LdapStep.GROUPS, "Groups are not read.")
+    groups = Counter(group for one in found.people for group in one.texts(settings.groups_attribute))
+    names = "; ".join(name for name, _ in groups.most_common(_NAMES_SHOWN))
+    return _passed(LdapStep.GROUPS, f"{settings.groups_attribute} names {len(groups)} groups.", came=names)
+
+
+def _lockout(settings: LdapSettings, read: LdapLockout | None) -> TestedCheck:
+    if read is None:
+        told = f"No single policy can be read: the number that was typed counts, {settings.lockout_threshold}."
+        return _passed(LdapStep.LOCKOUT, told)
+    if read.threshold == 0:
+        return _passed(LdapStep.LOCKOUT, f"The directory locks nobody: the number that was typed counts, {settings.lockout_threshold}.")
+    came = f"{read.threshold} in {read.seconds // 60} min"
+    if can_lock_anybody(read.threshold) and not settings.accepts_lockouts:
+        return _failed(
+            LdapStep.LOCKOUT,
+            "The directory locks people after so few wrong passwords that a stranger can lock anybody here.",
+            "Raise the threshold in the directory, or say yes to that in accepts_lockouts.",
+            came=came,
+            expected="3 or more",
+        )
+    return _passed(LdapStep.LOCKOUT, "We stop before the directory locks somebody.", came=came)
+
+
+def _passed(step: LdapStep, told: str, *, came: str = "") -> TestedCheck:
+    return TestedCheck(name=step.value, state=CheckState.PASSED, told=told, came=_shown(came))
+
+
+def _failed(step: LdapStep, told: str, mend: str, *, came: str = "", expected: str = "") -> TestedCheck:
+    return TestedCheck(name=step.value, state=CheckState.FAILED, told=told, mend=mend, came=_shown(came), expected=_shown(expected))
+
+
+def _shown(text: str) -> str:
+    """Others have written it."""
+    return "".join(one if one.isprintable() else "·" for one in text[:_LONGEST_SHOWN])
