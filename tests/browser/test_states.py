@@ -40,6 +40,7 @@ NO_PAGES: Final = {
     "documentation/frame.html",
     "documentation/parts.html",
     "documentation/contents.html",
+    "documentation/guide.html",
     "documentation/chapter.html",
     "account/frame.html",
     "account/parts.html",

@@ -92,8 +92,12 @@ def test_nothing_else_of_the_server_speaks_http_to_others() -> None:
     floors = ("core", "ports", "adapters", "actors", "entrypoints")
     files = (file for floor in floors for file in (ROOT / floor).rglob("*.py") if speaks.search(file.read_text()))
     others = {file.relative_to(ROOT) for file in files if file.parent != ROOT / "adapters/outbound"}
-    # The command that starts the demo, and the application that it starts.
-    assert {str(other) for other in others} == {"entrypoints/cli/demo.py", "entrypoints/demo/application.py"}
+    # The command that starts the demo, the programs that it starts, and the one that asks a server of ours for an assistant.
+    assert {str(other) for other in others} == {
+        "entrypoints/cli/demo.py",
+        "entrypoints/cli/mcp/asking.py",
+        *(f"entrypoints/demo/{name}.py" for name in ("application", "tools", "wiki")),
+    }
 
 
 async def test_a_call_arrives_as_it_was_meant() -> None:

@@ -25,6 +25,7 @@ WITHOUT_JSON = {
     "config schema": "prints a JSON document",
     "privacy export": "prints a JSON document",
     "completion": "prints a script for a shell",
+    "mcp": "speaks to a program, in JSON-RPC",
 }
 AWAY = {
     "POSTERN_DATABASE_URL": "postgresql://me@127.0.0.1:1/postern",

@@ -90,6 +90,26 @@ ACME: Final[dict[str, Any]] = {
             "requested_contexts": ["urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport"],
             "profile_mapping": {"urn:oid:2.5.4.11": "department"},
         },
+        "People": {
+            "kind": "ldap",
+            "hosts": ["ldaps://DC1.acme.example", "ldaps://dc2.acme.example:3636"],
+            "start_tls": False,
+            "ca_certificates": CERTIFICATE,
+            "bind_dn": "cn=reader,dc=acme,dc=example",
+            "bind_password": "env:DIRECTORY",
+            "base_dn": "ou=people,dc=acme,dc=example",
+            "search_scope": "one_level",
+            "ldap_preset": "openldap",
+            "person_filter": "(objectClass=person)",
+            "sign_in_attributes": ["uid", "mail"],
+            "identity_attribute": "entryUUID",
+            "address_attribute": "mail",
+            "groups_attribute": "memberOf",
+            "lockout_threshold": 2,
+            "lockout_minutes": 20,
+            "accepts_lockouts": True,
+            "profile_mapping": {"ou": "department"},
+        },
         "Published": {"kind": "saml", "metadata_url": "https://login.acme.example/metadata", "certificates": [CERTIFICATE]},
     },
     "oauth_credentials": {"codehost": {"client_id": "Iv1", "client_secret": "env:CODEHOST"}},
@@ -177,6 +197,6 @@ WHOLE: Final[dict[str, Any]] = {
     "platform": {"profile_fields": {"employee_number": {"label": "Number", "kind": "number", "rule": {"minimum": 1}, "scope": "profile"}}},
     "organizations": {"acme": ACME},
 }
-SECRETS: Final = {"SIEM_HEADER": "X-Collector-Key", "MAIL_PASSWORD": "correct horse", "SIEM_KEY": "b2b1c5a0", "CODEHOST": "3c6e0b8a"}
+SECRETS: Final = {"SIEM_HEADER": "X-Collector-Key", "MAIL_PASSWORD": "correct horse", "SIEM_KEY": "b2b1c5a0", "CODEHOST": "3c6e0b8a", "DIRECTORY": "reader of people"}
 resolve: Final = AllowedSecrets([*SECRETS, "A", "B", "HOME", "MOVED_SECRET", "PROVIDER"], Path("data")).resolve
 """As at the command line of an operator who allows these names."""

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from entrypoints.http.pages.console.organization.applications.making.mcp_clients import PUBLISHED, REDIRECT_URIS
+from entrypoints.http.pages.console.organization.applications.making.mcp_clients import REDIRECT_URIS
 from tests.http.federation.arriving import AUTHORIZE, CHALLENGE, VERIFIER, left, told
 from tests.http.federation.relying import FORM, claims_of
 from tests.http.pages.console.applications.conftest import AT, made
@@ -50,7 +50,7 @@ async def test_one_click_makes_a_public_application_with_the_published_addresses
     assert (service["slug"], service["service_type"], service["redirect_uris"]) == ("mcp-clients", "desktop", list(REDIRECT_URIS))
     assert console.people.rows("select from client_secrets") == []
     text = console.tab.page.text
-    for words in (*PUBLISHED, ".cursor/mcp.json", f'"CLIENT_ID": "{service["id"]}"', f'"clientId": "{service["id"]}"'):
+    for words in ("Cursor", "VS Code", "Gemini CLI", ".cursor/mcp.json", f'"CLIENT_ID": "{service["id"]}"', f'"clientId": "{service["id"]}"'):
         assert words in text, words
     assert (await console.at(f"{AT}/~new?kind=nonsense")).status == 200
     assert console.fields(f"{AT}/~new").fields["kind"] == "web"
