@@ -197,6 +197,12 @@ WHOLE: Final[dict[str, Any]] = {
     "platform": {"profile_fields": {"employee_number": {"label": "Number", "kind": "number", "rule": {"minimum": 1}, "scope": "profile"}}},
     "organizations": {"acme": ACME},
 }
-SECRETS: Final = {"SIEM_HEADER": "X-Collector-Key", "MAIL_PASSWORD": "correct horse", "SIEM_KEY": "b2b1c5a0", "CODEHOST": "3c6e0b8a", "DIRECTORY": "reader of people"}
+SECRETS: Final = {
+    "SIEM_HEADER": "X-Collector-Key",
+    "MAIL_PASSWORD": "correct horse",
+    "SIEM_KEY": "b2b1c5a0",
+    "CODEHOST": "3c6e0b8a",
+    "DIRECTORY": "reader of people",
+}
 resolve: Final = AllowedSecrets([*SECRETS, "A", "B", "HOME", "MOVED_SECRET", "PROVIDER"], Path("data")).resolve
 """As at the command line of an operator who allows these names."""

@@ -50,7 +50,8 @@ async def test_one_click_makes_a_public_application_with_the_published_addresses
     assert (service["slug"], service["service_type"], service["redirect_uris"]) == ("mcp-clients", "desktop", list(REDIRECT_URIS))
     assert console.people.rows("select from client_secrets") == []
     text = console.tab.page.text
-    for words in ("Cursor", "VS Code", "Gemini CLI", ".cursor/mcp.json", f'"CLIENT_ID": "{service["id"]}"', f'"clientId": "{service["id"]}"'):
+    products = ("Cursor", "VS Code", "Gemini CLI")
+    for words in (*products, ".cursor/mcp.json", f'"CLIENT_ID": "{service["id"]}"', f'"clientId": "{service["id"]}"'):
         assert words in text, words
     assert (await console.at(f"{AT}/~new?kind=nonsense")).status == 200
     assert console.fields(f"{AT}/~new").fields["kind"] == "web"
