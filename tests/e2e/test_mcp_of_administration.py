@@ -268,7 +268,7 @@ def test_refusals_are_said_and_the_next_call_is_answered(ready: AdministeredFirm
 def test_a_persons_token_reads_too_and_a_key_of_the_platform_opens_no_organization(ready: AdministeredFirm) -> None:
     with ready.session(ready.token, "--organization", "firm") as session:
         assert "get_organization" in session.tools
-        assert session.answer("list_teams")["teams"][0]["slug"].startswith("«")
+        assert session.answer("list_teams")[0]["name"].startswith("«")
         # What a person has of their own is no administration, and a provider's token would be a secret.
         assert not {"get_provider_token", "get_profile", "list_own_invitations"} & session.tools.keys()
     with ready.session("ptp_aaaaaaaa_bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb") as session:

@@ -57,6 +57,7 @@ NOT_FILLED: Final = {
     ("upstream_providers", "sealed_private_key"),
     ("upstream_providers", "next_sealed_private_key"),
     ("upstream_providers", "former_sealed_private_key"),
+    ("upstream_providers", "sealed_bind_password"),
 }
 # What arrives otherwise than it left, for a reason that the declaration names.
 _OTHERWISE: Final = {
