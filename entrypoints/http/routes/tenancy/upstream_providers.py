@@ -20,7 +20,7 @@ from core.domain.identity.upstream.connections import (
     SamlSettings,
     addresses,
 )
-from core.domain.identity.upstream.ldap.filters import LONGEST_FILTER
+from core.domain.identity.upstream.ldap.filters import LONGEST_ATTRIBUTE, LONGEST_FILTER
 from core.domain.identity.upstream.ldap.settings import (
     LONGEST_AUTHORITIES,
     LONGEST_BIND_PASSWORD,
@@ -100,8 +100,9 @@ _LdapPreset = Annotated[LdapPreset, example("openldap")]
 _PersonFilter = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_FILTER}), example("(objectClass=inetOrgPerson)")]
 _SignInAttributes = Annotated[Sequence[str], example(["uid", "mail"])]
 _IdentityAttribute = Annotated[LdapIdentity, example("entryUUID")]
-_AddressAttribute = Annotated[str, example("mail")]
-_GroupsAttribute = Annotated[str, example("memberOf")]
+_Attribute = msgspec.Meta(extra_json_schema={"maxLength": LONGEST_ATTRIBUTE})
+_AddressAttribute = Annotated[str, _Attribute, example("mail")]
+_GroupsAttribute = Annotated[str, _Attribute, example("memberOf")]
 _LockoutThreshold = Annotated[int, msgspec.Meta(extra_json_schema={"minimum": 1, "maximum": MOST_LOCKOUT_THRESHOLD}), example(5)]
 _LockoutMinutes = Annotated[int, msgspec.Meta(extra_json_schema={"minimum": 1, "maximum": MOST_LOCKOUT_MINUTES}), example(30)]
 _AcceptsLockouts = Annotated[bool, example(False)]

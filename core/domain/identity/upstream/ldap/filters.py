@@ -12,7 +12,8 @@ from core.frozen import Frozen
 LONGEST_FILTER: Final = 2000
 MOST_NESTED: Final = 10
 MOST_PARTS: Final = 100
-_ATTRIBUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9.;-]{0,99}|[0-9]+(?:\.[0-9]+)*")
+LONGEST_ATTRIBUTE: Final = 100
+_ATTRIBUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9.;-]*|[0-9]+(?:\.[0-9]+)*")
 _RULE: Final = re.compile(r"[A-Za-z0-9.;-]{1,100}")
 _ESCAPED: Final = re.compile(r"[0-9A-Fa-f]{2}")
 
@@ -78,7 +79,7 @@ class NoFilter(Exception):
 
 
 def is_attribute(text: str) -> bool:
-    return _ATTRIBUTE.fullmatch(text) is not None
+    return len(text) <= LONGEST_ATTRIBUTE and _ATTRIBUTE.fullmatch(text) is not None
 
 
 def read_filter(text: str) -> LdapFilter:

@@ -52,6 +52,8 @@ class LdapIdentity(StrEnum):
 
 
 class LdapPreset(StrEnum):
+    """The products whose usual filter and attributes are known here."""
+
     ACTIVE_DIRECTORY = "active_directory"
     SAMBA = "samba"
     OPENLDAP = "openldap"
