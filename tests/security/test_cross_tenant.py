@@ -304,6 +304,7 @@ WITHOUT_IDS = {
     # Documents name things by slugs, and a document with another organization's is refused (tests/http/configuration).
     "POST /api/organizations/{org_slug}/configuration/apply",
     "POST /api/organizations/{org_slug}/configuration/plan",
+    "POST /api/organizations/{org_slug}/proposals",
     "DELETE /api/organizations/{org_slug}",
     "DELETE /api/organizations/{org_slug}/domain",
     "DELETE /api/organizations/{org_slug}/oauth-credentials/{provider}",

@@ -76,7 +76,7 @@ async def test_keycloak_js_signs_a_person_in_refreshes_and_signs_out(house: Tena
         asked = {"slug": "front", "name": "Front end", "service_type": "web", "sign_in_policy": "members"}
         addresses = {"redirect_uris": [f"{at}/"], "post_logout_redirect_uris": [f"{at}/signed-out"]}
         client_id = house.ada.ask("POST", "/api/organizations/acme/services", {**asked, **addresses})["service"]["client_id"]
-        lines = GUIDE.files()["front-end.js"].replace("https://id.example.com", house.issuer).replace("<CLIENT_ID>", client_id)
+        lines = GUIDE.files()["front-end.js"].replace("https://id.example.com", house.issuer).replace("<OIDC_CLIENT_ID>", client_id)
         files |= {"/keycloak.js": LIBRARY.read_text(), "/front-end.js": lines + _SHOWN, "/signed-out": "<p>Signed out</p>"}
         async with new_page(chromium, at, scripts=True) as page:
             await signs_in(page, house)
