@@ -159,6 +159,7 @@ class TwoFurnishedOrganizations(Cast):
                 200,
             ),
             ("scim-tokens", {"name": f"Of {name} {more}"}, 200),
+            ("proposals", {"document": {"postern": 1, "organizations": {name: {"name": f"Of {name} {more}"}}}}, 201),
             ("domain", {"domain": f"{more}.{name}.example"}, 200),
             ("domain-routes", {"domain": f"{more}.{name}.example", "join_policy": "ask"}, 201),
             ("resource-servers", {"identifier": f"https://{more}.example/", "name": f"Of {name}"}, 201),
@@ -209,6 +210,7 @@ class TwoFurnishedOrganizations(Cast):
             ("resource_servers", "org_id"),
             ("trusted_issuers", "org_id"),
             ("join_requests", "org_id"),
+            ("proposals", "org_id"),
             ("audit_entries", "organization_id"),
             ("sessions", "organization_id"),
         ):
@@ -248,6 +250,7 @@ async def globex(street: TwoFurnishedOrganizations) -> FurnishedOrganization:
 # The body for each route, so that only the id in the request is wrong. Routes that are not listed have no body.
 Asked = Callable[[FurnishedOrganization], Mapping[str, Any]]
 BODIES: Mapping[str, Asked] = {
+    "POST /api/organizations/{org_slug}/proposals/{proposal_id}/apply": lambda _: {"digest": "0" * 64},
     "PATCH /api/organizations/{org_slug}/domain-routes/{domain_id}": lambda _: {"join_policy": "on"},
     "PATCH /api/organizations/{org_slug}/resource-servers/{resource_id}": lambda _: {"name": "Taken over"},
     "PATCH /api/organizations/{org_slug}/trusted-issuers/{rule_id}": lambda _: {"name": "Taken over"},
@@ -387,6 +390,7 @@ KEPT = (
     "resource_servers",
     "trusted_issuers",
     "join_requests",
+    "proposals",
 )
 OF_SERVICE = ("client_secrets", "plans", "api_keys", "user_keys", "service_claims", "service_roles", "permissions")
 

@@ -37,7 +37,7 @@ _DANGER: Final = "danger"
 _KNOWN_SELDOM: Final = frozenset({"console.field.id", "console.field.created_at", "console.field.updated_at"})
 
 
-class Given(NamedTuple):
+class SentSection(NamedTuple):
     """A form that was sent, and is shown again."""
 
     section: Section
@@ -66,7 +66,7 @@ async def shown(
     *,
     done: str = "",
     errors: Mapping[str, str] = NO_ERRORS,
-    given: Given | None = None,
+    given: SentSection | None = None,
     meanwhile: Sequence[tuple[str, str]] = (),
     told: tuple[bool, str] | None = None,
     opened: str = "",
@@ -146,7 +146,7 @@ def _state(resource: Resource, visit: PageVisit, record: Any) -> Any:
     return visit.text(key), tone
 
 
-async def _section(resource: Resource, visit: PageVisit, record: Any, section: Section, given: Given | None) -> tuple[Any, ...]:
+async def _section(resource: Resource, visit: PageVisit, record: Any, section: Section, given: SentSection | None) -> tuple[Any, ...]:
     inputs = of_record(section.shape.inputs, record)
     present = texts_of(inputs, record)
     own = given if given is not None and given.section is section else None
@@ -182,11 +182,11 @@ def section_pages(resource: Resource, section: Section) -> Sequence[Endpoint]:
         record = await resource.find(visit)
         inputs = of_record(section.shape.inputs, record)
         if (rows := with_rows(inputs, call.body)) is not None:
-            return Answer(await shown(resource, visit, record, given=Given(section, rows, getattr(call.body, WAS))), 200)
+            return Answer(await shown(resource, visit, record, given=SentSection(section, rows, getattr(call.body, WAS))), 200)
         own = inputs if section.whole else changed(inputs, call.body)
         if not own:
             return redirect(f"{onward}?done=unchanged")
-        given = Given(section, sent_texts(inputs, call.body))
+        given = SentSection(section, sent_texts(inputs, call.body))
         if record is not None and (others := moved(inputs, call.body, record)):
             now = texts_of(others, record)
             meanwhile = [(visit.text(one.label), _as_it_is(visit, one, now[one.field])) for one in others]
