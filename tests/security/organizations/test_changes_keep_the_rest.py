@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import pytest
 
+from core.domain.identity.upstream.ldap.settings import LdapChange
+from core.frozen import names_of
 from entrypoints.bootstrap import Postern
 from entrypoints.http.routes import ROUTES
 from tests.http import conftest as http
@@ -59,6 +61,7 @@ _REFUSED: Final = {
         for name in ("issuer", "sso_url", "slo_url", "slo_response_url", "slo_binding", "metadata_url", "preset", "subject_source")
     },
     **{(_PROVIDER, name): 400 for name in ("email_sources", "wants_encrypted", "requested_contexts", "certificates")},
+    **{(_PROVIDER, name): 400 for name in (*names_of(LdapChange), "bind_password")},  # of a directory by LDAP alone
 }
 # The columns of one value: a route leads to a provider of the organization's own, or to one of the installation's.
 _ONE_OF: Final = {(_ROUTE, "upstream_provider_id"): ("domain_routes", "own_provider")}
