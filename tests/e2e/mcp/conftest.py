@@ -44,6 +44,8 @@ runpy.run_path(sys.argv[1], run_name="__main__")
 """
 # `make middleware` installs the SDK for TypeScript. Without it, there are no tests of it.
 IN_NODE: Final = (INSTALLED / "node_modules" / "@modelcontextprotocol" / "sdk").exists()
+# FastMCP and the Inspector are no part of the ordinary run: `make middleware` installs them, and then collects their tests.
+collect_ignore = [] if (CLIENTS / "installed").exists() else ["test_fastmcp.py", "test_inspector.py"]
 _NAMED, _PUBLISHER = "tools.example.org", "app.client.example"
 GUARDS: Final = ROOT / "ops" / "middleware"
 FRAMEWORKS: Final = ROOT / ".venv" / "frameworks"

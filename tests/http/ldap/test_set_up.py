@@ -127,3 +127,11 @@ async def test_a_link_for_another_kind_takes_no_description(scene: LdapSetUp) ->
     action = f"/ui/setup/of/{link}/connection/description"
     answer = await tab.tabs.request("POST", action, {"form_token": scene.token_of(tab), "hosts": "ldaps://dc1.example.org"})
     assert answer.status == 400
+
+
+async def test_the_same_description_twice_keeps_the_test(scene: LdapSetUp) -> None:
+    link, page = await scene.chosen()
+    await scene.describe(link, page)
+    assert b"All checks passed" in await scene.tries(link, page)
+    await scene.describe(link, page, bind_password="")
+    assert (await scene.provider())["state"] == "tested"

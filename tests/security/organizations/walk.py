@@ -241,7 +241,7 @@ CHANGES: Final = (
     Step("POST", f"{SHOP}/saml/certificate/activate"),
     Step("POST", f"{ORGANIZATION}/management-keys", {"name": "Another", "capabilities": ["services.view"]}),
     Step("POST", f"{ORGANIZATION}/management-keys/{{key_id}}/adopt", by="owner"),
-    Step("POST", f"{ORGANIZATION}/proposals", {"document": {"postern": 1, "organizations": {"acme": {"teams": {"new": {"name": "New"}}}}}}),
+    Step("POST", f"{ORGANIZATION}/proposals", DOCUMENT),
     Step("POST", f"{ORGANIZATION}/proposals/{{proposal_id}}/apply", {"digest": "0" * 64}, by="owner", refused=409),
     Step("POST", f"{ORGANIZATION}/setup-links", {"name": "Another", "purposes": ["domain"]}),
     Step("POST", f"{ORGANIZATION}/setup-links/{{link_id}}/drafts/{{draft_id}}/activate", {"digest": "0" * 64}, by="owner", refused=409),

@@ -279,6 +279,7 @@ class World:
         self._put("connection_certificates", upstream_provider_id=provider, fingerprint=scene.slug, signed_at="now")
         self._put("connection_warnings", upstream_provider_id=provider, ending="directory", ends_at="tomorrow", days=1)
         self._put("connection_exchanges", upstream_provider_id=provider, kind="sign_in", succeeded=False, reason=scene.slug)
+        self._put("directory_failures", upstream_provider_id=directory)
 
     def _apis_of(self, scene: FilledOrganization) -> None:
         org, ids = scene.tenant.id, scene.ids

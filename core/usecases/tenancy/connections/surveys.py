@@ -34,12 +34,11 @@ class DirectorySurveys(Frozen):
     def site(self, directory: ConnectedDirectory) -> LdapSite:
         """Raises `LdapFailed` while there is no bind password for these hosts, and `NotFound` for another kind."""
         settings, client = found(directory.ldap, "The provider is not of the kind ldap"), directory.client
-        if client.sealed_secret:
-            opened = Secret(self.keyring.open(client.sealed_secret, client.context).decode())
-            site = ldap_site(settings, opened)
-            if site.password.reveal():
-                return site
-        raise LdapFailed(LdapStep.BIND, LdapFault.NO_PASSWORD)
+        opened = self.keyring.open(client.sealed_secret, client.context) if client.sealed_secret else b""
+        site = ldap_site(settings, Secret(opened.decode()))
+        if not site.password.reveal():
+            raise LdapFailed(LdapStep.BIND, LdapFault.NO_PASSWORD)
+        return site
 
     async def made(self, directory: ConnectedDirectory) -> Surveyed:
         """Every line but the sign-in."""

@@ -145,8 +145,7 @@ class ConnectionTests(Frozen):
     async def require_unchanged(self, test: ConnectionTest) -> None:
         """The bind password of these settings goes nowhere after somebody else has changed them. Raises `FlowOver`."""
         async with self.unit_of_work() as uow:
-            if await uow.organizations.hold(OrganizationId(test.organization)) is None:
-                raise FlowOver
+            await uow.organizations.hold(OrganizationId(test.organization))
             provider = await uow.upstream_providers.hold(test.organization, test.provider)
             if provider is None or provider.digest != test.settings_digest:
                 raise FlowOver
@@ -174,8 +173,6 @@ class ConnectionTests(Frozen):
 
     def _upstream(self, directory: ConnectedDirectory) -> Upstream:
         client = directory.client
-        if not client.sealed_secret:
-            raise OAuthError(detail="the bind password is missing")
         secret = Secret(self.keyring.open(client.sealed_secret, client.context).decode())
         return Upstream(
             key=str(directory.id),

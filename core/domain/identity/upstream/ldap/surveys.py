@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import takewhile
 from typing import Final
 
 from core.domain.identity.upstream.connection_tests import TestedCheck
@@ -99,12 +100,8 @@ def words_of(fault: LdapFault) -> tuple[str, str]:
 def lines_of_failure(settings: LdapSettings, failed: LdapFailed) -> Sequence[TestedCheck]:
     """The steps up to the one that failed."""
     told, mend = words_of(failed.fault)
-    lines = []
-    for step in _BEFORE_PEOPLE:
-        if step is failed.step:
-            break
-        if step in _PASSED and (step is not LdapStep.START_TLS or settings.start_tls):
-            lines.append(_passed(step, _PASSED[step]))
+    gone = takewhile(lambda step: step is not failed.step, _BEFORE_PEOPLE)
+    lines = [_passed(step, _PASSED[step]) for step in gone if step in _PASSED and (step is not LdapStep.START_TLS or settings.start_tls)]
     host = f"{failed.host}: " if failed.host else ""
     came = f"{host}{failed.came}".rstrip(": ")
     expected = settings.bind_dn if failed.step is LdapStep.BIND else settings.base_dn if failed.step is LdapStep.BASE else ""
