@@ -18,7 +18,8 @@ from tests.http.conftest import SETTINGS
 from tests.http.description.test_documentation import loaded
 from tests.places import ROOT
 
-NAMES = list(guides())
+GUIDES = guides()
+NAMES = list(GUIDES)
 # What Markdown writes and a page does not show.
 MARKS = re.compile(r"\*\*|\]\(|^#|`|^\|", re.MULTILINE)
 HEAD = "<thead><tr><th>a</th><th>b</th></tr></thead>"
@@ -26,13 +27,13 @@ EXAMPLES = re.compile(r"<pre.*?</pre>|<code>.*?</code>", re.DOTALL)
 
 
 async def test_a_guide_is_a_page_whose_links_lead_somewhere(lonely_client: Client) -> None:
-    for name, guide in guides().items():
+    for name, guide in GUIDES.items():
         page = await loaded(lonely_client, guide.address)
         assert len(page.ids) == len(set(page.ids)), name
         for link in set(page.linked()) - {"#content"}:
             target, _, anchor = link.partition("#")
             if target.startswith("/docs/guides/") or not target:
-                linked = guides()[target.rpartition("/")[2] or name]
+                linked = GUIDES[target.rpartition("/")[2] or name]
                 assert not anchor or f'id="{anchor}"' in linked.content, f"{name}: {link}"
             else:
                 assert re.match(r"/docs|/ui$|/assets/|/openapi.json$|https://|http://(127\.0\.0\.1|localhost)[:/]", target), (
@@ -43,7 +44,7 @@ async def test_a_guide_is_a_page_whose_links_lead_somewhere(lonely_client: Clien
 def test_no_marks_are_left_and_no_example_is_lost() -> None:
     for path in (ROOT / "docs" / "guides").rglob("*.md"):
         text = path.read_text()
-        guide = guides()[module.guide_name(str(path.relative_to(ROOT / "docs" / "guides")))]
+        guide = GUIDES[module.guide_name(str(path.relative_to(ROOT / "docs" / "guides")))]
         assert MARKS.findall(EXAMPLES.sub("", guide.content)) == [], path
         shown = [unescape(one) for one in re.findall(r"<pre[^>]*><code>(.*?)</code></pre>", guide.content, re.DOTALL)]
         assert len(shown) == text.count("```") / 2, path
@@ -56,7 +57,7 @@ async def test_every_guide_is_among_the_contents_and_in_words(lonely_client: Cli
     assert {f"/docs/guides/{name}" for name in NAMES} <= set(contents.linked())
     folders = {str(path.parent.relative_to(ROOT / "docs" / "guides")) for path in (ROOT / "docs" / "guides").rglob("*.md")}
     assert {"" if one == "." else one for one in folders} == set(FOLDERS), "words for each folder"
-    assert all(one.title and one.about for one in guides().values())
+    assert all(one.title and one.about for one in GUIDES.values())
 
 
 async def test_a_guide_that_does_not_exist_is_not_found(lonely_client: Client) -> None:
