@@ -8,7 +8,7 @@ import psycopg
 import pytest
 import trio
 
-from core.domain.platform.configuration.proposals import MOST_PROPOSALS
+from core.domain.platform.configuration.proposals import MOST_CHANGES, MOST_PROPOSALS
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
@@ -173,6 +173,14 @@ async def test_an_organization_has_few_that_wait(shops: ProposingShops) -> None:
     assert refused(await shops.propose(by=shops.admin)) == (409, "CONFLICT")
     shops.people.change("update proposals set expires_at = now() where id = (select min(id::text)::uuid from proposals)")
     (await shops.propose(by=shops.admin)).ok(201)
+
+
+async def test_what_no_page_shows_whole_is_not_proposed(shops: ProposingShops) -> None:
+    many = {f"team-{number}": {"name": "Team"} for number in range(MOST_CHANGES + 1)}
+    answer = await shops.propose(by=shops.admin, teams=many)
+    assert (answer.status, "a page shows at most 200" in answer.json()["error"]) == (400, True)
+    del many["team-0"]
+    (await shops.propose(by=shops.admin, teams=many)).ok(201)
 
 
 async def test_a_large_document_is_refused(shops: ProposingShops) -> None:

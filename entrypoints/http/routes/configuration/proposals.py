@@ -11,7 +11,7 @@ from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import ProposalId
 from core.domain.identity.proofs import StepUp
 from core.domain.platform.configuration.object_places import pointer
-from core.domain.platform.configuration.proposals import Proposal, ProposalOvertaken, ProposalState
+from core.domain.platform.configuration.proposals import Proposal, ProposalOvertaken, ProposalState, require_readable
 from core.domain.secrets import Secret
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
@@ -109,7 +109,8 @@ async def create_proposal(call: Call[NewProposal, None, OrganizationPath, Member
 
     Nothing changes. The document is planned as by the endpoint for plans, and kept for a day. Give an owner the `url` of the answer: on
     that page they see the plan, and apply exactly it, with a recent proof of who they are. If anything of it has changed by then, nothing
-    is done. A document with problems, or with nothing to do, is refused. An organization has at most twenty proposals that wait.
+    is done. A document with problems, with nothing to do, or with more than 200 changes, is refused. An organization has at most twenty
+    proposals that wait.
     """
     planned = await _planned(call, postern, call.body.document)
     if planned.problems:
@@ -117,6 +118,7 @@ async def create_proposal(call: Call[NewProposal, None, OrganizationPath, Member
         raise BadRequest(f"{pointer(planned.problems[0].steps) or 'document'}: {planned.problems[0].message}{more}")
     if planned.is_empty:
         raise BadRequest("document: everything is as it says already, so there is nothing to propose")
+    require_readable(len(planned.plan.changes))
     made = await postern.platform.proposals.create(
         call.caller, msgspec.json.encode(call.body.document), planned.document.digest, _digest(planned), call.actor
     )
