@@ -7,7 +7,7 @@ from typing import Any, Final, LiteralString
 from adapters.postgres.columns import Columns
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import first
-from adapters.postgres.tenancy.keys.management_keys import OWES_SECOND_FACTOR
+from adapters.postgres.tenancy.keys.management_keys import OF_KEY, OWES_SECOND_FACTOR
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, ProposalId
@@ -80,7 +80,7 @@ _OF_MAKER: Final = names_of(_Maker)
 # stands in no relation to the organization. A key counts as long as whoever made it may do what it does, until somebody adopts it.
 _NAMED: Final[LiteralString] = f"""
            {PROPOSAL.names}, coalesce(keys.name, users.email, '') as proposed_by,
-           keys.capabilities as key_capabilities, keys.adopted_at is not null as key_is_adopted,
+           {OF_KEY},
            case when users.id is null then '{{}}'::text[] else {RELATIONS_OF_MEMBER} end as relations,
            case when users.id is null then false else {OWES_SECOND_FACTOR} end as owes_second_factor"""
 
