@@ -45,7 +45,7 @@ async def open_postern(settings: Settings) -> AsyncIterator[Postern]:
         with open_identity(settings, foundation, ownerships.decline_in) as identity:
             record = assemble_record(foundation)
             tenancy = assemble_tenancy(settings, foundation, identity, ownerships)
-            services = assemble_services(settings, foundation, ownerships, tenancy.domains.proofs, identity.profiles)
+            services = assemble_services(settings, foundation, ownerships, tenancy.domains.proofs)
             federation = assemble_federation(
                 settings,
                 foundation,

@@ -14,7 +14,6 @@ from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
 from adapters.turns import FairTurns
 from core.domain.identifiers import ApiKeyId, UserKeyId
 from core.frozen import Frozen
-from core.usecases.identity.profiles import Profiles
 from core.usecases.services.api_keys import ApiKeys
 from core.usecases.services.assignments import Assignments
 from core.usecases.services.billing import Billing
@@ -79,9 +78,7 @@ class Services(Frozen, kw_only=True):
     end_users: EndUsers
 
 
-def assemble_services(
-    settings: Settings, foundation: Foundation, ownerships: Ownerships, proofs: DomainProofs, profiles: Profiles
-) -> Services:
+def assemble_services(settings: Settings, foundation: Foundation, ownerships: Ownerships, proofs: DomainProofs) -> Services:
     new_unit_of_work, pool, stores = foundation.unit_of_work, foundation.pool, foundation.stores
     system, clock = foundation.system, foundation.clock
     key_presence: PresenceWriter[ApiKeyId] = PresenceWriter(
@@ -142,7 +139,6 @@ def assemble_services(
             buckets=foundation.shared_buckets,
             templates=foundation.mail_templates,
             values=ProfileValues(new_unit_of_work, stores.profile_values, clock),
-            profiles=profiles,
             ownerships=ownerships,
             system=system,
         ),

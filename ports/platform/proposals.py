@@ -17,8 +17,9 @@ class SealedProposal(Frozen):
 
 class ProposalStore(Protocol):
     """Outside a unit of work, `list` and `find` are one statement and one round trip each. They know no proposal whose day is over, none of
-    a person who is no member any more, and none of a management key that has ended. The other methods need a unit of work in which the
-    caller has locked the organization. Only PostgreSQL implements `ProposalStore`.
+    a management key that has ended, has expired or may propose no more, and none of a person who is no member any more, is deactivated or
+    may propose no more. The other methods need a unit of work in which the caller has locked the organization. Only PostgreSQL implements
+    `ProposalStore`.
     """
 
     async def list(self, organization: OrganizationId, now: datetime) -> Sequence[Proposal]:
@@ -27,7 +28,7 @@ class ProposalStore(Protocol):
     async def find(self, organization: OrganizationId, proposal: ProposalId, now: datetime) -> SealedProposal | None: ...
 
     async def waiting(self, organization: OrganizationId, now: datetime) -> int:
-        """How many proposals wait."""
+        """How many proposals wait, of those that `list` knows."""
 
     async def add(self, proposal: Proposal, sealed_document: bytes) -> None: ...
 

@@ -10,7 +10,7 @@ from adapters.postgres.identity.addresses import may_answer
 from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import first_made
-from adapters.postgres.tenancy.keys.management_keys import OWES_SECOND_FACTOR
+from adapters.postgres.tenancy.keys.management_keys import OF_KEY, OWES_SECOND_FACTOR
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
 from adapters.postgres.tenancy.roles import gives_service_roles
 from adapters.postgres.ties import has_name, is_own_member, shown_name
@@ -471,7 +471,7 @@ _SELECT_OFFER: Final[LiteralString] = f"""
                  join organizations as wanted on wanted.id = invitations.org_id
                 where users.id = coalesce(%(manager)s, invitations.invited_by) and users.deactivated_at is null
            ) as backer_relations,
-           keys.capabilities as key_capabilities, keys.adopted_at is not null as key_is_adopted,
+           {OF_KEY},
            keys.id is not null and keys.adopted_at is null and exists (
                select
                  from users

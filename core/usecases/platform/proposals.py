@@ -6,6 +6,7 @@ from core.domain.errors import Conflict, Forbidden, found
 from core.domain.identifiers import ProposalId
 from core.domain.platform.configuration.proposals import (
     LIFETIME,
+    PROPOSES,
     Proposal,
     ProposalOvertaken,
     proposal_applied,
@@ -16,9 +17,8 @@ from core.domain.platform.configuration.proposals import (
 )
 from core.domain.record.events import Actor
 from core.domain.tenancy.members import Member
-from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
-from core.usecases.tenancy.rights import hold_members, require_capability
+from core.usecases.tenancy.rights import acted_as_owner, hold_members, require_capability
 from ports.encryption import KeyRing
 from ports.platform.proposals import ProposalStore
 from ports.system import System
@@ -58,7 +58,7 @@ class Proposals(Frozen):
         sealed = self.keyring.seal(document, sealing_context(proposal.id))
         async with self.unit_of_work() as uow:
             acting, _ = await hold_members(uow, member)
-            require_capability(acting, Capability.SETTINGS_MANAGE)
+            require_capability(acting, PROPOSES)
             require_proposals_room(await uow.proposals.waiting(member.organization, now))
             await uow.proposals.add(proposal, sealed)
             await uow.record(proposal_created(proposal, actor))
@@ -77,7 +77,8 @@ class Proposals(Frozen):
 
     async def take(self, member: Member, proposal: ProposalId, plan: str, actor: Actor) -> None:
         """Uses the proposal up, once, for an owner who goes on to apply its document. Raises `NotFound`, `Forbidden` for everybody but an
-        owner, `ProposalOvertaken` when `plan` is not the proposed one, and `Conflict` for a proposal that was applied.
+        owner, `ProposalOvertaken` when `plan` is not the proposed one, and `Conflict` for a proposal that was applied. Whoever made it may
+        still propose. A new owner confirms the ownership by it.
         """
         now = self.system.clock.now()
         async with self.unit_of_work() as uow:
@@ -89,6 +90,7 @@ class Proposals(Frozen):
                 raise Conflict("This proposal was applied already", words="proposal_applied")
             if known.plan != plan:
                 raise ProposalOvertaken
+            await acted_as_owner(uow, acting, now)
             await uow.record(proposal_applied(known, actor))
             await uow.commit()
 
@@ -96,7 +98,7 @@ class Proposals(Frozen):
         """Withdraw a proposal. Raises `NotFound`, and `Forbidden`."""
         async with self.unit_of_work() as uow:
             acting, _ = await hold_members(uow, member)
-            require_capability(acting, Capability.SETTINGS_MANAGE)
+            require_capability(acting, PROPOSES)
             known = found(await uow.proposals.find(member.organization, proposal, self.system.clock.now()), NO_SUCH_PROPOSAL).proposal
             await uow.proposals.remove(member.organization, proposal)
             await uow.record(proposal_deleted(known, actor))

@@ -27,7 +27,6 @@ from core.domain.tenancy.profile_fields import FieldWriter
 from core.frozen import Frozen, replace
 from core.usecases.identity.account_access import end_access, leave_to_another
 from core.usecases.identity.made_accounts import delete_made_account
-from core.usecases.identity.profiles import Profiles
 from core.usecases.tenancy.ownerships import Ownerships
 from core.usecases.tenancy.profile_values import ProfileValues
 from ports.mail_templates import MailTemplates
@@ -43,7 +42,6 @@ class ServiceUsers(Frozen):
     buckets: SharedBuckets
     templates: MailTemplates
     values: ProfileValues
-    profiles: Profiles
     ownerships: Ownerships
     system: System
 
@@ -76,12 +74,11 @@ class ServiceUsers(Frozen):
             await uow.commit()
         return after
 
-    async def add(self, holder: KeyHolder, email: Email, actor: Actor, *, name: str = "") -> ServiceUser:
-        """Make the account with this address a user of the service. If no account has the address, a new account is created, with this
-        name and without a password, and no mail is sent. May be repeated: concurrent calls all get the same account. Raises `RateLimited`
-        when the key adds too many users, and `WrongField` for a name that no person may have.
+    async def add(self, holder: KeyHolder, email: Email, actor: Actor) -> ServiceUser:
+        """Make the account with this address a user of the service. If no account has the address, a new account is created, without a
+        password, and no mail is sent. May be repeated: concurrent calls all get the same account. Raises `RateLimited` when the key adds
+        too many users.
         """
-        stated = self.profiles.named(name)
         wait = await self.buckets.take(ADDITIONS, str(holder.key))
         if wait > 0:
             raise RateLimited(retry_after=wait, detail=ADDITIONS.name)
@@ -91,7 +88,6 @@ class ServiceUsers(Frozen):
             is_new = await uow.accounts.add(account, None, holder.service, origin_organization=holder.organization)
             if is_new:
                 await uow.record(user_created(account.id, holder, actor))
-                await self.profiles.fill(uow, account.id, stated, actor, "")
             joined = await uow.service_users.join(holder.service, email, now)
             if joined is None:
                 # Since the request came in, the service was deleted, or the address moved to another account.

@@ -6,12 +6,14 @@ from http.client import HTTPException
 from typing import Any, Final
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlencode, urlsplit
-from urllib.request import HTTPRedirectHandler, OpenerDirector, Request, build_opener
+from urllib.request import HTTPRedirectHandler, OpenerDirector, ProxyHandler, Request, build_opener
 
 from core.frozen import Frozen
 
 MOST_BYTES: Final = 256 << 10
 """Of an answer. A program that reads more than this at once has asked for too much."""
+MOST_BYTES_OF_PLAN: Final = 16 << 20
+"""Of the answer to a proposal. Its link counts, however large the plan is."""
 _LARGEST_DESCRIPTION: Final = 16 << 20
 _PATIENCE: Final = 30.0
 _HERE: Final = frozenset({"127.0.0.1", "localhost", "::1"})
@@ -49,7 +51,9 @@ class ProductClient:
     def __init__(self, url: str, token: str) -> None:
         self.url = url
         self._token = token
-        self._opener: OpenerDirector = build_opener(_Follow)
+        # A proxy of the environment would read the key on its way to this machine, which goes by HTTP.
+        nowhere = (ProxyHandler({}),) if urlsplit(url).hostname in _HERE else ()
+        self._opener: OpenerDirector = build_opener(_Follow, *nowhere)
 
     @property
     def opens_organization(self) -> bool:
@@ -80,7 +84,7 @@ class ProductClient:
 
     def post(self, path: str, body: Any) -> ProductAnswer:
         """Raises `NotReached`."""
-        return self._ask(self._request("POST", path, json.dumps(body).encode()), MOST_BYTES)
+        return self._ask(self._request("POST", path, json.dumps(body).encode()), MOST_BYTES_OF_PLAN)
 
     def _request(self, method: str, target: str, content: bytes | None = None) -> Request:
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json", "User-Agent": "postern-mcp"}
@@ -102,6 +106,6 @@ def _answered(status: int, retry_after: str, content: bytes, most: int) -> Produ
         return ProductAnswer(status, None, is_too_large=True)
     try:
         body = json.loads(content) if content else None
-    except ValueError:
+    except (ValueError, RecursionError):
         body = None
     return ProductAnswer(status, body, retry_after=retry_after)

@@ -1,7 +1,7 @@
 """The tools: each reading operation of the OpenAPI document is one, and `plan` proposes a configuration document."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -16,6 +16,8 @@ _OF_PLATFORM: Final = "/api/platform"
 _PROPOSALS: Final = f"{_OF_ORGANIZATIONS}/{{{_ORGANIZATION}}}/proposals"
 _LONGEST: Final = 200
 _DEEPEST: Final = 6
+# Of arguments. No document has so many levels, and Python bears some hundreds.
+_MOST_LEVELS: Final = 64
 _LINK: Final = re.compile(r"https?://[a-z0-9.:\[\]-]+(/[A-Za-z0-9._~/-]*)?/ui/o/[a-z0-9-]+/settings/proposals/[0-9a-f-]{36}")
 _NOTHING: Final[Mapping[str, Any]] = {}
 _TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {
@@ -84,6 +86,7 @@ class Tools:
 
     def call(self, tool: Tool, arguments: Mapping[str, Any]) -> Sequence[str]:
         """Raises `ToolMistake`."""
+        _require_sayable(arguments)
         given = unmarked(arguments)
         _require_fit(tool, given)
         if self._organization is not None:
@@ -96,7 +99,7 @@ class Tools:
             return self._proposed(self._asked(marker, path, body={"document": given["document"]}), marker)
         query = {name: _plainly(value) for name, value in given.items() if name not in tool.in_path and value is not None}
         told = self._asked(marker, path, query=query)
-        return [marker.notice(f"{tool.name} has answered."), marker.marked(told.body)]
+        return [marker.notice(f"{tool.name} has answered."), _marked(marker, told.body)]
 
     def _proposed(self, told: ProductAnswer, marker: Marker) -> Sequence[str]:
         link = told.body.get("url")
@@ -106,7 +109,10 @@ class Tools:
             f"Nothing is changed. This is a proposal until {told.body['expires_at']}. An owner of the organization sees and applies it"
             f" here, and nobody applies it anywhere else: {link}"
         )
-        return [about, marker.notice("This is what it would change."), marker.marked(told.body["plan"])]
+        plan = _marked(marker, told.body["plan"])
+        if len(plan) > MOST_BYTES:
+            return [about, f"The plan has more than {MOST_BYTES >> 10} KiB, so it stands on that page alone."]
+        return [about, marker.notice("This is what it would change."), plan]
 
     def _asked(self, marker: Marker, path: str, *, query: Mapping[str, Any] = _NOTHING, body: Any = None) -> ProductAnswer:
         try:
@@ -186,6 +192,35 @@ class Tools:
             },
             required=frozenset({*named, "document"}),
         )
+
+
+def _require_sayable(arguments: Mapping[str, Any]) -> None:
+    """Half a character is no text, and what is nested without end is no document. Both can be written in JSON."""
+    level: list[Any] = [arguments]
+    for _ in range(_MOST_LEVELS):
+        if any(isinstance(one, str) and not _is_whole(one) for one in level):
+            raise ToolMistake("The arguments have half of a character, such as \\ud800 alone")
+        level = [part for one in level for part in _parts(one)]
+        if not level:
+            return
+    raise ToolMistake(f"The arguments are nested more than {_MOST_LEVELS} levels deep")
+
+
+def _is_whole(text: str) -> bool:
+    return not any("\ud800" <= one <= "\udfff" for one in text)
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    if isinstance(value, Mapping):
+        return (*value.keys(), *value.values())
+    return value if isinstance(value, list) else ()
+
+
+def _marked(marker: Marker, answer: Any) -> str:
+    try:
+        return marker.marked(answer)
+    except RecursionError:
+        raise ToolMistake("The answer is nested too deep") from None
 
 
 def _require_fit(tool: Tool, given: Mapping[str, Any]) -> None:

@@ -220,6 +220,8 @@ def test_a_call_asks_once_with_the_key_and_nothing_else_gets_it(url: str) -> Non
         ),
         ((500, b"[]", {}), "Refused with status 500."),
         ((200, b'"' + b"x" * asking.MOST_BYTES + b'"', {}), "more than 256 KiB: ask for less"),
+        ((200, b"[" * 600 + b"]" * 600, {}), "The answer is nested too deep"),
+        ((200, b"[" * 100_000, {}), "Refused with status 200"),
     ],
 )
 def test_a_strange_answer_is_told(url: str, answer: tuple[int, bytes, dict[str, str]], said: str) -> None:
@@ -239,12 +241,50 @@ def test_a_strange_answer_is_told(url: str, answer: tuple[int, bytes, dict[str, 
         ({"thing": "a", "many": "x"}, "many must be of the type array"),
         ({"thing": "a", "sure": 1}, "sure must be of the type boolean"),
         ({"thing": "a", "org_slug": "globex"}, "takes no 'org_slug'"),
+        ({"thing": "\ud800"}, "half of a character"),
+        ({"thing": "a", "kind": "round\udfff"}, "half of a character"),
+        ({"thing": "a", "many": ["\ud800"]}, "half of a character"),
+        ({"thing": "a", "\ud800": "x"}, "half of a character"),
     ],
 )
 def test_wrong_arguments_are_told_and_nothing_is_asked(url: str, arguments: dict[str, Any], said: str) -> None:
     result = call(server(url), **arguments)
     assert (result["isError"], said in result["content"][0]["text"]) == (True, True), result
     assert [path for path, _ in _Strange.asked] == ["/openapi.json"]
+
+
+@pytest.mark.parametrize("depth", [64, 200, 480, 600, 900])
+def test_a_document_without_end_is_a_mistake_in_words(url: str, depth: int) -> None:
+    of, nested = server(url), "[" * depth + "]" * depth
+    line = '{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "plan", "arguments": {"document": {"a": %s}}}}'
+    answer = of.answer((line % nested).encode())
+    assert answer is not None
+    result = json.loads(answer)["result"]
+    assert (result["isError"], "more than 64 levels deep" in result["content"][0]["text"]) == (True, True), result
+    assert [path for path, _ in _Strange.asked] == ["/openapi.json"]
+    assert ask(of, "ping")["result"] == {}
+
+
+def test_a_plan_that_is_too_large_to_read_still_has_its_link(url: str) -> None:
+    link = f"{url}/ui/o/acme/settings/proposals/01a219e2-5a9c-70fc-b382-c4f902b9e4a2"
+    plan = {"changes": ["x" * 1000] * 300}
+    body = {"url": link, "expires_at": "2026-11-27T00:00:00Z", "plan": plan}
+    _Strange.answers["/api/organizations/acme/proposals"] = (201, json.dumps(body).encode(), {})
+    result = ask(server(url), "tools/call", name="plan", arguments={"document": {}})["result"]
+    about, instead = [one["text"] for one in result["content"]]
+    assert (result["isError"], about.endswith(link), "stands on that page alone" in instead) == (False, True, True)
+
+
+def test_a_proxy_gets_no_key_for_this_machine(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with HTTPServer(("127.0.0.1", 0), _Strange) as proxy:
+        for name in ("http_proxy", "HTTP_PROXY", "all_proxy"):
+            monkeypatch.setenv(name, f"http://127.0.0.1:{proxy.server_port}")
+        for name in ("no_proxy", "NO_PROXY"):
+            monkeypatch.delenv(name, raising=False)
+        # Nobody answers there: whoever asked it would wait, or be told so.
+        proxy.server_close()
+        call(server(url), thing="a")
+    assert _Strange.asked[-1] == ("/api/organizations/acme/things/a", f"Bearer {KEY}")
 
 
 def test_a_link_that_leads_elsewhere_is_not_passed_on(url: str) -> None:

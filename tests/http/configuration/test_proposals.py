@@ -8,7 +8,7 @@ import psycopg
 import pytest
 import trio
 
-from core.domain.platform.configuration.proposals import MOST_PROPOSALS
+from core.domain.platform.configuration.proposals import MOST_CHANGES, MOST_PROPOSALS
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
@@ -30,6 +30,12 @@ class ProposingShops(DocumentShops):
 
     async def apply(self, proposal: Mapping[str, Any], *, by: Person | None = None, digest: str = "") -> Received:
         return await self.request("POST", f"{AT}/{proposal['id']}/apply", {"digest": digest or proposal["digest"]}, by=by)
+
+    async def counts_no_more(self, proposal: Mapping[str, Any]) -> None:
+        assert (await self.request("GET", AT, None)).ok()["total"] == 0
+        assert refused(await self.request("GET", f"{AT}/{proposal['id']}", None)) == (404, "NOT_FOUND")
+        assert refused(await self.apply(proposal)) == (404, "NOT_FOUND")
+        assert self.roles == []
 
     @property
     def roles(self) -> list[dict[str, Any]]:
@@ -86,6 +92,19 @@ async def test_what_changed_meanwhile_is_refused_and_nothing_is_done(shops: Prop
     assert shops.people.rows("select name from roles") == [{"name": "By hand"}]
     assert shops.people.rows("select enacted_at from proposals") == [{"enacted_at": None}]
     assert shops.audited("proposal.applied") == []
+
+
+async def test_an_end_is_of_the_object_that_was_there(shops: ProposingShops) -> None:
+    """The name stays, and what it names has become another thing meanwhile."""
+    hook = {"name": "CRM", "url": "https://127.0.0.1/old", "events": ["user.joined"]}
+    old = (await shops.request("POST", f"{ACME}/webhooks", hook)).json()
+    made = (await shops.propose(by=shops.admin, webhooks={"whole": True, "entries": {}})).ok(201)
+    (end,) = made["plan"]["changes"]
+    assert (end["act"], [one["before"] for one in end["fields"] if one["name"] == "url"]) == ("end", ["https://127.0.0.1/old"])
+    assert (await shops.request("PATCH", f"{ACME}/webhooks/{old['id']}", {"url": "https://127.0.0.1/vital"})).status == 200
+    assert (await shops.request("GET", f"{AT}/{made['id']}")).ok()["is_overtaken"] is True
+    assert refused(await shops.apply(made)) == (409, "CONFLICT")
+    assert shops.people.rows("select url from webhooks") == [{"url": "https://127.0.0.1/vital"}]
 
 
 async def test_another_digest_is_refused(shops: ProposingShops) -> None:
@@ -167,12 +186,104 @@ async def test_a_proposal_ends_with_its_day_its_key_its_maker_and_by_hand(shops:
     assert shops.roles == []
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "update management_keys set expires_at = now() - interval '1 minute'",
+        "update management_keys set capabilities = array['org.members.view', 'org.roles.manage']",
+        "update management_keys set created_by = gen_random_uuid()",
+        "update users set deactivated_at = now() where id = (select created_by from management_keys)",
+    ],
+    ids=["it expires", "it may less", "its maker is gone", "its maker is deactivated"],
+)
+async def test_a_proposal_of_a_key_counts_as_long_as_the_key_may_propose(shops: ProposingShops, change: str) -> None:
+    key = await shops.key(Capability.SETTINGS_MANAGE, Capability.MEMBERS_VIEW, Capability.ROLES_MANAGE)
+    shops.people.change("update management_keys set created_by = %s", shops.admin.user)
+    made = (await shops.propose(key=key)).ok(201)
+    assert (await shops.request("GET", AT, None)).ok()["total"] == 1
+    shops.people.change(change)
+    await shops.counts_no_more(made)
+
+
+async def test_a_proposal_of_an_adopted_key_counts_without_its_maker(shops: ProposingShops) -> None:
+    key = await shops.key(Capability.SETTINGS_MANAGE, Capability.MEMBERS_VIEW, Capability.ROLES_MANAGE)
+    made = (await shops.propose(key=key)).ok(201)
+    change = "update management_keys set created_by = gen_random_uuid(), adopted_by = %s, adopted_at = now()"
+    shops.people.change(change, shops.owner.user)
+    (await shops.apply(made)).ok()
+
+
+@pytest.mark.parametrize("by_key", [False, True], ids=["by themselves", "by a key of theirs"])
+@pytest.mark.parametrize("act", ["they leave", "they may less"])
+async def test_a_proposal_counts_as_long_as_whoever_made_it_may_propose(shops: ProposingShops, act: str, by_key: bool) -> None:
+    key = await shops.key(Capability.SETTINGS_MANAGE, Capability.MEMBERS_VIEW, Capability.ROLES_MANAGE) if by_key else ""
+    shops.people.change("update management_keys set created_by = %s", shops.admin.user)
+    made = (await shops.propose(key=key, by=shops.admin)).ok(201)
+    member = f"{ACME}/members/{shops.admin.user}"
+    if act == "they leave":
+        (await shops.request("POST", member, None)).ok()
+    else:
+        (await shops.request("PATCH", member, {"role": "member"})).ok()
+    await shops.counts_no_more(made)
+
+
+async def test_a_proposal_of_somebody_who_is_deactivated_counts_no_more(shops: ProposingShops) -> None:
+    made = (await shops.propose(by=shops.admin)).ok(201)
+    shops.people.change("update users set deactivated_at = now() where id = %s", shops.admin.user)
+    await shops.counts_no_more(made)
+
+
+async def test_who_loses_the_right_while_an_owner_presses_has_nothing_applied(shops: ProposingShops, emptied_database_url: str) -> None:
+    made = (await shops.propose(by=shops.admin)).ok(201)
+    answers: list[Received] = []
+
+    async def apply() -> None:
+        answers.append(await shops.apply(made))
+
+    with psycopg.connect(emptied_database_url) as other:
+        other.execute("select from organizations where id = %s for no key update", (shops.acme.id,))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(apply)
+            await shops.people.somebody_waits()
+            other.execute("delete from relations where user_id = %s", (shops.admin.user,))
+            other.commit()
+    assert refused(answers[0]) == (404, "NOT_FOUND")
+    assert shops.roles == []
+
+
+async def test_proposals_that_nobody_sees_take_no_room(shops: ProposingShops) -> None:
+    for _ in range(MOST_PROPOSALS):
+        (await shops.propose(by=shops.admin)).ok(201)
+    assert refused(await shops.propose()) == (409, "CONFLICT")
+    assert (await shops.request("PATCH", f"{ACME}/members/{shops.admin.user}", {"role": "member"})).status == 200
+    (await shops.propose()).ok(201)
+
+
+async def test_an_owner_who_applies_a_proposal_has_confirmed_the_ownership(shops: ProposingShops) -> None:
+    made = (await shops.propose(by=shops.admin)).ok(201)
+    shops.people.change(
+        "insert into ownerships (org_id, membership_id, former_role, since)"
+        " select org_id, id, 'member', now() from memberships where user_id = %s",
+        shops.owner.user,
+    )
+    (await shops.apply(made)).ok()
+    assert shops.people.rows("select confirmed_at is not null as yes from ownerships") == [{"yes": True}]
+
+
 async def test_an_organization_has_few_that_wait(shops: ProposingShops) -> None:
     for _ in range(MOST_PROPOSALS):
         (await shops.propose(by=shops.admin)).ok(201)
     assert refused(await shops.propose(by=shops.admin)) == (409, "CONFLICT")
     shops.people.change("update proposals set expires_at = now() where id = (select min(id::text)::uuid from proposals)")
     (await shops.propose(by=shops.admin)).ok(201)
+
+
+async def test_what_no_page_shows_whole_is_not_proposed(shops: ProposingShops) -> None:
+    many = {f"team-{number}": {"name": "Team"} for number in range(MOST_CHANGES + 1)}
+    answer = await shops.propose(by=shops.admin, teams=many)
+    assert (answer.status, "a page shows at most 200" in answer.json()["error"]) == (400, True)
+    del many["team-0"]
+    (await shops.propose(by=shops.admin, teams=many)).ok(201)
 
 
 async def test_a_large_document_is_refused(shops: ProposingShops) -> None:

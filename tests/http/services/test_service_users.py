@@ -53,23 +53,14 @@ async def test_an_unknown_address_becomes_an_account_without_a_password_and_nobo
     assert (await shop.ask("GET")).json() == {"users": [body], "total": 1}
 
 
-async def test_a_new_account_gets_the_name_and_one_that_is_there_keeps_its_own(market: Market, shop: Backend) -> None:
-    made = (await shop.ask("POST", body={"email": ADA, "name": " Ada Lovelace "})).ok()
-    # The service sees a name once the person has come to it, also this one.
-    assert made["name"] is None
-    assert account(market, made["id"])["name"] == "Ada Lovelace"
-    assert "Lovelace" not in str(market.people.rows("select * from events"))
-    # Said again, also with another name, it is the same user and no error.
-    for name in ("Somebody else", "", None):
-        again = await shop.ask("POST", body={"email": ADA, **({} if name is None else {"name": name})})
-        assert (again.status, again.json()) == (200, made)
-    assert account(market, made["id"])["name"] == "Ada Lovelace"
-
-
-@pytest.mark.parametrize("name", ["Ada\nLovelace", "a" * 1000, 7])
-async def test_what_is_no_name_is_refused_and_adds_nobody(market: Market, shop: Backend, name: Any) -> None:
-    assert (await shop.ask("POST", body={"email": ADA, "name": name})).status == 400
-    assert market.people.rows("select from users where email = %s", ADA) == []
+async def test_a_key_names_nobody_and_the_same_address_is_the_same_user(market: Market, shop: Backend) -> None:
+    """A profile is the person's own."""
+    made = (await shop.ask("POST", body={"email": ADA})).ok()
+    again = await shop.ask("POST", body={"email": ADA})
+    assert (again.status, again.json()) == (200, made)
+    # What the endpoint does not know says nothing.
+    named = (await shop.ask("POST", body={"email": "new@example.org", "name": "Ada Lovelace"})).ok()
+    assert [account(market, one["id"])["name"] for one in (made, named)] == [None, None]
 
 
 async def test_webhooks_and_the_audit_log_hear_of_a_new_account_and_by_which_key(market: Market, shop: Backend) -> None:

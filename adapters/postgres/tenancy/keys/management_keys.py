@@ -219,6 +219,9 @@ _KEY: Final[LiteralString] = f"""{KEY.names},
 # Of a maker, whose row is `users`, towards the organization `wanted`.
 OWES_SECOND_FACTOR: Final[LiteralString] = grace_is_over(second_factor_due_in("wanted.id", "users.id"))
 
+# Of a key, whose row is `keys`, for statements about what it has made.
+OF_KEY: Final = "keys.capabilities as key_capabilities, keys.adopted_at is not null as key_is_adopted"
+
 # The maker counts until somebody adopts the key. `users` is empty for a maker who is gone or deactivated, so that such a maker stands in no
 # relation to the organization.
 _KNOWN: Final[LiteralString] = f"""

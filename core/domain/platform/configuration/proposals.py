@@ -7,15 +7,20 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
-from core.domain.errors import Conflict
+from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import ManagementKeyId, OrganizationId, ProposalId, UserId
 from core.domain.json import Json, timestamp
 from core.domain.record.events import Actor, Event, Target
+from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
 
+PROPOSES: Final = Capability.SETTINGS_MANAGE
+"""Who proposes needs it, as long as the proposal counts."""
 LIFETIME: Final = timedelta(days=1)
 MOST_PROPOSALS: Final = 20
 """The limit of an organization, of those that wait."""
+MOST_CHANGES: Final = 200
+"""Of a proposal. The page of one shows all that the press would do, and nobody reads more than this."""
 
 
 class ProposalState(StrEnum):
@@ -65,6 +70,16 @@ def require_proposals_room(waiting: int) -> None:
             f"An organization has at most {MOST_PROPOSALS} proposals that wait: apply or withdraw one first",
             words="limit_reached",
             values={"most": MOST_PROPOSALS},
+        )
+
+
+def require_readable(changes: int) -> None:
+    """Raises `BadRequest` for a plan that no page would show whole."""
+    if changes > MOST_CHANGES:
+        raise BadRequest(
+            f"document: it makes {changes} changes, and a page shows at most {MOST_CHANGES}: propose it in parts",
+            words="proposal_large",
+            values={"most": MOST_CHANGES},
         )
 
 

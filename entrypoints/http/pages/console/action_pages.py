@@ -43,7 +43,7 @@ def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
         example = {"digest": digest} if digest else example_of(shape) or None
         head = _head(resource, visit, record, f"ask_{act.name}_title", visit.curl(endpoint, body=example))
         return visit.show(
-            "question.html",
+            act.template,
             resource.position,
             replace(head, errors=errors),
             explained=resource.text(visit, f"ask_{act.name}_text"),
@@ -57,6 +57,8 @@ def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
             inputs=await drawn(visit, shape.inputs, texts),
             facts=facts_of(act.facts, visit, record),
             digest=digest,
+            offered=act.seen is None or act.shows(record),
+            **({} if act.more is None else await act.more(visit, record)),
         )
 
     async def confirm(call: AnyCall, postern: Postern) -> Page:

@@ -99,7 +99,13 @@ class Act(Frozen):
     given: Callable[[Any], Any] | None = None
     """The body, where it follows from the record. A record that the act is of no use for any more leaves everything as it is."""
     seen: Callable[[Any], str] | None = None
-    """For an act on exactly what the page shows: the digest of it. The form carries it to the endpoint's only field, `digest`."""
+    """For an act on exactly what the page shows: the digest of it. The form carries it to the endpoint's only field, `digest`. There is no
+    button for a record that the act is of no use for.
+    """
+    template: str = "question.html"
+    """The template of that page, for an act that shows more than facts."""
+    more: Callable[[PageVisit, Any], Awaitable[Mapping[str, Any]]] | None = None
+    """What the template shows beside."""
 
 
 class Ending(Frozen):

@@ -105,7 +105,7 @@ class PlannedChange(msgspec.Struct, frozen=True, kw_only=True):
     place: _Pointer
     """The place of the object in a document, as a JSON Pointer."""
     fields: Sequence[ChangedField]
-    """The fields that change, by name. Empty for an end."""
+    """The fields that change, by name. Empty for an end, except in a proposal: there they say what the object is that ends."""
     needs_proof: Annotated[bool, example(False)] = False
     """Whether a person needs a recent proof of who they are for this change, as for the end of a service."""
 
@@ -294,19 +294,19 @@ async def _applied(acting: DocumentCaller, sent: ConfigurationDocumentBody) -> C
     return applied_record(planned, await configuring.apply(planned))
 
 
-def plan_record(planned: Planned) -> ConfigurationPlan:
+def plan_record(planned: Planned, *, says_what_ends: bool = False) -> ConfigurationPlan:
     problems = planned.problems
     return ConfigurationPlan(
         digest=planned.document.digest,
-        changes=[] if problems else [change_record(one) for one in planned.plan.changes],
+        changes=[] if problems else [change_record(one, says_what_ends=says_what_ends) for one in planned.plan.changes],
         losses=[] if problems else [loss_record(one) for one in planned.losses],
         problems=[problem_record(one) for one in problems],
     )
 
 
 def plan_digest(told: Mapping[str, Any], losses: Sequence[Loss]) -> str:
-    """The digest of all that a plan shows: the document, and each change with the values before and after. How many people a loss touches
-    is left out, since it changes by the hour.
+    """The digest of all that a plan shows: the document, and each change with the values before and after, of an end with what the object
+    is. How many people a loss touches is left out, since it changes by the hour.
     """
     return sha256(json.dumps({**told, "losses": [loss.what for loss in losses]}, sort_keys=True).encode()).hexdigest()
 
@@ -325,8 +325,11 @@ def applied_record(planned: Planned, applied: Applied) -> ConfigurationApplied:
 _changed_field = shown(FieldChange, ChangedField)
 
 
-def change_record(change: Change) -> PlannedChange:
+def change_record(change: Change, *, says_what_ends: bool = False) -> PlannedChange:
     fields = [_changed_field(one) for one in change.fields]
+    if says_what_ends and change.act is PlannedAction.END:
+        # Another object may have its name by the time that somebody ends it.
+        fields = [ChangedField(name=name, before=value) for name, value in sorted(change.present.items())]
     endpoint = endpoint_of(change)
     needs_proof = endpoint is not None and endpoint.step_up is not None
     return PlannedChange(act=change.act, place=str(change.place), fields=fields, needs_proof=needs_proof)

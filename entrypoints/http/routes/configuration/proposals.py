@@ -11,7 +11,7 @@ from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import ProposalId
 from core.domain.identity.proofs import StepUp
 from core.domain.platform.configuration.object_places import pointer
-from core.domain.platform.configuration.proposals import Proposal, ProposalOvertaken, ProposalState
+from core.domain.platform.configuration.proposals import Proposal, ProposalOvertaken, ProposalState, require_readable
 from core.domain.secrets import Secret
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
@@ -109,7 +109,8 @@ async def create_proposal(call: Call[NewProposal, None, OrganizationPath, Member
 
     Nothing changes. The document is planned as by the endpoint for plans, and kept for a day. Give an owner the `url` of the answer: on
     that page they see the plan, and apply exactly it, with a recent proof of who they are. If anything of it has changed by then, nothing
-    is done. A document with problems, or with nothing to do, is refused. An organization has at most twenty proposals that wait.
+    is done. A document with problems, with nothing to do, or with more than 200 changes, is refused. An organization has at most twenty
+    proposals that wait.
     """
     planned = await _planned(call, postern, call.body.document)
     if planned.problems:
@@ -117,17 +118,19 @@ async def create_proposal(call: Call[NewProposal, None, OrganizationPath, Member
         raise BadRequest(f"{pointer(planned.problems[0].steps) or 'document'}: {planned.problems[0].message}{more}")
     if planned.is_empty:
         raise BadRequest("document: everything is as it says already, so there is nothing to propose")
+    require_readable(len(planned.plan.changes))
     made = await postern.platform.proposals.create(
         call.caller, msgspec.json.encode(call.body.document), planned.document.digest, _digest(planned), call.actor
     )
-    return _with_plan(made, url=_url(call, postern, made), plan=plan_record(planned), is_overtaken=False)
+    return _with_plan(made, url=_url(call, postern, made), plan=_shown(planned), is_overtaken=False)
 
 
 @endpoint.get(_PROPOSALS, caller=_VIEW, keys=True, tags=_TAGS)
 async def list_proposals(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> ProposalList:
     """List the proposals of an organization, the newest first
 
-    Those of the last day, applied ones included. A proposal goes with the management key that made it, and with the membership of a person.
+    Those of the last day, applied ones included. A proposal counts as long as the management key or the person that made it may still
+    propose: it goes with a key that ends or expires, and with a person who leaves, is deactivated or may do less.
     """
     found = await postern.platform.proposals.list(call.caller)
     return ProposalList([_record(one, url=_url(call, postern, one)) for one in found], len(found))
@@ -144,7 +147,7 @@ async def get_proposal(call: Call[None, None, ProposalPath, Member], postern: Po
     if opened.document is None:
         return _with_plan(one, url=url, plan=None, is_overtaken=False)
     planned = await _planned(call, postern, msgspec.json.decode(opened.document))
-    return _with_plan(one, url=url, plan=plan_record(planned), is_overtaken=_digest(planned) != one.plan)
+    return _with_plan(one, url=url, plan=_shown(planned), is_overtaken=_digest(planned) != one.plan)
 
 
 @endpoint.post(f"{_PROPOSAL}/apply", caller=OWNER_IN_PERSON, step_up=StepUp.ACCOUNT, limit=DOCUMENTS, refuses=(Conflict,), tags=_TAGS)
@@ -190,8 +193,12 @@ async def _planned(call: Call[Any, Any, Any, Member], postern: Postern, document
     return await Configuring(DocumentCaller(postern, call.request, call.caller)).plan(document, without_secrets)
 
 
+def _shown(planned: Planned) -> ConfigurationPlan:
+    return plan_record(planned, says_what_ends=True)
+
+
 def _digest(planned: Planned) -> str:
-    return plan_digest(msgspec.to_builtins(plan_record(planned)), planned.losses)
+    return plan_digest(msgspec.to_builtins(_shown(planned)), planned.losses)
 
 
 def _url(call: Call[Any, Any, Any, Member], postern: Postern, proposal: Proposal) -> str:

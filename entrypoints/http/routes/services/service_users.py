@@ -1,13 +1,11 @@
 """The users of a service, for the service's own servers."""
 
 from collections.abc import Sequence
-from typing import Annotated
 
 import msgspec
 
 from core.domain.errors import BadRequest, RateLimited
 from core.domain.identifiers import UserId
-from core.domain.identity.profile.profiles import LONGEST_NAME
 from core.domain.services.api_keys import KeyHolder, Permission
 from core.domain.services.service_users import ServiceUser, ServiceUserDetail
 from entrypoints.bootstrap import Postern
@@ -41,14 +39,10 @@ class ServiceUserPath(msgspec.Struct, frozen=True):
 
 
 class NewServiceUser(msgspec.Struct, frozen=True):
-    """The address of the user, and what the user is called."""
+    """The address of the user."""
 
     email: EmailText
     """The user's address."""
-    name: Annotated[str, msgspec.Meta(max_length=2 * LONGEST_NAME, examples=["Ada Lovelace"])] = ""
-    """The user's name. A new account gets it; an account that is there already keeps its own. Answers show it once the user has signed
-    in to the service.
-    """
 
 
 class ServiceUserPatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,7 +104,7 @@ async def create_service_user(call: Call[NewServiceUser, None, None, KeyHolder],
     this 60 times at once, then once a second.
     """
     email = email_field(call.body.email, postern.foundation.email_syntax)
-    return _record(await postern.services.service_users.add(call.caller, email, call.actor, name=call.body.name))
+    return _record(await postern.services.service_users.add(call.caller, email, call.actor))
 
 
 @endpoint.get(_USER, caller=key(Permission.READ_USERS), tags=_TAGS)

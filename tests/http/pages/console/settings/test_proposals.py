@@ -1,10 +1,15 @@
 """The page of a proposal: it shows the plan, and one press of an owner applies exactly that."""
 
 from collections.abc import Sequence
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
+from core.domain.platform.configuration.planning import PlannedAction
+from core.domain.platform.configuration.proposals import MOST_CHANGES
+from entrypoints.http.pages.console.organization.proposals.proposals import PROPOSALS
+from entrypoints.http.routes.configuration.documents import ChangedField, ConfigurationPlan, PlannedChange
 from tests.http.configuration.test_configuration_endpoints import ROLE, of_acme
 from tests.http.pages.console.conftest import HOME, ConsoleScene
 
@@ -37,10 +42,9 @@ async def test_an_owner_reads_the_plan_and_applies_it_by_one_press(console: Cons
     tab = await console.submit(f"{place}/apply")
     assert (tab.status, "It worked" in tab.page.text) == (200, True), tab.page.text
     assert roles(console) == [{"slug": "support", "description": SAYS}]
-    # The press counts once.
+    # The press counts once, and there is no other.
     tab = await console.at(f"{place}/apply")
-    tab = await console.submit(f"{place}/apply")
-    assert (tab.status, "applied already" in tab.page.text) == (409, True)
+    assert [one.action for one in tab.page.forms if one.action.endswith("/apply")] == []
 
 
 async def test_what_changed_meanwhile_is_refused_in_words(console: ConsoleScene) -> None:
@@ -58,20 +62,60 @@ async def test_what_changed_meanwhile_is_refused_in_words(console: ConsoleScene)
     assert "nobody can apply it any more" in tab.page.text
 
 
-async def test_the_page_says_what_ends_and_what_it_leaves_out(console: ConsoleScene) -> None:
+async def test_both_pages_show_each_value_whole(console: ConsoleScene) -> None:
+    """Links lead to the page of the press as well. What is hidden there is done unread."""
     token = await console.tenants.token(console.tenants.session(console.ada, console.acme), console.acme)
-    many = {f"team-{number}": {"name": f"Team {number}"} for number in range(201)}
-    made = await propose(console, teams=many)
-    tab = await console.at(f"/settings/proposals/{made['id']}")
-    assert "One more change is not shown here." in tab.page.text
-    service = {"slug": "wiki", "name": "Wiki", "service_type": "web", "redirect_uris": ["https://wiki.example/callback"]}
+    own = [f"https://wiki-{number}.example/" + "x" * 100 for number in range(6)]
+    service = {"slug": "wiki", "name": "Wiki", "service_type": "web", "redirect_uris": own}
     (await console.client.post("/api/organizations/acme/services", service, token=token)).ok()
-    long = "https://wiki.example/" + "x" * 400
-    made = await propose(console, services={"wiki": {"redirect_uris": [long]}})
-    tab = await console.at(f"/settings/proposals/{made['id']}")
-    assert "What ends" in tab.page.text
-    assert "https://wiki.example/callback" in tab.page.text
-    assert long not in tab.page.text
+    wanted = [*own[1:], "https://evil.example/" + "y" * 300]
+    made = await propose(console, services={"wiki": {"redirect_uris": wanted}})
+    place = f"/settings/proposals/{made['id']}"
+    for page in (place, f"{place}/apply"):
+        text = (await console.at(page)).page.text
+        assert [one for one in (*own, *wanted) if f'"{one}"' not in text] == []
+        assert "What ends" in text
+    await console.submit(f"{place}/apply")
+    assert console.people.rows("select redirect_uris from services where slug = 'wiki'") == [{"redirect_uris": wanted}]
+
+
+async def test_the_page_says_what_the_object_is_that_ends(console: ConsoleScene) -> None:
+    token = await console.tenants.token(console.tenants.session(console.ada, console.acme), console.acme)
+    hook = {"name": "CRM", "url": "https://127.0.0.1/vital", "events": ["user.joined"]}
+    (await console.client.post("/api/organizations/acme/webhooks", hook, token=token)).ok()
+    made = await propose(console, webhooks={"whole": True, "entries": {}})
+    place = f"/settings/proposals/{made['id']}"
+    for page in (place, f"{place}/apply"):
+        text = (await console.at(page)).page.text
+        assert ("Ends: /organizations/acme/webhooks/CRM" in text, "https://127.0.0.1/vital" in text) == (True, True), text
+    await console.submit(f"{place}/apply")
+    assert console.people.rows("select from webhooks") == []
+
+
+async def test_a_value_that_turns_the_direction_of_text_is_written_out() -> None:
+    field = ChangedField(name="support_email", before=None, after=["a\u202eb", "c\u200bd"])
+    change = PlannedChange(act=PlannedAction.CHANGE, place="/organizations/acme", fields=[field])
+    plan = ConfigurationPlan(digest="", changes=[change], losses=[], problems=[])
+    assert PROPOSALS.more is not None
+    shown: Any = await PROPOSALS.more(cast(Any, None), SimpleNamespace(plan=plan, is_overtaken=False))
+    assert shown["changes"][0][2] == [("support_email", ["null"], ['"a\\u202eb"', '"c\\u200bd"'])]
+
+
+async def test_a_plan_that_has_grown_beyond_the_page_offers_no_press(console: ConsoleScene) -> None:
+    many = {f"team-{number}": {"name": f"Team {number}"} for number in range(MOST_CHANGES)}
+    made = await propose(console, teams={"whole": True, "entries": many})
+    place = f"/settings/proposals/{made['id']}"
+    await console.at(f"{place}/apply")
+    token = await console.tenants.token(console.tenants.session(console.ada, console.acme), console.acme)
+    (await console.client.post("/api/organizations/acme/teams", {"slug": "more", "name": "More"}, token=token)).ok(201)
+    tab = await console.submit(f"{place}/apply")
+    assert tab.status == 409
+    for page in (place, f"{place}/apply"):
+        tab = await console.at(page)
+        assert "One more change is not shown here." in tab.page.text
+        assert "nobody can apply it any more" in tab.page.text
+        assert [one.action for one in tab.page.forms if one.action.endswith("/apply")] == []
+    assert console.people.rows("select slug from teams") == [{"slug": "more"}]
 
 
 @pytest.mark.parametrize("role", ["admin", "member"])

@@ -1,12 +1,13 @@
 """Proposals: what a program would change, for an owner who applies exactly that by one press."""
 
 import json
+import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from core.domain.platform.configuration.planning import PlannedAction
-from core.domain.platform.configuration.proposals import ProposalState
-from entrypoints.http.pages.console.cells import Tone, code, listed, plain, state, when
+from core.domain.platform.configuration.proposals import MOST_CHANGES, ProposalState
+from entrypoints.http.pages.console.cells import Tone, code, plain, state, when
 from entrypoints.http.pages.console.organization import organization_tabs as tabs
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Resource
@@ -17,9 +18,8 @@ _STATES: Final = {
     ProposalState.WAITING: ("console.proposals.waiting", Tone.WARN),
     ProposalState.APPLIED: ("console.proposals.applied", Tone.GOOD),
 }
-_LONGEST: Final = 300
-_MOST_SHOWN: Final = 200
-"""Of the changes of one plan. Somebody who applies more has to read the document itself."""
+# Controls, formats (which turn the direction of text), what is no character, and separators of lines.
+_UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def _beginning(one: Any) -> str:
@@ -27,52 +27,46 @@ def _beginning(one: Any) -> str:
 
 
 def _can_be_applied(one: Any) -> bool:
-    return one.state is ProposalState.WAITING and not one.is_overtaken
-
-
-def _changes(one: Any) -> Sequence[str]:
-    """What the page that asks names again: each object once."""
-    changes = () if one.plan is None else one.plan.changes
-    more = [f"… + {len(changes) - _MOST_SHOWN}"] if len(changes) > _MOST_SHOWN else []
-    return [*(f"{_SIGNS[change.act]} {change.place}" for change in changes[:_MOST_SHOWN]), *more]
-
-
-def _losses(one: Any) -> Sequence[str]:
-    return [] if one.plan is None else [" ".join(filter(None, (loss.place, loss.what))) for loss in one.plan.losses]
-
-
-_SIGNS: Final = {PlannedAction.MAKE: "+", PlannedAction.CHANGE: "~", PlannedAction.END: "-"}
+    """The press is for what the page shows, and for nothing else."""
+    is_whole = one.plan is not None and not one.plan.problems and len(one.plan.changes) <= MOST_CHANGES
+    return is_whole and one.state is ProposalState.WAITING and not one.is_overtaken
 
 
 async def _plan(_visit: PageVisit, one: Any) -> Mapping[str, Any]:
-    changes = () if one.plan is None else one.plan.changes
+    if one.plan is None:
+        return {"is_overtaken": one.is_overtaken, "problems": (), "changes": (), "more": 0, "losses": ()}
     return {
         "is_overtaken": one.is_overtaken,
-        "problems": () if one.plan is None else [(problem.place, problem.message) for problem in one.plan.problems],
+        "problems": [(problem.place, problem.message) for problem in one.plan.problems],
         "changes": [
-            (
-                change.act,
-                change.place,
-                [
-                    (field.name, "" if change.act is PlannedAction.MAKE else _said(field.before), _said(field.after))
-                    for field in change.fields
-                ],
-            )
-            for change in changes[:_MOST_SHOWN]
+            (change.act, change.place, [(field.name, *_before_and_after(change.act, field)) for field in change.fields])
+            for change in one.plan.changes[:MOST_CHANGES]
         ],
-        "more": max(0, len(changes) - _MOST_SHOWN),
-        "losses": () if one.plan is None else [(loss.place, loss.what, loss.people) for loss in one.plan.losses],
+        # Only of a plan that has grown since, which nobody can apply.
+        "more": max(0, len(one.plan.changes) - MOST_CHANGES),
+        "losses": [(loss.place, loss.what, loss.people) for loss in one.plan.losses],
     }
 
 
-def _said(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+def _before_and_after(act: PlannedAction, field: Any) -> tuple[Sequence[str], Sequence[str]]:
+    return (
+        () if act is PlannedAction.MAKE else _said(field.before),
+        () if act is PlannedAction.END else _said(field.after),
+    )
+
+
+def _said(value: Any) -> Sequence[str]:
+    """The value whole, as JSON: a list as its items. What nobody sees is written out, by its number."""
+    return [_seen(json.dumps(one, ensure_ascii=False)) for one in (value if isinstance(value, list | tuple) and value else [value])]
+
+
+def _seen(text: str) -> str:
+    return "".join(f"\\u{ord(one):04x}" if unicodedata.category(one) in _UNSEEN else one for one in text)
 
 
 def _outcome(applied: Any) -> tuple[bool, str]:
     refused = "; ".join(f"{one.place}: {one.message}" for one in applied.refused)
-    return not applied.refused, refused or ", ".join(one.place for one in applied.done[:_MOST_SHOWN])
+    return not applied.refused, refused or ", ".join(one.place for one in applied.done)
 
 
 PROPOSALS: Final = Resource(
@@ -110,12 +104,12 @@ PROPOSALS: Final = Resource(
             shows=_can_be_applied,
             facts=(
                 plain("proposed_by", "console.proposals.proposed_by"),
-                listed(_changes, "console.proposals.changes"),
-                listed(_losses, "console.proposals.losses"),
                 code("digest", "console.proposals.plan"),
             ),
             seen=lambda one: str(one.digest),
             said=_outcome,
+            template="organization/proposals/apply.html",
+            more=_plan,
         ),
     ),
     ending=Ending(delete_proposal),
