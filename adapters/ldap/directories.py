@@ -11,7 +11,7 @@ import trio
 
 from adapters.ldap import messages
 from adapters.ldap.ber import MalformedMessage
-from adapters.ldap.connection import Dial, LdapConnection, dialled, in_tls
+from adapters.ldap.connection import Dial, LdapConnection, dialled, in_tls, refused
 from adapters.ldap.messages import LdapResult, LdapResultCode, ReceivedEntry, SearchScope
 from core.domain.identity.upstream.ldap.answers import LdapAnswer, LdapEntry, LdapSite
 from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault, LdapStep
@@ -46,17 +46,21 @@ class TrioLdapDirectories:
 
     async def search(self, site: LdapSite, name: str, attributes: Sequence[str]) -> LdapFound:
         async with self._let_in(site) as (connection, host):
-            with _in_time(LdapStep.FILTER, _TALKED_WITHIN, host.name):
-                base = await _base(connection, site.settings)
-                found = await connection.search(
-                    base,
-                    _SCOPES[site.settings.search_scope],
-                    site.settings.looks_for(name),
-                    attributes,
-                    most=2,
-                    step=LdapStep.FILTER,
-                )
-        return LdapFound([_entry(one) for one in found.entries], _url(site.settings, host), base)
+            try:
+                with _in_time(LdapStep.FILTER, _TALKED_WITHIN, host.name):
+                    base = await _base(connection, site.settings)
+                    found = await connection.search(
+                        base,
+                        _SCOPES[site.settings.search_scope],
+                        site.settings.looks_for(name),
+                        attributes,
+                        most=2,
+                        step=LdapStep.FILTER,
+                    )
+            except LdapFailed as failed:
+                failed.has_answered = connection.has_found
+                raise
+        return LdapFound([_entry(one) for one in found.entries], _url(site.settings, host), base, found.is_more)
 
     async def prove(self, site: LdapSite, host: str, dn: str, password: Secret) -> LdapAnswer:
         if not dn or not password.reveal():
@@ -160,7 +164,7 @@ async def _bound(connection: LdapConnection, site: LdapSite, host: LdapHost) -> 
         raise LdapFailed(LdapStep.BIND, LdapFault.NO_PASSWORD, host=host.name)
     result = await connection.bind(site.settings.bind_dn, site.password.reveal().encode())
     if result.code != LdapResultCode.SUCCESS:
-        raise LdapFailed(LdapStep.BIND, LdapFault.BIND_REFUSED, f"{result.code}: {result.said}", host.name)
+        raise LdapFailed(LdapStep.BIND, refused(result, LdapFault.BIND_REFUSED), f"{result.code}: {result.said}", host.name)
 
 
 async def _base(connection: LdapConnection, settings: LdapSettings) -> str:

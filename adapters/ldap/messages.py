@@ -73,6 +73,8 @@ class LdapResultCode(IntEnum):
     REFERRAL = 10
     NO_SUCH_OBJECT = 32
     INVALID_CREDENTIALS = 49
+    BUSY = 51
+    UNAVAILABLE = 52
 
 
 class LdapControl(Frozen):

@@ -16,6 +16,8 @@ class LdapFound(Frozen):
     """At most two: that there are two is enough to know."""
     host: str
     base: str
+    is_more: bool = False
+    """The directory has more than these, or has stopped before it looked at everybody."""
 
 
 class LdapDirectories(Protocol):

@@ -1,8 +1,12 @@
 """Nobody locks people out of their directory by us."""
 
+import threading
+
+import pytest
 import trio
 
 from tests.http.ldap.scene import PASSWORD, LdapScene
+from tests.ldap.fake import result
 
 
 def wrong(scene: LdapScene) -> int:
@@ -71,3 +75,35 @@ async def test_a_right_password_that_does_not_count_is_no_wrong_one(scene: LdapS
         assert (await scene.arrive(scene.browser(), provider, "carol")).status == 400
     scene.directory.people[-1].refused_with = ""
     assert (await scene.arrive(scene.browser(), provider, "carol", PASSWORD)).status == 303
+
+
+@pytest.mark.parametrize("said", [b"garbage", result(0x61, 1, 51, "busy"), result(0x61, 1, 3, "time limit")])
+async def test_a_hiccup_of_the_directory_is_no_wrong_password(scene: LdapScene, said: bytes) -> None:
+    provider = await scene.active(lockout_threshold=3)
+    scene.directory.answers = lambda _, operation, body: said if operation == 0x60 and b"uid=ada" in body else None
+    for _ in range(3):
+        assert (await scene.arrive(scene.browser(), provider)).status == 503
+    scene.directory.answers = None
+    assert (await scene.arrive(scene.browser(), provider)).status == 303
+
+
+async def test_whoever_hangs_up_meanwhile_has_sent_a_wrong_password(scene: LdapScene) -> None:
+    """Otherwise a stranger who hangs up each time could go on for ever."""
+    provider, tabs = await scene.active(), scene.browser()
+    page = await scene.page(tabs, provider)
+    release = threading.Event()
+
+    def waits(_number: int, operation: int, body: bytes) -> bytes | None:
+        if operation == 0x60 and b"uid=ada" in body:
+            scene.directory.binds.append(("uid=ada", b"late"))
+            release.wait(10)
+        return None
+
+    scene.directory.answers = waits
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(scene.type, tabs, page, "ada", "wrong")
+        while ("uid=ada", b"late") not in scene.directory.binds:
+            await trio.sleep(0.01)
+        nursery.cancel_scope.cancel()
+    release.set()
+    assert scene.people.rows("select failures, under_way from directory_failures") == [{"failures": 1, "under_way": 0}]

@@ -42,7 +42,10 @@ _WORDS: Final = {
     ),
     LdapFault.NO_ANSWER: ("Nothing answers there.", "Compare host and port, and let the firewall pass connections from here."),
     LdapFault.TOO_SLOW: ("The directory does not answer in time.", "Look whether the directory is busy, or name another host first."),
-    LdapFault.CUT_OFF: ("The directory hangs up.", "Read the directory's log: it says why."),
+    LdapFault.CUT_OFF: (
+        "The directory hangs up.",
+        "Read the directory's log: it says why. If it speaks no TLS at this port, name another: 636 is for ldaps://.",
+    ),
     LdapFault.NO_TLS: (
         "What answers there does not speak TLS.",
         "Port 636 is for ldaps://; for ldap:// turn StartTLS on. A controller of Active Directory needs a certificate first.",
@@ -78,6 +81,7 @@ _WORDS: Final = {
     ),
     LdapFault.SEARCH_REFUSED: ("The directory refuses the search.", "Let the bind account read people below the base."),
     LdapFault.MALFORMED: ("What answers there does not speak LDAP as the standard has it.", "Compare host and port."),
+    LdapFault.BUSY: ("The directory is busy.", "Look whether the directory is busy, or name another host first."),
     LdapFault.TOO_LONG: ("The answer is longer than any of a directory may be.", "Choose a smaller base, or a narrower filter."),
 }
 _TO_CERTIFICATE: Final = (LdapStep.NAME, LdapStep.CONNECTION, LdapStep.START_TLS, LdapStep.CERTIFICATE, LdapStep.BIND)
