@@ -17,7 +17,7 @@ from core.domain.identity.upstream.ldap.answers import LdapAnswer, LdapEntry, Ld
 from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault, LdapStep
 from core.domain.identity.upstream.ldap.filters import PresentFilter, read_filter
 from core.domain.identity.upstream.ldap.settings import LdapHost, LdapScope, LdapSettings
-from core.domain.identity.upstream.ldap.surveys import MOST_SURVEYED, LdapLockout, LdapSurvey
+from core.domain.identity.upstream.ldap.surveys import MOST_SURVEYED, LdapLockout, LdapSurvey, strictest
 from core.domain.secrets import Secret
 from ports.identity.upstream.ldap import LdapFound
 
@@ -31,7 +31,7 @@ _PAGE: Final = 200
 _SCOPES: Final = {LdapScope.SUBTREE: SearchScope.SUBTREE, LdapScope.ONE_LEVEL: SearchScope.ONE}
 _ANYBODY: Final = PresentFilter("objectClass")
 _TICKS_A_SECOND: Final = 10_000_000
-_A_DAY: Final = 24 * 60 * 60
+_MOST_POLICIES: Final = 100
 
 
 class TrioLdapDirectories:
@@ -190,7 +190,7 @@ async def _root(connection: LdapConnection, base: str) -> str:
 
 
 async def _lockout(connection: LdapConnection, root: str) -> LdapLockout | None:
-    """That of Active Directory's root, or the only one of a password policy. A directory that lets nobody read it refuses, which is no
+    """The strictest of Active Directory's root and the password policies. A directory that lets nobody read them refuses, which is no
     fault.
     """
     read: list[LdapLockout] = []
@@ -199,27 +199,33 @@ async def _lockout(connection: LdapConnection, root: str) -> LdapLockout | None:
             root, SearchScope.BASE, _ANYBODY, ("lockoutThreshold", "lockOutObservationWindow"), most=1, step=LdapStep.LOCKOUT
         )
         for one in domain.entries:
-            threshold, ticks = _number(one, "lockoutthreshold"), _number(one, "lockoutobservationwindow")
-            if threshold is not None:
-                seconds = 0 if ticks is None else min(-ticks // _TICKS_A_SECOND, _A_DAY)
-                read.append(LdapLockout(max(threshold, 0), max(seconds, 0)))
+            read += _of_windows(one, "lockoutthreshold", "lockoutobservationwindow")
         policies = await connection.search(
             root,
             SearchScope.SUBTREE,
             read_filter("(|(objectClass=pwdPolicy)(objectClass=msDS-PasswordSettings))"),
-            ("pwdMaxFailure", "pwdLockout", "pwdFailureCountInterval", "msDS-LockoutThreshold"),
-            most=2,
+            ("pwdMaxFailure", "pwdLockout", "pwdFailureCountInterval", "msDS-LockoutThreshold", "msDS-LockoutObservationWindow"),
+            most=_MOST_POLICIES,
             step=LdapStep.LOCKOUT,
         )
     except LdapFailed as failed:
         if failed.fault in {LdapFault.CUT_OFF, LdapFault.MALFORMED, LdapFault.TOO_LONG}:
             raise
-        return read[0] if read else None
+        return strictest(read)
     for one in policies.entries:
+        read += _of_windows(one, "msds-lockoutthreshold", "msds-lockoutobservationwindow")
+        if "pwdmaxfailure" not in one.attributes and "pwdlockout" not in one.attributes:
+            continue
         locks = [value.upper() for value in one.attributes.get("pwdlockout", ())] == [b"TRUE"]
         threshold = (_number(one, "pwdmaxfailure") or 0) if locks else 0
         read.append(LdapLockout(max(threshold, 0), max(_number(one, "pwdfailurecountinterval") or 0, 0)))
-    return read[0] if len(read) == 1 else None
+    return strictest(read)
+
+
+def _of_windows(entry: ReceivedEntry, threshold: str, window: str) -> Sequence[LdapLockout]:
+    """The policy of the entry, if it has one. Windows counts a span in negative ticks."""
+    most, ticks = _number(entry, threshold), _number(entry, window)
+    return [] if most is None else [LdapLockout(max(most, 0), max(-(ticks or 0) // _TICKS_A_SECOND, 0))]
 
 
 def _number(entry: ReceivedEntry, attribute: str) -> int | None:

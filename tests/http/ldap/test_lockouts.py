@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from tests.http.ldap.scene import PASSWORD, LdapScene
-from tests.ldap.fake import result
+from tests.ldap.fake import entry, result
 
 
 def wrong(scene: LdapScene) -> int:
@@ -107,3 +107,49 @@ async def test_whoever_hangs_up_meanwhile_has_sent_a_wrong_password(scene: LdapS
         nursery.cancel_scope.cancel()
     release.set()
     assert scene.people.rows("select failures, under_way from directory_failures") == [{"failures": 1, "under_way": 0}]
+
+
+def reads(scene: LdapScene, **policies: dict[str, list[bytes]]) -> None:
+    """The directory lets the bind account read these policies."""
+
+    def said(number: int, operation: int, body: bytes) -> bytes | None:
+        if operation != 0x63 or b"pwdPolicy" not in body:
+            return None
+        return b"".join(entry(number, f"cn={name}", policy) for name, policy in policies.items()) + result(0x65, number)
+
+    scene.directory.answers = said
+
+
+@pytest.mark.parametrize("finer", [b"10", b"0"])
+async def test_the_strictest_of_several_policies_counts(scene: LdapScene, finer: bytes) -> None:
+    """Active Directory locks after three; a finer policy for some is readable, too."""
+    scene.directory.threshold = 3
+    reads(scene, finer={"msDS-LockoutThreshold": [finer], "msDS-LockoutObservationWindow": [b"-36000000000"]}, empty={})
+    provider = await scene.active()
+    for _ in range(4):
+        await scene.arrive(scene.browser(), provider, password="wrong")
+    assert wrong(scene) == 1
+    (row,) = scene.people.rows("select expires_at - now() as rest from directory_failures")
+    assert row["rest"].total_seconds() > (3590 if finer == b"10" else 1790)
+
+
+async def test_a_finer_policy_counts_beside_a_looser_root(scene: LdapScene) -> None:
+    scene.directory.threshold = 10
+    reads(scene, finer={"msDS-LockoutThreshold": [b"4"]})
+    provider = await scene.active()
+    for _ in range(4):
+        await scene.arrive(scene.browser(), provider, password="wrong")
+    assert wrong(scene) == 2
+
+
+@pytest.mark.parametrize("interval", [{}, {"pwdFailureCountInterval": [b"0"]}, {"pwdFailureCountInterval": [b"9" * 19]}])
+async def test_a_directory_that_never_forgets_is_given_a_day(scene: LdapScene, interval: dict[str, list[bytes]]) -> None:
+    """Only a right password resets its counter."""
+    reads(scene, default={"pwdLockout": [b"TRUE"], "pwdMaxFailure": [b"5"], **interval})
+    provider = await scene.active()
+    for _ in range(4):
+        await scene.arrive(scene.browser(), provider, password="wrong")
+    scene.people.change("update directory_failures set expires_at = expires_at - interval '23 hours'")
+    for _ in range(4):
+        await scene.arrive(scene.browser(), provider, password="wrong")
+    assert wrong(scene) == 3

@@ -7,7 +7,7 @@ from typing import Final
 from core.domain.identity.upstream.connection_tests import TestedCheck
 from core.domain.identity.upstream.ldap.answers import BindOutcome, LdapEntry, NotRecognised, subject_of
 from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault, LdapStep
-from core.domain.identity.upstream.ldap.settings import LdapSettings, can_lock_anybody
+from core.domain.identity.upstream.ldap.settings import LONGEST_WINDOW_SECONDS, LdapSettings, can_lock_anybody
 from core.domain.identity.upstream.saml.examinations import CheckState
 from core.frozen import Frozen
 
@@ -21,7 +21,7 @@ class LdapLockout(Frozen):
     threshold: int
     """0: nobody is ever locked."""
     seconds: int
-    """The window in which wrong passwords are counted."""
+    """The window in which wrong passwords are counted. 0: they are never forgotten."""
 
 
 class LdapSurvey(Frozen, kw_only=True):
@@ -31,7 +31,16 @@ class LdapSurvey(Frozen, kw_only=True):
     people: Sequence[LdapEntry]
     are_more: bool
     lockout: LdapLockout | None
-    """None when no policy can be read, or several."""
+    """None when no policy can be read."""
+
+
+def strictest(read: Sequence[LdapLockout]) -> LdapLockout | None:
+    """What holds for everybody, of the policies that could be read: nobody here knows whom each is for."""
+    locking = [one for one in read if one.threshold]
+    if not locking:
+        return read[0] if read else None
+    seconds = 0 if any(one.seconds == 0 for one in locking) else max(one.seconds for one in locking)
+    return LdapLockout(min(one.threshold for one in locking), min(seconds, LONGEST_WINDOW_SECONDS))
 
 
 _WORDS: Final = {
@@ -216,11 +225,11 @@ def _groups(settings: LdapSettings, found: LdapSurvey) -> TestedCheck:
 
 def _lockout(settings: LdapSettings, read: LdapLockout | None) -> TestedCheck:
     if read is None:
-        told = f"No single policy can be read: the number that was typed counts, {settings.lockout_threshold}."
+        told = f"No policy can be read: the number that was typed counts, {settings.lockout_threshold}."
         return _passed(LdapStep.LOCKOUT, told)
     if read.threshold == 0:
         return _passed(LdapStep.LOCKOUT, f"The directory locks nobody: the number that was typed counts, {settings.lockout_threshold}.")
-    came = f"{read.threshold} in {read.seconds // 60} min"
+    came = f"{read.threshold} in {read.seconds // 60} min" if read.seconds else f"{read.threshold}, never forgotten"
     if can_lock_anybody(read.threshold) and not settings.accepts_lockouts:
         return _failed(
             LdapStep.LOCKOUT,

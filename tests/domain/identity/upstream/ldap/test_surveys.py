@@ -13,6 +13,7 @@ from core.domain.identity.upstream.ldap.surveys import (
     line_of_sign_in,
     lines_of_failure,
     lines_of_survey,
+    strictest,
     words_of,
 )
 from core.domain.identity.upstream.saml.examinations import CheckState
@@ -61,6 +62,27 @@ def test_a_good_directory_passes_every_line() -> None:
 def test_each_line_says_what_it_found(step: LdapStep, found: LdapSurvey, settings: LdapSettings | None, expected: tuple[bool, str]) -> None:
     passed, words = line(step, found, settings)
     assert (passed, expected[1] in words) == (expected[0], True), words
+
+
+@pytest.mark.parametrize(
+    ("read", "expected"),
+    [
+        ([], None),
+        ([LdapLockout(0, 60)], LdapLockout(0, 60)),
+        ([LdapLockout(0, 0), LdapLockout(10, 60), LdapLockout(3, 30)], LdapLockout(3, 60)),
+        ([LdapLockout(10, 0), LdapLockout(3, 30)], LdapLockout(3, 0)),
+        ([LdapLockout(5, 10**18)], LdapLockout(5, 24 * 60 * 60)),
+    ],
+)
+def test_the_strictest_policy_counts(read: list[LdapLockout], expected: LdapLockout | None) -> None:
+    assert strictest(read) == expected
+
+
+def test_a_directory_that_never_forgets_is_named_so() -> None:
+    (told,) = [
+        one for one in lines_of_survey(LdapSettings(), survey(person(), lockout=LdapLockout(5, 0)), DOMAINS) if one.name == "ldap_lockout"
+    ]
+    assert told.came == "5, never forgotten"
 
 
 def test_without_a_proved_domain_the_line_of_addresses_says_so() -> None:
