@@ -24,6 +24,8 @@ Dial = Callable[[str, int], Awaitable[tuple[socket.socket, bool]]]
 
 MOST_MESSAGE_BYTES: Final = 2 << 20
 MOST_ANSWER_BYTES: Final = 16 << 20
+# In memory, beside its own bytes: short values would otherwise take many times what came.
+_A_VALUE_TAKES: Final = 48
 _AT_ONCE: Final = 16 << 10
 _SECONDS: Final = 5
 _GOODBYE_TAKES: Final = 0.2
@@ -51,6 +53,8 @@ class LdapConnection:
         self._stream = stream
         self._buffer = bytearray()
         self._number = 0
+        self._left = 0
+        """Bytes that the answer to the last search may still have, over all its pages."""
         self.has_found = False
         """Entries have come to the last search."""
 
@@ -82,7 +86,7 @@ class LdapConnection:
         """With `page`, the entries come in pages of that size, and the answer ends at `most`. Without, nobody reads on behind `most`: the
         connection serves for nothing else then. Raises `LdapFailed`.
         """
-        self.has_found = False
+        self.has_found, self._left = False, MOST_ANSWER_BYTES
         found: list[ReceivedEntry] = []
         cookie, cookies = b"", set[bytes]()
         while True:
@@ -114,21 +118,21 @@ class LdapConnection:
         """The result, or None as soon as there are more than `most`."""
         self._number += 1
         await self._send(messages.message(self._number, asked, controls), step)
-        left = MOST_ANSWER_BYTES
         while True:
             came, size = await self._receive(step)
-            left -= size
+            self._left -= size
             if came.result is not None and came.operation == LdapOperation.DONE:
                 return came.result
             if came.operation == LdapOperation.REFERENCE:
-                if left < 0:
+                if self._left < 0:
                     raise LdapFailed(step, LdapFault.TOO_LONG)
                 continue
             if came.entry is None:
                 raise LdapFailed(step, LdapFault.MALFORMED)
             found.append(came.entry)
             self.has_found = True
-            if left < 0:
+            self._left -= _A_VALUE_TAKES * sum(len(values) for values in came.entry.attributes.values())
+            if self._left < 0:
                 raise LdapFailed(step, LdapFault.TOO_LONG)
             if len(found) > most:
                 return None

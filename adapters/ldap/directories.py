@@ -13,6 +13,7 @@ from adapters.ldap import messages
 from adapters.ldap.ber import MalformedMessage
 from adapters.ldap.connection import Dial, LdapConnection, dialled, in_tls, refused
 from adapters.ldap.messages import LdapResult, LdapResultCode, ReceivedEntry, SearchScope
+from core.domain.identifiers import UpstreamProviderId
 from core.domain.identity.upstream.ldap.answers import LdapAnswer, LdapEntry, LdapSite
 from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault, LdapStep
 from core.domain.identity.upstream.ldap.filters import PresentFilter, read_filter
@@ -39,6 +40,8 @@ class TrioLdapDirectories:
         self._dial = dial
         self._trust = trust
         self._reached_within = reached_within
+        self._surveyed = set[UpstreamProviderId]()
+        """A survey holds many entries, so a connection has one at a time."""
 
     async def look(self, site: LdapSite) -> None:
         async with self._reached(site.settings, min(self._reached_within, LOOKED_WITHIN)):
@@ -70,7 +73,16 @@ class TrioLdapDirectories:
             async with await self._opened(site.settings, place) as connection:
                 return _answer(await connection.bind(dn, password.reveal().encode()))
 
-    async def survey(self, site: LdapSite, attributes: Sequence[str]) -> LdapSurvey:
+    async def survey(self, provider: UpstreamProviderId, site: LdapSite, attributes: Sequence[str]) -> LdapSurvey:
+        if provider in self._surveyed:
+            raise LdapFailed(LdapStep.CONNECTION, LdapFault.SURVEYED)
+        self._surveyed.add(provider)
+        try:
+            return await self._survey(site, attributes)
+        finally:
+            self._surveyed.discard(provider)
+
+    async def _survey(self, site: LdapSite, attributes: Sequence[str]) -> LdapSurvey:
         settings, asked = site.settings, []
         for host in settings.places[1:]:
             with _in_time(LdapStep.CONNECTION, self._reached_within, host.name):

@@ -4,16 +4,18 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 import trio
 
 from adapters.ldap import directories as adapter
 from adapters.ldap.ber import SEQUENCE, encoded, integer, octets
+from core.domain.identifiers import UpstreamProviderId
 from core.domain.identity.upstream.ldap.answers import BindOutcome
 from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault, LdapStep
 from core.domain.secrets import Secret
-from tests.adapters.ldap.reaching import HOST, NAMES, directories, site
+from tests.adapters.ldap.reaching import HOST, NAMES, PROVIDER, directories, site
 from tests.ldap.authority import Authority
 from tests.ldap.fake import BASE, FakeLdap, control, entry, result
 
@@ -35,7 +37,7 @@ def searches(answer: Callable[[int], bytes]) -> Callable[[int, int, bytes], byte
 async def fault(directory: FakeLdap, *, survey: bool = False, within: float = 5.0) -> LdapFailed:
     at, asked = directories(within), site(directory.port, ca=AUTHORITY.pem)
     with pytest.raises(LdapFailed) as failed:
-        await (at.survey(asked, NAMES) if survey else at.search(asked, "ada", NAMES))
+        await (at.survey(PROVIDER, asked, NAMES) if survey else at.search(asked, "ada", NAMES))
     return failed.value
 
 
@@ -69,6 +71,47 @@ async def test_an_answer_of_a_gigabyte_ends_early(directory: FakeLdap) -> None:
     big = {"description": [bytes(1 << 20)]}
     directory.answers = searches(lambda number: entry(number, f"uid=ada,{BASE}", big) * 64)
     assert (await fault(directory, survey=True)).fault is LdapFault.TOO_LONG
+
+
+@pytest.mark.parametrize("values", [[b"x" * 1_900_000], [b"x"] * 9_000])
+async def test_an_answer_has_one_budget_over_all_pages(directory: FakeLdap, values: list[bytes]) -> None:
+    """A page of a few entries fits; a hundred such pages do not, and no number of short values."""
+    pages = iter(range(1_000_000))
+    one = entry(1, f"uid=ada,{BASE}", {"description": values})
+
+    def page(number: int) -> bytes:
+        cookie = control(b"1.2.840.113556.1.4.319", encoded(SEQUENCE, integer(0), octets(str(next(pages)).encode())))
+        return one.replace(integer(1), integer(number), 1) * 2 + result(0x65, number, controls=cookie)
+
+    directory.answers = lambda number, operation, _: page(number) if operation == 0x63 else None
+    assert (await fault(directory, survey=True)).fault is LdapFault.TOO_LONG
+    assert 3 <= next(pages) < 25
+
+
+async def test_ten_thousand_values_are_all_that_a_message_has(directory: FakeLdap) -> None:
+    many = {f"attribute{at}": [b"x"] * 3_000 for at in range(4)}
+    directory.answers = searches(lambda number: entry(number, f"uid=ada,{BASE}", many) + result(0x65, number))
+    assert (await fault(directory)).fault is LdapFault.MALFORMED
+
+
+async def test_a_connection_has_one_survey_at_a_time(directory: FakeLdap) -> None:
+    at, asked, release = directories(), site(directory.port, ca=AUTHORITY.pem), threading.Event()
+
+    def waits(_number: int, operation: int, _body: bytes) -> None:
+        if operation == 0x63:
+            release.wait(10)
+
+    directory.answers = waits
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(at.survey, PROVIDER, asked, NAMES)
+        while directory.binds == []:
+            await trio.sleep(0.01)
+        with pytest.raises(LdapFailed) as failed:
+            await at.survey(PROVIDER, asked, NAMES)
+        assert (failed.value.fault, failed.value.is_outage, directory.connections) == (LdapFault.SURVEYED, False, 1)
+        release.set()
+        assert (await at.survey(UpstreamProviderId(UUID(int=2)), asked, NAMES)).people
+    assert (await at.survey(PROVIDER, asked, NAMES)).people
 
 
 async def test_more_entries_than_were_asked_for_are_several_people(directory: FakeLdap) -> None:

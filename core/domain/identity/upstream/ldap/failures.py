@@ -45,6 +45,8 @@ class LdapFault(StrEnum):
     SEARCH_REFUSED = "search_refused"
     MALFORMED = "malformed"
     TOO_LONG = "too_long"
+    SURVEYED = "surveyed"
+    """Another test of the same connection is under way."""
     BUSY = "busy"
     """The directory says that it is, or that it is unavailable."""
 

@@ -90,6 +90,7 @@ _WORDS: Final = {
     ),
     LdapFault.SEARCH_REFUSED: ("The directory refuses the search.", "Let the bind account read people below the base."),
     LdapFault.MALFORMED: ("What answers there does not speak LDAP as the standard has it.", "Compare host and port."),
+    LdapFault.SURVEYED: ("Another test of this directory is under way.", "Wait until it has ended, and test again."),
     LdapFault.BUSY: ("The directory is busy.", "Look whether the directory is busy, or name another host first."),
     LdapFault.TOO_LONG: ("The answer is longer than any of a directory may be.", "Choose a smaller base, or a narrower filter."),
 }
