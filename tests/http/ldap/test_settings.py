@@ -43,11 +43,24 @@ async def test_a_directory_begins_as_a_draft_and_shows_no_password(scene: LdapSc
         {"sso_url": "https://login.example.org"},
         {"identity_attribute": "mail"},
         {"bind_password": "a\0b"},
+        {"address_attribute": "userPassword"},
+        {"person_filter": "(unicodePwd=a*)"},
+        {"profile_mapping": {"msLAPS-Password;binary": "department"}},
     ],
 )
 async def test_what_cannot_be_used_is_refused(scene: LdapScene, changes: dict[str, Any]) -> None:
     assert (await scene.request("POST", PATH, scene.settings(**changes))).status == 400
     assert scene.directory.connections == 0
+
+
+async def test_a_mapping_reads_no_credential(scene: LdapScene) -> None:
+    """A manager alone could otherwise read the hashes of everybody in a field."""
+    provider = await scene.active()
+    manager = scene.resident(scene.acme, "admin", "manager")
+    answer = await scene.change(provider, by=manager, profile_mapping={"USERPASSWORD": "department"})
+    assert (answer.status, b"USERPASSWORD holds a credential" in answer.body) == (400, True)
+    assert (await scene.record(provider))["profile_mapping"] == {}
+    (await scene.change(provider, profile_mapping={"departmentNumber": "department"})).ok()
 
 
 async def test_other_kinds_have_no_settings_of_ldap(scene: LdapScene) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import UpstreamProviderId
+from core.domain.identity.upstream.ldap.credentials import require_no_credential
 from core.domain.identity.upstream.ldap.filters import LdapFilter, is_attribute, named, person_filter, read_filter
 from core.domain.json import Json
 from core.frozen import Frozen, names_of, replace
@@ -350,6 +351,7 @@ def _require_dn(field: str, text: str) -> None:
 def _require_attributes(field: str, names: Sequence[str]) -> None:
     if not all(is_attribute(one) for one in names):
         raise BadRequest(f"{field}: the name of an attribute, such as mail", words="ldap_attribute")
+    require_no_credential(field, names)
 
 
 def _require_within(field: str, value: int, most: int) -> None:

@@ -1,5 +1,6 @@
 """What a test finds in a directory by LDAP, and its lines in words."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
@@ -14,6 +15,8 @@ from core.frozen import Frozen
 MOST_SURVEYED: Final = 1000
 """A test looks at so many people, and tells that there are more."""
 _NAMES_SHOWN: Final = 3
+# Whatever attribute an administrator names, a test shows values of it only where they look like addresses.
+_ADDRESS: Final = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 _LONGEST_SHOWN: Final = 200
 
 
@@ -200,6 +203,7 @@ def _addresses(settings: LdapSettings, found: LdapSurvey, domains: frozenset[str
             without += 1
         elif address.rpartition("@")[2].lower() not in domains:
             outside.append(address)
+    shown = ", ".join([one for one in outside if _ADDRESS.fullmatch(one)][:_NAMES_SHOWN])
     within = len(found.people) - without - len(outside)
     told = f"{within} addresses are in proved domains, {len(outside)} are not, and {without} people have none."
     if not domains:
@@ -209,10 +213,10 @@ def _addresses(settings: LdapSettings, found: LdapSurvey, domains: frozenset[str
             LdapStep.ADDRESSES,
             told,
             "Prove the mail domain of your people, or name the attribute that has their address.",
-            came=", ".join(outside[:_NAMES_SHOWN]),
+            came=shown,
             expected=", ".join(sorted(domains)),
         )
-    return _passed(LdapStep.ADDRESSES, told, came=", ".join(outside[:_NAMES_SHOWN]))
+    return _passed(LdapStep.ADDRESSES, told, came=shown)
 
 
 def _groups(settings: LdapSettings, found: LdapSurvey) -> TestedCheck:

@@ -78,6 +78,12 @@ def test_the_strictest_policy_counts(read: list[LdapLockout], expected: LdapLock
     assert strictest(read) == expected
 
 
+def test_the_line_of_addresses_shows_only_addresses() -> None:
+    people = (person(1, mail=[b"local admin password"]), person(2, mail=[b"x@y.example"]), person(3))
+    (told,) = [one for one in lines_of_survey(LdapSettings(), survey(*people), DOMAINS) if one.name == "ldap_addresses"]
+    assert told.came == "x@y.example"
+
+
 def test_a_directory_that_never_forgets_is_named_so() -> None:
     (told,) = [
         one for one in lines_of_survey(LdapSettings(), survey(person(), lockout=LdapLockout(5, 0)), DOMAINS) if one.name == "ldap_lockout"
