@@ -90,6 +90,8 @@ async def test_the_bind_password_goes_with_what_it_belongs_to(scene: LdapScene, 
     record = await scene.record(provider)
     assert (record["has_secret"], record["state"], record["enabled"]) == (False, "draft", False)
     assert scene.people.rows("select sealed_bind_password from upstream_providers") == [{"sealed_bind_password": None}]
+    told = [one["details"] for one in scene.told() if one["name"] == "organization.upstream_provider.updated"][-1]
+    assert (told["secret_changed"], told["new_state"]) == (True, "draft")
     answer = await scene.request("POST", f"{PATH}/{provider}/test")
     assert (answer.status, b"bind_password" in answer.body) == (400, True)
     # The same request may give another one.
