@@ -153,3 +153,15 @@ async def test_a_directory_that_never_forgets_is_given_a_day(scene: LdapScene, i
     for _ in range(4):
         await scene.arrive(scene.browser(), provider, password="wrong")
     assert wrong(scene) == 3
+
+
+async def test_the_recorder_names_the_last_person(scene: LdapScene) -> None:
+    """Each counted entry, so that an administrator finds out whose password somebody types."""
+    scene.directory.add("carol", dn="uid=carol\0,ou=people,dc=example,dc=org")
+    provider = await scene.active(lockout_threshold=3)
+    for name in ("bob", "ada", "ada", "nobody", "carol"):
+        await scene.arrive(scene.browser(), provider, name, "wrong")
+    reasons = {one["fault"]: (one["reason"], one["times"]) for one in await scene.recorded(provider) if not one["succeeded"]}
+    assert "Last: uid=ada,ou=people" in reasons["throttled"][0]
+    assert "Last: nobody." in reasons["unknown"][0]
+    assert ("Last: uid=carol·,ou=people" in reasons["wrong"][0], reasons["wrong"][1]) == (True, 3)

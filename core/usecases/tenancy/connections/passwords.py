@@ -87,6 +87,11 @@ class _Person(Frozen):
     base: str
 
 
+def _last(person: _Person, name: str) -> str:
+    """Whom the counted entry is about, as far as one entry can tell: an administrator asks whose password is typed wrong."""
+    return f"Last: {name if person.entry is None else person.entry.dn[:300]}."
+
+
 def _judged(answer: LdapAnswer) -> LdapAnswer:
     """Raises `LdapFailed` unless the directory has judged the password."""
     if answer.is_away:
@@ -140,7 +145,7 @@ class DirectoryPasswords(Frozen):
         outcome = answer.outcome if person.entry is not None else BindOutcome.UNKNOWN
         if person.entry is None or outcome is not BindOutcome.RIGHT:
             reason, advice = _REASONS[outcome]
-            self._record(directory, outcome.value, f"{reason} {answer.said}".strip(), advice)
+            self._record(directory, outcome.value, f"{reason} {_last(person, typed)} {answer.said}".strip(), advice)
             raise DirectoryPasswordRefused(outcome)
         return await self._kept(directory, site, state, person.entry)
 
@@ -177,7 +182,8 @@ class DirectoryPasswords(Frozen):
         counted = counted_person(provider, subject=person.subject, name=name)
         window, now = timedelta(seconds=settings.window_seconds), self.system.clock.now()
         if not await self.failures.begin(counted, provider, most=settings.most_failures, now=now, until=now + window):
-            self._record(directory, "throttled", "We stop before the directory would lock somebody.", "Find out who types wrong passwords.")
+            reason = f"We stop before the directory would lock somebody. {_last(person, name)}"
+            self._record(directory, "throttled", reason, "Find out who types wrong passwords.")
             raise RateLimited(retry_after=settings.window_seconds)
         dn = f"uid={self.system.ids.new().hex},{person.base}" if person.entry is None else person.entry.dn
         # Whoever hangs up meanwhile has sent a password that the directory may judge. A hiccup of the directory judges none.
@@ -267,7 +273,8 @@ class DirectoryPasswords(Frozen):
             kind=ConnectionExchangeKind.SIGN_IN,
             succeeded=not fault,
             fault=fault,
-            reason=reason[:500],
+            # The directory, and whoever types, have written parts of it.
+            reason="".join(one if one.isprintable() else "·" for one in reason[:500]),
             advice=advice,
             created_at=now,
             last_at=now if fault else None,
