@@ -95,7 +95,9 @@ def test_without_a_proved_domain_the_line_of_addresses_says_so() -> None:
     assert line(LdapStep.ADDRESSES, survey(person()), domains=frozenset())[1].startswith("Your organization has proved no mail domain")
 
 
-@pytest.mark.parametrize("step", [LdapStep.NAME, LdapStep.CONNECTION, LdapStep.START_TLS, LdapStep.BIND, LdapStep.BASE, LdapStep.FILTER])
+@pytest.mark.parametrize(
+    "step", [LdapStep.NAME, LdapStep.CONNECTION, LdapStep.START_TLS, LdapStep.BIND, LdapStep.BASE, LdapStep.FILTER, LdapStep.LOCKOUT]
+)
 def test_a_failure_is_the_last_line(step: LdapStep) -> None:
     settings = LdapSettings(start_tls=True, bind_dn="cn=reader", base_dn="dc=x")
     lines = lines_of_failure(settings, LdapFailed(step, LdapFault.CUT_OFF, "said\x07", "dc1"))
