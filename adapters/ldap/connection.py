@@ -24,6 +24,8 @@ Dial = Callable[[str, int], Awaitable[tuple[socket.socket, bool]]]
 
 MOST_MESSAGE_BYTES: Final = 2 << 20
 MOST_ANSWER_BYTES: Final = 16 << 20
+# In memory, beside its own bytes: short values would otherwise take many times what came.
+_A_VALUE_TAKES: Final = 48
 _AT_ONCE: Final = 16 << 10
 _SECONDS: Final = 5
 _GOODBYE_TAKES: Final = 0.2
@@ -51,6 +53,10 @@ class LdapConnection:
         self._stream = stream
         self._buffer = bytearray()
         self._number = 0
+        self._left = 0
+        """Bytes that the answer to the last search may still have, over all its pages."""
+        self.has_found = False
+        """Entries have come to the last search."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -77,13 +83,20 @@ class LdapConnection:
     async def search(
         self, base: str, scope: SearchScope, wanted: LdapFilter, attributes: Sequence[str], *, most: int, page: int = 0, step: LdapStep
     ) -> FoundEntries:
-        """With `page`, the entries come in pages of that size, and the answer ends at `most`. Raises `LdapFailed`."""
+        """With `page`, the entries come in pages of that size, and the answer ends at `most`. Without, nobody reads on behind `most`: the
+        connection serves for nothing else then. Raises `LdapFailed`.
+        """
+        self.has_found, self._left = False, MOST_ANSWER_BYTES
         found: list[ReceivedEntry] = []
         cookie, cookies = b"", set[bytes]()
         while True:
             controls = [messages.paged(page, cookie)] if page else []
             asked = messages.search(base, scope, wanted, attributes, most=0 if page else most, seconds=_SECONDS)
             result = await self._collect(asked, controls, found, most if not page else most + page, step)
+            if result is None:
+                if page:
+                    raise LdapFailed(step, LdapFault.TOO_LONG)
+                return FoundEntries(found[:most], is_more=True)
             if result.code in {LdapResultCode.SIZE_LIMIT, LdapResultCode.TIME_LIMIT} and found:
                 return FoundEntries(found[:most], is_more=True)
             if result.code == LdapResultCode.NO_SUCH_OBJECT:
@@ -91,7 +104,7 @@ class LdapConnection:
             if result.code == LdapResultCode.REFERRAL:
                 raise LdapFailed(LdapStep.BASE, LdapFault.REFERRED, result.said)
             if result.code != LdapResultCode.SUCCESS:
-                raise LdapFailed(step, LdapFault.SEARCH_REFUSED, f"{result.code}: {result.said}")
+                raise LdapFailed(step, refused(result, LdapFault.SEARCH_REFUSED), f"{result.code}: {result.said}")
             cookie = _cookie(result, step) if page else b""
             if not cookie or len(found) >= most:
                 return FoundEntries(found[:most], is_more=bool(cookie) or len(found) > most)
@@ -99,24 +112,30 @@ class LdapConnection:
                 raise LdapFailed(step, LdapFault.TOO_LONG)
             cookies.add(cookie)
 
-    async def _collect(self, asked: bytes, controls: Sequence[bytes], found: list[ReceivedEntry], most: int, step: LdapStep) -> LdapResult:
+    async def _collect(
+        self, asked: bytes, controls: Sequence[bytes], found: list[ReceivedEntry], most: int, step: LdapStep
+    ) -> LdapResult | None:
+        """The result, or None as soon as there are more than `most`."""
         self._number += 1
         await self._send(messages.message(self._number, asked, controls), step)
-        left = MOST_ANSWER_BYTES
         while True:
             came, size = await self._receive(step)
-            left -= size
+            self._left -= size
             if came.result is not None and came.operation == LdapOperation.DONE:
                 return came.result
             if came.operation == LdapOperation.REFERENCE:
-                if left < 0:
+                if self._left < 0:
                     raise LdapFailed(step, LdapFault.TOO_LONG)
                 continue
             if came.entry is None:
                 raise LdapFailed(step, LdapFault.MALFORMED)
             found.append(came.entry)
-            if left < 0 or len(found) > most:
+            self.has_found = True
+            self._left -= _A_VALUE_TAKES * sum(len(values) for values in came.entry.attributes.values())
+            if self._left < 0:
                 raise LdapFailed(step, LdapFault.TOO_LONG)
+            if len(found) > most:
+                return None
 
     async def _done(self, operation: bytes, answer: LdapOperation, step: LdapStep, controls: Sequence[bytes] = ()) -> LdapResult:
         self._number += 1
@@ -167,6 +186,11 @@ class LdapConnection:
             self._buffer += more
 
 
+def refused(result: LdapResult, fault: LdapFault) -> LdapFault:
+    """The fault of a refusal: the directory is busy, or else this one."""
+    return LdapFault.BUSY if result.code in {LdapResultCode.BUSY, LdapResultCode.UNAVAILABLE} else fault
+
+
 def _cookie(result: LdapResult, step: LdapStep) -> bytes:
     try:
         return messages.page_cookie(result)
@@ -196,5 +220,7 @@ async def in_tls(stream: trio.abc.Stream, host: LdapHost, context: ssl.SSLContex
         if isinstance(cause, ssl.SSLCertVerificationError):
             fault = _BY_CERTIFICATE.get(cause.verify_code, LdapFault.UNTRUSTED)
             raise LdapFailed(LdapStep.CERTIFICATE, fault, cause.verify_message, host.name) from None
-        raise LdapFailed(LdapStep.CONNECTION, LdapFault.NO_TLS, host=host.name) from None
+        was_cut_off = isinstance(cause, ssl.SSLEOFError) or not isinstance(cause, ssl.SSLError)
+        fault = LdapFault.CUT_OFF if was_cut_off else LdapFault.NO_TLS
+        raise LdapFailed(LdapStep.CONNECTION, fault, host=host.name) from None
     return secure

@@ -11,13 +11,14 @@ import trio
 
 from adapters.ldap import messages
 from adapters.ldap.ber import MalformedMessage
-from adapters.ldap.connection import Dial, LdapConnection, dialled, in_tls
+from adapters.ldap.connection import Dial, LdapConnection, dialled, in_tls, refused
 from adapters.ldap.messages import LdapResult, LdapResultCode, ReceivedEntry, SearchScope
+from core.domain.identifiers import UpstreamProviderId
 from core.domain.identity.upstream.ldap.answers import LdapAnswer, LdapEntry, LdapSite
 from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault, LdapStep
 from core.domain.identity.upstream.ldap.filters import PresentFilter, read_filter
 from core.domain.identity.upstream.ldap.settings import LdapHost, LdapScope, LdapSettings
-from core.domain.identity.upstream.ldap.surveys import MOST_SURVEYED, LdapLockout, LdapSurvey
+from core.domain.identity.upstream.ldap.surveys import MOST_SURVEYED, LdapLockout, LdapSurvey, strictest
 from core.domain.secrets import Secret
 from ports.identity.upstream.ldap import LdapFound
 
@@ -31,7 +32,7 @@ _PAGE: Final = 200
 _SCOPES: Final = {LdapScope.SUBTREE: SearchScope.SUBTREE, LdapScope.ONE_LEVEL: SearchScope.ONE}
 _ANYBODY: Final = PresentFilter("objectClass")
 _TICKS_A_SECOND: Final = 10_000_000
-_A_DAY: Final = 24 * 60 * 60
+_MOST_POLICIES: Final = 100
 
 
 class TrioLdapDirectories:
@@ -39,6 +40,8 @@ class TrioLdapDirectories:
         self._dial = dial
         self._trust = trust
         self._reached_within = reached_within
+        self._surveyed = set[UpstreamProviderId]()
+        """A survey holds many entries, so a connection has one at a time."""
 
     async def look(self, site: LdapSite) -> None:
         async with self._reached(site.settings, min(self._reached_within, LOOKED_WITHIN)):
@@ -46,17 +49,21 @@ class TrioLdapDirectories:
 
     async def search(self, site: LdapSite, name: str, attributes: Sequence[str]) -> LdapFound:
         async with self._let_in(site) as (connection, host):
-            with _in_time(LdapStep.FILTER, _TALKED_WITHIN, host.name):
-                base = await _base(connection, site.settings)
-                found = await connection.search(
-                    base,
-                    _SCOPES[site.settings.search_scope],
-                    site.settings.looks_for(name),
-                    attributes,
-                    most=2,
-                    step=LdapStep.FILTER,
-                )
-        return LdapFound([_entry(one) for one in found.entries], _url(site.settings, host), base)
+            try:
+                with _in_time(LdapStep.FILTER, _TALKED_WITHIN, host.name):
+                    base = await _base(connection, site.settings)
+                    found = await connection.search(
+                        base,
+                        _SCOPES[site.settings.search_scope],
+                        site.settings.looks_for(name),
+                        attributes,
+                        most=2,
+                        step=LdapStep.FILTER,
+                    )
+            except LdapFailed as failed:
+                failed.has_answered = connection.has_found
+                raise
+        return LdapFound([_entry(one) for one in found.entries], _url(site.settings, host), base, found.is_more)
 
     async def prove(self, site: LdapSite, host: str, dn: str, password: Secret) -> LdapAnswer:
         if not dn or not password.reveal():
@@ -66,7 +73,16 @@ class TrioLdapDirectories:
             async with await self._opened(site.settings, place) as connection:
                 return _answer(await connection.bind(dn, password.reveal().encode()))
 
-    async def survey(self, site: LdapSite, attributes: Sequence[str]) -> LdapSurvey:
+    async def survey(self, provider: UpstreamProviderId, site: LdapSite, attributes: Sequence[str]) -> LdapSurvey:
+        if provider in self._surveyed:
+            raise LdapFailed(LdapStep.CONNECTION, LdapFault.SURVEYED)
+        self._surveyed.add(provider)
+        try:
+            return await self._survey(site, attributes)
+        finally:
+            self._surveyed.discard(provider)
+
+    async def _survey(self, site: LdapSite, attributes: Sequence[str]) -> LdapSurvey:
         settings, asked = site.settings, []
         for host in settings.places[1:]:
             with _in_time(LdapStep.CONNECTION, self._reached_within, host.name):
@@ -160,7 +176,7 @@ async def _bound(connection: LdapConnection, site: LdapSite, host: LdapHost) -> 
         raise LdapFailed(LdapStep.BIND, LdapFault.NO_PASSWORD, host=host.name)
     result = await connection.bind(site.settings.bind_dn, site.password.reveal().encode())
     if result.code != LdapResultCode.SUCCESS:
-        raise LdapFailed(LdapStep.BIND, LdapFault.BIND_REFUSED, f"{result.code}: {result.said}", host.name)
+        raise LdapFailed(LdapStep.BIND, refused(result, LdapFault.BIND_REFUSED), f"{result.code}: {result.said}", host.name)
 
 
 async def _base(connection: LdapConnection, settings: LdapSettings) -> str:
@@ -186,7 +202,7 @@ async def _root(connection: LdapConnection, base: str) -> str:
 
 
 async def _lockout(connection: LdapConnection, root: str) -> LdapLockout | None:
-    """That of Active Directory's root, or the only one of a password policy. A directory that lets nobody read it refuses, which is no
+    """The strictest of Active Directory's root and the password policies. A directory that lets nobody read them refuses, which is no
     fault.
     """
     read: list[LdapLockout] = []
@@ -195,27 +211,33 @@ async def _lockout(connection: LdapConnection, root: str) -> LdapLockout | None:
             root, SearchScope.BASE, _ANYBODY, ("lockoutThreshold", "lockOutObservationWindow"), most=1, step=LdapStep.LOCKOUT
         )
         for one in domain.entries:
-            threshold, ticks = _number(one, "lockoutthreshold"), _number(one, "lockoutobservationwindow")
-            if threshold is not None:
-                seconds = 0 if ticks is None else min(-ticks // _TICKS_A_SECOND, _A_DAY)
-                read.append(LdapLockout(max(threshold, 0), max(seconds, 0)))
+            read += _of_windows(one, "lockoutthreshold", "lockoutobservationwindow")
         policies = await connection.search(
             root,
             SearchScope.SUBTREE,
             read_filter("(|(objectClass=pwdPolicy)(objectClass=msDS-PasswordSettings))"),
-            ("pwdMaxFailure", "pwdLockout", "pwdFailureCountInterval", "msDS-LockoutThreshold"),
-            most=2,
+            ("pwdMaxFailure", "pwdLockout", "pwdFailureCountInterval", "msDS-LockoutThreshold", "msDS-LockoutObservationWindow"),
+            most=_MOST_POLICIES,
             step=LdapStep.LOCKOUT,
         )
     except LdapFailed as failed:
         if failed.fault in {LdapFault.CUT_OFF, LdapFault.MALFORMED, LdapFault.TOO_LONG}:
             raise
-        return read[0] if read else None
+        return strictest(read)
     for one in policies.entries:
+        read += _of_windows(one, "msds-lockoutthreshold", "msds-lockoutobservationwindow")
+        if "pwdmaxfailure" not in one.attributes and "pwdlockout" not in one.attributes:
+            continue
         locks = [value.upper() for value in one.attributes.get("pwdlockout", ())] == [b"TRUE"]
         threshold = (_number(one, "pwdmaxfailure") or 0) if locks else 0
         read.append(LdapLockout(max(threshold, 0), max(_number(one, "pwdfailurecountinterval") or 0, 0)))
-    return read[0] if len(read) == 1 else None
+    return strictest(read)
+
+
+def _of_windows(entry: ReceivedEntry, threshold: str, window: str) -> Sequence[LdapLockout]:
+    """The policy of the entry, if it has one. Windows counts a span in negative ticks."""
+    most, ticks = _number(entry, threshold), _number(entry, window)
+    return [] if most is None else [LdapLockout(max(most, 0), max(-(ticks or 0) // _TICKS_A_SECOND, 0))]
 
 
 def _number(entry: ReceivedEntry, attribute: str) -> int | None:

@@ -43,7 +43,7 @@ _CONTROLS: Final = 0xA0
 _EXTENDED_NAME: Final = 0x80
 _MOST_CONTROLS: Final = 20
 _MOST_ATTRIBUTES: Final = 200
-_MOST_VALUES: Final = 5000
+_MOST_VALUES: Final = 10_000
 
 
 class LdapOperation(IntEnum):
@@ -73,6 +73,8 @@ class LdapResultCode(IntEnum):
     REFERRAL = 10
     NO_SUCH_OBJECT = 32
     INVALID_CREDENTIALS = 49
+    BUSY = 51
+    UNAVAILABLE = 52
 
 
 class LdapControl(Frozen):
@@ -232,6 +234,7 @@ def _entry(body: bytes) -> ReceivedEntry:
     dn = elements.take(OCTETS)
     listed = Elements(elements.take(SEQUENCE))
     attributes: dict[str, list[bytes]] = {}
+    number = 0
     while not listed.is_over:
         if len(attributes) >= _MOST_ATTRIBUTES:
             raise MalformedMessage("too many attributes")
@@ -240,7 +243,8 @@ def _entry(body: bytes) -> ReceivedEntry:
         values = Elements(one.take(SET))
         kept = attributes.setdefault(name, [])
         while not values.is_over:
-            if len(kept) >= _MOST_VALUES:
+            number += 1
+            if number > _MOST_VALUES:
                 raise MalformedMessage("too many values")
             kept.append(values.take(OCTETS))
     try:

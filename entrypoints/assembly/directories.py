@@ -4,6 +4,7 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
 
+from core.domain.identifiers import UpstreamProviderId
 from core.domain.identity.upstream.ldap.answers import LdapAnswer, LdapSite
 from core.domain.identity.upstream.ldap.surveys import LdapSurvey
 from core.domain.secrets import Secret
@@ -29,8 +30,8 @@ class LdapOnFirstUse:
     async def prove(self, site: LdapSite, host: str, dn: str, password: Secret) -> LdapAnswer:
         return await self._adapter().prove(site, host, dn, password)
 
-    async def survey(self, site: LdapSite, attributes: Sequence[str]) -> LdapSurvey:
-        return await self._adapter().survey(site, attributes)
+    async def survey(self, provider: UpstreamProviderId, site: LdapSite, attributes: Sequence[str]) -> LdapSurvey:
+        return await self._adapter().survey(provider, site, attributes)
 
     def _adapter(self) -> LdapDirectories:
         if self._made is None:

@@ -23,6 +23,7 @@ from core.domain.federation.saml.configurations import MOST_CERTIFICATES, MOST_E
 from core.domain.federation.saml.configurations import checked as checked_saml
 from core.domain.identifiers import ClientId, OrganizationId, ProfileFieldId, ResourceServerId, ServiceId
 from core.domain.identity.upstream.connections import ProviderKind, SamlSettings, usable_settings
+from core.domain.identity.upstream.ldap.credentials import require_no_credential
 from core.domain.identity.upstream.ldap.settings import LdapSettings, ldap_issuer, usable_ldap
 from core.domain.images import image_of
 from core.domain.outbound.destinations import NotADestination, destination
@@ -202,8 +203,13 @@ def _upstream_provider(row: Values, _receiver: Receiver) -> None:
     if (kind is ProviderKind.LDAP) != (described is not None):
         raise BadRequest("ldap: a provider of LDAP has settings, and no other")
     if described is not None:
-        if usable_ldap(described) != described or row["issuer"] != ldap_issuer(row["id"]):
+        try:
+            usable = usable_ldap(described)
+        except BadRequest as refusal:
+            raise BadRequest(f"ldap: {refusal.message}") from None
+        if usable != described or row["issuer"] != ldap_issuer(row["id"]):
             raise BadRequest("ldap: these settings are not as they are stored")
+        require_no_credential("profile_mapping", row["profile_mapping"])
         return
     if settings is None:
         _require_addresses(row, "issuer")

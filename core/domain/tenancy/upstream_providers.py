@@ -376,9 +376,9 @@ def provider_created(provider: UpstreamProvider, actor: Actor) -> Event:
 
 
 def provider_updated(before: UpstreamProvider, after: UpstreamProvider, actor: Actor, *, secret: bool) -> Event:
-    """The event says what changed, with the earlier values."""
+    """The event says what changed, with the earlier values. A bind password that goes has changed, too."""
     details: dict[str, Json] = {"name": after.name, **differences(_facts(before), _facts(after))}
-    if secret:
+    if secret or (before.secret_set_at is not None and after.secret_set_at is None):
         details["secret_changed"] = True
     return _event("organization.upstream_provider.updated", after, actor, details)
 

@@ -10,6 +10,7 @@ from core.domain.errors import BadRequest, Conflict, found
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
 from core.domain.identity.upstream.connections import NO_CHANGE, NOTHING_SET, ConnectionState, ProviderKind, SamlChange
 from core.domain.identity.upstream.identity_assertions import AssertionSettings
+from core.domain.identity.upstream.ldap.credentials import require_no_credential
 from core.domain.identity.upstream.ldap.settings import (
     LONGEST_AUTHORITIES,
     NO_LDAP_CHANGE,
@@ -126,6 +127,7 @@ class OrganizationUpstreamProviders(Frozen):
         self, organization: OrganizationId, *, name: str, settings: LdapChange, password: str, mapping: Mapping[str, str]
     ) -> "NewProvider":
         """Returns the draft of a directory that `add` stores. Raises the errors of `create_ldap`."""
+        require_no_credential("profile_mapping", mapping)
         described = (await self.with_authorities(settings)).applied(NOTHING_DESCRIBED)
         now, identifier = self.system.clock.now(), UpstreamProviderId(self.system.ids.new())
         provider = UpstreamProvider(
@@ -263,6 +265,7 @@ class OrganizationUpstreamProviders(Frozen):
             _require_kind(before, change, settings, describes=not description.is_empty or password is not None)
             after = with_issuer(before, change.said.get("issuer"))
             if before.ldap is not None:
+                require_no_credential("profile_mapping", wanted.get("profile_mapping", ()))
                 after = with_description(after, description)
             if after.ldap is not None and password is not None:
                 sealed = self.sealed_bind_password(provider, after.ldap, password)

@@ -16,6 +16,6 @@ class DirectoryFailureStore(Protocol):
         """
 
     async def end(self, person: UUID, *, was_wrong: bool, was_right: bool, until: datetime) -> None:
-        """After the directory has judged it. A right password forgets the wrong ones, as the directory does. One that is neither does not
-        count. Until then, it counts as wrong.
+        """After the directory has judged it, or cannot. A right password forgets the wrong ones, as the directory does. One that is neither
+        does not count. Until then, it counts as wrong. A cancelled caller ends it, too.
         """

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from core.domain.identifiers import UpstreamProviderId
 from core.domain.identity.upstream.ldap.answers import LdapAnswer, LdapEntry, LdapSite
 from core.domain.identity.upstream.ldap.surveys import LdapSurvey
 from core.domain.secrets import Secret
@@ -16,6 +17,8 @@ class LdapFound(Frozen):
     """At most two: that there are two is enough to know."""
     host: str
     base: str
+    is_more: bool = False
+    """The directory has more than these, or has stopped before it looked at everybody."""
 
 
 class LdapDirectories(Protocol):
@@ -32,5 +35,5 @@ class LdapDirectories(Protocol):
     async def prove(self, site: LdapSite, host: str, dn: str, password: Secret) -> LdapAnswer:
         """One bind as this entry, at the host that has found it, in a connection that does nothing else."""
 
-    async def survey(self, site: LdapSite, attributes: Sequence[str]) -> LdapSurvey:
-        """Asks every host, and reads at the first what a test tells about."""
+    async def survey(self, provider: UpstreamProviderId, site: LdapSite, attributes: Sequence[str]) -> LdapSurvey:
+        """Asks every host, and reads at the first what a test tells about. A process makes one at a time of a connection."""

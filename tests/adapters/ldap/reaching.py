@@ -3,16 +3,19 @@
 import socket
 import ssl
 from typing import Any, Final
+from uuid import UUID
 
 import trio
 
 from adapters.ldap.directories import TrioLdapDirectories
+from core.domain.identifiers import UpstreamProviderId
 from core.domain.identity.upstream.ldap.answers import LdapSite
 from core.domain.identity.upstream.ldap.settings import NOTHING_DESCRIBED, LdapChange
 from core.domain.secrets import Secret
 from ports.outbound import Failure, OutboundFailed
 from tests.ldap.fake import BASE, BIND_DN, BIND_PASSWORD
 
+PROVIDER: Final = UpstreamProviderId(UUID(int=1))
 HOST: Final = "dc1.example.org"
 NAMES: Final = ("uid", "mail", "entryUUID", "memberOf")
 

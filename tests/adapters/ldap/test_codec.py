@@ -86,7 +86,7 @@ def test_an_entry_has_few_enough_attributes_and_values() -> None:
         return integer(1) + encoded(0x64, octets(b"dc=x"), encoded(0x30, one, *listed))
 
     assert messages.received(entry(10, 10)).entry is not None
-    for attributes, values in ((300, 1), (1, 6000)):
+    for attributes, values in ((300, 1), (1, 10_001)):
         with pytest.raises(MalformedMessage):
             messages.received(entry(attributes, values))
 

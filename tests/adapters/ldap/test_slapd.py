@@ -9,7 +9,7 @@ from core.domain.identity.upstream.ldap.answers import BindOutcome, subject_of
 from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault, LdapStep
 from core.domain.identity.upstream.ldap.settings import LdapIdentity
 from core.domain.secrets import Secret
-from tests.adapters.ldap.reaching import NAMES, directories, site
+from tests.adapters.ldap.reaching import NAMES, PROVIDER, directories, site
 from tests.ldap.slapd import SUFFIX, Slapd
 from tests.tools import needs, place_of
 
@@ -72,7 +72,7 @@ async def test_an_empty_base_is_the_directorys_own(slapd: Slapd) -> None:
 
 
 async def test_a_test_reads_people_and_lockout(slapd: Slapd) -> None:
-    survey = await directories().survey(site(slapd.tls_port, slapd.tls_port, ca=slapd.authority.pem, base_dn=BASE), NAMES)
+    survey = await directories().survey(PROVIDER, site(slapd.tls_port, slapd.tls_port, ca=slapd.authority.pem, base_dn=BASE), NAMES)
     assert len(survey.people) == 3
     assert not survey.are_more
     assert survey.lockout is not None

@@ -11,6 +11,7 @@ from adapters.postgres.moving.arriving_rows import Receiver, require_fit
 from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identity.upstream.connections import SamlSettings
+from core.domain.identity.upstream.ldap.settings import LdapSettings, ldap_issuer
 from core.domain.platform.moving import (
     ArrivedOrganization,
     AuditProof,
@@ -88,6 +89,13 @@ SAML: Final = {
     "enabled": False,
 }
 WEBHOOK: Final = {"url": "https://receiver.example", "events": ["user.joined"]}
+DIRECTORY: Final = {
+    "id": str(ACME),
+    "kind": "ldap",
+    "issuer": ldap_issuer(str(ACME)),
+    "ldap": LdapSettings(),
+    "profile_mapping": {"departmentNumber": "department"},
+}
 API: Final = {
     "name": "Orders",
     "metadata_hosts": [],
@@ -143,6 +151,9 @@ FIT: Final[tuple[tuple[str, dict[str, Any], dict[str, Any]], ...]] = (
         {"kind": "saml", "issuer": "login", "saml": SamlSettings()},
         {"saml": SamlSettings(sso_url="javascript:alert(1)")},
     ),
+    ("upstream_providers", DIRECTORY, {"ldap": LdapSettings(read_seconds=10**15)}),
+    ("upstream_providers", DIRECTORY, {"ldap": LdapSettings(address_attribute="userPassword")}),
+    ("upstream_providers", DIRECTORY, {"profile_mapping": {"userPassword": "department"}}),
     ("domains", {"domain": "login.example"}, {"domain": "LOGIN.example"}),
     ("domain_routes", {"domain": "login.example"}, {"domain": "x/../y"}),
     ("resource_servers", API, {"identifier": "https://login.example/#a"}),

@@ -43,11 +43,24 @@ async def test_a_directory_begins_as_a_draft_and_shows_no_password(scene: LdapSc
         {"sso_url": "https://login.example.org"},
         {"identity_attribute": "mail"},
         {"bind_password": "a\0b"},
+        {"address_attribute": "userPassword"},
+        {"person_filter": "(unicodePwd=a*)"},
+        {"profile_mapping": {"msLAPS-Password;binary": "department"}},
     ],
 )
 async def test_what_cannot_be_used_is_refused(scene: LdapScene, changes: dict[str, Any]) -> None:
     assert (await scene.request("POST", PATH, scene.settings(**changes))).status == 400
     assert scene.directory.connections == 0
+
+
+async def test_a_mapping_reads_no_credential(scene: LdapScene) -> None:
+    """A manager alone could otherwise read the hashes of everybody in a field."""
+    provider = await scene.active()
+    manager = scene.resident(scene.acme, "admin", "manager")
+    answer = await scene.change(provider, by=manager, profile_mapping={"USERPASSWORD": "department"})
+    assert (answer.status, b"USERPASSWORD holds a credential" in answer.body) == (400, True)
+    assert (await scene.record(provider))["profile_mapping"] == {}
+    (await scene.change(provider, profile_mapping={"departmentNumber": "department"})).ok()
 
 
 async def test_other_kinds_have_no_settings_of_ldap(scene: LdapScene) -> None:
@@ -77,6 +90,8 @@ async def test_the_bind_password_goes_with_what_it_belongs_to(scene: LdapScene, 
     record = await scene.record(provider)
     assert (record["has_secret"], record["state"], record["enabled"]) == (False, "draft", False)
     assert scene.people.rows("select sealed_bind_password from upstream_providers") == [{"sealed_bind_password": None}]
+    told = [one["details"] for one in scene.told() if one["name"] == "organization.upstream_provider.updated"][-1]
+    assert (told["secret_changed"], told["new_state"]) == (True, "draft")
     answer = await scene.request("POST", f"{PATH}/{provider}/test")
     assert (answer.status, b"bind_password" in answer.body) == (400, True)
     # The same request may give another one.

@@ -1,17 +1,21 @@
 """A directory that wants to hurt whoever asks it: by its bytes, by its pages, by its pace, and by where it sends us."""
 
+import socket
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from uuid import UUID
 
 import pytest
 import trio
 
 from adapters.ldap import directories as adapter
 from adapters.ldap.ber import SEQUENCE, encoded, integer, octets
+from core.domain.identifiers import UpstreamProviderId
 from core.domain.identity.upstream.ldap.answers import BindOutcome
 from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault, LdapStep
 from core.domain.secrets import Secret
-from tests.adapters.ldap.reaching import HOST, NAMES, directories, site
+from tests.adapters.ldap.reaching import HOST, NAMES, PROVIDER, directories, site
 from tests.ldap.authority import Authority
 from tests.ldap.fake import BASE, FakeLdap, control, entry, result
 
@@ -33,7 +37,7 @@ def searches(answer: Callable[[int], bytes]) -> Callable[[int, int, bytes], byte
 async def fault(directory: FakeLdap, *, survey: bool = False, within: float = 5.0) -> LdapFailed:
     at, asked = directories(within), site(directory.port, ca=AUTHORITY.pem)
     with pytest.raises(LdapFailed) as failed:
-        await (at.survey(asked, NAMES) if survey else at.search(asked, "ada", NAMES))
+        await (at.survey(PROVIDER, asked, NAMES) if survey else at.search(asked, "ada", NAMES))
     return failed.value
 
 
@@ -69,9 +73,80 @@ async def test_an_answer_of_a_gigabyte_ends_early(directory: FakeLdap) -> None:
     assert (await fault(directory, survey=True)).fault is LdapFault.TOO_LONG
 
 
-async def test_more_entries_than_were_asked_for_are_too_many(directory: FakeLdap) -> None:
+@pytest.mark.parametrize("values", [[b"x" * 1_900_000], [b"x"] * 9_000])
+async def test_an_answer_has_one_budget_over_all_pages(directory: FakeLdap, values: list[bytes]) -> None:
+    """A page of a few entries fits; a hundred such pages do not, and no number of short values."""
+    pages = iter(range(1_000_000))
+    one = entry(1, f"uid=ada,{BASE}", {"description": values})
+
+    def page(number: int) -> bytes:
+        cookie = control(b"1.2.840.113556.1.4.319", encoded(SEQUENCE, integer(0), octets(str(next(pages)).encode())))
+        return one.replace(integer(1), integer(number), 1) * 2 + result(0x65, number, controls=cookie)
+
+    directory.answers = lambda number, operation, _: page(number) if operation == 0x63 else None
+    assert (await fault(directory, survey=True)).fault is LdapFault.TOO_LONG
+    assert 3 <= next(pages) < 25
+
+
+async def test_ten_thousand_values_are_all_that_a_message_has(directory: FakeLdap) -> None:
+    many = {f"attribute{at}": [b"x"] * 3_000 for at in range(4)}
+    directory.answers = searches(lambda number: entry(number, f"uid=ada,{BASE}", many) + result(0x65, number))
+    assert (await fault(directory)).fault is LdapFault.MALFORMED
+
+
+async def test_a_connection_has_one_survey_at_a_time(directory: FakeLdap) -> None:
+    at, asked, release = directories(), site(directory.port, ca=AUTHORITY.pem), threading.Event()
+
+    def waits(_number: int, operation: int, _body: bytes) -> None:
+        if operation == 0x63:
+            release.wait(10)
+
+    directory.answers = waits
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(at.survey, PROVIDER, asked, NAMES)
+        while directory.binds == []:
+            await trio.sleep(0.01)
+        with pytest.raises(LdapFailed) as failed:
+            await at.survey(PROVIDER, asked, NAMES)
+        assert (failed.value.fault, failed.value.is_outage, directory.connections) == (LdapFault.SURVEYED, False, 1)
+        release.set()
+        assert (await at.survey(UpstreamProviderId(UUID(int=2)), asked, NAMES)).people
+    assert (await at.survey(PROVIDER, asked, NAMES)).people
+
+
+async def test_more_entries_than_were_asked_for_are_several_people(directory: FakeLdap) -> None:
+    """A stranger may have typed what they have in common. Nobody reads on."""
     directory.answers = searches(lambda number: entry(number, f"uid=ada,{BASE}", {}) * 5000 + result(0x65, number))
-    assert (await fault(directory)).fault is LdapFault.TOO_LONG
+    found = await directories().search(site(directory.port, ca=AUTHORITY.pem), "ada", NAMES)
+    assert (len(found.entries), found.is_more) == (2, True)
+    directory.answers = searches(lambda number: entry(number, f"uid=ada,{BASE}", {}) * 5000 + result(0x65, number))
+    assert (await fault(directory, survey=True)).fault is LdapFault.TOO_LONG
+
+
+async def test_what_breaks_off_behind_an_entry_is_no_outage(directory: FakeLdap, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adapter, "_TALKED_WITHIN", 0.3)
+    one = {"description": [b"x"]}
+    directory.answers = searches(lambda number: entry(number, f"uid=ada,{BASE}", one))
+    late = await fault(directory)
+    assert (late.fault, late.is_outage) == (LdapFault.TOO_SLOW, False)
+    directory.answers = searches(lambda _: b"\x30")
+    slow = await fault(directory)
+    assert (slow.fault, slow.is_outage) == (LdapFault.TOO_SLOW, True)
+
+
+@pytest.mark.parametrize("operation", [0x60, 0x63])
+async def test_who_says_busy_is_away(directory: FakeLdap, operation: int) -> None:
+    directory.answers = lambda number, came, _: (
+        result(operation + 1 if operation == 0x60 else 0x65, number, 52) if came == operation else None
+    )
+    busy = await fault(directory)
+    assert (busy.fault, busy.is_outage) == (LdapFault.BUSY, True)
+
+
+async def test_who_hangs_up_instead_of_tls_is_away(directory: FakeLdap) -> None:
+    directory.is_away = True
+    cut = await fault(directory)
+    assert (cut.fault, cut.is_outage) == (LdapFault.CUT_OFF, True)
 
 
 async def test_a_page_cookie_that_never_ends(directory: FakeLdap) -> None:
@@ -157,8 +232,24 @@ async def test_who_refuses_start_tls_gets_nothing(directory: FakeLdap) -> None:
 
 async def test_who_speaks_in_clear_where_tls_is_wanted_gets_nothing(directory: FakeLdap) -> None:
     directory.in_clear = True
-    assert (await fault(directory)).fault is LdapFault.NO_TLS
+    # Whoever does not understand the first bytes of TLS hangs up.
+    assert (await fault(directory)).fault is LdapFault.CUT_OFF
     assert directory.binds == []
+
+
+async def test_who_answers_tls_with_something_else_gets_nothing() -> None:
+    def answer(listener: socket.socket) -> None:
+        accepted, _ = listener.accept()
+        with accepted:
+            accepted.recv(65536)
+            accepted.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+            accepted.recv(65536)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=answer, args=(listener,), daemon=True).start()
+        with pytest.raises(LdapFailed) as failed:
+            await directories().search(site(listener.getsockname()[1], ca=AUTHORITY.pem), "ada", NAMES)
+    assert (failed.value.fault, failed.value.is_outage) == (LdapFault.NO_TLS, False)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,9 @@ from datetime import datetime
 from typing import Final
 from uuid import UUID
 
+import trio
+
+from adapters.postgres.driver.pipeline import LAST_WORD
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask, tell
 from adapters.postgres.transaction import OnPool
@@ -18,7 +21,8 @@ class PostgresDirectoryFailures(OnPool):
         return bool(await ask(self._pool, IdRow, _BEGIN, parameters))
 
     async def end(self, person: UUID, *, was_wrong: bool, was_right: bool, until: datetime) -> None:
-        await tell(self._pool, _END, {"id": person, "wrong": was_wrong, "right": was_right, "until": until})
+        with trio.CancelScope(shield=True, relative_deadline=LAST_WORD):
+            await tell(self._pool, _END, {"id": person, "wrong": was_wrong, "right": was_right, "until": until})
 
 
 # The directory counts anew when nobody has failed for a whole window, and so do we: from the last password on.

@@ -24,7 +24,7 @@ from core.domain.identity.upstream.ldap.answers import (
     usable_name,
     usable_password,
 )
-from core.domain.identity.upstream.ldap.failures import LdapFailed
+from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault, LdapStep
 from core.domain.identity.upstream.ldap.people import asserted_by_entry, counted_person, read_attributes, stored_word
 from core.domain.identity.upstream.ldap.surveys import line_of_sign_in, words_of
 from core.domain.identity.upstream.providers import ProviderEndpoints, ProviderOff, ProviderSite
@@ -87,6 +87,18 @@ class _Person(Frozen):
     base: str
 
 
+def _last(person: _Person, name: str) -> str:
+    """Whom the counted entry is about, as far as one entry can tell: an administrator asks whose password is typed wrong."""
+    return f"Last: {name if person.entry is None else person.entry.dn[:300]}."
+
+
+def _judged(answer: LdapAnswer) -> LdapAnswer:
+    """Raises `LdapFailed` unless the directory has judged the password."""
+    if answer.is_away:
+        raise LdapFailed(LdapStep.BIND, LdapFault.BUSY if answer.is_busy else LdapFault.TOO_SLOW, answer.said)
+    return answer
+
+
 class DirectoryPasswords(Frozen):
     lookup: ConnectionLookup
     tests: ConnectionTests
@@ -133,7 +145,7 @@ class DirectoryPasswords(Frozen):
         outcome = answer.outcome if person.entry is not None else BindOutcome.UNKNOWN
         if person.entry is None or outcome is not BindOutcome.RIGHT:
             reason, advice = _REASONS[outcome]
-            self._record(directory, outcome.value, f"{reason} {answer.said}".strip(), advice)
+            self._record(directory, outcome.value, f"{reason} {_last(person, typed)} {answer.said}".strip(), advice)
             raise DirectoryPasswordRefused(outcome)
         return await self._kept(directory, site, state, person.entry)
 
@@ -143,9 +155,11 @@ class DirectoryPasswords(Frozen):
     async def _person(self, directory: ConnectedDirectory, site: LdapSite, found: LdapFound) -> _Person:
         if not found.entries:
             return _Person(None, "", found.host, found.base)
-        if len(found.entries) > 1:
-            both = " and ".join(one.dn[:300] for one in found.entries)
-            self._undecided(directory, "several", f"Several people have this sign-in name: {both}.", "Make sign-in names unique there.")
+        if len(found.entries) > 1 or found.is_more:
+            both = " and ".join(one.dn[:200] for one in found.entries)
+            self._undecided(
+                directory, "several", f"Several people have this sign-in name, or may have it: {both}.", "Make sign-in names unique there."
+            )
         (entry,) = found.entries
         try:
             if not entry.dn:
@@ -168,16 +182,23 @@ class DirectoryPasswords(Frozen):
         counted = counted_person(provider, subject=person.subject, name=name)
         window, now = timedelta(seconds=settings.window_seconds), self.system.clock.now()
         if not await self.failures.begin(counted, provider, most=settings.most_failures, now=now, until=now + window):
-            self._record(directory, "throttled", "We stop before the directory would lock somebody.", "Find out who types wrong passwords.")
+            reason = f"We stop before the directory would lock somebody. {_last(person, name)}"
+            self._record(directory, "throttled", reason, "Find out who types wrong passwords.")
             raise RateLimited(retry_after=settings.window_seconds)
         dn = f"uid={self.system.ids.new().hex},{person.base}" if person.entry is None else person.entry.dn
-        answer = await self.directories.prove(site, person.host, dn, password)
-        outcome = answer.outcome
-        is_right = person.entry is not None and outcome is BindOutcome.RIGHT
-        until = self.system.clock.now() + window
-        await self.failures.end(counted, was_wrong=not is_right and not outcome.is_shown, was_right=is_right, until=until)
-        if answer.is_away:
-            raise await self._away(directory, None)
+        # Whoever hangs up meanwhile has sent a password that the directory may judge. A hiccup of the directory judges none.
+        was_wrong, is_right = True, False
+        try:
+            answer = _judged(await self.directories.prove(site, person.host, dn, password))
+            is_right = person.entry is not None and answer.outcome is BindOutcome.RIGHT
+            was_wrong = not is_right and not answer.outcome.is_shown
+        except LdapFailed as failed:
+            # It has answered the search, so that it is there.
+            failed.has_answered, was_wrong = True, False
+            raise
+        finally:
+            until = self.system.clock.now() + window
+            await self.failures.end(counted, was_wrong=was_wrong, was_right=is_right, until=until)
         return answer
 
     async def _tried(self, asked: AskedPassword, state: Token, name: str, password: Secret) -> str:
@@ -197,8 +218,9 @@ class DirectoryPasswords(Frozen):
         try:
             site = self.surveys.site(directory)
             found = await self._found(directory, site, typed)
-            if len(found.entries) != 1:
-                return line_of_sign_in(BindOutcome.UNKNOWN, found=len(found.entries), dns="; ".join(one.dn for one in found.entries))
+            number = max(len(found.entries), 2 if found.is_more else 0)
+            if number != 1:
+                return line_of_sign_in(BindOutcome.UNKNOWN, found=number, dns="; ".join(one.dn for one in found.entries))
             person = await self._person(directory, site, found)
             answer = await self._judged(directory, site, person, typed, password)
         except LdapFailed as failed:
@@ -226,18 +248,19 @@ class DirectoryPasswords(Frozen):
         self._record(directory)
         return f"{self.base_url}/auth/{directory.id}/callback?{urlencode({'state': state.reveal(), 'code': code.reveal()})}"
 
-    async def _away(self, directory: ConnectedDirectory, failed: LdapFailed | None) -> ProviderAway:
-        """Notes the outage. However many people meet it, the recorder has one entry of it."""
-        reason, advice = ("The directory is busy.", "") if failed is None else words_of(failed.fault)
-        said = "" if failed is None else " ".join(one for one in (failed.host, failed.came) if one)
-        fault = "away" if failed is None else failed.fault.value
+    async def _away(self, directory: ConnectedDirectory, failed: LdapFailed) -> ProviderAway:
+        """Notes an outage, if it is one. However many people meet it, the recorder has one entry of it."""
+        reason, advice = words_of(failed.fault)
+        said = " ".join(one for one in (failed.host, failed.came) if one)
+        fault = failed.fault.value
         reference = self._record(directory, fault, f"{reason} {said}".strip(), advice)
         away = ProviderAway(detail=f"{fault} {said}")
         away.words, away.values = "directory_away", {"reference": reference}
-        site = ProviderSite(
-            key=str(directory.id), endpoints=ProviderEndpoints(issuer=directory.issuer), organization=directory.organization
-        )
-        await self.outages.note(site)
+        if failed.is_outage:
+            site = ProviderSite(
+                key=str(directory.id), endpoints=ProviderEndpoints(issuer=directory.issuer), organization=directory.organization
+            )
+            await self.outages.note(site)
         return away
 
     def _record(self, directory: ConnectedDirectory, fault: str = "", reason: str = "", advice: str = "") -> str:
@@ -250,7 +273,8 @@ class DirectoryPasswords(Frozen):
             kind=ConnectionExchangeKind.SIGN_IN,
             succeeded=not fault,
             fault=fault,
-            reason=reason[:500],
+            # The directory, and whoever types, have written parts of it.
+            reason="".join(one if one.isprintable() else "·" for one in reason[:500]),
             advice=advice,
             created_at=now,
             last_at=now if fault else None,

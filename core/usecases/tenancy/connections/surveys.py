@@ -45,7 +45,7 @@ class DirectorySurveys(Frozen):
         settings = found(directory.ldap, "The provider is not of the kind ldap")
         domains = await self.lookup.proved_domains(directory.organization)
         try:
-            survey = await self.directories.survey(self.site(directory), surveyed_attributes(settings))
+            survey = await self.directories.survey(directory.id, self.site(directory), surveyed_attributes(settings))
         except LdapFailed as failed:
             return Surveyed(lines_of_failure(settings, failed))
         read = survey.lockout

@@ -16,7 +16,8 @@ _GUID_BYTES: Final = 16
 _LONGEST_IDENTITY: Final = 100
 _INVALID_CREDENTIALS: Final = 49
 # The directory itself cannot answer now: RFC 4511, appendix A.2, and the time limit.
-_NOT_NOW: Final = frozenset({3, 51, 52})
+_BUSY: Final = frozenset({51, 52})
+_NOT_NOW: Final = frozenset({3, *_BUSY})
 # Active Directory names its reason in the words of the answer, as a number of Windows in hexadecimal.
 _DATA: Final = re.compile(r"\bdata ([0-9a-fA-F]{1,8})\b")
 
@@ -94,6 +95,10 @@ class LdapAnswer(Frozen, kw_only=True):
     @property
     def is_away(self) -> bool:
         return self.code in _NOT_NOW
+
+    @property
+    def is_busy(self) -> bool:
+        return self.code in _BUSY
 
 
 class LdapEntry(Frozen):

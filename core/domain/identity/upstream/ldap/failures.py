@@ -1,6 +1,7 @@
 """Why a directory by LDAP could not be asked, step by step as a connection goes."""
 
 from enum import StrEnum
+from typing import Final
 
 
 class LdapStep(StrEnum):
@@ -44,6 +45,10 @@ class LdapFault(StrEnum):
     SEARCH_REFUSED = "search_refused"
     MALFORMED = "malformed"
     TOO_LONG = "too_long"
+    SURVEYED = "surveyed"
+    """Another test of the same connection is under way."""
+    BUSY = "busy"
+    """The directory says that it is, or that it is unavailable."""
 
 
 class LdapFailed(Exception):
@@ -55,3 +60,16 @@ class LdapFailed(Exception):
         self.fault = fault
         self.came = came[:300]
         self.host = host
+        self.has_answered = False
+        """The directory had found people for us before. It is there, and what came then may be a stranger's doing."""
+
+    @property
+    def is_outage(self) -> bool:
+        """Whether the directory is away. An outage may open other ways in, so nothing that a stranger brings about by a name or a password
+        is one, nor is a fault of the settings.
+        """
+        return self.fault in _AWAY or (self.fault in _BROKEN_OFF and not self.has_answered)
+
+
+_AWAY: Final = frozenset({LdapFault.NO_NAME, LdapFault.NO_ANSWER, LdapFault.BUSY})
+_BROKEN_OFF: Final = frozenset({LdapFault.TOO_SLOW, LdapFault.CUT_OFF})

@@ -7,6 +7,7 @@ from enum import IntEnum
 from typing import Final
 
 from core.domain.errors import BadRequest
+from core.domain.identity.upstream.ldap.credentials import require_no_credential
 from core.frozen import Frozen
 
 LONGEST_FILTER: Final = 2000
@@ -84,26 +85,32 @@ def is_attribute(text: str) -> bool:
 
 def read_filter(text: str) -> LdapFilter:
     """Raises `NoFilter`."""
+    return _read(text)[0]
+
+
+def _read(text: str) -> tuple[LdapFilter, list[str]]:
+    """The filter, and the attributes that it names."""
     if len(text) > LONGEST_FILTER:
         raise NoFilter("too long", LONGEST_FILTER + 1)
     reader = _Reader(text)
     found = reader.filter(1)
     if reader.at < len(text):
         raise NoFilter("nothing may follow the last bracket", reader.at + 1)
-    return found
+    return found, reader.attributes
 
 
 def person_filter(text: str) -> str:
-    """The text, if it is a filter. Raises `BadRequest`, which says where it is wrong."""
+    """The text, if it is a filter that asks for no credential. Raises `BadRequest`, which says where it is wrong."""
     stripped = text.strip()
     try:
-        read_filter(stripped)
+        _, attributes = _read(stripped)
     except NoFilter as wrong:
         raise BadRequest(
             f"person_filter: no filter, at character {wrong.place}: {wrong.why}",
             words="ldap_filter",
             values={"place": wrong.place, "near": stripped[max(wrong.place - 11, 0) : wrong.place + 9]},
         ) from None
+    require_no_credential("person_filter", attributes)
     return stripped
 
 
@@ -117,6 +124,7 @@ class _Reader:
     def __init__(self, text: str) -> None:
         self._text = text
         self._parts = 0
+        self.attributes: list[str] = []
         self.at = 0
 
     def filter(self, depth: int) -> LdapFilter:
@@ -159,6 +167,7 @@ class _Reader:
         attribute = left if comparison is LdapComparison.EQUAL else left[:-1]
         if not is_attribute(attribute):
             raise NoFilter("no name of an attribute", begins + 1)
+        self.attributes.append(attribute)
         pieces = self._values(stars=comparison is LdapComparison.EQUAL)
         if len(pieces) == 1:
             return ComparedFilter(attribute, comparison, pieces[0])
@@ -176,6 +185,7 @@ class _Reader:
         is_named = is_attribute(attribute) or (attribute == "" and rule != "")
         if not is_named or len(rules) > 1 or (rules and not _RULE.fullmatch(rule)):
             raise NoFilter("no comparison by a rule", begins + 1)
+        self.attributes.append(attribute)
         return ExtendedFilter(attribute, rule, self._values(stars=False)[0], with_dn)
 
     def _values(self, *, stars: bool) -> list[bytes]:

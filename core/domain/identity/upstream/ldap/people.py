@@ -10,6 +10,7 @@ from uuid import UUID, uuid5
 from core.domain.identifiers import UpstreamProviderId
 from core.domain.identity.upstream.claims import Asserted, stated_address
 from core.domain.identity.upstream.ldap.answers import LdapEntry, subject_of
+from core.domain.identity.upstream.ldap.credentials import is_credential
 from core.domain.identity.upstream.ldap.filters import is_attribute
 from core.domain.identity.upstream.ldap.settings import LdapSettings, ldap_issuer
 from core.domain.json import Json
@@ -20,7 +21,11 @@ _MOST_VALUES: Final = 50
 
 def read_attributes(settings: LdapSettings, mapping: Mapping[str, str]) -> Sequence[str]:
     """The attributes that a sign-in reads."""
-    wanted = [settings.identity_attribute.value, settings.address_attribute, *(one for one in mapping if is_attribute(one))]
+    wanted = [
+        settings.identity_attribute.value,
+        settings.address_attribute,
+        *(one for one in mapping if is_attribute(one) and not is_credential(one)),
+    ]
     return list(dict.fromkeys(wanted))
 
 
@@ -37,6 +42,8 @@ def asserted_by_entry(
     email = stated_address(next(iter(entry.texts(settings.address_attribute)), ""))
     fields: dict[str, Json] = {}
     for attribute, key in mapping.items():
+        if is_credential(attribute):
+            continue
         values = entry.texts(attribute)[:_MOST_VALUES]
         if values:
             fields[key] = values[0] if len(values) == 1 else list(values)

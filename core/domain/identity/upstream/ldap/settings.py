@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import UpstreamProviderId
+from core.domain.identity.upstream.ldap.credentials import require_no_credential
 from core.domain.identity.upstream.ldap.filters import LdapFilter, is_attribute, named, person_filter, read_filter
 from core.domain.json import Json
 from core.frozen import Frozen, names_of, replace
@@ -23,6 +24,7 @@ MOST_AUTHORITIES: Final = 10
 MOST_SIGN_IN_ATTRIBUTES: Final = 5
 MOST_LOCKOUT_THRESHOLD: Final = 1000
 MOST_LOCKOUT_MINUTES: Final = 24 * 60
+LONGEST_WINDOW_SECONDS: Final = MOST_LOCKOUT_MINUTES * 60
 FIRST_LOCKOUT_THRESHOLD: Final = 5
 FIRST_LOCKOUT_MINUTES: Final = 30
 _LEAST_HARMLESS_THRESHOLD: Final = 3
@@ -70,6 +72,8 @@ class LdapUsual(Frozen, kw_only=True):
     person_filter: str
     sign_in_attributes: tuple[str, ...]
     identity_attribute: LdapIdentity
+    lockout_threshold: int = FIRST_LOCKOUT_THRESHOLD
+    """At which it locks people. A test cannot read every product's."""
 
 
 _AD_PEOPLE: Final = "(&(objectCategory=person)(objectClass=user))"
@@ -96,6 +100,7 @@ LDAP_PRESETS: Final[Mapping[LdapPreset, LdapUsual]] = {
         person_filter="(objectClass=inetOrgPerson)",
         sign_in_attributes=("uid", "mail"),
         identity_attribute=LdapIdentity.NS_UNIQUE_ID,
+        lockout_threshold=3,
     ),
     LdapPreset.FREEIPA: LdapUsual(
         name="FreeIPA",
@@ -166,8 +171,10 @@ class LdapSettings(Frozen, kw_only=True):
 
     @property
     def window_seconds(self) -> int:
-        """The longer one counts."""
-        return max(self.lockout_minutes * 60, self.read_seconds or 0)
+        """The longer one counts, up to a day. A directory without a window forgets nothing by itself: a day, too."""
+        if self.read_threshold and not self.read_seconds:
+            return LONGEST_WINDOW_SECONDS
+        return min(max(self.lockout_minutes * 60, self.read_seconds or 0), LONGEST_WINDOW_SECONDS)
 
     @property
     def most_failures(self) -> int:
@@ -199,7 +206,7 @@ class LdapChange(Frozen, kw_only=True):
     lockout_minutes: int | None = None
     accepts_lockouts: bool | None = None
     ldap_preset: LdapPreset | None = None
-    """It gives filter and attributes that the change does not name."""
+    """It gives filter, attributes and threshold that the change does not name."""
 
     @property
     def is_empty(self) -> bool:
@@ -214,6 +221,8 @@ class LdapChange(Frozen, kw_only=True):
                 "person_filter": usual.person_filter,
                 "sign_in_attributes": usual.sign_in_attributes,
                 "identity_attribute": usual.identity_attribute,
+                # Nobody's smaller number goes.
+                "lockout_threshold": min(usual.lockout_threshold, before.lockout_threshold),
                 **given,
             }
         after = usable_ldap(replace(before, **given))
@@ -286,7 +295,8 @@ def usable_ldap(settings: LdapSettings) -> LdapSettings:
         raise BadRequest(
             "accepts_lockouts: at this threshold a stranger can lock people out of your directory: say yes to that", words="ldap_lockouts"
         )
-    return replace(settings, hosts=hosts, person_filter=person_filter(settings.person_filter))
+    read = None if settings.read_seconds is None else min(max(settings.read_seconds, 0), LONGEST_WINDOW_SECONDS)
+    return replace(settings, hosts=hosts, person_filter=person_filter(settings.person_filter), read_seconds=read)
 
 
 def authorities_in(text: str) -> Sequence[str]:
@@ -341,6 +351,7 @@ def _require_dn(field: str, text: str) -> None:
 def _require_attributes(field: str, names: Sequence[str]) -> None:
     if not all(is_attribute(one) for one in names):
         raise BadRequest(f"{field}: the name of an attribute, such as mail", words="ldap_attribute")
+    require_no_credential(field, names)
 
 
 def _require_within(field: str, value: int, most: int) -> None:

@@ -1,5 +1,6 @@
 """What a test finds in a directory by LDAP, and its lines in words."""
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from itertools import takewhile
@@ -8,13 +9,15 @@ from typing import Final
 from core.domain.identity.upstream.connection_tests import TestedCheck
 from core.domain.identity.upstream.ldap.answers import BindOutcome, LdapEntry, NotRecognised, subject_of
 from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault, LdapStep
-from core.domain.identity.upstream.ldap.settings import LdapSettings, can_lock_anybody
+from core.domain.identity.upstream.ldap.settings import LONGEST_WINDOW_SECONDS, LdapSettings, can_lock_anybody
 from core.domain.identity.upstream.saml.examinations import CheckState
 from core.frozen import Frozen
 
 MOST_SURVEYED: Final = 1000
 """A test looks at so many people, and tells that there are more."""
 _NAMES_SHOWN: Final = 3
+# Whatever attribute an administrator names, a test shows values of it only where they look like addresses.
+_ADDRESS: Final = re.compile(r"[^@\s]+@[^@\s]+\.[^@\s]+")
 _LONGEST_SHOWN: Final = 200
 
 
@@ -22,7 +25,7 @@ class LdapLockout(Frozen):
     threshold: int
     """0: nobody is ever locked."""
     seconds: int
-    """The window in which wrong passwords are counted."""
+    """The window in which wrong passwords are counted. 0: they are never forgotten."""
 
 
 class LdapSurvey(Frozen, kw_only=True):
@@ -32,7 +35,16 @@ class LdapSurvey(Frozen, kw_only=True):
     people: Sequence[LdapEntry]
     are_more: bool
     lockout: LdapLockout | None
-    """None when no policy can be read, or several."""
+    """None when no policy can be read."""
+
+
+def strictest(read: Sequence[LdapLockout]) -> LdapLockout | None:
+    """What holds for everybody, of the policies that could be read: nobody here knows whom each is for."""
+    locking = [one for one in read if one.threshold]
+    if not locking:
+        return read[0] if read else None
+    seconds = 0 if any(one.seconds == 0 for one in locking) else max(one.seconds for one in locking)
+    return LdapLockout(min(one.threshold for one in locking), min(seconds, LONGEST_WINDOW_SECONDS))
 
 
 _WORDS: Final = {
@@ -43,7 +55,10 @@ _WORDS: Final = {
     ),
     LdapFault.NO_ANSWER: ("Nothing answers there.", "Compare host and port, and let the firewall pass connections from here."),
     LdapFault.TOO_SLOW: ("The directory does not answer in time.", "Look whether the directory is busy, or name another host first."),
-    LdapFault.CUT_OFF: ("The directory hangs up.", "Read the directory's log: it says why."),
+    LdapFault.CUT_OFF: (
+        "The directory hangs up.",
+        "Read the directory's log: it says why. If it speaks no TLS at this port, name another: 636 is for ldaps://.",
+    ),
     LdapFault.NO_TLS: (
         "What answers there does not speak TLS.",
         "Port 636 is for ldaps://; for ldap:// turn StartTLS on. A controller of Active Directory needs a certificate first.",
@@ -79,6 +94,8 @@ _WORDS: Final = {
     ),
     LdapFault.SEARCH_REFUSED: ("The directory refuses the search.", "Let the bind account read people below the base."),
     LdapFault.MALFORMED: ("What answers there does not speak LDAP as the standard has it.", "Compare host and port."),
+    LdapFault.SURVEYED: ("Another test of this directory is under way.", "Wait until it has ended, and test again."),
+    LdapFault.BUSY: ("The directory is busy.", "Look whether the directory is busy, or name another host first."),
     LdapFault.TOO_LONG: ("The answer is longer than any of a directory may be.", "Choose a smaller base, or a narrower filter."),
 }
 _TO_CERTIFICATE: Final = (LdapStep.NAME, LdapStep.CONNECTION, LdapStep.START_TLS, LdapStep.CERTIFICATE, LdapStep.BIND)
@@ -183,6 +200,7 @@ def _addresses(settings: LdapSettings, found: LdapSurvey, domains: frozenset[str
             without += 1
         elif address.rpartition("@")[2].lower() not in domains:
             outside.append(address)
+    shown = ", ".join([one for one in outside if _ADDRESS.fullmatch(one)][:_NAMES_SHOWN])
     within = len(found.people) - without - len(outside)
     told = f"{within} addresses are in proved domains, {len(outside)} are not, and {without} people have none."
     if not domains:
@@ -192,10 +210,10 @@ def _addresses(settings: LdapSettings, found: LdapSurvey, domains: frozenset[str
             LdapStep.ADDRESSES,
             told,
             "Prove the mail domain of your people, or name the attribute that has their address.",
-            came=", ".join(outside[:_NAMES_SHOWN]),
+            came=shown,
             expected=", ".join(sorted(domains)),
         )
-    return _passed(LdapStep.ADDRESSES, told, came=", ".join(outside[:_NAMES_SHOWN]))
+    return _passed(LdapStep.ADDRESSES, told, came=shown)
 
 
 def _groups(settings: LdapSettings, found: LdapSurvey) -> TestedCheck:
@@ -209,11 +227,11 @@ def _groups(settings: LdapSettings, found: LdapSurvey) -> TestedCheck:
 
 def _lockout(settings: LdapSettings, read: LdapLockout | None) -> TestedCheck:
     if read is None:
-        told = f"No single policy can be read: the number that was typed counts, {settings.lockout_threshold}."
+        told = f"No policy can be read: the number that was typed counts, {settings.lockout_threshold}."
         return _passed(LdapStep.LOCKOUT, told)
     if read.threshold == 0:
         return _passed(LdapStep.LOCKOUT, f"The directory locks nobody: the number that was typed counts, {settings.lockout_threshold}.")
-    came = f"{read.threshold} in {read.seconds // 60} min"
+    came = f"{read.threshold} in {read.seconds // 60} min" if read.seconds else f"{read.threshold}, never forgotten"
     if can_lock_anybody(read.threshold) and not settings.accepts_lockouts:
         return _failed(
             LdapStep.LOCKOUT,

@@ -32,6 +32,13 @@ def test_without_an_address_the_directory_vouches_for_none() -> None:
     assert (word.email, word.email_is_verified) == ("", False)
 
 
+def test_no_credential_is_read_or_kept() -> None:
+    """Not even by a mapping that came into the row by another way."""
+    assert read_attributes(LdapSettings(), {"userPassword": "department"}) == ["entryUUID", "mail"]
+    entry = LdapEntry("uid=ada", {"entryuuid": [b"u"], "userpassword": [b"{SSHA}hash"]})
+    assert asserted_by_entry(PROVIDER, LdapSettings(), {"userPassword": "department"}, entry, NOW).fields == {}
+
+
 def test_only_what_is_needed_is_read() -> None:
     assert read_attributes(LdapSettings(), {"department": "d", "no attribute": "e", "mail": "m"}) == ["entryUUID", "mail", "department"]
     assert surveyed_attributes(LdapSettings()) == ["entryUUID", "mail", "memberOf"]

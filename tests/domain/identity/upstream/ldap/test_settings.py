@@ -7,6 +7,7 @@ import pytest
 from core.domain.errors import BadRequest
 from core.domain.identity.upstream.ldap.settings import (
     LDAP_PRESETS,
+    LONGEST_WINDOW_SECONDS,
     NO_LDAP_CHANGE,
     NOTHING_DESCRIBED,
     LdapChange,
@@ -18,7 +19,9 @@ from core.domain.identity.upstream.ldap.settings import (
     can_lock_anybody,
     examined_settings,
     opened_password,
+    usable_ldap,
 )
+from core.frozen import replace
 
 
 def described(**changes: Any) -> LdapSettings:
@@ -122,8 +125,29 @@ def test_the_smaller_threshold_and_the_longer_window_count() -> None:
     assert (typed.most_failures, typed.window_seconds) == (8, 600)
     assert (read.most_failures, read.window_seconds) == (3, 1800)
     assert LdapSettings(**{**_values(typed), "read_threshold": 0}).threshold == 10
+    assert LdapSettings(**{**_values(typed), "read_threshold": 0, "read_seconds": 0}).window_seconds == 600
     assert described(lockout_threshold=1, accepts_lockouts=True).most_failures == 1
     assert [can_lock_anybody(one) for one in (0, 1, 2, 3)] == [False, True, True, False]
+
+
+@pytest.mark.parametrize("seconds", [None, 0, LONGEST_WINDOW_SECONDS, 99_999_999_999_999])
+def test_no_window_is_longer_than_a_day_and_none_at_all_is_a_day(seconds: int | None) -> None:
+    """A directory of ppolicy without an interval forgets wrong passwords by a right one alone (slapo-ppolicy(5))."""
+    read = LdapSettings(read_threshold=5, read_seconds=seconds)
+    assert read.window_seconds == LONGEST_WINDOW_SECONDS
+
+
+def test_a_moved_window_is_one_of_ours() -> None:
+    for read, kept in ((None, None), (-5, 0), (1800, 1800), (99_999_999_999_999, LONGEST_WINDOW_SECONDS)):
+        assert usable_ldap(replace(described(), read_seconds=read)).read_seconds == kept
+
+
+def test_a_preset_raises_no_threshold() -> None:
+    """389 locks at 3 unless somebody changed it (passwordMaxFailure), where only its own administrator reads."""
+    assert described(ldap_preset=LdapPreset.DIRECTORY_389).lockout_threshold == 3
+    assert described(ldap_preset=LdapPreset.DIRECTORY_389, lockout_threshold=10).lockout_threshold == 10
+    assert LdapChange(ldap_preset=LdapPreset.OPENLDAP).applied(described(lockout_threshold=4)).lockout_threshold == 4
+    assert described(ldap_preset=LdapPreset.OPENLDAP).lockout_threshold == 5
 
 
 def test_a_test_is_about_everything_but_what_it_reads() -> None:

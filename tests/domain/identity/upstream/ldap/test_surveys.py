@@ -13,6 +13,7 @@ from core.domain.identity.upstream.ldap.surveys import (
     line_of_sign_in,
     lines_of_failure,
     lines_of_survey,
+    strictest,
     words_of,
 )
 from core.domain.identity.upstream.saml.examinations import CheckState
@@ -63,11 +64,40 @@ def test_each_line_says_what_it_found(step: LdapStep, found: LdapSurvey, setting
     assert (passed, expected[1] in words) == (expected[0], True), words
 
 
+@pytest.mark.parametrize(
+    ("read", "expected"),
+    [
+        ([], None),
+        ([LdapLockout(0, 60)], LdapLockout(0, 60)),
+        ([LdapLockout(0, 0), LdapLockout(10, 60), LdapLockout(3, 30)], LdapLockout(3, 60)),
+        ([LdapLockout(10, 0), LdapLockout(3, 30)], LdapLockout(3, 0)),
+        ([LdapLockout(5, 10**18)], LdapLockout(5, 24 * 60 * 60)),
+    ],
+)
+def test_the_strictest_policy_counts(read: list[LdapLockout], expected: LdapLockout | None) -> None:
+    assert strictest(read) == expected
+
+
+def test_the_line_of_addresses_shows_only_addresses() -> None:
+    people = (person(1, mail=[b"local admin password"]), person(2, mail=[b"x@y.example"]), person(3))
+    (told,) = [one for one in lines_of_survey(LdapSettings(), survey(*people), DOMAINS) if one.name == "ldap_addresses"]
+    assert told.came == "x@y.example"
+
+
+def test_a_directory_that_never_forgets_is_named_so() -> None:
+    (told,) = [
+        one for one in lines_of_survey(LdapSettings(), survey(person(), lockout=LdapLockout(5, 0)), DOMAINS) if one.name == "ldap_lockout"
+    ]
+    assert told.came == "5, never forgotten"
+
+
 def test_without_a_proved_domain_the_line_of_addresses_says_so() -> None:
     assert line(LdapStep.ADDRESSES, survey(person()), domains=frozenset())[1].startswith("Your organization has proved no mail domain")
 
 
-@pytest.mark.parametrize("step", [LdapStep.NAME, LdapStep.CONNECTION, LdapStep.START_TLS, LdapStep.BIND, LdapStep.BASE, LdapStep.FILTER])
+@pytest.mark.parametrize(
+    "step", [LdapStep.NAME, LdapStep.CONNECTION, LdapStep.START_TLS, LdapStep.BIND, LdapStep.BASE, LdapStep.FILTER, LdapStep.LOCKOUT]
+)
 def test_a_failure_is_the_last_line(step: LdapStep) -> None:
     settings = LdapSettings(start_tls=True, bind_dn="cn=reader", base_dn="dc=x")
     lines = lines_of_failure(settings, LdapFailed(step, LdapFault.CUT_OFF, "said\x07", "dc1"))
