@@ -44,6 +44,8 @@ NOT_SHOWN: Final[Mapping[str, str]] = {
     "POST /ui/o/{org_slug}/directories/{provider_id}/certificates/{fingerprint}/approve": "the walk opens a provider of OpenID Connect",
     "POST /ui/o/{org_slug}/directories/{provider_id}/certificates/{fingerprint}/decline": "the walk opens a provider of OpenID Connect",
     "POST /ui/o/{org_slug}/directories/{provider_id}/certificates/former": "the walk opens a provider of OpenID Connect",
+    # tests/http/pages/console/settings/test_proposals.py presses it.
+    "POST /ui/o/{org_slug}/settings/proposals/{proposal_id}/apply": "the digest of the walk's proposal is that of no plan",
     "POST /ui/o/{org_slug}/settings/looks/logo/remove": "the organization has no logo",
     "POST /ui/o/{org_slug}/settings/billing": "there is no payment provider here",
     **{str(one): "it stands there for ten minutes after a change" for one in CONSOLE if one.path.endswith("/undo")},
