@@ -37,6 +37,7 @@ _OF_END_USER: Final = "GET /ui/o/{org_slug}/people/users/{user_id}"
 NOT_SHOWN: Final[Mapping[str, str]] = {
     "POST /ui/o/{org_slug}/applications/{service_slug}/saml-certificate": "the next certificate is there already",
     "POST /ui/o/{org_slug}/apis/{resource_id}/ask-approval": "the API has asked already",
+    "POST /ui/o/{org_slug}/directories/{provider_id}/activate": "the walk opens a provider that is active",
     "POST /ui/o/{org_slug}/directories/{provider_id}/saml": "the walk opens a provider of OpenID Connect",
     "POST /ui/o/{org_slug}/directories/{provider_id}/ldap": "the walk opens a provider of OpenID Connect",
     "POST /ui/o/{org_slug}/directories/{provider_id}/connection/metadata": "the walk opens a provider of OpenID Connect",
