@@ -163,7 +163,7 @@ def _require_own_headers(request: Request, settings: ProxySettings) -> None:
     for name in request.header_names:
         if _ODD.search(name) is None:
             continue
-        names = names or {known.lower() for known, _ in told(settings, None)} | _OTHER_TARGET_NAMES
+        names = names or {known.lower() for known, _ in told(settings, {})} | _OTHER_TARGET_NAMES
         plain = _ODD.sub(b"-", name).decode()
         if plain in names or plain.startswith(("x-postern-", "x-forwarded-")):
             raise SmuggledHeader(words="proxy_smuggled", detail=plain)

@@ -157,17 +157,18 @@ def asked_scopes(settings: ProxySettings) -> tuple[str, ...]:
     return ("openid", *sorted({_SCOPES[header.part] for header in settings.told_headers if header.part in _SCOPES}))
 
 
-def told(settings: ProxySettings, person: ProxiedPerson | None) -> tuple[tuple[str, str], ...]:
+def told(settings: ProxySettings, values: Mapping[TellingPart, str]) -> tuple[tuple[str, str], ...]:
     """All headers, in the same order whoever comes: what there is nothing to tell in is empty, so that nothing of a client's passes."""
-    values = {} if person is None else _values(person)
     headers = dict(_NOTHING)
     for header in settings.told_headers:
         headers[header.name.lower()] = (header.name, header_text(values.get(header.part, "")))
     return tuple(headers.values())
 
 
-def _values(person: ProxiedPerson) -> Mapping[TellingPart, str]:
-    """What the person has let the application know."""
+def known_values(person: ProxiedPerson | None) -> Mapping[TellingPart, str]:
+    """What the person has let the application know. Nothing, if nobody comes."""
+    if person is None:
+        return {}
     values: Mapping[TellingPart, str] = {
         TellingPart.ID: str(person.user),
         TellingPart.EMAIL: person.email if person.email_is_verified else "",
@@ -187,7 +188,9 @@ def header_text(text: str) -> str:
     return line if len(line.encode()) <= LONGEST_TOLD else ""
 
 
-def assertion_claims(found: FoundProxy, host: str, given: ProxyVerdict, *, issuer: str, now: datetime) -> Mapping[str, Json]:
+def assertion_claims(
+    found: FoundProxy, host: str, given: ProxyVerdict, values: Mapping[TellingPart, str], *, issuer: str, now: datetime
+) -> Mapping[str, Json]:
     """The claims of the assertion, which says the same as the headers, signed."""
     claims: dict[str, Json] = {
         "iss": issuer,
@@ -206,7 +209,6 @@ def assertion_claims(found: FoundProxy, host: str, given: ProxyVerdict, *, issue
     claims["sub"] = str(person.user)
     if person.session is not None:
         claims["sid"] = str(person.session)
-    values = _values(person)
     parts = {header.part for header in found.settings.told_headers if values.get(header.part)}
     said: Mapping[TellingPart, tuple[str, Json]] = {
         TellingPart.EMAIL: ("email", person.email),

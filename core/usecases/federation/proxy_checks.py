@@ -22,6 +22,7 @@ from core.domain.federation.proxy_checks import (
     cookie_digest,
     is_idle,
     is_own_token,
+    known_values,
     state_of,
     told,
     verdict,
@@ -93,11 +94,12 @@ class ProxyChecks(Frozen):
 
     async def told(self, checked: CheckedRequest, host: str) -> tuple[tuple[tuple[str, str], ...], str]:
         """The headers, and the assertion. The assertion is empty where nobody comes."""
-        headers = told(checked.found.settings, checked.given.person)
+        values = known_values(checked.given.person)
+        headers = told(checked.found.settings, values)
         if checked.given.person is None and not checked.given.of_application:
             return headers, ""
         now = self.system.clock.now()
-        claims = assertion_claims(checked.found, host, checked.given, issuer=self.issuer, now=now)
+        claims = assertion_claims(checked.found, host, checked.given, values, issuer=self.issuer, now=now)
         return headers, await self.assertions.signed(claims, now)
 
     def begin(self, found: FoundProxy, host: str, *, again: bool) -> BegunSignIn:
