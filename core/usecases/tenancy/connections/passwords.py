@@ -20,6 +20,7 @@ from core.domain.identity.upstream.ldap.answers import (
     LdapEntry,
     LdapSite,
     NotRecognised,
+    shown,
     subject_of,
     usable_name,
     usable_password,
@@ -43,6 +44,7 @@ from ports.metrics import Metrics
 from ports.server_secrets import ServerSecrets
 from ports.system import System
 
+_LONGEST_REASON: Final = 500
 # Each is counted in one entry of the recorder, since anybody may bring it about.
 _REASONS: Final = {
     BindOutcome.WRONG: ("The directory refuses the password.", ""),
@@ -67,8 +69,8 @@ class DirectoryPasswordRefused(BadRequest):
     text = "The directory does not take this name and password"
 
     def __init__(self, outcome: BindOutcome) -> None:
-        shown = outcome if outcome.is_shown else BindOutcome.WRONG
-        super().__init__(words=f"ldap_{shown.value}")
+        said = outcome if outcome.is_shown else BindOutcome.WRONG
+        super().__init__(words=f"ldap_{said.value}")
 
 
 class DirectoryUndecided(BadRequest):
@@ -92,7 +94,7 @@ def _last(person: _Person, name: str) -> str:
     return f"Last: {name if person.entry is None else person.entry.dn[:300]}."
 
 
-def _judged(answer: LdapAnswer) -> LdapAnswer:
+def _require_judged(answer: LdapAnswer) -> LdapAnswer:
     """Raises `LdapFailed` unless the directory has judged the password."""
     if answer.is_away:
         raise LdapFailed(LdapStep.BIND, LdapFault.BUSY if answer.is_busy else LdapFault.TOO_SLOW, answer.said)
@@ -189,7 +191,7 @@ class DirectoryPasswords(Frozen):
         # Whoever hangs up meanwhile has sent a password that the directory may judge. A hiccup of the directory judges none.
         was_wrong, is_right = True, False
         try:
-            answer = _judged(await self.directories.prove(site, person.host, dn, password))
+            answer = _require_judged(await self.directories.prove(site, person.host, dn, password))
             is_right = person.entry is not None and answer.outcome is BindOutcome.RIGHT
             was_wrong = not is_right and not answer.outcome.is_shown
         except LdapFailed as failed:
@@ -274,7 +276,7 @@ class DirectoryPasswords(Frozen):
             succeeded=not fault,
             fault=fault,
             # The directory, and whoever types, have written parts of it.
-            reason="".join(one if one.isprintable() else "·" for one in reason[:500]),
+            reason=shown(reason, _LONGEST_REASON),
             advice=advice,
             created_at=now,
             last_at=now if fault else None,

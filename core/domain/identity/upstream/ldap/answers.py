@@ -148,6 +148,11 @@ def subject_of(entry: LdapEntry, attribute: LdapIdentity) -> str:
     return value.decode().lower()
 
 
+def shown(text: str, longest: int) -> str:
+    """A text that others have written, as an administrator reads it."""
+    return "".join(one if one.isprintable() else "·" for one in text[:longest])
+
+
 def usable_name(typed: str) -> str | None:
     """The name as it goes to the directory. None for a text that is no name anywhere, which no directory gets."""
     name = typed.strip()

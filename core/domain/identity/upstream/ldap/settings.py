@@ -291,7 +291,7 @@ def usable_ldap(settings: LdapSettings) -> LdapSettings:
     _require_attributes("groups_attribute", (settings.groups_attribute,) if settings.groups_attribute else ())
     _require_within("lockout_threshold", settings.lockout_threshold, MOST_LOCKOUT_THRESHOLD)
     _require_within("lockout_minutes", settings.lockout_minutes, MOST_LOCKOUT_MINUTES)
-    if settings.lockout_threshold < _LEAST_HARMLESS_THRESHOLD and not settings.accepts_lockouts:
+    if can_lock_anybody(settings.lockout_threshold) and not settings.accepts_lockouts:
         raise BadRequest(
             "accepts_lockouts: at this threshold a stranger can lock people out of your directory: say yes to that", words="ldap_lockouts"
         )

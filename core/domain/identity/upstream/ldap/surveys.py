@@ -7,7 +7,7 @@ from itertools import takewhile
 from typing import Final
 
 from core.domain.identity.upstream.connection_tests import TestedCheck
-from core.domain.identity.upstream.ldap.answers import BindOutcome, LdapEntry, NotRecognised, subject_of
+from core.domain.identity.upstream.ldap.answers import BindOutcome, LdapEntry, NotRecognised, shown, subject_of
 from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault, LdapStep
 from core.domain.identity.upstream.ldap.settings import LONGEST_WINDOW_SECONDS, LdapSettings, can_lock_anybody
 from core.domain.identity.upstream.saml.examinations import CheckState
@@ -200,7 +200,7 @@ def _addresses(settings: LdapSettings, found: LdapSurvey, domains: frozenset[str
             without += 1
         elif address.rpartition("@")[2].lower() not in domains:
             outside.append(address)
-    shown = ", ".join([one for one in outside if _ADDRESS.fullmatch(one)][:_NAMES_SHOWN])
+    addresses = ", ".join([one for one in outside if _ADDRESS.fullmatch(one)][:_NAMES_SHOWN])
     within = len(found.people) - without - len(outside)
     told = f"{within} addresses are in proved domains, {len(outside)} are not, and {without} people have none."
     if not domains:
@@ -210,10 +210,10 @@ def _addresses(settings: LdapSettings, found: LdapSurvey, domains: frozenset[str
             LdapStep.ADDRESSES,
             told,
             "Prove the mail domain of your people, or name the attribute that has their address.",
-            came=shown,
+            came=addresses,
             expected=", ".join(sorted(domains)),
         )
-    return _passed(LdapStep.ADDRESSES, told, came=shown)
+    return _passed(LdapStep.ADDRESSES, told, came=addresses)
 
 
 def _groups(settings: LdapSettings, found: LdapSurvey) -> TestedCheck:
@@ -244,13 +244,15 @@ def _lockout(settings: LdapSettings, read: LdapLockout | None) -> TestedCheck:
 
 
 def _passed(step: LdapStep, told: str, *, came: str = "") -> TestedCheck:
-    return TestedCheck(name=step.value, state=CheckState.PASSED, told=told, came=_shown(came))
+    return TestedCheck(name=step.value, state=CheckState.PASSED, told=told, came=shown(came, _LONGEST_SHOWN))
 
 
 def _failed(step: LdapStep, told: str, mend: str, *, came: str = "", expected: str = "") -> TestedCheck:
-    return TestedCheck(name=step.value, state=CheckState.FAILED, told=told, mend=mend, came=_shown(came), expected=_shown(expected))
-
-
-def _shown(text: str) -> str:
-    """Others have written it."""
-    return "".join(one if one.isprintable() else "·" for one in text[:_LONGEST_SHOWN])
+    return TestedCheck(
+        name=step.value,
+        state=CheckState.FAILED,
+        told=told,
+        mend=mend,
+        came=shown(came, _LONGEST_SHOWN),
+        expected=shown(expected, _LONGEST_SHOWN),
+    )
