@@ -7,10 +7,11 @@ out.
 
 import json
 import re
-import unicodedata
 from collections.abc import Collection, Mapping
 from secrets import token_hex
 from typing import Any, Final
+
+from entrypoints.unseen import seen
 
 _OURS: Final = re.compile(
     r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
@@ -18,8 +19,6 @@ _OURS: Final = re.compile(
     r"|[0-9a-f]{64}"
 )
 _FENCED: Final = re.compile(r"«([0-9a-f]{8}):(.*):\1»", re.DOTALL)
-# Controls, formats (which turn the direction of text), what is no character, and separators of lines.
-_UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 class Marker:
@@ -50,11 +49,6 @@ class Marker:
         if isinstance(value, Mapping):
             return {self.text(name): self._marked(one) for name, one in value.items()}
         return [self._marked(one) for one in value] if isinstance(value, list) else value
-
-
-def seen(text: str) -> str:
-    """The text with what nobody sees written out, by its number."""
-    return "".join(f"\\u{ord(one):04x}" if unicodedata.category(one) in _UNSEEN else one for one in text)
 
 
 def unmarked(value: Any) -> Any:

@@ -70,7 +70,11 @@ def _sender(one: Any, text: Text) -> str:
 
 def _ends(one: Any) -> Any:
     """What was answered or withdrawn does not end any more."""
-    return one.invitation.expires_at if one.invitation.status in _UNANSWERED else None
+    return one.invitation.expires_at if _may_be_sent_again(one) else None
+
+
+def _is_pending(one: Any) -> bool:
+    return bool(one.invitation.status is InvitationStatus.PENDING)
 
 
 def _may_be_sent_again(one: Any) -> bool:
@@ -79,8 +83,7 @@ def _may_be_sent_again(one: Any) -> bool:
 
 def _again(one: Any) -> NewInvitation:
     """The same invitation once more. The former link stops working, if it works still."""
-    is_pending = one.invitation.status is InvitationStatus.PENDING
-    return NewInvitation(one.invitation.email, one.invitation.role, UUID(str(one.invitation.id)) if is_pending else None)
+    return NewInvitation(one.invitation.email, one.invitation.role, UUID(str(one.invitation.id)) if _is_pending(one) else None)
 
 
 INVITATIONS: Final = Resource(
@@ -111,13 +114,13 @@ INVITATIONS: Final = Resource(
             cancel_invitation,
             asks=True,
             kind="danger",
-            shows=lambda one: one.invitation.status is InvitationStatus.PENDING,
+            shows=_is_pending,
             on_row=True,
             leaves=True,
         ),
-        Act("accept", accept_invitation_on_behalf, asks=True, shows=lambda one: one.invitation.status is InvitationStatus.PENDING),
+        Act("accept", accept_invitation_on_behalf, asks=True, shows=_is_pending),
     ),
-    bulks=(Bulk("cancel", cancel_invitation, shows=lambda one: one.invitation.status is InvitationStatus.PENDING),),
+    bulks=(Bulk("cancel", cancel_invitation, shows=_is_pending),),
     exported=True,
     in_file=(
         plain("invitation.email"),

@@ -1,7 +1,6 @@
 """Proposals: what a program would change, for an owner who applies exactly that by one press."""
 
 import json
-import unicodedata
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -13,13 +12,13 @@ from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Resource
 from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.configuration.proposals import apply_proposal, delete_proposal, get_proposal, list_proposals
+from entrypoints.unseen import seen
 
 _STATES: Final = {
     ProposalState.WAITING: ("console.proposals.waiting", Tone.WARN),
     ProposalState.APPLIED: ("console.proposals.applied", Tone.GOOD),
 }
-# Controls, formats (which turn the direction of text), what is no character, and separators of lines.
-_UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
+_FROM: Final = (plain("proposed_by", "console.proposals.proposed_by"), code("digest", "console.proposals.plan"))
 
 
 def _beginning(one: Any) -> str:
@@ -57,11 +56,7 @@ def _before_and_after(act: PlannedAction, field: Any) -> tuple[Sequence[str], Se
 
 def _said(value: Any) -> Sequence[str]:
     """The value whole, as JSON: a list as its items. What nobody sees is written out, by its number."""
-    return [_seen(json.dumps(one, ensure_ascii=False)) for one in (value if isinstance(value, list | tuple) and value else [value])]
-
-
-def _seen(text: str) -> str:
-    return "".join(f"\\u{ord(one):04x}" if unicodedata.category(one) in _UNSEEN else one for one in text)
+    return [seen(json.dumps(one, ensure_ascii=False)) for one in (value if isinstance(value, list | tuple) and value else [value])]
 
 
 def _outcome(applied: Any) -> tuple[bool, str]:
@@ -89,8 +84,7 @@ PROPOSALS: Final = Resource(
     record=get_proposal,
     state=(lambda one: one.state, _STATES.__getitem__),
     facts=(
-        plain("proposed_by", "console.proposals.proposed_by"),
-        code("digest", "console.proposals.plan"),
+        *_FROM,
         when("created_at"),
         when("expires_at"),
         when("enacted_at", "console.proposals.applied_at"),
@@ -102,10 +96,7 @@ PROPOSALS: Final = Resource(
             asks=True,
             kind="",
             shows=_can_be_applied,
-            facts=(
-                plain("proposed_by", "console.proposals.proposed_by"),
-                code("digest", "console.proposals.plan"),
-            ),
+            facts=_FROM,
             seen=lambda one: str(one.digest),
             said=_outcome,
             template="organization/proposals/apply.html",
