@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Final, LiteralString
 
 import trio
@@ -14,7 +13,7 @@ from ops.bench.cases.identity import people
 from ops.bench.filling.fill import Person, fill, growing
 from ops.bench.filling.fill_furnished import CLAIMS, FULL, SMALL, furnish
 from ops.bench.filling.fill_tenancy import Size, grow_tenancy
-from ops.bench.harness import DidNotStart, Options, Server, directory, generate, serving
+from ops.bench.harness import DidNotStart, Options, Server, directory, generate, kept, serving
 from ops.bench.inside import bearers_for
 from ops.bench.load import fetch
 from ops.bench.paired import WITH_POSTGRES, Contestant, Load, Side, each_once, ratio, take_turns
@@ -63,9 +62,7 @@ class House:
         return self._reading(path, [f"Authorization: {header['Authorization']}"], self.furnished, seconds)
 
     def _reading(self, path: str, lines: Sequence[str], shop: Shop, seconds: float) -> Load:
-        file = Path(self.server.settings["POSTERN_DATA_DIR"]) / f"{shop.slug}-{path.replace('/', '-')}"
-        file.touch(mode=0o600)
-        file.write_text("\n".join(lines))
+        file = kept(self.server.data_dir / f"{shop.slug}-{path.replace('/', '-')}", lines)
         return partial(generate, self.server.target(path), CONNECTIONS, seconds, tokens=file)
 
 

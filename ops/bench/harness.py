@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -258,6 +258,13 @@ async def measure(server: Server, target: Target, options: Options, *, threads: 
 def _cpu_of_ended_children() -> float:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
+
+
+def kept(file: Path, lines: Iterable[str]) -> Path:
+    """The file with what a load sends, as `generate` takes it. It has credentials, so nobody else reads it."""
+    file.touch(mode=0o600)
+    file.write_text("\n".join(lines))
+    return file
 
 
 async def generate(

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from secrets import token_urlsafe
 from typing import Final
 from uuid import UUID, uuid4
@@ -17,7 +16,7 @@ from core.domain.secrets import Token
 from ops.bench.cases.federation import Shop, make_shop
 from ops.bench.cases.identity import people
 from ops.bench.filling.fill import Person
-from ops.bench.harness import DidNotStart, Options, Server, directory, generate, serving
+from ops.bench.harness import DidNotStart, Options, Server, directory, generate, kept, serving
 from ops.bench.inside import bearers_for
 from ops.bench.load import Target, fetch
 from ops.bench.paired import WITH_POSTGRES, Contestant, Load, Side, ratio, take_turns
@@ -76,10 +75,7 @@ async def _load(server: Server, target: Target, lines: Sequence[str], seconds: f
         answers.add(answer.body + answer.headers.get("remote-email", "").encode())
     if len(answers) != 2:
         raise DidNotStart(f"{target.path} takes two people for one")
-    file = Path(server.settings["POSTERN_DATA_DIR"]) / f"asked-{uuid4()}"
-    file.touch(mode=0o600)
-    file.write_text("\n".join(lines))
-    return partial(generate, target, CONNECTIONS, seconds, tokens=file)
+    return partial(generate, target, CONNECTIONS, seconds, tokens=kept(server.data_dir / f"asked-{uuid4()}", lines))
 
 
 def _behind_a_proxy(server: Server, shop: Shop, persons: Sequence[Person]) -> Sequence[str]:

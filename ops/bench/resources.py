@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Final
 from urllib.parse import urlencode
 from uuid import uuid4
@@ -18,7 +17,7 @@ from entrypoints.http.machinery.browser_cookies import SESSION_COOKIE
 from ops.bench.cases.federation import CALLBACK, CHALLENGE, FORM, Shop, codes, make_shop, refreshes
 from ops.bench.cases.identity import people
 from ops.bench.filling.fill import Person
-from ops.bench.harness import DidNotStart, Options, Server, directory, generate, serving
+from ops.bench.harness import DidNotStart, Options, Server, directory, generate, kept, serving
 from ops.bench.load import fetch
 from ops.bench.paired import WITH_POSTGRES, Contestant, Load, Side, each_once, ratio, take_turns
 from ops.bench.report import Figure, at_most, complain
@@ -72,10 +71,7 @@ class Asked:
         answer = await fetch(replace(target, method="POST" if body else "GET", headers={**FORM, name: value}, body=body.encode()))
         if answer is None or answer.status != status:
             raise DidNotStart(f"{path} does not answer as it should: {answer}")
-        file = Path(self.server.settings["POSTERN_DATA_DIR"]) / f"asked-{uuid4()}"
-        file.touch(mode=0o600)
-        file.write_text("\n".join(lines))
-        return partial(generate, target, CONNECTIONS, seconds, tokens=file)
+        return partial(generate, target, CONNECTIONS, seconds, tokens=kept(self.server.data_dir / f"asked-{uuid4()}", lines))
 
 
 WAYS: Final[Mapping[str, Callable[[Asked, float], Awaitable[Load]]]] = {

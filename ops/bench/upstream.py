@@ -6,7 +6,6 @@ from datetime import timedelta
 from functools import partial
 from itertools import count
 from operator import attrgetter
-from pathlib import Path
 from time import thread_time
 from typing import Any, Final
 from urllib.parse import urlencode
@@ -18,7 +17,7 @@ from adapters.outbound.dialer import EVERYWHERE, Dialer
 from adapters.outbound.names import SystemNames
 from core.domain.outbound.destinations import destination
 from ops.bench.cases.identity import people
-from ops.bench.harness import DidNotStart, Options, Server, directory, generate, serving
+from ops.bench.harness import DidNotStart, Options, Server, directory, generate, kept, serving
 from ops.bench.inside import bearers_for
 from ops.bench.load import Answer, Client, Summary, Tally, Target
 from ops.bench.paired import Contestant, Side, ratio, take_turns
@@ -47,9 +46,8 @@ async def upstream(options: Options) -> Sequence[Figure]:
         settings = settings_of("websuite", fake)
         server = await stack.enter_async_context(serving(data_dir, database_url=postgres.create("postern"), settings=settings))
         persons = await people(server, PEOPLE)
-        asked = Path(server.settings["POSTERN_DATA_DIR"]) / "asked"
-        asked.touch(mode=0o600)
-        asked.write_text("\n".join(f"Authorization: {header['Authorization']}" for header in await bearers_for(server.settings, persons)))
+        tokens = [f"Authorization: {header['Authorization']}" for header in await bearers_for(server.settings, persons)]
+        asked = kept(server.data_dir / "asked", tokens)
         side = Side(server.pid, "postern", postgres)
         user = Contestant(USER, side, partial(generate, server.target("/api/user"), AT_ONCE, seconds, tokens=asked))
         numbers = count()

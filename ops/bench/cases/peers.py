@@ -32,7 +32,7 @@ import trio
 from entrypoints.settings import read
 from ops.bench.cases.identity import PASSWORD, SIGNING_IN, people
 from ops.bench.filling.fill_services import Size, grow_services
-from ops.bench.harness import Options, directory, generate, serving
+from ops.bench.harness import Options, directory, generate, kept, serving
 from ops.bench.inside import bearers_for
 from ops.bench.load import Target
 from ops.bench.node import install, node_version, running
@@ -134,8 +134,8 @@ async def _ours(stack: AsyncExitStack, place: Path, postgres: SharedPostgres) ->
     bearers = [f"Authorization: {header['Authorization']}" for header in await bearers_for(server.settings, persons)]
     side = Side(server.pid, "postern", postgres)
     looks = [
-        Look(USER, side, server.target("/api/user"), _kept(data_dir / "tokens", bearers)),
-        Look(INFO, side, server.target("/api/service/info"), _kept(data_dir / "keys", [f"X-Api-Key: {one.key}" for one in customers])),
+        Look(USER, side, server.target("/api/user"), kept(data_dir / "tokens", bearers)),
+        Look(INFO, side, server.target("/api/service/info"), kept(data_dir / "keys", [f"X-Api-Key: {one.key}" for one in customers])),
     ]
     settings = read(server.settings)
     argon2id = {"memoryCost": settings.argon2_memory >> 10, "timeCost": settings.argon2_passes, "parallelism": settings.argon2_lanes}
@@ -164,12 +164,6 @@ async def _theirs(
     ]
     emails = (place / better.database / "emails").read_text().splitlines()
     return looks, SignIn(THEIR_SIGN_IN, better, replace(at_better, path="/api/auth/sign-in/email"), emails)
-
-
-def _kept(file: Path, lines: Sequence[str]) -> Path:
-    file.touch(mode=0o600)
-    file.write_text("\n".join(lines))
-    return file
 
 
 def _looking_up(look: Look, connections: int, seconds: float) -> Contestant:

@@ -21,7 +21,7 @@ import trio
 from core.domain.signing_keys import TokenAlgorithm
 from ops.bench.cases.federation import FORM, VERIFIER, application_tokens, codes, make_shop
 from ops.bench.cases.identity import PASSWORD, people
-from ops.bench.harness import Options, directory, generate, serving
+from ops.bench.harness import Options, directory, generate, kept, serving
 from ops.bench.load import Target
 from ops.bench.node import install, node_version, running
 from ops.bench.paired import WITH_POSTGRES, Contestant, Load, Side, each_once, ratio, take_turns
@@ -90,7 +90,7 @@ async def _ours(stack: AsyncExitStack, place: Path, postgres: SharedPostgres, se
         CLIENT_CREDENTIALS: ("/auth/token", [f"{shop.basic}\t\tgrant_type=client_credentials"]),
     }
     loads: dict[str, Load] = {
-        what: _load(server.target(path), _kept(data_dir / f"asked-{path[-5:]}", lines), seconds) for what, (path, lines) in asked.items()
+        what: _load(server.target(path), kept(data_dir / f"asked-{path[-5:]}", lines), seconds) for what, (path, lines) in asked.items()
     }
     loads[CODE] = each_once(codes(server, shop, persons), CONNECTIONS, seconds, CODES_A_TURN)
     return {what: Contestant(f"Postern's {what}", side, load) for what, load in loads.items()}
@@ -131,9 +131,3 @@ def _load(target: Target, asked: Path, seconds: float) -> Load:
     if "\t" in asked.read_text():
         target = replace(target, headers={**target.headers, **FORM})
     return partial(generate, target, CONNECTIONS, seconds, tokens=asked)
-
-
-def _kept(file: Path, lines: Sequence[str]) -> Path:
-    file.touch(mode=0o600)
-    file.write_text("\n".join(lines))
-    return file

@@ -10,7 +10,7 @@ import trio
 
 from adapters.postgres.embedded import APPLICATION, EmbeddedPostgres
 from ops.bench.filling.fill import grow
-from ops.bench.harness import Measured, Options, Server, directory, measure, serving
+from ops.bench.harness import Measured, Options, Server, directory, kept, measure, serving
 from ops.bench.inside import bearers_for
 from ops.bench.report import Figure, at_least, at_most
 
@@ -55,10 +55,8 @@ async def _grown(server: Server, size: tuple[int, int, int]) -> Path:
     """The file with the tokens of the people who ask."""
     people = await trio.to_thread.run_sync(grow, server.database_url, *size)
     await trio.to_thread.run_sync(_settle, server.data_dir)
-    file = server.data_dir / "bench.tokens"
-    file.touch(mode=0o600)
-    file.write_text("\n".join(f"Authorization: {header['Authorization']}" for header in await bearers_for(server.settings, people)))
-    return file
+    tokens = [f"Authorization: {header['Authorization']}" for header in await bearers_for(server.settings, people)]
+    return kept(server.data_dir / "bench.tokens", tokens)
 
 
 def _settle(data_dir: Path) -> None:

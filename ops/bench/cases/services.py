@@ -20,7 +20,7 @@ import trio
 from ops.bench.cases.tenancy import at_once, database_size, grown
 from ops.bench.filling.fill_services import Customer, Size, grow_services
 from ops.bench.filling.fill_tenancy import Size as TenancySize
-from ops.bench.harness import DidNotStart, Measured, Options, Server, directory, generate, measure, serving
+from ops.bench.harness import DidNotStart, Measured, Options, Server, directory, generate, kept, measure, serving
 from ops.bench.load import Answer, Client, Target, percentile
 from ops.bench.paired import WITH_POSTGRES, Contestant, Side, ratio, take_turns
 from ops.bench.report import Figure, at_least, at_most
@@ -83,11 +83,11 @@ async def user_keys(options: Options) -> Sequence[Figure]:
         await trio.to_thread.run_sync(postgres.settle)
         side = Side(server.pid, "postern", postgres)
         known, checked, unknown = where / "known", where / "checked", where / "unknown"
-        _keep(known, [f"X-Api-Key: {one.key}" for one in customers])
+        kept(known, [f"X-Api-Key: {one.key}" for one in customers])
         bodies = (json.dumps({"key": key, "scopes": ["read"] if at % 2 else []}) for at, key in enumerate(shown))
         verify = "/api/service/user-keys/verify"
-        _keep(checked, [f"X-Api-Key: {one.key}\t{verify}\t{body}" for one, body in zip(customers, bodies, strict=True)])
-        _keep(unknown, [f'X-Api-Key: {one.key}\t{verify}\t{{"key": "acme_{at:06}_none"}}' for at, one in enumerate(customers)])
+        kept(checked, [f"X-Api-Key: {one.key}\t{verify}\t{body}" for one, body in zip(customers, bodies, strict=True)])
+        kept(unknown, [f'X-Api-Key: {one.key}\t{verify}\t{{"key": "acme_{at:06}_none"}}' for at, one in enumerate(customers)])
         info = server.target("/api/service/info")
         check = server.target(verify, {"Content-Type": "application/json"})
         await _all_valid(check, customers, shown)
@@ -141,10 +141,7 @@ async def _grown(server: Server, size: Size) -> Sequence[Customer]:
 
 def _asked(server: Server, customers: Sequence[Customer]) -> Path:
     """The file with the requests: each asks for a user, with a key of the user's service."""
-    file = server.data_dir / "bench.keys"
-    file.touch(mode=0o600)
-    file.write_text("\n".join(f"X-Api-Key: {one.key}\t/api/service/users/{one.user}" for one in customers))
-    return file
+    return kept(server.data_dir / "bench.keys", (f"X-Api-Key: {one.key}\t/api/service/users/{one.user}" for one in customers))
 
 
 async def _pages(server: Server, customer: Customer, users: int) -> Sequence[Figure]:
@@ -229,8 +226,3 @@ async def _all_valid(check: Target, customers: Sequence[Customer], shown: Sequen
             answer = await client.ask(asked)
             if answer.status != 200 or not json.loads(answer.body)["valid"]:
                 raise DidNotStart(f"a key is not valid: {answer.status} {answer.body!r}")
-
-
-def _keep(file: Path, lines: Sequence[str]) -> None:
-    file.touch(mode=0o600)
-    file.write_text("\n".join(lines))
