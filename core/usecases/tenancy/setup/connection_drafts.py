@@ -33,7 +33,7 @@ from ports.system import System
 from ports.tenancy.setup_links import SetupLinkStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
-TYPED_AT: Final = "bind_password_typed_at"
+_TYPED_AT: Final = "bind_password_typed_at"
 """In a draft: when this link has typed the bind password."""
 
 
@@ -169,7 +169,7 @@ class ConnectionDrafts(Frozen):
                 after = with_secret(after, now)
             after = after_change(before, replace(after, updated_at=now), by_owner=False)
             await uow.upstream_providers.save(after, sealed)
-            typed = held if sealed is None else replace(held, settings={**held.settings, TYPED_AT: now.isoformat()})
+            typed = held if sealed is None else replace(held, settings={**held.settings, _TYPED_AT: now.isoformat()})
             if after.digest != before.digest:
                 await uow.setup_links.save_draft(_anew(typed, now))
             await uow.record(provider_updated(before, after, actor, secret=sealed is not None))
@@ -213,10 +213,15 @@ class ConnectionDrafts(Frozen):
         return after
 
 
+def has_typed_password(draft: SetupDraft, connection: UpstreamProvider) -> bool:
+    """Whether the link has typed the bind password that the connection has now."""
+    at = connection.secret_set_at
+    return at is not None and draft.settings.get(_TYPED_AT) == at.isoformat()
+
+
 def require_own_password(draft: SetupDraft, connection: UpstreamProvider) -> None:
     """A link never uses a bind password that somebody else has typed. Raises `BadRequest`."""
-    at = connection.secret_set_at
-    if connection.kind is ProviderKind.LDAP and (at is None or draft.settings.get(TYPED_AT) != at.isoformat()):
+    if connection.kind is ProviderKind.LDAP and not has_typed_password(draft, connection):
         raise BadRequest("bind_password: type it here", words="ldap_incomplete")
 
 

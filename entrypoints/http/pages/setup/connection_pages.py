@@ -15,7 +15,7 @@ from core.domain.tenancy.setup.directories import DirectoryProduct, mapping_of
 from core.domain.tenancy.setup.setup_drafts import SetupDraft
 from core.domain.tenancy.setup.setup_links import KnownSetupLink, SetupPurpose, require_purpose
 from core.domain.tenancy.upstream_providers import LONGEST_NAME, UpstreamProvider
-from core.usecases.tenancy.setup.connection_drafts import TYPED_AT, client_id_of, product_of
+from core.usecases.tenancy.setup.connection_drafts import client_id_of, has_typed_password, product_of
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import FormWithFile
 from entrypoints.http.machinery.answers import redirect
@@ -235,8 +235,7 @@ async def _draft(call: AnySetupCall, postern: Postern) -> SetupDraft:
 
 def _is_complete(draft: SetupDraft, connection: UpstreamProvider) -> bool:
     if connection.ldap is not None:
-        at = connection.secret_set_at
-        return connection.ldap.is_complete and at is not None and draft.settings.get(TYPED_AT) == at.isoformat()
+        return connection.ldap.is_complete and has_typed_password(draft, connection)
     return connection.saml is None or (connection.saml.is_complete and connection.issuer != "")
 
 

@@ -1,6 +1,7 @@
 """The organization's own providers, at which its people sign in."""
 
 from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -73,23 +74,20 @@ def _oidc(name: str, **more: Any) -> Asked:
 
 
 def _saml(name: str, **more: Any) -> Asked:
-    return Asked(name, under=("kind", ProviderKind.SAML), **more)
+    return Asked(name, under=("kind", ProviderKind.SAML), shown=_within(attrgetter("saml"), name), **more)
 
 
 def _ldap(name: str, **more: Any) -> Asked:
-    return Asked(name, under=("kind", ProviderKind.LDAP), shown=_of_ldap(name), **more)
+    return Asked(name, under=("kind", ProviderKind.LDAP), shown=_within(attrgetter("ldap"), name), **more)
 
 
-def _of_ldap(name: str) -> Callable[[Any], Any]:
-    return lambda one: None if one.ldap is None else getattr(one.ldap, name)
+def _within(settings: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:
+    """A value of a provider's settings of one kind, of which other kinds have none."""
+    return lambda one: None if settings(one) is None else getattr(settings(one), name)
 
 
 _SCOPES: Final = _oidc("scopes", hint="console.providers.scopes_hint")
 _MAPPING: Final = Asked("profile_mapping", hint="console.providers.mapping_hint")
-
-
-def _of_saml(name: str) -> Callable[[Any], Any]:
-    return lambda one: None if one.saml is None else getattr(one.saml, name)
 
 
 _OUTCOMES: Final = {True: ("console.state.taken", Tone.GOOD), False: ("console.state.refused", Tone.BAD)}
@@ -184,14 +182,14 @@ PROVIDERS: Final = Resource(
             "saml",
             shape(
                 change_upstream_provider,
-                _saml("issuer", kind=InputKind.TEXT, hint="console.providers.entity_id_hint"),
-                _saml("sso_url", shown=_of_saml("sso_url")),
-                _saml("slo_url", shown=_of_saml("slo_url")),
-                _saml("metadata_url", shown=_of_saml("metadata_url")),
-                _saml("subject_source", shown=_of_saml("subject_source"), hint="console.providers.subject_source_hint"),
-                _saml("email_sources", shown=_of_saml("email_sources"), hint="console.providers.email_sources_hint"),
-                _saml("wants_encrypted", shown=_of_saml("wants_encrypted")),
-                _saml("requested_contexts", shown=_of_saml("requested_contexts")),
+                Asked("issuer", under=("kind", ProviderKind.SAML), kind=InputKind.TEXT, hint="console.providers.entity_id_hint"),
+                _saml("sso_url"),
+                _saml("slo_url"),
+                _saml("metadata_url"),
+                _saml("subject_source", hint="console.providers.subject_source_hint"),
+                _saml("email_sources", hint="console.providers.email_sources_hint"),
+                _saml("wants_encrypted"),
+                _saml("requested_contexts"),
             ),
         ),
         Section(
