@@ -131,6 +131,15 @@ class Walk:
     async def open(self, said: str, place: str) -> None:
         await self.act(said, self.page.open(place))
 
+    async def found_acme(self, server: Server) -> None:
+        """From a first start to an organization of one's own."""
+        printed = re.search(r"Sign in +(\S+)", server.out.read_text())
+        assert printed is not None
+        await self.open("open the link that the first start prints", printed[1])
+        await self.follow("Sign in")
+        await self.fill("Name", "Acme Metals")
+        await self.follow("Create")
+
 
 @pytest.fixture
 def server() -> Iterator[Server]:
@@ -156,18 +165,13 @@ async def elsewhere(certificate: Certificate) -> AsyncIterator[Site]:
 @pytest.mark.parametrize("width", [WIDE, NARROW])
 async def test_from_the_first_start_to_a_second_persons_sign_in(width: int, server: Server, elsewhere: Site, chromium: Chromium) -> None:
     base = f"http://127.0.0.1:{server.port}"
-    printed = re.search(r"Sign in +(\S+)", server.out.read_text())
-    assert printed is not None
     async with new_page(chromium, base, scripts=False) as mine, new_page(chromium, base, scripts=False) as theirs:
         await mine.show(width=width)
         await theirs.show(width=width)
         walk, second = Walk(mine), Walk(theirs)
 
         # The owner makes an organization and an application, and invites somebody.
-        await walk.open("open the link that the first start prints", printed[1])
-        await walk.follow("Sign in")
-        await walk.fill("Name", "Acme Metals")
-        await walk.follow("Create")
+        await walk.found_acme(server)
         await walk.follow("Add an application")
         await walk.fill("Name", "My application")
         await walk.fill("2. Where do people come back to? (redirect URI)", CALLBACK)

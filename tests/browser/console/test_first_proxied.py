@@ -1,6 +1,5 @@
 """The way of somebody who has Caddy and an application that signs nobody in: from the first start to the first person who comes in."""
 
-import re
 from typing import Final
 from urllib.parse import urlsplit
 
@@ -25,16 +24,9 @@ async def test_from_the_first_start_to_the_first_person_behind_a_proxy(
     chromium: Chromium,
 ) -> None:
     base = f"http://127.0.0.1:{server.port}"
-    printed = re.search(r"Sign in +(\S+)", server.out.read_text())
-    assert printed is not None
     async with new_page(chromium, base, scripts=False) as page:
         await page.show(width=WIDE)
-        first = Walk(page)
-        await first.open("open the link that the first start prints", printed[1])
-        await first.follow("Sign in")
-        await first.follow("Create an organization")
-        await first.fill("Name", "Acme Metals")
-        await first.follow("Create")
+        await Walk(page).found_acme(server)
 
         walk = Walk(page)
         await walk.follow("Add an application")

@@ -11,7 +11,7 @@ from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import ProposalId
 from core.domain.identity.proofs import StepUp
 from core.domain.platform.configuration.object_places import pointer
-from core.domain.platform.configuration.proposals import Proposal, ProposalOvertaken, ProposalState, require_readable
+from core.domain.platform.configuration.proposals import PROPOSES, Proposal, ProposalOvertaken, ProposalState, require_readable
 from core.domain.secrets import Secret
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
@@ -39,7 +39,7 @@ _PROPOSALS: Final = "/api/organizations/{org_slug}/proposals"
 _PROPOSAL: Final = f"{_PROPOSALS}/{{proposal_id}}"
 _VIEW: Final = able(Capability.SETTINGS_MANAGE, impersonated=True)
 # A proposal outlasts an impersonation.
-_MAKE: Final = able(Capability.SETTINGS_MANAGE, impersonated=False)
+_MAKE: Final = able(PROPOSES, impersonated=False)
 _BODY: Final = Json(limit=128 << 10)
 _TREE: Final = {"postern": 1, "organizations": {"acme": {"roles": {"support": {"name": "Support", "permissions": ["end_users.view"]}}}}}
 
