@@ -129,6 +129,24 @@ async def test_of_two_owners_one_applies(shops: ProposingShops) -> None:
     assert len(shops.audited("proposal.applied")) == 1
 
 
+async def test_of_two_owners_who_have_planned_one_applies(shops: ProposingShops, emptied_database_url: str) -> None:
+    made = (await shops.propose(by=shops.admin)).ok(201)
+    answers: list[Received] = []
+
+    async def apply() -> None:
+        answers.append(await shops.apply(made))
+
+    with psycopg.connect(emptied_database_url) as other:
+        other.execute("select from organizations where id = %s for no key update", (shops.acme.id,))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(apply)
+            nursery.start_soon(apply)
+            await shops.people.all_wait(2)
+            other.commit()
+    assert sorted(one.status for one in answers) == [200, 409]
+    assert len(shops.audited("proposal.applied")) == len(shops.roles) == 1
+
+
 @pytest.mark.parametrize(
     ("held", "said"),
     [

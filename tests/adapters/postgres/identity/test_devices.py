@@ -1,8 +1,9 @@
 """The stored data about a person's devices and habits, and devices that are used, trusted and revoked."""
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
+
+from psycopg.conninfo import make_conninfo
 
 from adapters.postgres.driver.connection import TripCounter, round_trips
 from adapters.postgres.driver.pool import Pool
@@ -145,20 +146,14 @@ async def test_habits_are_those_of_the_last_good_sign_ins(store: Store) -> None:
 async def test_hours_are_those_of_utc_in_any_time_zone_of_the_server(store: Store) -> None:
     account, _ = await store.sign_up()
     await sign_ins(store, account, {"created_at": NOON})
-    (zone,) = await store.query("select current_database() as name")
-    await store.query(f"alter database \"{zone['name']}\" set timezone = 'Asia/Tokyo'")
-    try:
-        async for other in _elsewhere(store):
-            assert (await knowledge(other, account.id, approach())).hours == {12}
-    finally:
-        await store.query(f'alter database "{zone["name"]}" reset timezone')
-
-
-async def _elsewhere(store: Store) -> AsyncIterator[Store]:
-    pool = Pool(store.url, max_size=1)
+    # A setting of these connections alone: a setting of the database would stay in connections that later tests use.
+    elsewhere = make_conninfo(store.url, options="-c timezone=Asia/Tokyo")
+    pool = Pool(elsewhere, max_size=1)
     await pool.open()
     try:
-        yield make_store(store.url, pool)
+        other = make_store(elsewhere, pool)
+        assert await other.query("select current_setting('TimeZone') as name") == [{"name": "Asia/Tokyo"}]
+        assert (await knowledge(other, account.id, approach())).hours == {12}
     finally:
         await pool.aclose()
 
