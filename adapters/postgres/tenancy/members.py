@@ -500,7 +500,14 @@ _LISTING: Final[LiteralString] = f"""
                   and provisioned_users.is_member
            ) as by_directory,
            {{by_domain}} as by_domain,
-           memberships.came_by = 'created' as made_the_account,
+           (
+               memberships.came_by = 'created'
+            or exists (
+                   select
+                     from users as made
+                    where memberships.came_by = 'ldap' and made.id = memberships.user_id and made.origin_org_id = memberships.org_id
+               )
+           ) as made_the_account,
            {IS_UNCONFIRMED_OWNER} as is_unconfirmed_owner
       from memberships
       join organizations on organizations.id = memberships.org_id
