@@ -1,27 +1,32 @@
-"""What a run reads in a directory by LDAP."""
+"""What is read of a whole directory by LDAP: how far a run has come, people, and groups."""
 
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 from core.frozen import Frozen
+
+MOST_PEOPLE: Final = 100_000
+"""So many people a directory may have here, and so many members a group."""
 
 
 class LdapMarks(Frozen):
     """How far a run has come."""
 
     controller: str | None
-    """Active Directory: the controller's invocationId."""
+    """Active Directory: the controller's `invocationId`."""
     usn: int | None
-    """Its highestCommittedUSN at the start of the run."""
+    """Its `highestCommittedUSN` at the start of the run."""
     modified: str | None
-    """Elsewhere: the greatest modifyTimestamp seen, as the server writes it."""
+    """Elsewhere: the greatest `modifyTimestamp` seen, as the server writes it."""
 
 
 class LdapPerson(Frozen):
     identity: bytes
+    """The value of the attribute of identity: 16 bytes of a GUID, otherwise the text in lower case. `subject_from` makes the subject."""
     dn: str
     is_disabled: bool
     values: Mapping[str, Sequence[str]]
-    """The asked attributes, by their names in lower case."""
+    """Of the asked attributes, by their names in lower case. What is no text, or holds a credential, is left out."""
 
 
 class LdapGroup(Frozen):
@@ -29,6 +34,6 @@ class LdapGroup(Frozen):
     dn: str
     name: str
     members: frozenset[bytes]
-    """The identities of people. Nested groups are resolved to a depth of 10, and Active Directory's primaryGroupID counts."""
+    """Identities of people, also of those in groups of the group."""
     is_cut: bool
-    """The group has more than 100 000 people, and these are some of them."""
+    """There are more members than are read of a group."""
