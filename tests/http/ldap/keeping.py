@@ -40,7 +40,8 @@ class MemoryDirectory:
     everybody: list[LdapPerson] = field(default_factory=list)
     changed: list[LdapPerson] = field(default_factory=list)
     listed_groups: list[LdapGroup] = field(default_factory=list)
-    controller: str | None = None
+    controller: str | None = "the first controller"
+    modified: str | None = None
     fault: LdapFailed | None = None
     page: int = 2
     read: list[str] = field(default_factory=list)
@@ -49,7 +50,7 @@ class MemoryDirectory:
 
     async def marks(self, site: LdapSite) -> LdapMarks:
         del site
-        return LdapMarks(self.controller, 1, None)
+        return LdapMarks(self.controller, None if self.controller is None else 1, self.modified)
 
     async def identities(self, site: LdapSite) -> AsyncIterator[Sequence[bytes]]:
         del site

@@ -10,7 +10,7 @@ from core.domain.email import Email, mail_domain
 from core.domain.identifiers import OrganizationId, UpstreamProviderId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.upstream.claims import stated_address
-from core.domain.identity.upstream.ldap.answers import LdapEntry, NotRecognised, subject_of
+from core.domain.identity.upstream.ldap.answers import subject_from
 from core.domain.identity.upstream.ldap.people import read_attributes, readable
 from core.domain.identity.upstream.ldap.reading import LdapPerson
 from core.domain.identity.upstream.ldap.settings import LdapSettings
@@ -36,8 +36,6 @@ class LeftOut(StrEnum):
     """The organization has not proved the domain of the address."""
     TWICE = "twice"
     """Another entry has the same identity."""
-    NOT_RECOGNISED = "not_recognised"
-    """The entry has no usable value in the attribute of identity."""
     ADDRESS_OF_ANOTHER = "address_of_another"
     """The address is that of somebody else: whoever gets an old address gets nobody's account with it."""
     ADDRESS_STAYS = "address_stays"
@@ -167,25 +165,19 @@ def run_attributes(settings: LdapSettings, mapping: Mapping[str, str]) -> Collec
     return list(dict.fromkeys((*read_attributes(settings, mapping), _GIVEN, _FAMILY, _DISPLAY)))
 
 
-def identity_of(identity: bytes, settings: LdapSettings) -> bytes:
-    """The identity as a sign-in keeps it. Raises `NotRecognised`."""
-    attribute = settings.identity_attribute
-    return subject_of(LdapEntry("", {attribute.value.lower(): (identity,)}), attribute).encode()
+def external_id(identity: bytes, settings: LdapSettings) -> bytes:
+    """The identity as a sign-in keeps it, as bytes."""
+    return subject_from(identity, settings.identity_attribute).encode()
 
 
-def named_person(settings: LdapSettings, mapping: Mapping[str, str], read: LdapPerson) -> NamedPerson | None:
-    """None for an entry without a usable identity."""
-    try:
-        external_id = identity_of(read.identity, settings)
-    except NotRecognised:
-        return None
+def named_person(settings: LdapSettings, mapping: Mapping[str, str], read: LdapPerson) -> NamedPerson:
     fields: dict[str, Json] = {}
     for attribute, key in readable(mapping).items():
         values = list(read.values.get(attribute.lower(), ()))[:_MOST_VALUES]
         fields[key] = None if not values else values[0] if len(values) == 1 else list[Json](values)
     address = stated_address(_first(read, settings.address_attribute) or "").strip()
     return NamedPerson(
-        external_id=external_id,
+        external_id=external_id(read.identity, settings),
         dn=read.dn,
         email=address if "@" in address[1:-1] else "",
         given_name=_text(read, _GIVEN),

@@ -13,7 +13,7 @@ from core.domain.errors import BadRequest, Conflict
 from core.domain.federation.directory_runs.people import LeftOut, PersonDecision, PersonFate, ReasonForEnd
 from core.domain.identifiers import DirectoryRunId, OrganizationId, UpstreamProviderId, UserId
 from core.domain.identity.upstream.ldap.reading import LdapMarks
-from core.domain.record.events import Actor, Event, Target
+from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.tenancy.upstream_providers import CHANGED_SINCE, UpstreamProvider, require_seen
 from core.frozen import Frozen, replace
 
@@ -240,22 +240,21 @@ def run_started(provider: UpstreamProvider, actor: Actor) -> Event:
     return _event("organization.upstream_provider.run.started", provider.organization, provider.id, actor, {"name": provider.name})
 
 
-def run_stopped(run: DirectoryRun) -> Event:
-    return _about("organization.upstream_provider.run.stopped", run, Actor())
+def run_stopped(run: DirectoryRun, name: str) -> Event:
+    return _about("organization.upstream_provider.run.stopped", run, name, SYSTEM)
 
 
-def run_agreed(run: DirectoryRun, actor: Actor) -> Event:
-    return _about("organization.upstream_provider.run.agreed", run, actor)
+def run_agreed(run: DirectoryRun, name: str, actor: Actor) -> Event:
+    return _about("organization.upstream_provider.run.agreed", run, name, actor)
 
 
-def run_left(run: DirectoryRun, actor: Actor) -> Event:
-    return _about("organization.upstream_provider.run.left", run, actor)
+def run_left(run: DirectoryRun, name: str, actor: Actor) -> Event:
+    return _about("organization.upstream_provider.run.left", run, name, actor)
 
 
-def run_failed(run: DirectoryRun) -> Event:
-    return _event(
-        "organization.upstream_provider.run.failed", run.organization, run.connection, Actor(), {"run_id": str(run.id), "fault": run.fault}
-    )
+def run_failed(run: DirectoryRun, name: str) -> Event:
+    facts = {"name": name, "run_id": str(run.id), "fault": run.fault}
+    return _event("organization.upstream_provider.run.failed", run.organization, run.connection, SYSTEM, facts)
 
 
 def _require_waiting(run: DirectoryRun) -> None:
@@ -263,9 +262,10 @@ def _require_waiting(run: DirectoryRun) -> None:
         raise Conflict("The run does not wait for an owner", words="run_not_waiting")
 
 
-def _about(name: str, run: DirectoryRun, actor: Actor) -> Event:
+def _about(event: str, run: DirectoryRun, name: str, actor: Actor) -> Event:
     counts = run.counts
     facts = {
+        "name": name,
         "run_id": str(run.id),
         "kind": run.kind.value,
         "came": counts.came,
@@ -273,7 +273,7 @@ def _about(name: str, run: DirectoryRun, actor: Actor) -> Event:
         "ends": counts.held_back,
         "digest": "" if run.digest is None else run.digest.hex(),
     }
-    return _event(name, run.organization, run.connection, actor, facts)
+    return _event(event, run.organization, run.connection, actor, facts)
 
 
 def _event(name: str, organization: OrganizationId, connection: UpstreamProviderId, actor: Actor, facts: Mapping[str, str | int]) -> Event:

@@ -7,11 +7,11 @@ from typing import Final
 
 import structlog
 
-from core.domain.federation.directory_runs.people import identity_of
+from core.domain.federation.directory_runs.people import external_id
 from core.domain.federation.directory_runs.runs import LEASE, DirectoryStep
 from core.domain.federation.scim.groups import MOST_MEMBERS, ScimGrouping
 from core.domain.identifiers import TeamId, UserId
-from core.domain.identity.upstream.ldap.answers import LdapSite, NotRecognised
+from core.domain.identity.upstream.ldap.answers import LdapSite
 from core.domain.identity.upstream.ldap.reading import LdapGroup
 from core.domain.record.events import SYSTEM, Event
 from core.domain.tenancy.teams import (
@@ -72,12 +72,7 @@ class RunTeams(Frozen):
 
     async def _one(self, step: DirectoryStep, site: LdapSite, group: LdapGroup, before: ListedGroup | None, digest: bytes) -> bool:
         now = self.system.clock.now()
-        members = set[bytes]()
-        for one in group.members:
-            try:
-                members.add(identity_of(one, site.settings))
-            except NotRecognised:
-                continue
+        members = {external_id(one, site.settings) for one in group.members}
         async with self.unit_of_work() as uow:
             await self._hold(uow, step)
             team = None if before is None else await uow.directory_people.team(step.connection, group.identity)

@@ -16,7 +16,7 @@ from core.domain.federation.directory_runs.people import (
     ReasonForEnd,
     RunDirectory,
     decided_together,
-    identity_of,
+    external_id,
     is_unchanged,
     named_person,
     run_attributes,
@@ -42,9 +42,9 @@ from core.domain.federation.directory_runs.runs import (
 )
 from core.domain.identifiers import DirectoryRunId
 from core.domain.identity.upstream.directories import ConnectedDirectory
-from core.domain.identity.upstream.ldap.answers import NotRecognised
+from core.domain.identity.upstream.ldap.answers import LdapSite
 from core.domain.identity.upstream.ldap.failures import LdapFailed
-from core.domain.identity.upstream.ldap.reading import LdapMarks, LdapPerson
+from core.domain.identity.upstream.ldap.reading import MODIFIED, LdapMarks, LdapPerson, later_marks
 from core.domain.identity.upstream.ldap.settings import LdapSettings
 from core.domain.tenancy.upstream_providers import UpstreamProvider
 from core.frozen import Frozen, replace
@@ -113,9 +113,9 @@ class DirectoryKeeping(Frozen):
                 await uow.directory_runs.interrupt(run.id, self.system.clock.now())
                 await uow.commit()
         except LdapFailed as failed:
-            await self._failed(step, run, f"{failed.step.value}: {failed.fault.value}")
+            await self._failed(step, run, directory.name, f"{failed.step.value}: {failed.fault.value}")
 
-    async def _failed(self, step: DirectoryStep, run: DirectoryRun, fault: str) -> None:
+    async def _failed(self, step: DirectoryStep, run: DirectoryRun, name: str, fault: str) -> None:
         """The directory could not be read to its end. So nobody has gone, and the next run does what is left."""
         now = self.system.clock.now()
         self.metrics.directory_run_ended(run.kind.value, "failed")
@@ -129,7 +129,7 @@ class DirectoryKeeping(Frozen):
             await uow.directory_runs.save_step(replace(step, wants_whole=True), now + AGAIN_AFTER_FAULT)
             if not any(one.state is RunState.FAILED for one in newest if one.id != run.id):
                 # A directory that is away is news once.
-                await uow.record(run_failed(ended))
+                await uow.record(run_failed(ended, name))
             await uow.commit()
 
     async def ask_owners(self, uow: UnitOfWork, provider: UpstreamProvider, slug: str, run: DirectoryRun) -> None:
@@ -170,26 +170,34 @@ class _Run:
             async for ids in keeping.reading.identities(site):
                 await self._pass_over(ids)
         else:
-            marks = await keeping.reading.marks(site)
-            since = step.marks if run.kind is RunKind.CHANGES else None
-            if since is not None and since.controller != marks.controller:
-                # Another controller numbers its changes otherwise, so everybody is read.
-                self._run, since = replace(run, kind=RunKind.WHOLE), None
-            attributes = list(run_attributes(self._settings, self._directory.profile_mapping))
-            async for page in keeping.reading.people(site, attributes, since):
-                await self._take(page)
+            marks = await self._read(site)
         ends = await self._ends()
         if not self._is_plan and self._run.kind is not RunKind.IDENTITIES and self._settings.groups_attribute:
             self._tally.teams = await keeping.teams.fill(step, site, everything=self._tally.came > 0 or self._run.kind is RunKind.WHOLE)
         await self._close(marks, ends)
 
+    async def _read(self, site: LdapSite) -> LdapMarks | None:
+        """Everybody, or those who have changed. Returns what the next run begins from."""
+        reading, before = self._keeping.reading, self._step.marks
+        since = before if self._run.kind is RunKind.CHANGES else None
+        attributes = [*run_attributes(self._settings, self._directory.profile_mapping)]
+        if since is not None and since.modified is not None:
+            # The changed people tell how far the run has come, so nobody else is read for that.
+            async for page in reading.people(site, [*attributes, MODIFIED], since):
+                await self._take(page)
+                since = later_marks(since, page)
+            return since
+        marks = await reading.marks(site)
+        if since is not None and (since.controller is None or since.controller != marks.controller):
+            # Another controller numbers its changes otherwise, and one without marks tells nothing about them: everybody is read.
+            self._run, since = replace(self._run, kind=RunKind.WHOLE), None
+        async for page in reading.people(site, attributes, since):
+            await self._take(page)
+        return marks
+
     async def _pass_over(self, ids: Sequence[bytes]) -> None:
         self._tally.read += len(ids)
-        for one in ids:
-            try:
-                self._seen.add(identity_of(one, self._settings))
-            except NotRecognised:
-                continue
+        self._seen.update(external_id(one, self._settings) for one in ids)
         await self._keeping.changes.go_on(self._step)
 
     async def _take(self, page: Sequence[LdapPerson]) -> None:
@@ -198,9 +206,7 @@ class _Run:
         named: dict[bytes, NamedPerson] = {}
         for read in page:
             person = named_person(self._settings, self._directory.profile_mapping, read)
-            if person is None:
-                self._tally.leave_out(read.dn, LeftOut.NOT_RECOGNISED)
-            elif person.external_id in self._seen:
+            if person.external_id in self._seen:
                 self._tally.leave_out(person.named, LeftOut.TWICE)
             else:
                 self._seen.add(person.external_id)
@@ -315,7 +321,7 @@ class _Run:
             if waits:
                 provider = await uow.upstream_providers.hold(step.organization, step.connection)
                 if provider is not None and step.held_digest != compared:
-                    await uow.record(run_stopped(run))
+                    await uow.record(run_stopped(run, provider.name))
                     await keeping.ask_owners(uow, provider, self._directory.organization_slug, run)
             await uow.commit()
         keeping.metrics.directory_run_ended(run.kind.value, run.state.value)

@@ -73,17 +73,17 @@ class DirectoryRuns(Frozen):
             require_kept_in_step(connection)
             after = agreed(before, connection, seen, now)
             await uow.directory_runs.decide(after, starts_at=now)
-            await uow.record(run_agreed(after, actor))
+            await uow.record(run_agreed(after, connection.name, actor))
             await uow.commit()
         return after
 
     async def leave(self, member: Member, provider: UpstreamProviderId, run: DirectoryRunId, actor: Actor) -> DirectoryRun:
         """Lets a run do nothing. Raises `NotFound`, `Forbidden` for anybody but an owner, and `Conflict`."""
         async with self.unit_of_work() as uow:
-            _, before = await self._held(uow, member, provider, run, self.system.clock.now())
+            connection, before = await self._held(uow, member, provider, run, self.system.clock.now())
             after = left(before)
             await uow.directory_runs.decide(after, starts_at=None)
-            await uow.record(run_left(after, actor))
+            await uow.record(run_left(after, connection.name, actor))
             await uow.commit()
         return after
 
