@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from core.domain.federation.directory_runs.runs import DirectoryStep
@@ -14,6 +14,8 @@ from core.usecases.federation.directory_runs.keeping import DirectoryKeeping
 from tests.http.client import Received
 from tests.http.ldap.scene import PATH, LdapScene
 from tests.http.people import Person
+
+Item = TypeVar("Item")
 
 
 def named(number: int, email: str | None = None, *, is_disabled: bool = False, **values: str) -> LdapPerson:
@@ -31,6 +33,27 @@ def named(number: int, email: str | None = None, *, is_disabled: bool = False, *
 def group(number: int, name: str, *members: int) -> LdapGroup:
     identities = frozenset(str(UUID(int=one)).encode() for one in members)
     return LdapGroup(identity=f"group {number}".encode(), dn=f"cn={name},dc=example,dc=org", name=name, members=identities, is_cut=False)
+
+
+class _Pages(AsyncIterator[Sequence[Item]]):
+    """Whoever stops early closes nothing, as with a real directory."""
+
+    def __init__(self, items: Sequence[Item], directory: "MemoryDirectory") -> None:
+        self._items = list(items)
+        self._directory = directory
+        self._at = 0
+
+    async def __anext__(self) -> Sequence[Item]:
+        directory = self._directory
+        if self._at and directory.meanwhile is not None:
+            await directory.meanwhile()
+        if self._at >= len(self._items):
+            if directory.fault is not None:
+                raise directory.fault
+            raise StopAsyncIteration
+        page = self._items[self._at : self._at + directory.page]
+        self._at += directory.page
+        return page
 
 
 @dataclass
@@ -52,22 +75,15 @@ class MemoryDirectory:
         del site
         return LdapMarks(self.controller, None if self.controller is None else 1, self.modified)
 
-    async def identities(self, site: LdapSite) -> AsyncIterator[Sequence[bytes]]:
+    def identities(self, site: LdapSite) -> AsyncIterator[Sequence[bytes]]:
         del site
         self.read.append("identities")
-        for at in range(0, len(self.everybody), self.page):
-            yield [one.identity for one in self.everybody[at : at + self.page]]
+        return _Pages([one.identity for one in self.everybody], self)
 
-    async def people(self, site: LdapSite, attributes: Sequence[str], since: LdapMarks | None) -> AsyncIterator[Sequence[LdapPerson]]:
+    def people(self, site: LdapSite, attributes: Sequence[str], since: LdapMarks | None) -> AsyncIterator[Sequence[LdapPerson]]:
         del site, attributes
         self.read.append("people" if since is None else "changes")
-        people = self.everybody if since is None else self.changed
-        for at in range(0, len(people), self.page):
-            yield people[at : at + self.page]
-            if self.meanwhile is not None:
-                await self.meanwhile()
-        if self.fault is not None:
-            raise self.fault
+        return _Pages(self.everybody if since is None else self.changed, self)
 
     async def groups(self, site: LdapSite) -> Sequence[LdapGroup]:
         del site
@@ -78,6 +94,7 @@ class MemoryDirectory:
 @dataclass
 class KeepingScene(LdapScene):
     memory: MemoryDirectory = field(default_factory=MemoryDirectory)
+    scim_token: str = ""
 
     @property
     def keeping(self) -> DirectoryKeeping:
@@ -127,3 +144,36 @@ class KeepingScene(LdapScene):
             "select email, role, came_by, own_since from memberships join users on users.id = user_id where org_id = %s", self.acme.id
         )
         return {row["email"]: row for row in rows}
+
+    def audited_names(self) -> list[dict[str, Any]]:
+        return self.people.rows("select action as name from audit_log order by id")
+
+    async def scim(self, method: str, path: str, body: Any = None, token: str | None = None) -> Received:
+        """A request of the organization's directory by SCIM."""
+        kind = [("content-type", "application/scim+json")] if body is not None else []
+        return await self.client.request(method, f"/scim/v2{path}", body=body, headers=kind, token=token or self.scim_token)
+
+    async def with_scim(self) -> None:
+        self.scim_token = str((await self.request("POST", "/api/organizations/acme/scim-tokens", {"name": "SCIM"})).ok()["token"])
+
+    async def by_scim(self, email: str) -> str:
+        body = {"schemas": ["urn:ietf:params:scim:schemas:core:2.0:User"], "userName": email}
+        return str((await self.scim("POST", "/Users", body)).ok(201)["id"])
+
+    async def off_by_scim(self, user: object) -> Received:
+        operation = {"op": "replace", "path": "active", "value": False}
+        body = {"schemas": ["urn:ietf:params:scim:api:messages:2.0:PatchOp"], "Operations": [operation]}
+        return await self.scim("PATCH", f"/Users/{user}", body)
+
+    async def with_teams(self) -> None:
+        (await self.request("PATCH", "/api/organizations/acme/scim/settings", {"groups": "teams"})).ok()
+
+    def user(self, email: str) -> UUID:
+        (row,) = self.people.rows("select id from users where email = %s", email)
+        return UUID(str(row["id"]))
+
+    def teams_of(self, slug: str) -> set[str]:
+        rows = self.people.rows(
+            "select users.email from team_members join teams on teams.id = team_id join users on users.id = user_id where slug = %s", slug
+        )
+        return {row["email"] for row in rows}

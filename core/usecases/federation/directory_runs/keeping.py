@@ -46,6 +46,7 @@ from core.domain.identity.upstream.ldap.answers import LdapSite
 from core.domain.identity.upstream.ldap.failures import LdapFailed
 from core.domain.identity.upstream.ldap.reading import MODIFIED, LdapMarks, LdapPerson, later_marks
 from core.domain.identity.upstream.ldap.settings import LdapSettings
+from core.domain.identity.upstream.ldap.surveys import words_of
 from core.domain.tenancy.upstream_providers import UpstreamProvider
 from core.frozen import Frozen, replace
 from core.usecases.federation.directory_runs.applying import RunChanges, TakenOver
@@ -113,7 +114,7 @@ class DirectoryKeeping(Frozen):
                 await uow.directory_runs.interrupt(run.id, self.system.clock.now())
                 await uow.commit()
         except LdapFailed as failed:
-            await self._failed(step, run, directory.name, f"{failed.step.value}: {failed.fault.value}")
+            await self._failed(step, run, directory.name, " ".join(words_of(failed.fault)))
 
     async def _failed(self, step: DirectoryStep, run: DirectoryRun, name: str, fault: str) -> None:
         """The directory could not be read to its end. So nobody has gone, and the next run does what is left."""
