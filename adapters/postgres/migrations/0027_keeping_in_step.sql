@@ -48,6 +48,7 @@ create unique index directory_runs_one_waits on directory_runs (connection_id) w
 -- Whom a run names: those whom it would end, and those whom it has left out.
 create table directory_run_people (
     run_id      uuid    not null references directory_runs on delete cascade,
+    org_id      uuid    not null references all_organizations on delete cascade,
     place       integer not null,
     what        text    not null check (what in ('end', 'left_out')),
     reason      text    not null,
@@ -56,6 +57,7 @@ create table directory_run_people (
     external_id bytea,
     primary key (run_id, place)
 );
+create index directory_run_people_of_organization on directory_run_people (org_id);
 create index directory_run_people_of_user on directory_run_people (user_id) where user_id is not null;
 
 -- Whom a connection lists. A person has one directory in an organization, and is one identity at a connection.

@@ -6,7 +6,6 @@ from adapters.postgres.tables.declaring import (
     BY_STATEMENT,
     COMMITMENT,
     CONNECTION,
-    DIRECTORY_RUN,
     FACT,
     HIDDEN,
     ID,
@@ -414,7 +413,7 @@ TABLES: Final = (
     Table(
         "directory_run_people",
         opens=NO_CREDENTIAL,
-        whose=DIRECTORY_RUN,
+        whose=ORGANIZATION,
         holds=(
             personal(
                 "named",

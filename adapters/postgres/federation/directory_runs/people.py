@@ -15,7 +15,7 @@ from adapters.postgres.tenancy.relations import RELATED_BESIDES_DIRECTORY
 from adapters.postgres.tenancy.teams import TEAM
 from adapters.postgres.transaction import OnStatements
 from core.domain.email import Email
-from core.domain.federation.directory_runs.people import KnownPerson, MetAccount, NamedPerson
+from core.domain.federation.directory_runs.people import DirectoryPerson, KnownPerson, MetAccount
 from core.domain.identifiers import MembershipId, OrganizationId, TeamId, UpstreamProviderId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.upstream.ldap.settings import ldap_issuer
@@ -79,7 +79,7 @@ class DirectoryPeopleRows(OnStatements):
         return {one.external_id: (UserId(one.user_id), one.email) for one in rows}
 
     async def met(
-        self, organization: OrganizationId, connection: UpstreamProviderId, people: Sequence[NamedPerson]
+        self, organization: OrganizationId, connection: UpstreamProviderId, people: Sequence[DirectoryPerson]
     ) -> Mapping[bytes, MetAccount]:
         parameters = {
             **_asked(connection, people),
@@ -104,7 +104,7 @@ class DirectoryPeopleRows(OnStatements):
         parameters = {"connection": connection, "external_ids": list(external_ids)}
         return await self._statements.ask_for_many(IdRow, _USERS_OF, parameters, lambda row: UserId(row.id))
 
-    async def hold_people(self, connection: UpstreamProviderId, people: Sequence[NamedPerson]) -> None:
+    async def hold_people(self, connection: UpstreamProviderId, people: Sequence[DirectoryPerson]) -> None:
         await self._statements.tell(_HOLD_PEOPLE, _asked(connection, people))
 
     async def add_accounts(self, organization: OrganizationId, accounts: Sequence[Account]) -> Collection[UserId]:
@@ -125,7 +125,7 @@ class DirectoryPeopleRows(OnStatements):
         await self._statements.tell(_ENTER, parameters)
 
     async def save_people(
-        self, organization: OrganizationId, connection: UpstreamProviderId, people: Mapping[UserId, NamedPerson], at: datetime
+        self, organization: OrganizationId, connection: UpstreamProviderId, people: Mapping[UserId, DirectoryPerson], at: datetime
     ) -> None:
         named = list(people.values())
         parameters = {
@@ -153,7 +153,7 @@ class DirectoryPeopleRows(OnStatements):
         await self._statements.tell(_SAVE_GROUP, parameters)
 
 
-def _asked(connection: UpstreamProviderId, people: Sequence[NamedPerson]) -> dict[str, Any]:
+def _asked(connection: UpstreamProviderId, people: Sequence[DirectoryPerson]) -> dict[str, Any]:
     return {
         "connection": connection,
         "provider": str(connection),

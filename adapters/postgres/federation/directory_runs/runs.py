@@ -100,6 +100,7 @@ class DirectoryRunRows(OnStatements):
                 _ADD_PEOPLE,
                 {
                     "run": run.id,
+                    "organization": run.organization,
                     "places": list(range(start, start + len(part))),
                     "whats": [one.what for one in part],
                     "reasons": [one.reason for one in part],
@@ -249,8 +250,8 @@ _SAVE: Final = """
 
 # A person whose account has gone meanwhile is left out.
 _ADD_PEOPLE: Final = """
-    insert into directory_run_people (run_id, place, what, reason, named, user_id, external_id)
-    select %(run)s, named.place, named.what, named.reason, named.named, users.id, named.external_id
+    insert into directory_run_people (run_id, org_id, place, what, reason, named, user_id, external_id)
+    select %(run)s, %(organization)s, named.place, named.what, named.reason, named.named, users.id, named.external_id
       from unnest(%(places)s::integer[], %(whats)s::text[], %(reasons)s::text[], %(names)s::text[], %(users)s::uuid[],
                   %(external_ids)s::bytea[]) as named (place, what, reason, named, user_id, external_id)
       left join users on users.id = named.user_id

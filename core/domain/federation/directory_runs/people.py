@@ -28,7 +28,7 @@ _DISPLAY: Final = "displayName"
 THROUGH_LDAP: Final = "ldap"
 
 
-class LeftOut(StrEnum):
+class WhyLeftOut(StrEnum):
     """Why a run does not do what the directory says of a person."""
 
     NO_ADDRESS = "no_address"
@@ -80,7 +80,7 @@ class RunDirectory(Frozen):
         return {"through": THROUGH_LDAP, "upstream_provider_id": str(self.connection)}
 
 
-class NamedPerson(Frozen, kw_only=True):
+class DirectoryPerson(Frozen, kw_only=True):
     """A person as a directory names them now."""
 
     external_id: bytes
@@ -151,12 +151,12 @@ class MetAccount(Frozen, kw_only=True):
 
 
 class PersonDecision(Frozen, kw_only=True):
-    person: NamedPerson
+    person: DirectoryPerson
     fate: PersonFate
     met: MetAccount | None = None
     moves: bool = False
     """The account goes to the address that the directory states."""
-    left_out: LeftOut | None = None
+    left_out: WhyLeftOut | None = None
     """Why something that the directory says is not done. With `STAYS`, nothing is done."""
     why: ReasonForEnd | None = None
 
@@ -170,13 +170,13 @@ def external_id(identity: bytes, settings: LdapSettings) -> bytes:
     return subject_from(identity, settings.identity_attribute).encode()
 
 
-def named_person(settings: LdapSettings, mapping: Mapping[str, str], read: LdapPerson) -> NamedPerson:
+def named_person(settings: LdapSettings, mapping: Mapping[str, str], read: LdapPerson) -> DirectoryPerson:
     fields: dict[str, Json] = {}
     for attribute, key in readable(mapping).items():
         values = list(read.values.get(attribute.lower(), ()))[:_MOST_VALUES]
         fields[key] = None if not values else values[0] if len(values) == 1 else list[Json](values)
     address = stated_address(_first(read, settings.address_attribute) or "").strip()
-    return NamedPerson(
+    return DirectoryPerson(
         external_id=external_id(read.identity, settings),
         dn=read.dn,
         email=address if "@" in address[1:-1] else "",
@@ -188,14 +188,14 @@ def named_person(settings: LdapSettings, mapping: Mapping[str, str], read: LdapP
     )
 
 
-def is_unchanged(person: NamedPerson, known: KnownPerson) -> bool:
+def is_unchanged(person: DirectoryPerson, known: KnownPerson) -> bool:
     """Nothing about the person needs a second look."""
     if not known.is_active:
         return person.is_disabled
     return not person.is_disabled and person.digest == known.digest and Email(person.email).key == known.email_key
 
 
-def decided(person: NamedPerson, met: MetAccount | None, domains: Collection[str], organization: OrganizationId) -> PersonDecision:
+def decided(person: DirectoryPerson, met: MetAccount | None, domains: Collection[str], organization: OrganizationId) -> PersonDecision:
     """`met` is None for somebody whom nobody knows here: no run has listed them, and nobody has the address."""
     if met is not None and met.is_listed_as_named:
         return _of_listed(person, met, domains, organization)
@@ -208,7 +208,7 @@ def decided(person: NamedPerson, met: MetAccount | None, domains: Collection[str
 
 
 def decided_together(
-    people: Sequence[NamedPerson], met: Mapping[bytes, MetAccount], domains: Collection[str], organization: OrganizationId, room: int
+    people: Sequence[DirectoryPerson], met: Mapping[bytes, MetAccount], domains: Collection[str], organization: OrganizationId, room: int
 ) -> Sequence[PersonDecision]:
     """The decisions about people who are written together. Nobody gets an address that another of them has got, or an account that another
     of them is led to. `room` is for how many more members there is room.
@@ -220,10 +220,10 @@ def decided_together(
         comes = one.fate in {PersonFate.COMES, PersonFate.RETURNS}
         key = Email(person.email).key
         if (comes and account is None and key in taken) or (one.moves and key in taken) or (account is not None and account.user in led):
-            one, comes = PersonDecision(person=person, fate=PersonFate.STAYS, met=account, left_out=LeftOut.ADDRESS_OF_ANOTHER), False
+            one, comes = PersonDecision(person=person, fate=PersonFate.STAYS, met=account, left_out=WhyLeftOut.ADDRESS_OF_ANOTHER), False
         needs_room = comes and (account is None or not account.is_member)
         if needs_room and room <= 0:
-            one, needs_room = PersonDecision(person=person, fate=PersonFate.STAYS, met=account, left_out=LeftOut.NO_ROOM), False
+            one, needs_room = PersonDecision(person=person, fate=PersonFate.STAYS, met=account, left_out=WhyLeftOut.NO_ROOM), False
         room -= needs_room
         if one.fate is not PersonFate.STAYS:
             taken.add(key)
@@ -232,7 +232,7 @@ def decided_together(
     return decisions
 
 
-def _of_listed(person: NamedPerson, met: MetAccount, domains: Collection[str], organization: OrganizationId) -> PersonDecision:
+def _of_listed(person: DirectoryPerson, met: MetAccount, domains: Collection[str], organization: OrganizationId) -> PersonDecision:
     if person.is_disabled:
         if not met.was_active:
             return PersonDecision(person=person, fate=PersonFate.STAYS, met=met)
@@ -240,39 +240,39 @@ def _of_listed(person: NamedPerson, met: MetAccount, domains: Collection[str], o
     moves, left_out = False, _of_address(person, domains)
     if left_out is None and Email(person.email).key != met.account.email.key:
         if met.address_is_taken:
-            left_out = LeftOut.ADDRESS_OF_ANOTHER
+            left_out = WhyLeftOut.ADDRESS_OF_ANOTHER
         elif not met.is_movable:
-            left_out = LeftOut.ADDRESS_STAYS
+            left_out = WhyLeftOut.ADDRESS_STAYS
         else:
             moves = True
     if met.was_active:
         return PersonDecision(person=person, fate=PersonFate.CHANGES, met=met, moves=moves, left_out=left_out)
-    refusal = left_out or _shut(met, organization) or (LeftOut.LISTED_BY_ANOTHER if met.is_anothers else None)
+    refusal = left_out or _shut(met, organization) or (WhyLeftOut.LISTED_BY_ANOTHER if met.is_anothers else None)
     if refusal is not None:
         return PersonDecision(person=person, fate=PersonFate.STAYS, met=met, left_out=refusal)
     return PersonDecision(person=person, fate=PersonFate.RETURNS, met=met, moves=moves)
 
 
-def _of_address(person: NamedPerson, domains: Collection[str]) -> LeftOut | None:
+def _of_address(person: DirectoryPerson, domains: Collection[str]) -> WhyLeftOut | None:
     if not person.email:
-        return LeftOut.NO_ADDRESS
-    return None if mail_domain(Email(person.email)) in domains else LeftOut.OTHER_DOMAIN
+        return WhyLeftOut.NO_ADDRESS
+    return None if mail_domain(Email(person.email)) in domains else WhyLeftOut.OTHER_DOMAIN
 
 
-def _of_account(met: MetAccount, organization: OrganizationId) -> LeftOut | None:
+def _of_account(met: MetAccount, organization: OrganizationId) -> WhyLeftOut | None:
     if met.listed_as is not None:
-        return LeftOut.ADDRESS_OF_ANOTHER
+        return WhyLeftOut.ADDRESS_OF_ANOTHER
     if met.is_scims:
-        return LeftOut.LISTED_BY_SCIM
+        return WhyLeftOut.LISTED_BY_SCIM
     if met.is_anothers:
-        return LeftOut.LISTED_BY_ANOTHER
+        return WhyLeftOut.LISTED_BY_ANOTHER
     if met.account.is_platform_owner:
-        return LeftOut.NOT_FOR_ACCOUNT
-    return LeftOut.OTHER_IDENTITY if met.has_other_identity else _shut(met, organization)
+        return WhyLeftOut.NOT_FOR_ACCOUNT
+    return WhyLeftOut.OTHER_IDENTITY if met.has_other_identity else _shut(met, organization)
 
 
-def _shut(met: MetAccount, organization: OrganizationId) -> LeftOut | None:
-    return LeftOut.SHUT if met.account.is_shut_to(organization) else None
+def _shut(met: MetAccount, organization: OrganizationId) -> WhyLeftOut | None:
+    return WhyLeftOut.SHUT if met.account.is_shut_to(organization) else None
 
 
 def _first(read: LdapPerson, attribute: str) -> str | None:

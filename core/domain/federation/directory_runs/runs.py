@@ -10,7 +10,7 @@ from typing import Final
 from uuid import UUID
 
 from core.domain.errors import BadRequest, Conflict
-from core.domain.federation.directory_runs.people import LeftOut, PersonDecision, PersonFate, ReasonForEnd
+from core.domain.federation.directory_runs.people import PersonDecision, PersonFate, ReasonForEnd, WhyLeftOut
 from core.domain.identifiers import DirectoryRunId, OrganizationId, UpstreamProviderId, UserId
 from core.domain.identity.upstream.ldap.reading import LdapMarks
 from core.domain.record.events import SYSTEM, Actor, Event, Target
@@ -157,7 +157,7 @@ class RunTally:
         self.left_out: list[RunPerson] = []
         self._came = sha256()
 
-    def leave_out(self, named: str, reason: LeftOut) -> None:
+    def leave_out(self, named: str, reason: WhyLeftOut) -> None:
         self.reasons[reason.value] = self.reasons.get(reason.value, 0) + 1
         if len(self.left_out) < MOST_LEFT_OUT_SHOWN:
             self.left_out.append(RunPerson(what="left_out", reason=reason.value, named=named))

@@ -5,11 +5,11 @@ from datetime import datetime
 
 from core.domain.email import Email
 from core.domain.federation.directory_runs.people import (
-    LeftOut,
-    NamedPerson,
+    DirectoryPerson,
     PersonDecision,
     PersonFate,
     RunDirectory,
+    WhyLeftOut,
     decided_together,
     names_changed,
 )
@@ -57,7 +57,7 @@ class RunChanges(Frozen):
             await uow.commit()
 
     async def carry_out(
-        self, step: DirectoryStep, directory: RunDirectory, people: Sequence[NamedPerson], domains: Collection[str]
+        self, step: DirectoryStep, directory: RunDirectory, people: Sequence[DirectoryPerson], domains: Collection[str]
     ) -> Sequence[PersonDecision]:
         """Decides about these people while their accounts are held, and does what is decided, except for ends. Raises `TakenOver`."""
         now = self.system.clock.now()
@@ -105,7 +105,7 @@ class RunChanges(Frozen):
 
     async def _joined(
         self, uow: UnitOfWork, step: DirectoryStep, directory: RunDirectory, decisions: Sequence[PersonDecision], now: datetime
-    ) -> tuple[Sequence[PersonDecision], Mapping[UserId, NamedPerson], list[Event]]:
+    ) -> tuple[Sequence[PersonDecision], Mapping[UserId, DirectoryPerson], list[Event]]:
         """The decisions with those that a registration at this moment has overtaken, whom the run lets in, and the events of that."""
         voucher = Voucher(step.organization, step.connection)
         fresh = {UserId(self.system.ids.new()): one for one in decisions if one.fate is PersonFate.COMES and one.met is None}
@@ -115,7 +115,7 @@ class RunChanges(Frozen):
         made = await uow.directory_people.add_accounts(step.organization, accounts) if accounts else ()
         lost = {one.person.external_id for user, one in fresh.items() if user not in made}
         decisions = [_overtaken(one) if one.person.external_id in lost else one for one in decisions]
-        events, joined = list[Event](), dict[UserId, NamedPerson]()
+        events, joined = list[Event](), dict[UserId, DirectoryPerson]()
         for user in made:
             joined[user] = fresh[user].person
             events += [user_signed_up(user, directory, SYSTEM), user_joined(user, ProvisionedFate.CREATED, directory, SYSTEM)]
@@ -151,7 +151,7 @@ class RunChanges(Frozen):
         await uow.jobs.add(mail.as_job())
         return [email_changed(met.user, directory, SYSTEM)]
 
-    async def _write_fields(self, uow: UnitOfWork, step: DirectoryStep, user: UserId, person: NamedPerson) -> None:
+    async def _write_fields(self, uow: UnitOfWork, step: DirectoryStep, user: UserId, person: DirectoryPerson) -> None:
         """Writes what fits. A wrong value, or one without room, never stops a run."""
         if not person.fields:
             return
@@ -168,4 +168,4 @@ def _is_ordinary(held: HeldUser) -> bool:
 
 
 def _overtaken(decision: PersonDecision) -> PersonDecision:
-    return PersonDecision(person=decision.person, fate=PersonFate.STAYS, left_out=LeftOut.ADDRESS_OF_ANOTHER)
+    return PersonDecision(person=decision.person, fate=PersonFate.STAYS, left_out=WhyLeftOut.ADDRESS_OF_ANOTHER)

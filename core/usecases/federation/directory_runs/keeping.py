@@ -10,11 +10,11 @@ import structlog
 
 from core.domain.errors import BadRequest
 from core.domain.federation.directory_runs.people import (
-    LeftOut,
-    NamedPerson,
+    DirectoryPerson,
     PersonFate,
     ReasonForEnd,
     RunDirectory,
+    WhyLeftOut,
     decided_together,
     external_id,
     is_unchanged,
@@ -204,11 +204,11 @@ class _Run:
     async def _take(self, page: Sequence[LdapPerson]) -> None:
         """One page of people."""
         self._tally.read += len(page)
-        named: dict[bytes, NamedPerson] = {}
+        named: dict[bytes, DirectoryPerson] = {}
         for read in page:
             person = named_person(self._settings, self._directory.profile_mapping, read)
             if person.external_id in self._seen:
-                self._tally.leave_out(person.named, LeftOut.TWICE)
+                self._tally.leave_out(person.named, WhyLeftOut.TWICE)
             else:
                 self._seen.add(person.external_id)
                 named[person.external_id] = person
@@ -218,14 +218,14 @@ class _Run:
             await self._decide([self._checked(one) for one in rest[at : at + _MOST_AT_ONCE]])
         await self._keeping.changes.go_on(self._step)
 
-    def _checked(self, person: NamedPerson) -> NamedPerson:
+    def _checked(self, person: DirectoryPerson) -> DirectoryPerson:
         """The person, without an address to which nobody could send mail."""
         try:
             return replace(person, email=self._keeping.syntax.parse(person.email).address) if person.email else person
         except BadRequest:
             return replace(person, email="")
 
-    async def _decide(self, people: Sequence[NamedPerson]) -> None:
+    async def _decide(self, people: Sequence[DirectoryPerson]) -> None:
         if self._is_plan:
             met = await self._keeping.people.met(self._step.organization, self._step.connection, people)
             decisions = decided_together(people, met, await self._proved(), self._step.organization, await self._room())
@@ -271,7 +271,7 @@ class _Run:
             kept = await self._keeping.changes.end(self._step, directory, part)
             self._tally.ended += len(part) - len(kept)
             for named in kept:
-                self._tally.leave_out(named, LeftOut.MAY_MORE)
+                self._tally.leave_out(named, WhyLeftOut.MAY_MORE)
         return beyond if stops else ()
 
     async def _named(self, why: Mapping[bytes, ReasonForEnd]) -> Sequence[RunPerson]:

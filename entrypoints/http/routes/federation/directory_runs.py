@@ -73,7 +73,7 @@ class DirectoryRunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The digest of names and what happens to them, for a run that waits. An owner who lets it go on sends it back."""
 
 
-class DirectoryRuns(msgspec.Struct, frozen=True, kw_only=True):
+class ListedDirectoryRuns(msgspec.Struct, frozen=True, kw_only=True):
     """The last fifty runs of the last thirty days."""
 
     runs: Sequence[DirectoryRunRecord]
@@ -108,13 +108,13 @@ class StartedRun(msgspec.Struct, frozen=True):
 
 
 @endpoint.get(RUNS, caller=_MANAGE, keys=True, tags=_TAGS)
-async def list_directory_runs(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> DirectoryRuns:
+async def list_directory_runs(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> ListedDirectoryRuns:
     """List the runs that keep the organization in step with a directory by LDAP
 
     The newest comes first. A run that is under way says how many people it has read so far.
     """
     listed = await postern.federation.directory_runs.list(call.caller, UpstreamProviderId(call.path.provider_id))
-    return DirectoryRuns(runs=[_record(one) for one in listed.runs], next_at=listed.next_at)
+    return ListedDirectoryRuns(runs=[_record(one) for one in listed.runs], next_at=listed.next_at)
 
 
 @endpoint.get(_RUN, caller=_MANAGE, keys=True, tags=_TAGS)

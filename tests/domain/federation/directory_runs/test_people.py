@@ -8,13 +8,13 @@ import pytest
 
 from core.domain.email import Email
 from core.domain.federation.directory_runs.people import (
+    DirectoryPerson,
     KnownPerson,
-    LeftOut,
     MetAccount,
-    NamedPerson,
     PersonDecision,
     PersonFate,
     ReasonForEnd,
+    WhyLeftOut,
     decided,
     decided_together,
     is_unchanged,
@@ -34,7 +34,7 @@ DOMAINS: Final = frozenset({"example.org"})
 SETTINGS: Final = LdapSettings()
 
 
-def person(name: str = "ada", **more: Any) -> NamedPerson:
+def person(name: str = "ada", **more: Any) -> DirectoryPerson:
     given: dict[str, Any] = {
         "external_id": name.encode(),
         "dn": f"uid={name}",
@@ -45,7 +45,7 @@ def person(name: str = "ada", **more: Any) -> NamedPerson:
         "fields": {},
         "is_disabled": False,
     }
-    return NamedPerson(**{**given, **more})
+    return DirectoryPerson(**{**given, **more})
 
 
 def account(name: str = "ada", **more: Any) -> Account:
@@ -75,7 +75,7 @@ def listed(name: str = "ada", **more: Any) -> MetAccount:
     return met(name, listed_as=name.encode(), **{"was_active": True, "is_member": True, **more})
 
 
-def told(decision: PersonDecision) -> tuple[PersonFate, LeftOut | None]:
+def told(decision: PersonDecision) -> tuple[PersonFate, WhyLeftOut | None]:
     return decision.fate, decision.left_out
 
 
@@ -85,29 +85,29 @@ def told(decision: PersonDecision) -> tuple[PersonFate, LeftOut | None]:
         (person(), None, PersonFate.COMES, None),
         (person(), met(), PersonFate.COMES, None),
         (person(is_disabled=True), None, PersonFate.STAYS, None),
-        (person(email=""), None, PersonFate.STAYS, LeftOut.NO_ADDRESS),
-        (person(email="ada@elsewhere.org"), None, PersonFate.STAYS, LeftOut.OTHER_DOMAIN),
-        (person(), met(listed_as=b"bob"), PersonFate.STAYS, LeftOut.ADDRESS_OF_ANOTHER),
-        (person(), met(is_scims=True), PersonFate.STAYS, LeftOut.LISTED_BY_SCIM),
-        (person(), met(is_anothers=True), PersonFate.STAYS, LeftOut.LISTED_BY_ANOTHER),
-        (person(), met(account=account(is_platform_owner=True)), PersonFate.STAYS, LeftOut.NOT_FOR_ACCOUNT),
-        (person(), met(has_other_identity=True), PersonFate.STAYS, LeftOut.OTHER_IDENTITY),
-        (person(), met(account=account(deactivated_at=NOW)), PersonFate.STAYS, LeftOut.SHUT),
+        (person(email=""), None, PersonFate.STAYS, WhyLeftOut.NO_ADDRESS),
+        (person(email="ada@elsewhere.org"), None, PersonFate.STAYS, WhyLeftOut.OTHER_DOMAIN),
+        (person(), met(listed_as=b"bob"), PersonFate.STAYS, WhyLeftOut.ADDRESS_OF_ANOTHER),
+        (person(), met(is_scims=True), PersonFate.STAYS, WhyLeftOut.LISTED_BY_SCIM),
+        (person(), met(is_anothers=True), PersonFate.STAYS, WhyLeftOut.LISTED_BY_ANOTHER),
+        (person(), met(account=account(is_platform_owner=True)), PersonFate.STAYS, WhyLeftOut.NOT_FOR_ACCOUNT),
+        (person(), met(has_other_identity=True), PersonFate.STAYS, WhyLeftOut.OTHER_IDENTITY),
+        (person(), met(account=account(deactivated_at=NOW)), PersonFate.STAYS, WhyLeftOut.SHUT),
         (person(), met(account=account(deactivated_at=NOW, deactivated_by=ACME)), PersonFate.COMES, None),
         (person(), listed(), PersonFate.CHANGES, None),
         (person(is_disabled=True), listed(), PersonFate.ENDS, None),
         (person(is_disabled=True), listed(was_active=False), PersonFate.STAYS, None),
         (person(), listed(was_active=False), PersonFate.RETURNS, None),
-        (person(email="ada@elsewhere.org"), listed(), PersonFate.CHANGES, LeftOut.OTHER_DOMAIN),
+        (person(email="ada@elsewhere.org"), listed(), PersonFate.CHANGES, WhyLeftOut.OTHER_DOMAIN),
         (person(email="ada2@example.org"), listed(), PersonFate.CHANGES, None),
-        (person(email="ada2@example.org"), listed(address_is_taken=True), PersonFate.CHANGES, LeftOut.ADDRESS_OF_ANOTHER),
-        (person(email="ada2@example.org"), listed(is_movable=False), PersonFate.CHANGES, LeftOut.ADDRESS_STAYS),
-        (person(email=""), listed(was_active=False), PersonFate.STAYS, LeftOut.NO_ADDRESS),
-        (person(), listed(was_active=False, account=account(deactivated_at=NOW)), PersonFate.STAYS, LeftOut.SHUT),
-        (person(), listed(was_active=False, is_anothers=True), PersonFate.STAYS, LeftOut.LISTED_BY_ANOTHER),
+        (person(email="ada2@example.org"), listed(address_is_taken=True), PersonFate.CHANGES, WhyLeftOut.ADDRESS_OF_ANOTHER),
+        (person(email="ada2@example.org"), listed(is_movable=False), PersonFate.CHANGES, WhyLeftOut.ADDRESS_STAYS),
+        (person(email=""), listed(was_active=False), PersonFate.STAYS, WhyLeftOut.NO_ADDRESS),
+        (person(), listed(was_active=False, account=account(deactivated_at=NOW)), PersonFate.STAYS, WhyLeftOut.SHUT),
+        (person(), listed(was_active=False, is_anothers=True), PersonFate.STAYS, WhyLeftOut.LISTED_BY_ANOTHER),
     ],
 )
-def test_each_person_has_one_fate(named: NamedPerson, found: MetAccount | None, fate: PersonFate, left_out: LeftOut | None) -> None:
+def test_each_person_has_one_fate(named: DirectoryPerson, found: MetAccount | None, fate: PersonFate, left_out: WhyLeftOut | None) -> None:
     assert told(decided(named, found, DOMAINS, ACME)) == (fate, left_out)
 
 
@@ -121,26 +121,26 @@ def test_of_two_people_with_one_address_one_comes() -> None:
     both = [person("ada"), person("bob", email="ADA@example.org")]
     assert [told(one) for one in decided_together(both, {}, DOMAINS, ACME, 10)] == [
         (PersonFate.COMES, None),
-        (PersonFate.STAYS, LeftOut.ADDRESS_OF_ANOTHER),
+        (PersonFate.STAYS, WhyLeftOut.ADDRESS_OF_ANOTHER),
     ]
 
 
 def test_of_two_people_who_lead_to_one_account_one_comes() -> None:
     both = [person("ada"), person("bob", email="ada@example.org")]
     found = {b"ada": met("ada"), b"bob": met("bob", account=account("ada"))}
-    assert [one.left_out for one in decided_together(both, found, DOMAINS, ACME, 10)] == [None, LeftOut.ADDRESS_OF_ANOTHER]
+    assert [one.left_out for one in decided_together(both, found, DOMAINS, ACME, 10)] == [None, WhyLeftOut.ADDRESS_OF_ANOTHER]
 
 
 def test_nobody_moves_to_the_address_of_somebody_who_comes() -> None:
     both = [person("bob"), person("ada", email="bob@example.org")]
     decisions = decided_together(both, {b"ada": listed("ada")}, DOMAINS, ACME, 10)
-    assert [told(one) for one in decisions] == [(PersonFate.COMES, None), (PersonFate.STAYS, LeftOut.ADDRESS_OF_ANOTHER)]
+    assert [told(one) for one in decisions] == [(PersonFate.COMES, None), (PersonFate.STAYS, WhyLeftOut.ADDRESS_OF_ANOTHER)]
 
 
 def test_nobody_comes_without_room_and_members_need_none() -> None:
     three = [person("ada"), person("bob"), person("eve")]
     found = {b"eve": met("eve", is_member=True)}
-    assert [one.left_out for one in decided_together(three, found, DOMAINS, ACME, 1)] == [None, LeftOut.NO_ROOM, None]
+    assert [one.left_out for one in decided_together(three, found, DOMAINS, ACME, 1)] == [None, WhyLeftOut.NO_ROOM, None]
 
 
 @pytest.mark.parametrize(
@@ -154,7 +154,7 @@ def test_nobody_comes_without_room_and_members_need_none() -> None:
         (person(), {"email_key": "other@example.org"}, False),
     ],
 )
-def test_only_who_has_changed_is_looked_at_again(now: NamedPerson, changes: dict[str, Any], *, unchanged: bool) -> None:
+def test_only_who_has_changed_is_looked_at_again(now: DirectoryPerson, changes: dict[str, Any], *, unchanged: bool) -> None:
     known = KnownPerson(external_id=b"ada", email_key="ada@example.org", digest=person().digest, is_active=True)
     assert is_unchanged(now, replace(known, **changes)) is unchanged
 

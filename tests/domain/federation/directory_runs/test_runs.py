@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from core.domain.errors import BadRequest, Conflict
-from core.domain.federation.directory_runs.people import LeftOut, PersonDecision, PersonFate, ReasonForEnd
+from core.domain.federation.directory_runs.people import PersonDecision, PersonFate, ReasonForEnd, WhyLeftOut
 from core.domain.federation.directory_runs.runs import (
     MOST_LEFT_OUT_SHOWN,
     PLAN_LASTS,
@@ -171,10 +171,10 @@ def test_the_digest_is_of_names_and_what_happens() -> None:
 def test_a_tally_counts_everybody_and_names_some() -> None:
     tally = RunTally()
     for number in range(MOST_LEFT_OUT_SHOWN + 1):
-        tally.leave_out(f"person {number}", LeftOut.NO_ADDRESS)
+        tally.leave_out(f"person {number}", WhyLeftOut.NO_ADDRESS)
     for fate in (PersonFate.COMES, PersonFate.RETURNS, PersonFate.CHANGES, PersonFate.STAYS):
         tally.note(PersonDecision(person=person(), fate=fate))
-    tally.note(PersonDecision(person=person(), fate=PersonFate.STAYS, left_out=LeftOut.TWICE))
+    tally.note(PersonDecision(person=person(), fate=PersonFate.STAYS, left_out=WhyLeftOut.TWICE))
     counts = tally.counts
     assert (counts.came, counts.changed, counts.left_out) == (2, 1, MOST_LEFT_OUT_SHOWN + 2)
     assert counts.reasons == {"no_address": MOST_LEFT_OUT_SHOWN + 1, "twice": 1}
