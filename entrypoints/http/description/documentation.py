@@ -43,6 +43,7 @@ _ALSO_CALLED: Final[Mapping[str, str]] = {
     "api-keys": "credentials tokens service",
     "audit": "history changes who did log",
     "billing": "payment checkout invoice stripe buy",
+    "directory-runs": "synchronize sync ldap active directory people groups deprovision offboard",
     "claims": "token contents attributes mapping",
     "configuration": "terraform infrastructure as code gitops yaml export",
     "connections": "sso single sign-on enterprise identity provider okta entra google",

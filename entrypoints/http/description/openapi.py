@@ -49,6 +49,7 @@ TAGS: Final[Mapping[str, str]] = {
     "organizations": "Organizations are tenants: each organization has its own people, roles and services.",
     "settings": "An organization's own mail server, branding, domain, and clients at sign-in providers.",
     "connections": "An organization's own sign-in providers, by OpenID Connect or SAML: settings, tests, and certificates.",
+    "directory-runs": "Keep an organization in step with a directory by LDAP: its runs, and an owner's word about those that wait.",
     "sign-in-domains": "The sign-in of people in an organization's mail domains, and their way to membership.",
     "members": "The people of an organization, and its owner.",
     "fields": "What an organization, or the installation, keeps of people besides the address: fields and their values.",
