@@ -284,6 +284,7 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "security.mfa.enabled": EventData("A member's second factor is on. There are no further details.", {}),
     "security.mfa.disabled": EventData("A member's second factor is off. There are no further details.", {}),
     "security.password.changed": EventData("The way in which a member's password was changed.", {"how": "reset"}),
+    "security.password.breached": EventData("A member signed in with a password that stands in lists of stolen ones.", {}),
     "api_key.created": EventData("The key, without its secret, and its service.", _KEY),
     "api_key.deleted": EventData("The deleted key.", _KEY),
     "user_key.created": EventData("The key that a user has for the API of a service, without its secret.", _USER_KEY),

@@ -307,6 +307,7 @@ _FURTHER: Final = (
     *_types(
         "Security",
         ("security.impersonation.started", "Impersonation started"),
+        ("security.password.breached", "Stolen password used"),
     ),
     # These events are too many for a webhook, or of no use to one.
     *_types(
