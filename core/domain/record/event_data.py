@@ -266,7 +266,7 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "plan.created": EventData("The new plan and its service.", _TERMS),
     "plan.updated": EventData(
         "The plan, and each changed term before and after.",
-        {"service_id": _ID, "service_slug": "billing", "name": "Pro", "old_price_cents": 1900, "new_price_cents": 2900},
+        {"service_id": _ID, "service_slug": "billing", "name": "Pro", "currency": "eur", "old_price_cents": 1900, "new_price_cents": 2900},
     ),
     "plan.deleted": EventData("The deleted plan and its service.", _TERMS),
     "subscription.created": EventData("The subscriber, the plan, and the end of the paid period.", _SUBSCRIPTION),
