@@ -87,18 +87,20 @@ class EndUsers(Frozen):
                 require_no_more(known[user].capabilities, acting.capabilities)
             await uow.accounts.hold(user)
             account = (await uow.accounts.find_all([user])).get(user)
-            ended = await uow.end_users.end_sessions(organization, user, of_member=of_member)
-            if account is None or ended is None:
+            if account is None:
                 raise NotFound(_NO_MEMBER if of_member else _UNKNOWN)
+            sessions = count = 0
+            is_its_own = await uow.account_locks.is_the_makers(user, organization)
+            if is_its_own:
+                locked = await self.locks.lock_held(uow, account, LockedBy.ORGANIZATION, actor, organization=organization)
+                sessions, count = locked.sessions, len(locked.keys)
+            # The tie is looked at here, too: nothing has happened to a person whom the organization does not know.
+            ended = found(await uow.end_users.end_sessions(organization, user, of_member=of_member), _NO_MEMBER if of_member else _UNKNOWN)
             if ended:
                 await uow.record(sessions_in_services_ended(organization, user, ended, actor))
             keys = await end_user_keys(uow, user, self.clock.now(), actor, but=(), organization=organization)
-            locked = None
-            if await uow.account_locks.is_the_makers(user, organization):
-                locked = await self.locks.lock_held(uow, account, LockedBy.ORGANIZATION, actor, organization=organization)
             await uow.commit()
-        more = (0, 0) if locked is None else (locked.sessions, len(locked.keys))
-        return LockedOut(account_locked=locked is not None, sessions=ended + more[0], keys=len(keys) + more[1])
+        return LockedOut(account_locked=is_its_own, sessions=sessions + ended, keys=count + len(keys))
 
 
 _NO_MEMBER: Final = "The organization has no such member"

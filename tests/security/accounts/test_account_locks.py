@@ -18,6 +18,7 @@ from tests.http.client import Received
 from tests.http.federation.scim.directories import PATCH_OP
 from tests.http.people import People, Person
 from tests.http.postbox import link_in, token_in
+from tests.http.routing import route
 from tests.http.signing_in import PASSWORD, Browser, unlimited
 from tests.security.accounts.test_whose_account import ADA, HOLDS, Home, by_directory, by_key, listed_elsewhere
 
@@ -238,6 +239,22 @@ async def test_a_new_password_opens_it_and_nothing_else_does(scene: LockScene) -
     assert (await Browser(scene.client).login(scene.ada, NEW)).status == 200
     assert (await scene.signs_in()).status == 401
     assert len([one for one in scene.audited("security.account.unlocked") if one["organization_id"] is None]) == 1
+
+
+async def test_who_must_sign_in_at_a_provider_comes_back_by_the_mailbox_too(scene: LockScene) -> None:
+    link = await scene.warned()
+    route(scene.people, scene.acme, "example.org", login="upstream_only")
+    (await scene.client.post("/api/auth/forgot-password", {"email": ADA})).ok()
+    assert await scene.box.empty() == []
+    await scene.locks(link)
+    back = await scene.back_link()
+    (await scene.client.post("/api/auth/forgot-password", {"email": ADA})).ok()
+    newer = await scene.box.link()
+    assert (await scene.nobody().open(back.removeprefix("https://id.example.org"))).status == 400
+    assert (await scene.comes_back(newer)).status == 200
+    assert not scene.is_locked()
+    # The password is of no use at the door.
+    assert (await Browser(scene.client).login(scene.ada, NEW)).status != 200
 
 
 async def test_of_the_last_thirty_days_only_what_the_person_keeps_comes_back(scene: LockScene) -> None:
