@@ -81,6 +81,14 @@ async def _locked(world: FullAccount) -> None:
     assert tab.status == 200, tab.page.text
 
 
+async def _locked_out(world: FullAccount) -> None:
+    """She holds the account herself, since she has an organization of her own."""
+    done(await world.as_grace("POST", "/api/organizations", {"slug": "hers", "name": "Her own"}))
+    answer = await world.request("POST", f"{ACME}/members/{world.user}/lock")
+    done(answer)
+    assert answer.json()["account_locked"] is False
+
+
 async def _deactivated_by_directory(world: FullAccount) -> None:
     await _role_lost(world)
     await _scim(world, "active", False)
@@ -182,6 +190,7 @@ ACTS: Final[Mapping[Cause, Act]] = {
     Cause.FORGOTTEN_PASSWORD: _forgotten_password,
     Cause.CHANGED_PASSWORD: _changed_password,
     Cause.LOCKED: _locked,
+    Cause.LOCKED_OUT_BY_ORGANIZATION: _locked_out,
     Cause.DEACTIVATED_BY_DIRECTORY: _deactivated_by_directory,
     Cause.SHUT_OUT_BY_ORGANIZATION: _shut_out,
     Cause.DEACTIVATED_BY_PLATFORM: _deactivated_by_platform,

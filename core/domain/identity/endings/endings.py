@@ -69,6 +69,7 @@ class Cause(Enum):
     FORGOTTEN_PASSWORD = "the reader of the mailbox chooses a new password"  # noqa: S105 - a cause
     CHANGED_PASSWORD = "the person changes the password"  # noqa: S105 - a cause
     LOCKED = "the person locks the account"
+    LOCKED_OUT_BY_ORGANIZATION = "an organization that does not decide about the account locks it"
     DEACTIVATED_BY_DIRECTORY = "the directory that made the account deactivates the person"
     SHUT_OUT_BY_ORGANIZATION = "the organization ends the person's sessions"
     DEACTIVATED_BY_PLATFORM = "the platform deactivates the account"
@@ -204,6 +205,13 @@ ENDINGS: Final[Mapping[Cause, Mapping[CredentialKind, Ending]]] = {
     Cause.SHUT_OUT_BY_ORGANIZATION: _cells(
         (*_AT_APPLICATIONS, CredentialKind.UNFINISHED),
         (Stays("each key of a user has its own end, in the lists of the application and the person"), (CredentialKind.USER_KEY,)),
+        (_ORGANIZATIONS, _MACHINES),
+        (_AS_MAKER, _AS_THE_PERSON),
+        rest=Stays("it is not the organization's to end: the person may use the account elsewhere"),
+    ),
+    # 0196. Somebody else may be in the account, so keys end, too.
+    Cause.LOCKED_OUT_BY_ORGANIZATION: _cells(
+        (*_AT_APPLICATIONS, CredentialKind.UNFINISHED, CredentialKind.USER_KEY),
         (_ORGANIZATIONS, _MACHINES),
         (_AS_MAKER, _AS_THE_PERSON),
         rest=Stays("it is not the organization's to end: the person may use the account elsewhere"),
