@@ -26,6 +26,7 @@ from core.usecases.identity.devices import Devices
 from core.usecases.identity.flows import Flows
 from core.usecases.identity.foreign_hashes import ForeignHashes
 from core.usecases.identity.impersonation import Impersonations
+from core.usecases.identity.locking.account_locks import AccountLocks
 from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.mailed_codes import MailedCodes
 from core.usecases.identity.mailed_proofs import MailedProofs
@@ -70,6 +71,7 @@ class Identity(Frozen, kw_only=True):
     address_proofs: AddressProofs
     unverified_accounts: UnverifiedAccounts
     account_passwords: AccountPasswords
+    account_locks: AccountLocks
     account_mails: AccountMails
     mailed_codes: MailedCodes
     mailed_proofs: MailedProofs
@@ -133,6 +135,7 @@ def _assembled(settings: Settings, foundation: Foundation, decline: Declining, p
         address_proofs=room.address_proofs,
         unverified_accounts=UnverifiedAccounts(new_unit_of_work, system, settings.unverified_account_retention),
         account_passwords=room.passwords,
+        account_locks=room.locks,
         account_mails=room.mails,
         mailed_codes=sign_ins.mailed_codes,
         mailed_proofs=sign_ins.mailed_proofs,

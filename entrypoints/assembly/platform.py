@@ -99,6 +99,7 @@ def assemble_platform(settings: Settings, foundation: Foundation, identity: Iden
             overviews=PostgresAccountOverviews(pool),
             session_lookup=PostgresOwnSessions(pool),
             mfa=identity.mfa,
+            locks=identity.account_locks,
             realms=identity.realms,
             templates=foundation.mail_templates,
             links=foundation.links,

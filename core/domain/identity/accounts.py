@@ -40,6 +40,15 @@ class Account(Frozen):
     """
     address_vouched_by: Voucher | None = None
     """The organization's own provider that vouched for the address. None when nobody did, or when the address is proved."""
+    locked_at: datetime | None = None
+    """When the account was last locked, if the query asked for it. It stays when the account is open again."""
+
+    @property
+    def is_locked(self) -> bool:
+        """The person, the account's maker or the platform has locked the account: it lets nobody in before the reader of the mailbox has
+        chosen a new password.
+        """
+        return self.deactivated_at is not None and self.deactivated_at == self.locked_at
 
     @property
     def address_is_proved(self) -> bool:
@@ -85,8 +94,8 @@ class Account(Frozen):
 
     @property
     def is_shut(self) -> bool:
-        """The account is deactivated, and no link opens it."""
-        return self.deactivated_at is not None and not self.opens_by_proof
+        """The account is deactivated, and no link opens it. A locked account opens by a new password, and by nothing else."""
+        return self.deactivated_at is not None and not self.opens_by_proof and not self.is_locked
 
     def is_new(self, now: datetime) -> bool:
         """The account was registered a moment ago, perhaps by the first of two equal forms."""

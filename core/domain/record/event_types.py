@@ -313,6 +313,8 @@ _FURTHER: Final = (
         "Security",
         ("security.impersonation.started", "Impersonation started"),
         ("security.password.breached", "Stolen password used"),
+        ("security.account.locked", "Account locked"),
+        ("security.account.unlocked", "Locked account opened by a new password"),
     ),
     # These events are too many for a webhook, or of no use to one.
     *_types(

@@ -6,6 +6,7 @@ from core.usecases.identity.account_mails import AccountMails
 from core.usecases.identity.account_passwords import AccountPasswords, PasswordRules
 from core.usecases.identity.accounts import Accounts
 from core.usecases.identity.address_proofs import AddressProofs
+from core.usecases.identity.locking.account_locks import AccountLocks
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.rooms.known_passwords import KnownPasswordsRoom
 from entrypoints.assembly.rooms.sign_ins import SignIns
@@ -18,7 +19,12 @@ class AccountRoom(Frozen, kw_only=True):
     accounts: Accounts
     address_proofs: AddressProofs
     passwords: AccountPasswords
+    locks: AccountLocks
     mails: AccountMails
+
+
+def account_locks(foundation: Foundation) -> AccountLocks:
+    return AccountLocks(foundation.unit_of_work, foundation.lock_links, foundation.mail_templates, foundation.links, foundation.system)
 
 
 def assemble_accounts(
@@ -66,6 +72,7 @@ def assemble_accounts(
             buckets=buckets,
             clock=clock,
         ),
+        locks=account_locks(foundation),
         mails=AccountMails(
             unit_of_work=new_unit_of_work,
             brandings=foundation.brandings,

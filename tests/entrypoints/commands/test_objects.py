@@ -41,6 +41,8 @@ WALK: Final[Sequence[tuple[str, Sequence[str]]]] = (
     ("user stats", ()),
     ("user deactivate", BOB),
     ("user activate", BOB),
+    ("user lock", BOB),
+    ("user activate", BOB),
     ("user revoke-sessions", BOB),
     ("user disable-mfa", BOB),
     ("user reset-password", BOB),

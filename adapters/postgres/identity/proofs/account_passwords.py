@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any, Final, LiteralString
 
-from adapters.postgres.identity.accounts import ACCOUNT, ACCOUNT_AND_WHO_DEACTIVATED, OPENS_BY_PROOF
+from adapters.postgres.identity.accounts import ACCOUNT, ACCOUNT_AND_LOCK, OPENS_BY_PROOF, is_locked
 from adapters.postgres.identity.addresses import is_unproved, is_vouched
 from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import first, first_made
@@ -104,30 +104,32 @@ _REPLACE_HASH: Final = """
  returning id
 """
 
+_WAS_LOCKED: Final[LiteralString] = f"({is_locked('before')}) is true"
+
 # A stranger may have registered the account, with a password, before the address was proved. So the service where that happened is no
 # longer its origin. Who made an account for somebody else stays its maker, however often the password is reset, until the account is
-# deactivated: whoever then asks for a link opens it, and it is nobody's.
+# deactivated: whoever then asks for a link opens it, and it is nobody's. A lock says nothing about whose account it is.
 _RESET_HASH: Final[LiteralString] = f"""
     with before as (
-             select {ACCOUNT_AND_WHO_DEACTIVATED}, users.password_hash
+             select {ACCOUNT_AND_LOCK}, users.password_hash
                from users
-              where id = %(user)s and (deactivated_at is null or {OPENS_BY_PROOF}) and email_key = %(email_key)s
+              where id = %(user)s and (deactivated_at is null or {OPENS_BY_PROOF} or {is_locked()}) and email_key = %(email_key)s
                 for no key update
          )
   update users
      set origin_service_id = case
-                                  when before.deactivated_at is not null then null
+                                  when before.deactivated_at is not null and not {_WAS_LOCKED} then null
                                   when users.origin_org_id is null and {is_unproved("before")}
                                    and before.password_hash is not null then null
                                   else origin_service_id
                               end,
-         origin_org_id = case when before.deactivated_at is null then origin_org_id end,
+         origin_org_id = case when before.deactivated_at is null or {_WAS_LOCKED} then origin_org_id end,
          deactivated_at = null, deactivated_by_org_id = null,
          password_hash = %(new)s, password_changed_at = %(at)s, pending_email = null, pending_email_key = null, updated_at = %(at)s,
          email_verified_at = coalesce(before.email_verified_at, %(at)s), registered_in = null
     from before
    where users.id = before.id
-returning {ACCOUNT.names_in("before")}, before.deactivated_by, before.password_hash is not null as had_password
+returning {ACCOUNT.names_in("before")}, before.deactivated_by, before.locked_at, before.password_hash is not null as had_password
 """
 
 _FORGET_UNVERIFIED_HASH: Final[LiteralString] = f"""
