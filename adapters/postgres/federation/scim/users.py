@@ -562,8 +562,8 @@ LIFT: Final[LiteralString] = f"""
 
 
 # The new membership does not revive sessions of an earlier membership.
-def entering(came_by: LiteralString) -> LiteralString:
-    """The statement by which people become members. `came_by` is an expression that says how."""
+def entering(way: LiteralString) -> LiteralString:
+    """The statement by which people become members. `way` is an expression that says how."""
     return f"""
     with entering as (
              select * from unnest(%(users)s::uuid[], %(ids)s::uuid[]) as entering (user_id, id)
@@ -571,7 +571,7 @@ def entering(came_by: LiteralString) -> LiteralString:
          added as (
              insert into memberships (id, org_id, user_id, role, created_at, came_by)
              select entering.id, %(organization)s, user_id, 'member', %(at)s,
-                    {came_by}
+                    {way}
                from entering
                join users on users.id = entering.user_id
                  on conflict (org_id, user_id) do nothing
