@@ -19,6 +19,7 @@ from ports.federation.saml.configurations import SamlStore
 from ports.federation.scim.teams import DirectoryTeamStore
 from ports.federation.scim.tokens import ScimTokenStore
 from ports.federation.scim.users import ProvisionedUserStore
+from ports.identity.account_locks import AccountLockStore
 from ports.identity.account_passwords import AccountPasswordStore
 from ports.identity.accounts import AccountStore
 from ports.identity.browser_sessions import BrowserSessionStore
@@ -153,6 +154,7 @@ class UnitOfWork(AskedStores, Protocol):
 
     accounts: AccountStore
     account_passwords: AccountPasswordStore
+    account_locks: AccountLockStore
     sessions: SessionStore
     browser_sessions: BrowserSessionStore
     sign_ins: SignInStore

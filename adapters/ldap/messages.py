@@ -190,7 +190,7 @@ def encoded_filter(wanted: LdapFilter) -> bytes:  # noqa: PLR0911 - one for each
             return encoded(0xA4, octets(attribute.encode()), encoded(SEQUENCE, *pieces))
         case ExtendedFilter(attribute, rule, value, with_dn):
             said = [octets(rule.encode(), 0x81)] if rule else []
-            said += [octets(attribute.encode(), 0x82)] if attribute else []
+            said += [octets(attribute.encode(), 0x82)]
             said += [octets(value, 0x83)]
             said += [boolean(value=True, tag=0x84)] if with_dn else []
             return encoded(0xA9, *said)

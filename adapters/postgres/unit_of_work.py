@@ -26,6 +26,7 @@ from adapters.postgres.identity.factors.passkeys import PasskeyRows
 from adapters.postgres.identity.pictures import PictureRows
 from adapters.postgres.identity.privacy.privacy import PrivacyRows
 from adapters.postgres.identity.profiles import ProfileRows
+from adapters.postgres.identity.proofs.account_locks import AccountLockRows
 from adapters.postgres.identity.proofs.account_passwords import AccountPasswordRows
 from adapters.postgres.identity.proofs.flows import FlowRows
 from adapters.postgres.identity.proofs.login_events import LoginEventRows
@@ -194,6 +195,7 @@ class PostgresUnitOfWork(Stores, UnitOfWork):
     statements: Transaction
     accounts = inside(AccountRows)
     account_passwords = inside(AccountPasswordRows)
+    account_locks = inside(AccountLockRows)
     platform_owners = inside(PlatformOwnerRows)
     sessions = inside(SessionRows)
     browser_sessions = inside(BrowserSessionRows)

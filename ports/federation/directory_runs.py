@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from core.domain.federation.directory_runs.people import DirectoryPerson, KnownPerson, MetAccount
+from core.domain.federation.directory_runs.people import KnownPerson, MetAccount, PersonInDirectory
 from core.domain.federation.directory_runs.runs import DirectoryRun, DirectoryStep, RunPerson
 from core.domain.identifiers import DirectoryRunId, MembershipId, OrganizationId, TeamId, UpstreamProviderId, UserId
 from core.domain.identity.accounts import Account
@@ -101,7 +101,7 @@ class DirectoryPeopleStore(Protocol):
         """The people whom the connection lists by these identities, with their addresses."""
 
     async def met(
-        self, organization: OrganizationId, connection: UpstreamProviderId, people: Sequence[DirectoryPerson]
+        self, organization: OrganizationId, connection: UpstreamProviderId, people: Sequence[PersonInDirectory]
     ) -> Mapping[bytes, MetAccount]:
         """The accounts that these identities, and otherwise these addresses, lead to."""
 
@@ -118,7 +118,7 @@ class DirectoryPeopleStore(Protocol):
     async def users_of(self, connection: UpstreamProviderId, external_ids: Collection[bytes]) -> Sequence[UserId]:
         """Those whom the connection lists as active."""
 
-    async def hold_people(self, connection: UpstreamProviderId, people: Sequence[DirectoryPerson]) -> None:
+    async def hold_people(self, connection: UpstreamProviderId, people: Sequence[PersonInDirectory]) -> None:
         """Holds the accounts that these people have, or would get. After `hold_step`."""
 
     async def add_accounts(self, organization: OrganizationId, accounts: Sequence[Account]) -> Collection[UserId]:
@@ -128,7 +128,7 @@ class DirectoryPeopleStore(Protocol):
         """As `ProvisionedUserStore.enter`, for people who come by LDAP."""
 
     async def save_people(
-        self, organization: OrganizationId, connection: UpstreamProviderId, people: Mapping[UserId, DirectoryPerson], at: datetime
+        self, organization: OrganizationId, connection: UpstreamProviderId, people: Mapping[UserId, PersonInDirectory], at: datetime
     ) -> None:
         """They are listed as active."""
 

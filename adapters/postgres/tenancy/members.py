@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 
 from adapters.postgres.columns import Columns
-from adapters.postgres.identity.accounts import ACCOUNT
+from adapters.postgres.identity.accounts import ACCOUNT, is_locked
 from adapters.postgres.identity.addresses import may_answer
 from adapters.postgres.identity.factors.mfa import second_factor_due, second_factor_since
 from adapters.postgres.identity.privacy.holding import BELONGS_HERE_ALONE
@@ -530,8 +530,8 @@ _LISTED_BY_LINK: Final[LiteralString] = _LISTING.format(
     by_domain="false",
     joined="""join mailed_tokens on mailed_tokens.user_id = memberships.user_id
       join users on users.id = memberships.user_id""",
-    condition="""mailed_tokens.digest = %(digest)s and mailed_tokens.purpose = any(%(purposes)s) and mailed_tokens.used_at is null
-       and users.password_hash is null""",
+    condition=f"""mailed_tokens.digest = %(digest)s and mailed_tokens.purpose = any(%(purposes)s) and mailed_tokens.used_at is null
+       and users.password_hash is null and ({is_locked()}) is not true""",
 )
 
 

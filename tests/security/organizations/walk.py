@@ -370,6 +370,8 @@ CHANGES: Final = (
     # Requests that end something.
     Step("DELETE", f"{ORGANIZATION}/users/{{user_id}}/sessions", first="update all_organizations set status = 'active'"),
     Step("DELETE", f"{ORGANIZATION}/members/{{user_id}}/sessions"),
+    Step("POST", f"{ORGANIZATION}/users/{{user_id}}/lock"),
+    Step("POST", f"{ORGANIZATION}/members/{{user_id}}/lock"),
     # A directory may not move an account that it did not make, or that another organization knows.
     Step("PATCH", "/scim/v2/Users/{user_id}", _moved("bob"), by="directory", refused=400),
     Step("PATCH", "/scim/v2/Users/{user_id}", _moved("nat"), by="directory", ids={"user_id": "{nat}"}, refused=400),

@@ -12,7 +12,7 @@ from uuid import UUID
 from psycopg.errors import UniqueViolation
 
 from adapters.postgres.federation.scim.filters import CHANGED_AT, condition_of, source_of
-from adapters.postgres.identity.accounts import ACCOUNT, ACCOUNT_AND_WHO_DEACTIVATED
+from adapters.postgres.identity.accounts import ACCOUNT, ACCOUNT_AND_LOCK, is_locked
 from adapters.postgres.identity.addresses import nobody_knows
 from adapters.postgres.identity.privacy.holding import HELD_BY_NOTHING_ELSE, IS_THE_MAKERS
 from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
@@ -86,7 +86,7 @@ class _Held:
     def __init__(self, **columns: Any) -> None:
         self.capacity = ScimCapacity(**{name: columns.pop(name) for name in names_of(ScimCapacity)}).capacity()
         own = {name: columns.pop(name) for name in ("role", "relations", "is_deactivated", "in_group", "is_listed_by_ldap", *_WHOSE)}
-        account = {name: columns[name] for name in (*ACCOUNT.columns, "deactivated_by")}
+        account = {name: columns[name] for name in (*ACCOUNT.columns, "deactivated_by", "locked_at")}
         profile = {name: columns[name] for name in names_of(_Profile) if name in columns}
         self.rest = columns
         self.held = None
@@ -504,7 +504,7 @@ CAPACITY_OF: Final[LiteralString] = f"""
 """
 
 _HELD: Final[LiteralString] = f"""
-           {ACCOUNT_AND_WHO_DEACTIVATED}, {_PROFILE}, {_CAPACITY},
+           {ACCOUNT_AND_LOCK}, {_PROFILE}, {_CAPACITY},
            memberships.role, provisioned.is_deactivated, provisioned.in_group, {_LISTED_BY_LDAP} as is_listed_by_ldap,
            array(
                select related.relation
@@ -546,7 +546,7 @@ _FIND_TOUCHED: Final[LiteralString] = f"""
 """
 
 _FIND_NEWCOMER: Final[LiteralString] = f"""
-    select {_CAPACITY}, {ACCOUNT_AND_WHO_DEACTIVATED}, {_IS_KNOWN} as is_known, coalesce({IS_THE_MAKERS}, false) as is_own,
+    select {_CAPACITY}, {ACCOUNT_AND_LOCK}, {_IS_KNOWN} as is_known, coalesce({IS_THE_MAKERS}, false) as is_own,
            organizations.member_count
          + (select count(*) from provisioned_users where org_id = %(organization)s and not is_member)::integer as known,
            organizations.name, organizations.logo_url, organizations.primary_color
@@ -568,8 +568,8 @@ LIFT: Final[LiteralString] = f"""
 
 
 # The new membership does not revive sessions of an earlier membership.
-def entering(came_by: LiteralString) -> LiteralString:
-    """The statement by which people become members. `came_by` is an expression that says how."""
+def entering(way: LiteralString) -> LiteralString:
+    """The statement by which people become members. `way` is an expression that says how."""
     return f"""
     with entering as (
              select * from unnest(%(users)s::uuid[], %(ids)s::uuid[]) as entering (user_id, id)
@@ -577,7 +577,7 @@ def entering(came_by: LiteralString) -> LiteralString:
          added as (
              insert into memberships (id, org_id, user_id, role, created_at, came_by)
              select entering.id, %(organization)s, user_id, 'member', %(at)s,
-                    {came_by}
+                    {way}
                from entering
                join users on users.id = entering.user_id
                  on conflict (org_id, user_id) do nothing
@@ -646,11 +646,12 @@ _END_CODES: Final[LiteralString] = ending_codes(
 
 _END_SESSIONS: Final[LiteralString] = revoking("user_id = any(%(users)s) and organization_id = %(organization)s")
 
-_DEACTIVATE: Final = """
+# Also of a locked account: the directory's word counts until the reader of the mailbox asks for a link afterwards.
+_DEACTIVATE: Final[LiteralString] = f"""
     update users
-       set deactivated_at = %(at)s, deactivated_by_org_id = %(organization)s, pending_email = null, pending_email_key = null,
-           updated_at = %(at)s
-     where id = any(%(users)s) and deactivated_at is null
+       set deactivated_at = %(at)s, deactivated_by_org_id = %(organization)s, locked_at = nullif(locked_at, %(at)s), pending_email = null,
+           pending_email_key = null, updated_at = %(at)s
+     where id = any(%(users)s) and (deactivated_at is null or {is_locked()})
 """
 
 # Another person than the one who chose the password may prove the new address. So the statement removes the password, unless the new

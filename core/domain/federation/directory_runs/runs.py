@@ -33,6 +33,8 @@ _ONE_IN: Final = 10
 
 
 class RunKind(StrEnum):
+    """What a run reads."""
+
     PLAN = "plan"
     """Reads everybody, and does nothing."""
     WHOLE = "whole"
@@ -52,6 +54,8 @@ class RunKind(StrEnum):
 
 
 class RunState(StrEnum):
+    """How far a run has come."""
+
     RUNNING = "running"
     DONE = "done"
     FAILED = "failed"

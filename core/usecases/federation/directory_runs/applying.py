@@ -5,9 +5,9 @@ from datetime import datetime
 
 from core.domain.email import Email
 from core.domain.federation.directory_runs.people import (
-    DirectoryPerson,
     PersonDecision,
     PersonFate,
+    PersonInDirectory,
     RunDirectory,
     WhyLeftOut,
     decided_together,
@@ -28,7 +28,7 @@ from core.domain.identity.upstream.vouching import Voucher
 from core.domain.record.events import SYSTEM, Event
 from core.domain.tenancy.profile_fields import FieldWriter, suitable_values
 from core.domain.tenancy.roles import BuiltInRole
-from core.frozen import Frozen, replace
+from core.frozen import Frozen
 from core.usecases.federation.scim.enrolment import Enrolment
 from core.usecases.identity.account_access import leave_to_another
 from core.usecases.identity.accounts import Accounts
@@ -56,7 +56,9 @@ class RunChanges(Frozen):
             await self._hold(uow, step)
             await uow.commit()
 
-    async def carry_out(self, step: DirectoryStep, directory: RunDirectory, people: Sequence[DirectoryPerson]) -> Sequence[PersonDecision]:
+    async def carry_out(
+        self, step: DirectoryStep, directory: RunDirectory, people: Sequence[PersonInDirectory]
+    ) -> Sequence[PersonDecision]:
         """Decides about these people while their accounts are held, and does what is decided, except for ends. Raises `TakenOver`."""
         now = self.system.clock.now()
         async with self.unit_of_work() as uow:
@@ -109,17 +111,15 @@ class RunChanges(Frozen):
 
     async def _joined(
         self, uow: UnitOfWork, step: DirectoryStep, directory: RunDirectory, decisions: Sequence[PersonDecision], now: datetime
-    ) -> tuple[Sequence[PersonDecision], Mapping[UserId, DirectoryPerson], list[Event]]:
+    ) -> tuple[Sequence[PersonDecision], Mapping[UserId, PersonInDirectory], list[Event]]:
         """The decisions with those that a registration at this moment has overtaken, whom the run lets in, and the events of that."""
         voucher = Voucher(step.organization, step.connection)
         fresh = {UserId(self.system.ids.new()): one for one in decisions if one.fate is PersonFate.COMES and one.met is None}
-        accounts = [
-            replace(unverified_account(user, Email(one.person.email), now), address_vouched_by=voucher) for user, one in fresh.items()
-        ]
+        accounts = [unverified_account(user, Email(one.person.email), now, None, voucher) for user, one in fresh.items()]
         made = await uow.directory_people.add_accounts(step.organization, accounts) if accounts else ()
         lost = {one.person.external_id for user, one in fresh.items() if user not in made}
         decisions = [_overtaken(one) if one.person.external_id in lost else one for one in decisions]
-        events, joined = list[Event](), dict[UserId, DirectoryPerson]()
+        events, joined = list[Event](), dict[UserId, PersonInDirectory]()
         for user in made:
             joined[user] = fresh[user].person
             events += [user_signed_up(user, directory, SYSTEM), user_joined(user, ProvisionedFate.CREATED, directory, SYSTEM)]
@@ -155,7 +155,7 @@ class RunChanges(Frozen):
         await uow.jobs.add(mail.as_job())
         return [email_changed(met.user, directory, SYSTEM)]
 
-    async def _write_fields(self, uow: UnitOfWork, step: DirectoryStep, user: UserId, person: DirectoryPerson) -> None:
+    async def _write_fields(self, uow: UnitOfWork, step: DirectoryStep, user: UserId, person: PersonInDirectory) -> None:
         """Writes what fits. A wrong value, or one without room, never stops a run."""
         if not person.fields:
             return

@@ -10,8 +10,8 @@ import structlog
 
 from core.domain.errors import BadRequest
 from core.domain.federation.directory_runs.people import (
-    DirectoryPerson,
     PersonFate,
+    PersonInDirectory,
     ReasonForEnd,
     RunDirectory,
     WhyLeftOut,
@@ -204,7 +204,7 @@ class _Run:
     async def _take(self, page: Sequence[LdapPerson]) -> None:
         """One page of people."""
         self._tally.read += len(page)
-        named: dict[bytes, DirectoryPerson] = {}
+        named: dict[bytes, PersonInDirectory] = {}
         for read in page:
             person = named_person(self._settings, self._directory.profile_mapping, read)
             if person.external_id in self._seen:
@@ -218,14 +218,14 @@ class _Run:
             await self._decide([self._checked(one) for one in rest[at : at + _MOST_AT_ONCE]])
         await self._keeping.changes.go_on(self._step)
 
-    def _checked(self, person: DirectoryPerson) -> DirectoryPerson:
+    def _checked(self, person: PersonInDirectory) -> PersonInDirectory:
         """The person, without an address to which nobody could send mail."""
         try:
             return replace(person, email=self._keeping.syntax.parse(person.email).address) if person.email else person
         except BadRequest:
             return replace(person, email="")
 
-    async def _decide(self, people: Sequence[DirectoryPerson]) -> None:
+    async def _decide(self, people: Sequence[PersonInDirectory]) -> None:
         if self._is_plan:
             met = await self._keeping.people.met(self._step.organization, self._step.connection, people)
             decisions = decided_together(people, met, await self._proved(), self._step.organization, await self._room())
