@@ -247,7 +247,7 @@ def _of_listed(person: PersonInDirectory, met: MetAccount, domains: Collection[s
             moves = True
     if met.was_active:
         return PersonDecision(person=person, fate=PersonFate.CHANGES, met=met, moves=moves, left_out=left_out)
-    refusal = left_out or _shut(met, organization) or (WhyLeftOut.LISTED_BY_ANOTHER if met.is_anothers else None)
+    refusal = left_out or _shut(met, organization) or _of_others(met)
     if refusal is not None:
         return PersonDecision(person=person, fate=PersonFate.STAYS, met=met, left_out=refusal)
     return PersonDecision(person=person, fate=PersonFate.RETURNS, met=met, moves=moves)
@@ -262,13 +262,18 @@ def _of_address(person: PersonInDirectory, domains: Collection[str]) -> WhyLeftO
 def _of_account(met: MetAccount, organization: OrganizationId) -> WhyLeftOut | None:
     if met.listed_as is not None:
         return WhyLeftOut.ADDRESS_OF_ANOTHER
-    if met.is_scims:
-        return WhyLeftOut.LISTED_BY_SCIM
-    if met.is_anothers:
-        return WhyLeftOut.LISTED_BY_ANOTHER
+    listed = _of_others(met)
+    if listed is not None:
+        return listed
     if met.account.is_platform_owner:
         return WhyLeftOut.NOT_FOR_ACCOUNT
     return WhyLeftOut.OTHER_IDENTITY if met.has_other_identity else _shut(met, organization)
+
+
+def _of_others(met: MetAccount) -> WhyLeftOut | None:
+    if met.is_scims:
+        return WhyLeftOut.LISTED_BY_SCIM
+    return WhyLeftOut.LISTED_BY_ANOTHER if met.is_anothers else None
 
 
 def _shut(met: MetAccount, organization: OrganizationId) -> WhyLeftOut | None:
