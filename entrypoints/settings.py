@@ -215,6 +215,30 @@ class Settings:
         "sessions and mailed links.",
     )
 
+    password_filter: Path | None = _optional(
+        forms.path,
+        "only the list that Postern ships counts",
+        _TOKENS,
+        "A file with the hashes of stolen passwords, which `postern passwords build` makes from public lists. Nobody can choose such a "
+        "password. A new file that you rename to this name takes effect within ten seconds; a damaged one is refused in a log line, and "
+        "the one before stays.",
+    )
+    password_ranges: str | None = _optional(
+        forms.url,
+        "no service is asked",
+        _TOKENS,
+        "Instead of a file, a service that knows the hashes of stolen passwords, such as `https://api.pwnedpasswords.com/range`. It gets "
+        "the first five digits of a hash (SHA-1) and nothing else. A service that does not answer within half a second knows nothing. It "
+        "is called as webhooks are, so a private address needs `POSTERN_OUTBOUND_NETWORKS`.",
+    )
+    breached_at_sign_in: str = _setting(
+        forms.choice("off", "tell", "change"),
+        "off",
+        _TOKENS,
+        "What a sign-in does whose password was right and stands in one of these lists: `tell` lets the person in, and mails them once a "
+        "month; `change` lets nobody in, and mails a link to choose another password.",
+    )
+
     geoip_database: Path | None = _optional(
         forms.path,
         "places are unknown and count for nothing",

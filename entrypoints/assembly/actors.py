@@ -31,6 +31,7 @@ from actors.sweepers.due_sweepers import (
     saml_certificate_watcher,
     subscription_expirer,
 )
+from actors.sweepers.password_filter_watcher import PasswordFilterWatcher
 from actors.sweepers.storage_watcher import StorageWatcher
 from adapters.postgres.upkeep import housekeeping
 from adapters.postgres.upkeep.deleted_organizations import PostgresDeletedOrganizations
@@ -93,6 +94,7 @@ def assemble_actors(
         account_mailer(identity.account_mails, workplace),
         reencrypter(foundation.reencryption, workplace),
         identity.presence,
+        *(() if identity.password_filter is None else (PasswordFilterWatcher(identity.password_filter),)),
         ForeignHashWatcher(identity.foreign_hashes, spread=spread),
         services.key_presence,
         services.user_key_presence,

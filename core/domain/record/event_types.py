@@ -309,6 +309,7 @@ _FURTHER: Final = (
         ("security.impersonation.started", "Impersonation started"),
         ("security.account.locked", "Account locked"),
         ("security.account.unlocked", "Locked account opened by a new password"),
+        ("security.password.breached", "Stolen password used"),
     ),
     # These events are too many for a webhook, or of no use to one.
     *_types(

@@ -19,7 +19,7 @@ from core.usecases.identity.account_access import end_access, end_added_way, end
 from core.usecases.identity.realms import HomeRealms
 from ports.clock import Clock
 from ports.mail_templates import MailTemplates
-from ports.passwords import CommonPasswords, PasswordHasher
+from ports.passwords import BreachedPasswords, CommonPasswords, PasswordHasher
 from ports.rate_limits import SharedBuckets
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
@@ -31,12 +31,15 @@ class PasswordRules(Frozen):
     """The rules for every new password, on every way in."""
 
     common_passwords: CommonPasswords
+    breached_passwords: BreachedPasswords
 
-    def require(self, password: Password, email: Email) -> None:
+    async def require(self, password: Password, email: Email) -> None:
         """Raises `BadRequest`."""
         require_acceptable(password, email)
         if self.common_passwords.contains(password):
             raise BadRequest("The password is among the most common ones: choose another", words="password_common")
+        if await self.breached_passwords.contains(password):
+            raise BadRequest("The password stands in lists of stolen passwords: choose another", words="password_breached")
 
 
 class AccountPasswords(Frozen):
@@ -56,7 +59,7 @@ class AccountPasswords(Frozen):
             raise NotFound("There is no such account", words="account_unknown")
         if found.encoded is not None:
             raise BadRequest("The account already has a password: change it instead", words="has_password")
-        self.rules.require(new, found.email)
+        await self.rules.require(new, found.email)
         encoded = await self.passwords.hash(new, Priority.PROVEN)
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(user)
@@ -73,7 +76,7 @@ class AccountPasswords(Frozen):
         known = found(await self._guessed(user), "There is no such account", words="account_unknown")
         if known.encoded is None:
             raise BadRequest("The account has no password yet: set one first", words="no_password")
-        self.rules.require(new, known.email)
+        await self.rules.require(new, known.email)
         if not await self.passwords.verify(known.encoded, current, Priority.PROVEN):
             await self._remember_wrong_password(user, actor)
             raise Unauthorized("The current password is wrong", words="wrong_current_password")
@@ -89,7 +92,7 @@ class AccountPasswords(Frozen):
 
     async def encoded(self, new: Password, email: Email) -> str:
         """The hash of a new password for this address. Raises `BadRequest` for a password that cannot be used."""
-        self.rules.require(new, email)
+        await self.rules.require(new, email)
         return await self.passwords.hash(new, Priority.PROVEN)
 
     async def set_first(self, uow: UnitOfWork, account: Account, encoded: str, actor: Actor) -> None:
@@ -136,7 +139,7 @@ class AccountPasswords(Frozen):
         the passkeys and connected identities of the 30 days before the lock, only `keep_ways` stay. Raises `FactorWouldEnd`.
         """
         found = await self.look_at_link(token)
-        self.rules.require(new, found.email)
+        await self.rules.require(new, found.email)
         encoded = await self.passwords.hash(new, Priority.PROVEN)
         actor = replace(actor, user=found.user)
         async with self.unit_of_work() as uow:

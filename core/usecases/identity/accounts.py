@@ -53,7 +53,7 @@ class Accounts(Frozen):
         registers the account: it is the secret that the browser keeps for its flows, and in that browser the person can prove the address
         without the password. Raises `BadRequest`, `Conflict`, `NotFound` for a service that does not exist, `OrganizationNotActive`.
         """
-        self.rules.require(password, email)
+        await self.rules.require(password, email)
         context = context_in(service, None if service is None else await self.destinations.find(service))
         encoded = await self.passwords.hash(password)
         user = UserId(self.system.ids.new())

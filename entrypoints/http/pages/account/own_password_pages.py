@@ -56,7 +56,7 @@ async def send_own_password(call: Call[OwnPasswordForm], postern: Postern) -> Pa
         return _PROVE_FIRST
     passwords = postern.identity.account_passwords
     try:
-        errors = _wrong_at_sight(form, postern, call.caller.email)
+        errors = await _wrong_at_sight(form, postern, call.caller.email)
         if errors and form.current is not None and not await passwords.is_current(user, form.current, call.actor):
             errors = {"current": Unauthorized(words="wrong_current_password"), **errors}
         if errors:
@@ -75,11 +75,11 @@ async def send_own_password(call: Call[OwnPasswordForm], postern: Postern) -> Pa
     return done
 
 
-def _wrong_at_sight(form: OwnPasswordForm, postern: Postern, email: Email) -> dict[str, Refusal]:
+async def _wrong_at_sight(form: OwnPasswordForm, postern: Postern, email: Email) -> dict[str, Refusal]:
     """What is wrong with the new password, by the field."""
     errors: dict[str, Refusal] = {}
     try:
-        postern.identity.account_passwords.rules.require(form.new_password, email)
+        await postern.identity.account_passwords.rules.require(form.new_password, email)
     except BadRequest as refusal:
         errors["new_password"] = refusal
     if form.new_password.reveal() != form.repeated.reveal():

@@ -184,7 +184,7 @@ async def send_new_password(call: Call[NewPasswordForm], postern: Postern) -> An
             refused["repeated"] = BadRequest(words="passwords_differ")
             # The person hears of all errors at once.
             doubt = await postern.identity.address_proofs.look(form.token, _browser(call, postern))
-            postern.identity.account_passwords.rules.require(form.new_password, doubt.email)
+            await postern.identity.account_passwords.rules.require(form.new_password, doubt.email)
         else:
             was_vouched = await postern.identity.address_proofs.prove_with_new_password(form.token, form.new_password, call.actor)
     except LinkRefused:

@@ -3,7 +3,6 @@ without scripts. A person who comes by the mail of our own server, and whose acc
 """
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Final, Literal
 from urllib.parse import quote
 
@@ -148,15 +147,15 @@ async def accept_invitation_with_password(call: Call[FirstPasswordForm, None, No
     """
     form, invitations = call.body, postern.tenancy.invitations
     offer = await invitations.answered(form.token)
-    errors = {}
-    for field, require in (
-        ("name", partial(postern.identity.profiles.named, form.name)),
-        ("password", partial(postern.identity.account_passwords.rules.require, form.password, offer.invitation.email)),
-    ):
-        try:
-            require()
-        except BadRequest as refusal:
-            errors[field] = in_words(refusal, shipped_pages().text(call.language))
+    errors, text = {}, shipped_pages().text(call.language)
+    try:
+        postern.identity.profiles.named(form.name)
+    except BadRequest as refusal:
+        errors["name"] = in_words(refusal, text)
+    try:
+        await postern.identity.account_passwords.rules.require(form.password, offer.invitation.email)
+    except BadRequest as refusal:
+        errors["password"] = in_words(refusal, text)
     if errors:
         shown = await _shown(call, postern, form.token, await invitations.look(form.token), errors, name=form.name)
         return Answer(shown.value, 400, shown.headers)

@@ -140,7 +140,7 @@ async def _choose(path: str, call: Call[ChosenPassword], postern: Postern) -> An
         if form.new_password.reveal() != form.repeated.reveal():
             refused["repeated"] = BadRequest(words="passwords_differ")
             # The person hears of all errors at once.
-            passwords.rules.require(form.new_password, (await passwords.look_at_link(form.token)).email)
+            await passwords.rules.require(form.new_password, (await passwords.look_at_link(form.token)).email)
         else:
             chosen = await postern.tenancy.members.choose_password(
                 form.token, form.new_password, confirmed, call.actor, keep_keys=kept, keep_ways=form.keep_ways

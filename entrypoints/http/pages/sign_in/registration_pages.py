@@ -102,7 +102,7 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
     except BadRequest:
         errors["email"] = text("sign_in.no_address")
     try:
-        postern.identity.account_passwords.rules.require(form.password, email)
+        await postern.identity.account_passwords.rules.require(form.password, email)
     except BadRequest as refusal:
         errors["password"] = in_words(refusal, text)
     if errors:
