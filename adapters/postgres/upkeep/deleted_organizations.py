@@ -232,8 +232,8 @@ _OWN: Final[Mapping[str, LiteralString]] = {
 _ACCOUNTS: Final[Mapping[str, LiteralString]] = {
     # The accounts belong to their people now.
     "users_of_origin": _released("origin_org_id", "origin_org_id = null"),
-    # Nobody is left who could let these people in again, so their accounts become active, or locked again. A deactivation by the platform does not name the
-    # organization, and stays.
+    # Nobody is left who could let these people in again, so their accounts become active, or locked again. A deactivation by the platform
+    # does not name the organization, and stays.
     "users_deactivated": _released("deactivated_by_org_id", f"{LIFTED}, updated_at = now()"),
 }
 
