@@ -28,7 +28,10 @@ _SECTIONS: Final = [
                 ("/ui/settings/connections", "connections"),
             ),
         ),
-        (Words("account.activity"), (("/ui/devices", "devices"), ("/ui/sessions", "sessions"), ("/ui/sign-ins", "sign_ins"))),
+        (
+            Words("account.activity"),
+            (("/ui/devices", "devices"), ("/ui/sessions", "sessions"), ("/ui/sign-ins", "sign_ins"), ("/ui/lock", "lock_own")),
+        ),
         (Words("account.access"), (("/ui/organizations", "organizations"), ("/ui/applications", "applications"))),
     )
 ]
