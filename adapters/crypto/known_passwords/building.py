@@ -10,6 +10,7 @@ import mmap
 import os
 import struct
 import tempfile
+import zlib
 from binascii import Error as NotHexadecimal
 from binascii import unhexlify
 from collections.abc import Iterator, Sequence
@@ -135,5 +136,5 @@ def _read(path: Path) -> Iterator[IO[bytes]]:
         with gzip.GzipFile(fileobj=file) as text:
             try:
                 yield cast("IO[bytes]", text)
-            except (EOFError, gzip.BadGzipFile, OSError) as error:
+            except (EOFError, OSError, zlib.error) as error:
                 raise NoListOfHashes(f"{path}: is no whole gzip file: {error}") from None

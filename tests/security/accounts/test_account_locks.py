@@ -195,6 +195,10 @@ async def test_a_link_is_bound_to_its_account_and_to_its_address(scene: LockScen
     scene.people.change("update users set email = 'new@example.org', email_key = 'new@example.org' where id = %s", scene.ada.user)
     assert (await scene.posts(link)).status == 400
     assert not scene.is_locked()
+    # "Forgot your password?" mails nothing there: whoever finds the account moved by a thief is sent to somebody who helps.
+    moved = await scene.nobody().open(f"{LOCK}?token={link}")
+    assert (moved.status, "tell your administrator at once" in moved.page.text) == (400, True)
+    assert "Choose a new password" not in moved.page.text
 
 
 async def test_other_links_and_codes_lock_nothing(scene: LockScene) -> None:

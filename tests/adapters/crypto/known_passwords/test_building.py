@@ -73,10 +73,12 @@ def test_lists_of_two_kinds_do_not_mix(tmp_path: Path) -> None:
 def test_a_folder_an_absent_file_and_half_a_zipped_one_are_refused(tmp_path: Path) -> None:
     whole = gzip.compress(f"{GOOD}:1\n".encode() * 1000)
     (tmp_path / "half.gz").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "spoilt.gz").write_bytes(whole[:12] + b"\xff" * 20 + whole[32:])
     for path, reason in (
         (tmp_path, "is no file that can be read twice"),
         (tmp_path / "absent", "is no file that can be read twice"),
         (tmp_path / "half.gz", "is no whole gzip file"),
+        (tmp_path / "spoilt.gz", "is no whole gzip file"),
     ):
         with pytest.raises(NoListOfHashes, match=reason):
             build_filter([path], tmp_path / "filter", DAY, lambda _lines: None)
