@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
+from core.domain.identity.accounts import SHORTEST_PASSWORD
+from core.domain.identity.passwords.standing import LONGEST_LEAST
 from core.domain.secrets import Password, Secret
 from core.frozen import Frozen
 from entrypoints import settings_forms as forms
@@ -215,6 +217,12 @@ class Settings:
         "sessions and mailed links.",
     )
 
+    password_length: int = _setting(
+        forms.whole(SHORTEST_PASSWORD, LONGEST_LEAST),
+        str(SHORTEST_PASSWORD),
+        _TOKENS,
+        "How many characters a new password must have. Organizations may ask their members for more.",
+    )
     password_filter: Path | None = _optional(
         forms.path,
         "only the list that Postern ships counts",

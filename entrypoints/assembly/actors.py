@@ -23,6 +23,7 @@ from actors.reencrypter import reencrypter
 from actors.siem_forwarder import SiemForwarder
 from actors.supervisor import SupervisedActor
 from actors.sweepers.connection_refresher import connection_refresher
+from actors.sweepers.directory_keeper import directory_keeper
 from actors.sweepers.domain_checker import domain_checker
 from actors.sweepers.due_sweepers import (
     invitation_sweeper,
@@ -125,6 +126,7 @@ def assemble_actors(
         domain_checker("domain_route_checker", tenancy.domain_routes, metrics=metrics, spread=spread),
         domain_checker("resource_host_checker", services.resource_servers, metrics=metrics, spread=spread),
         connection_refresher(tenancy.connection_refreshes, metrics=metrics, spread=spread),
+        directory_keeper(federation.directory_keeping, metrics=metrics, spread=spread),
         SiemForwarder(tenancy.siem_export, metrics=metrics, spread=spread, traces=traces),
         BillingReconciler(
             services.billing,

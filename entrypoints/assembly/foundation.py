@@ -56,7 +56,7 @@ from entrypoints.assembly.configured import (
     mail_transport,
     plain_client,
 )
-from entrypoints.assembly.directories import LdapOnFirstUse
+from entrypoints.assembly.directories import LdapOnFirstUse, LdapReadingOnFirstUse
 from entrypoints.assembly.traced import Tracing, tracing
 from entrypoints.event_loop_rounds import fair_turn
 from entrypoints.http.scrapes import Scrapes
@@ -67,6 +67,7 @@ from ports.clock import Clock
 from ports.identity.accounts import EmailSyntax
 from ports.identity.upstream.jwt_assertions import AssertionSignatures
 from ports.identity.upstream.ldap import LdapDirectories
+from ports.identity.upstream.ldap_reading import LdapReading
 from ports.identity.upstream.protocols import UpstreamProtocols
 from ports.identity.upstream.saml import ServiceProviderDocuments
 from ports.jobs import JobQueue
@@ -113,6 +114,7 @@ class Foundation(Frozen, kw_only=True):
     xml_threads: XmlThreads
     directory_documents: ServiceProviderDocuments
     ldap_directories: LdapDirectories
+    ldap_reading: LdapReading
     text_records: TextRecords
     organization_post: OrganizationPost
     operators_outbound: OperatorsOutbound
@@ -208,6 +210,7 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
             xml_threads=xml_threads,
             directory_documents=directory_documents,
             ldap_directories=ldap_directories,
+            ldap_reading=LdapReadingOnFirstUse(dialer.connect, trust.context),
             text_records=names,
             organization_post=GuardedPost(dialer.connect, dialer.permits, trust.context, clock),
             operators_outbound=operators_outbound,

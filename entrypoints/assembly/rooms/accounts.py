@@ -38,7 +38,7 @@ def assemble_accounts(
 ) -> AccountRoom:
     new_unit_of_work, buckets, templates = foundation.unit_of_work, foundation.shared_buckets, foundation.mail_templates
     system, clock, links, realms = foundation.system, foundation.clock, foundation.links, upstream.realms
-    rules = PasswordRules(known.passwords.common, known.passwords.breached)
+    rules = PasswordRules(known.passwords.common, known.passwords.breached, settings.password_length)
     accounts = Accounts(
         unit_of_work=new_unit_of_work,
         rules=rules,

@@ -1,13 +1,14 @@
 """A Streamlit application. It is a program in the browser, so Chromium signs in."""
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import trio
 
 from ops.guides.products import Product
 from ops.guides.tenants import PASSWORD, Person
 from ops.guides.trying import Trial, require
-from tests.browser.chromium import PROGRAM, Chromium, started
+from tests.browser.chromium import PROGRAM, Chromium, Refused, started
 from tests.browser.page import Page, new_page
 from tests.tools import place_of
 
@@ -66,7 +67,9 @@ async def _until(page: Page, condition: Callable[[str], bool]) -> str:
 
 async def _shown(page: Page) -> str:
     """Empty between two pages."""
-    return await page.text() if await page.evaluate("document.body !== null") else ""
+    with suppress(Refused):
+        return " ".join(str(await page.evaluate("document.body?.innerText ?? ''")).split())
+    return ""
 
 
 PRODUCT = Product(name="streamlit", page="streamlit", attempt=_attempt, python=("streamlit[auth]",))

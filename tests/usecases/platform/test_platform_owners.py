@@ -76,7 +76,7 @@ def owners(pool: Pool, database_url: str) -> PlatformOwners:
     return PlatformOwners(
         new_unit_of_work,
         QuickHashes(),
-        PasswordRules(OneCommonPassword(), NoBreachedPasswords()),
+        PasswordRules(OneCommonPassword(), NoBreachedPasswords(), 8),
         System(SystemClock(), SystemIds(), SystemSecrets()),
     )
 

@@ -31,7 +31,7 @@ LOCKING_MAILS: Final = frozenset(
     {
         *("new_device", "unusual_sign_in", "password_changed", "password_set", "email_changed_old", "user_key_made"),
         *("mfa_enabled", "mfa_disabled", "backup_codes_renewed", "identity_linked", "identity_unlinked"),
-        *("passkey_added", "passkey_removed", "passkey_copied"),
+        *("passkey_added", "passkey_removed", "passkey_copied", "password_breached"),
     }
 )
 # Whoever reads the mailbox may end these on the way back. A second factor stays: they must not get past it.

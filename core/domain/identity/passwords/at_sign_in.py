@@ -21,6 +21,13 @@ class AtSignIn(StrEnum):
     """It lets nobody in, and mails a link to choose another password: whoever knows a stolen password need not be its owner."""
 
 
+class BreachRule(StrEnum):
+    """What an organization asks for, beyond the installation."""
+
+    TELL = "tell"
+    CHANGE = "change"
+
+
 _STRICTNESS: Final = (AtSignIn.OFF, AtSignIn.TELL, AtSignIn.CHANGE)
 
 # Who keeps the password hears of it again after a month, and not at every sign-in.

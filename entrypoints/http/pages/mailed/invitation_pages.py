@@ -19,7 +19,7 @@ from core.domain.errors import (
     Unauthorized,
 )
 from core.domain.identifiers import UserId
-from core.domain.identity.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
+from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import FlowPurpose, Wanted, form_token
 from core.domain.identity.profile.profiles import LONGEST_NAME
@@ -153,7 +153,7 @@ async def accept_invitation_with_password(call: Call[FirstPasswordForm, None, No
     except BadRequest as refusal:
         errors["name"] = in_words(refusal, text)
     try:
-        await postern.identity.account_passwords.rules.require(form.password, offer.invitation.email)
+        await postern.identity.account_passwords.rules.require(form.password, offer.invitation.email, offer.password_standing)
     except BadRequest as refusal:
         errors["password"] = in_words(refusal, text)
     if errors:
@@ -233,7 +233,7 @@ async def _shown(
         # Whoever reads the mail that our own server sent may learn that the address has an account.
         known=offer.by_mail and offer.account is not None and offer.account.address_is_proved,
         errors=errors,
-        shortest=SHORTEST_PASSWORD,
+        shortest=postern.identity.account_passwords.rules.shortest_for(offer.password_standing),
         longest=LONGEST_PASSWORD,
     )
     return Answer(body, 200, headers)

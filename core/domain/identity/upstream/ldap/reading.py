@@ -3,10 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 
+MODIFIED: Final = "modifyTimestamp"
 MOST_PEOPLE: Final = 100_000
 """So many people a directory may have here, and so many members a group."""
+# The shortest time, as directories write it.
+_TIME: Final = "20261127000000Z"
 
 
 class LdapMarks(Frozen):
@@ -37,3 +40,14 @@ class LdapGroup(Frozen):
     """Identities of people, also of those in groups of the group."""
     is_cut: bool
     """There are more members than are read of a group."""
+
+
+def later_marks(marks: LdapMarks, people: Sequence[LdapPerson]) -> LdapMarks:
+    """The marks after these people were read with `MODIFIED`."""
+    times = [value for one in people for value in one.values.get(MODIFIED.lower(), ())[:1] if len(value) >= len(_TIME)]
+    return replace(marks, modified=max([*([] if marks.modified is None else [marks.modified]), *times], key=_comparable, default=None))
+
+
+def _comparable(time: str) -> str:
+    """Without the letter of the zone, which would come after a fraction of a second."""
+    return time.rstrip("Z")

@@ -3,7 +3,7 @@
 from core.domain.errors import Unauthorized
 from core.domain.identity.account_mails import AccountMail, AskedMail
 from core.domain.identity.devices import Client
-from core.domain.identity.passwords.at_sign_in import BREACH_MAILS, AtSignIn, password_breached
+from core.domain.identity.passwords.at_sign_in import BREACH_MAILS, AtSignIn, password_breached, strictest
 from core.domain.identity.risk import Approach
 from core.domain.identity.sign_in import NamedAccount
 from core.domain.mail import Mail
@@ -44,11 +44,12 @@ class BreachesAtSignIn(Frozen):
     rule: AtSignIn
     """The installation's."""
 
-    async def judge(self, password: Password) -> AtSignIn:
+    async def judge(self, named: NamedAccount, password: Password) -> AtSignIn:
         """What this sign-in has to do. Called with a right password alone."""
-        if self.rule is AtSignIn.OFF or not await self.known.contain(password):
+        rule = self.rule if named.account.is_platform_owner else strictest(self.rule, named.breached_at_sign_in)
+        if rule is AtSignIn.OFF or not await self.known.contain(password):
             return AtSignIn.OFF
-        return self.rule
+        return rule
 
     async def ask_for_another(self, named: NamedAccount, client: Client) -> None:
         """Queues the mail with the link that "Forgot your password?" sends, and as seldom."""

@@ -83,7 +83,7 @@ class PasswordProofs(Frozen):
         `Overloaded` when too many passwords wait to be checked. A failure is logged.
         """
         checked = await self._check(email, password, client, service, priority, application=application)
-        breach = await self.breaches.judge(password)
+        breach = await self.breaches.judge(checked.named, password)
         if breach is AtSignIn.CHANGE:
             tried = application if service is None else checked.context
             await self.login_events.log_failure(LoginFailure.BREACHED_PASSWORD, PASSWORD_PROVIDER, checked.named, checked.approach, tried)

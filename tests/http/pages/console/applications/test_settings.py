@@ -127,7 +127,7 @@ async def test_a_role_gets_permissions_and_is_given_to_a_person_by_address(conso
     assert "bob@example.org" in tab.page.text
     await console.at(f"{billing}/assignments/~new")
     await console.submit(f"{billing}/assignments/~new", role="editor", organization_role="admin")
-    assert "admin" in console.tab.page.text
+    assert "Administrator" in console.tab.page.text
 
 
 @pytest.mark.parametrize(
