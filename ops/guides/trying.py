@@ -78,15 +78,32 @@ class Trial:
             finally:
                 process.kill()
 
-    def start(self, *command: str | Path, ready: str = "/", **variables: str) -> None:
-        """Starts the product, which answers at the port of the trial once it is ready, and ends with the trial."""
+    def start(
+        self,
+        *command: str | Path,
+        ready: str = "/",
+        answers: Callable[[], bool] | None = None,
+        within: Sequence[str] = (),
+        **variables: str,
+    ) -> None:
+        """Starts the product, which answers at the port of the trial once it is ready, and ends with the trial. `answers` says whether a
+        product does that speaks no HTTP. `within` is a command that runs it.
+        """
         log = self.place / "log"
-        process = self._opened.enter_context(_started(command, self.place, self._environment(variables), log))
+        process = self._opened.enter_context(_started((*within, *command), self.place, self._environment(variables), log))
         deadline = time.monotonic() + _PATIENCE
-        while not _answers(f"{self.at}{ready}"):
+        while not (answers() if answers is not None else _answers(f"{self.at}{ready}")):
             if process.poll() is not None or time.monotonic() > deadline:
                 raise SystemExit(f"The product does not start:\n{log.read_text()[-5000:]}")
             time.sleep(0.2)
+
+    def over_the_machine(self) -> Sequence[str]:
+        """A command for `within`: there, the files of Debian's packages and the guide's files for /etc lie over the machine's own, for a
+        product that knows its paths. Nobody else sees them. Only root may do this.
+        """
+        folders = {"/usr": self.installed, "/etc": self.place}
+        over = "; ".join(f"mount -t overlay over -o lowerdir={above}{folder}:{folder} {folder}" for folder, above in folders.items())
+        return ("unshare", "--mount", "--propagation", "private", "/bin/sh", "-ec", f'{over}; exec "$@"', "sh")
 
     def browser(self, person: Person) -> SigningBrowser:
         return self._opened.enter_context(browser(person.email, PASSWORD))

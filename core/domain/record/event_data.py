@@ -284,6 +284,7 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "security.mfa.enabled": EventData("A member's second factor is on. There are no further details.", {}),
     "security.mfa.disabled": EventData("A member's second factor is off. There are no further details.", {}),
     "security.password.changed": EventData("The way in which a member's password was changed.", {"how": "reset"}),
+    "security.password.breached": EventData("A member signed in with a password that stands in lists of stolen ones.", {}),
     "api_key.created": EventData("The key, without its secret, and its service.", _KEY),
     "api_key.deleted": EventData("The deleted key.", _KEY),
     "user_key.created": EventData("The key that a user has for the API of a service, without its secret.", _USER_KEY),
@@ -458,6 +459,11 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
         "An operator acts in a member's name: the session, its end, and the reason.",
         {"impersonation_session": _ID, "expires_at": _WHEN, "reason": "Ticket 4711"},
     ),
+    "security.account.locked": EventData(
+        "Who locked the account of somebody who belongs to the organization: the person, the reader of a mail, the platform, or the maker.",
+        {"how": "mail"},
+    ),
+    "security.account.unlocked": EventData("The person opened the account by a new password. There are no further details.", {}),
     "user.login.success": EventData("The way of the sign-in, the service, and the risk.", _LOGIN),
     "user.login.failed": EventData(
         "The way of the attempt, the service, the risk, and the reason of the failure.", {**_LOGIN, "reason": "wrong_password"}
