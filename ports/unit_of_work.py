@@ -12,6 +12,7 @@ from ports.federation.authorization_codes import AuthorizationCodeStore
 from ports.federation.client_documents import DocumentServiceStore
 from ports.federation.consents import ConsentStore
 from ports.federation.device_flow import DeviceCodeStore
+from ports.federation.directory_runs import DirectoryPeopleStore, DirectoryRunStore
 from ports.federation.exchanges import ExchangeStore
 from ports.federation.open_registrations import RegistrationKeyStore
 from ports.federation.saml.configurations import SamlStore
@@ -140,6 +141,8 @@ class AskedStores(Protocol):
     device_codes: DeviceCodeStore
     provisioned_users: ProvisionedUserStore
     directory_teams: DirectoryTeamStore
+    directory_runs: DirectoryRunStore
+    directory_people: DirectoryPeopleStore
 
 
 class UnitOfWork(AskedStores, Protocol):

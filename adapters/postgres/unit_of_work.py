@@ -11,6 +11,8 @@ from adapters.postgres.federation.authorization_codes import AuthorizationCodeRo
 from adapters.postgres.federation.client_documents import DocumentServiceRows
 from adapters.postgres.federation.consents import ConsentRows
 from adapters.postgres.federation.device_flow import DeviceCodeRows
+from adapters.postgres.federation.directory_runs.people import DirectoryPeopleRows
+from adapters.postgres.federation.directory_runs.runs import DirectoryRunRows
 from adapters.postgres.federation.exchanges import ExchangeRows
 from adapters.postgres.federation.registration_keys import RegistrationKeyRows
 from adapters.postgres.federation.saml.configurations import SamlRows
@@ -179,6 +181,8 @@ class Stores(AskedStores):
     document_services = anywhere(DocumentServiceRows)
     provisioned_users = anywhere(ProvisionedUserRows)
     directory_teams = anywhere(DirectoryTeamRows)
+    directory_runs = anywhere(DirectoryRunRows)
+    directory_people = anywhere(DirectoryPeopleRows)
 
     def __init__(self, statements: Statements | Transaction) -> None:
         self.statements = statements

@@ -55,7 +55,7 @@ from entrypoints.assembly.configured import (
     mail_transport,
     plain_client,
 )
-from entrypoints.assembly.directories import LdapOnFirstUse
+from entrypoints.assembly.directories import LdapOnFirstUse, LdapReadingOnFirstUse
 from entrypoints.assembly.traced import Tracing, tracing
 from entrypoints.event_loop_rounds import fair_turn
 from entrypoints.http.scrapes import Scrapes
@@ -66,6 +66,7 @@ from ports.clock import Clock
 from ports.identity.accounts import EmailSyntax
 from ports.identity.upstream.jwt_assertions import AssertionSignatures
 from ports.identity.upstream.ldap import LdapDirectories
+from ports.identity.upstream.ldap_reading import LdapReading
 from ports.identity.upstream.protocols import UpstreamProtocols
 from ports.identity.upstream.saml import ServiceProviderDocuments
 from ports.jobs import JobQueue
@@ -111,6 +112,7 @@ class Foundation(Frozen, kw_only=True):
     xml_threads: XmlThreads
     directory_documents: ServiceProviderDocuments
     ldap_directories: LdapDirectories
+    ldap_reading: LdapReading
     text_records: TextRecords
     organization_post: OrganizationPost
     operators_outbound: OperatorsOutbound
@@ -203,6 +205,7 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
             xml_threads=xml_threads,
             directory_documents=directory_documents,
             ldap_directories=ldap_directories,
+            ldap_reading=LdapReadingOnFirstUse(dialer.connect, trust.context),
             text_records=names,
             organization_post=GuardedPost(dialer.connect, dialer.permits, trust.context, clock),
             operators_outbound=operators_outbound,

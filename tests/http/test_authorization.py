@@ -690,6 +690,8 @@ WHO: dict[str, set[str]] = {
         "PUT /api/organizations/{org_slug}/upstream-providers/{provider_id}/assertions",
         "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/succeed",
         "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/certificate/waiting/{fingerprint}",
+        "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/go-on",
+        "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/leave",
     },
     OWNER_IN_PERSON_OF_INACTIVE.name: {
         "DELETE /api/organizations/{org_slug}",
@@ -712,6 +714,8 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}/smtp",
         "GET /api/organizations/{org_slug}/upstream-providers",
         "GET /api/organizations/{org_slug}/upstream-providers/{provider_id}/exchanges",
+        "GET /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs",
+        "GET /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}",
         "PATCH /api/organizations/{org_slug}",
         "PATCH /api/organizations/{org_slug}/branding",
         "PUT /api/organizations/{org_slug}/branding/logo",
@@ -745,6 +749,7 @@ WHO: dict[str, set[str]] = {
         "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/assertions/check",
         "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/certificate",
         "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/metadata",
+        "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs",
         "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/test",
     },
     Capability.ROLES_MANAGE: {

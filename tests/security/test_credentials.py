@@ -465,6 +465,11 @@ maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/upstream-providers/{provider_id}/exchanges
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/metadata
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/test
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}
+..o..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/go-on
+..o..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/leave
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/todos
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/expiries
 maog.   po.  yes        -         GET    /api/organizations/{org_slug}/search

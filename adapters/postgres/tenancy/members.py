@@ -487,6 +487,8 @@ _END_CODES: Final[LiteralString] = ending_codes(
 )
 
 
+_MADE_HERE: Final = "exists (select from users as made where made.id = memberships.user_id and made.origin_org_id = memberships.org_id)"
+
 # The oldest memberships come first. So a person who has not answered sees the same organizations first, however many others list the
 # person meanwhile.
 _LISTING: Final[LiteralString] = f"""
@@ -500,7 +502,9 @@ _LISTING: Final[LiteralString] = f"""
                   and provisioned_users.is_member
            ) as by_directory,
            {{by_domain}} as by_domain,
-           memberships.came_by = 'created' as made_the_account,
+           (
+               memberships.came_by = any(case when {_MADE_HERE} then array['created', 'ldap'] else array['created'] end)
+           ) as made_the_account,
            {IS_UNCONFIRMED_OWNER} as is_unconfirmed_owner
       from memberships
       join organizations on organizations.id = memberships.org_id

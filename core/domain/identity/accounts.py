@@ -4,7 +4,6 @@ import hmac
 from datetime import datetime
 
 from core.domain.email import Email
-from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.upstream.vouching import Voucher
@@ -12,7 +11,7 @@ from core.domain.languages import Language
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.repeats import is_just_past
-from core.domain.secrets import Password, Token
+from core.domain.secrets import Token
 from core.frozen import Frozen
 
 SHORTEST_PASSWORD = 8
@@ -183,16 +182,3 @@ def opened_by_proof(user: UserId, actor: Actor) -> Event:
     directory set it.
     """
     return Event("user.activated", actor, Target("user", str(user)), details={"how": "address_proved"})
-
-
-def require_acceptable(password: Password, email: Email) -> None:
-    """Checks the length and rejects the most obvious guess. Another port checks the password against the list of common passwords."""
-    text = password.reveal()
-    if len(text) < SHORTEST_PASSWORD:
-        message = f"The password must have at least {SHORTEST_PASSWORD} characters"
-        raise BadRequest(message, words="password_too_short", values={"shortest": SHORTEST_PASSWORD})
-    if len(text) > LONGEST_PASSWORD:
-        message = f"The password must have at most {LONGEST_PASSWORD} characters"
-        raise BadRequest(message, words="password_too_long", values={"longest": LONGEST_PASSWORD})
-    if Email(text).key == email.key:
-        raise BadRequest("The password must not be the e-mail address", words="password_is_address")

@@ -266,7 +266,7 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "plan.created": EventData("The new plan and its service.", _TERMS),
     "plan.updated": EventData(
         "The plan, and each changed term before and after.",
-        {"service_id": _ID, "service_slug": "billing", "name": "Pro", "old_price_cents": 1900, "new_price_cents": 2900},
+        {"service_id": _ID, "service_slug": "billing", "name": "Pro", "currency": "eur", "old_price_cents": 1900, "new_price_cents": 2900},
     ),
     "plan.deleted": EventData("The deleted plan and its service.", _TERMS),
     "subscription.created": EventData("The subscriber, the plan, and the end of the paid period.", _SUBSCRIPTION),
@@ -284,6 +284,7 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "security.mfa.enabled": EventData("A member's second factor is on. There are no further details.", {}),
     "security.mfa.disabled": EventData("A member's second factor is off. There are no further details.", {}),
     "security.password.changed": EventData("The way in which a member's password was changed.", {"how": "reset"}),
+    "security.password.breached": EventData("A member signed in with a password that stands in lists of stolen ones.", {}),
     "api_key.created": EventData("The key, without its secret, and its service.", _KEY),
     "api_key.deleted": EventData("The deleted key.", _KEY),
     "user_key.created": EventData("The key that a user has for the API of a service, without its secret.", _USER_KEY),

@@ -5,8 +5,9 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from core.domain.email import Email
 from core.domain.errors import BadRequest, NotFound, RateLimited, Unauthorized, found
 from core.domain.identifiers import SessionId, UserId, UserKeyId
-from core.domain.identity.accounts import PASSWORD_GUESSES, Account, AccountPassword, PasswordChosen, opened_by_proof, require_acceptable
+from core.domain.identity.accounts import PASSWORD_GUESSES, Account, AccountPassword, PasswordChosen, opened_by_proof
 from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD, MailedToken, refusal_of
+from core.domain.identity.passwords.standing import STRANGER, PasswordStanding, require_acceptable
 from core.domain.identity.priority import Priority
 from core.domain.identity.realms import ProviderRequired
 from core.domain.record.events import Actor, Event, Target
@@ -17,7 +18,7 @@ from core.usecases.identity.account_access import end_access, end_second_factor,
 from core.usecases.identity.realms import HomeRealms
 from ports.clock import Clock
 from ports.mail_templates import MailTemplates
-from ports.passwords import CommonPasswords, PasswordHasher
+from ports.passwords import BreachedPasswords, CommonPasswords, PasswordHasher
 from ports.rate_limits import SharedBuckets
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
@@ -29,12 +30,20 @@ class PasswordRules(Frozen):
     """The rules for every new password, on every way in."""
 
     common_passwords: CommonPasswords
+    breached_passwords: BreachedPasswords
+    shortest: int
+    """The least length that the installation asks for."""
 
-    def require(self, password: Password, email: Email) -> None:
+    def shortest_for(self, standing: PasswordStanding) -> int:
+        return max(self.shortest, standing.shortest or 0)
+
+    async def require(self, password: Password, email: Email, standing: PasswordStanding = STRANGER) -> None:
         """Raises `BadRequest`."""
-        require_acceptable(password, email)
+        require_acceptable(password, email, self.shortest_for(standing), standing.names)
         if self.common_passwords.contains(password):
             raise BadRequest("The password is among the most common ones: choose another", words="password_common")
+        if await self.breached_passwords.contains(password):
+            raise BadRequest("The password stands in lists of stolen passwords: choose another", words="password_breached")
 
 
 class AccountPasswords(Frozen):
@@ -54,7 +63,7 @@ class AccountPasswords(Frozen):
             raise NotFound("There is no such account", words="account_unknown")
         if found.encoded is not None:
             raise BadRequest("The account already has a password: change it instead", words="has_password")
-        self.rules.require(new, found.email)
+        await self.rules.require(new, found.email, await self.standing(user))
         encoded = await self.passwords.hash(new, Priority.PROVEN)
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(user)
@@ -71,7 +80,7 @@ class AccountPasswords(Frozen):
         known = found(await self._guessed(user), "There is no such account", words="account_unknown")
         if known.encoded is None:
             raise BadRequest("The account has no password yet: set one first", words="no_password")
-        self.rules.require(new, known.email)
+        await self.rules.require(new, known.email, await self.standing(user))
         if not await self.passwords.verify(known.encoded, current, Priority.PROVEN):
             await self._remember_wrong_password(user, actor)
             raise Unauthorized("The current password is wrong", words="wrong_current_password")
@@ -85,9 +94,14 @@ class AccountPasswords(Frozen):
             await self._tell(uow, user, known, actor, how="changed")
             await uow.commit()
 
-    async def encoded(self, new: Password, email: Email) -> str:
+    async def standing(self, user: UserId) -> PasswordStanding:
+        """What counts for this person's next password."""
+        async with self.unit_of_work() as uow:
+            return await uow.account_passwords.standing(user)
+
+    async def encoded(self, new: Password, email: Email, standing: PasswordStanding) -> str:
         """The hash of a new password for this address. Raises `BadRequest` for a password that cannot be used."""
-        self.rules.require(new, email)
+        await self.rules.require(new, email, standing)
         return await self.passwords.hash(new, Priority.PROVEN)
 
     async def set_first(self, uow: UnitOfWork, account: Account, encoded: str, actor: Actor) -> None:
@@ -132,7 +146,7 @@ class AccountPasswords(Frozen):
         password leaves the link usable. `first` runs in the same unit of work if the account had no password.
         """
         found = await self.look_at_link(token)
-        self.rules.require(new, found.email)
+        await self.rules.require(new, found.email, await self.standing(found.user))
         encoded = await self.passwords.hash(new, Priority.PROVEN)
         actor = replace(actor, user=found.user)
         async with self.unit_of_work() as uow:

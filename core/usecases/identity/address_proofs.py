@@ -119,7 +119,7 @@ class AddressProofs(Frozen):
         if link.purpose is not MailedTokenPurpose.VERIFY_EMAIL:
             raise refusal_of(None)
         await self._require_passwords(link)
-        self.rules.require(new, link.email)
+        await self.rules.require(new, link.email)
         encoded = await self.passwords.hash(new, Priority.PROVEN)
         actor = replace(actor, user=link.user)
         async with self.unit_of_work() as uow:

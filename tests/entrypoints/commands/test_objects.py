@@ -108,6 +108,7 @@ ELSEWHERE: Final = {
     "organization export",
     "organization import",
     "organization reject",
+    "passwords build",
     "privacy forget",
     "story",
 }

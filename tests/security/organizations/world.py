@@ -280,6 +280,10 @@ class World:
         self._put("connection_warnings", upstream_provider_id=provider, ending="directory", ends_at="tomorrow", days=1)
         self._put("connection_exchanges", upstream_provider_id=provider, kind="sign_in", succeeded=False, reason=scene.slug)
         self._put("directory_failures", upstream_provider_id=directory)
+        self._put("directory_steps", connection_id=provider, org_id=org)
+        run = self._put("directory_runs", connection_id=provider, org_id=org, kind="plan", state="waiting", counts={})
+        ids["directory_runs"] = run
+        self._put("directory_run_people", run_id=run, org_id=org, what="left_out", reason="no_address", named=scene.slug)
 
     def _apis_of(self, scene: FilledOrganization) -> None:
         org, ids = scene.tenant.id, scene.ids

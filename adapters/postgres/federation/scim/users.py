@@ -68,7 +68,7 @@ class _User(_Profile, kw_only=True):
         return ProvisionedUser(id=UserId(self.user_id), profile=self.profile(), created_at=self.provisioned_at, updated_at=self.changed_at)
 
 
-class _Capacity(Frozen, kw_only=True):
+class ScimCapacity(Frozen, kw_only=True):
     member_count: int
     max_users: int | None
     default_max_users: int
@@ -84,8 +84,8 @@ class _Held:
     """The columns of a held user, and the columns that the statement adds."""
 
     def __init__(self, **columns: Any) -> None:
-        self.capacity = _Capacity(**{name: columns.pop(name) for name in names_of(_Capacity)}).capacity()
-        own = {name: columns.pop(name) for name in ("role", "relations", "is_deactivated", "in_group", *_WHOSE)}
+        self.capacity = ScimCapacity(**{name: columns.pop(name) for name in names_of(ScimCapacity)}).capacity()
+        own = {name: columns.pop(name) for name in ("role", "relations", "is_deactivated", "in_group", "is_listed_by_ldap", *_WHOSE)}
         account = {name: columns[name] for name in (*ACCOUNT.columns, "deactivated_by")}
         profile = {name: columns[name] for name in names_of(_Profile) if name in columns}
         self.rest = columns
@@ -99,6 +99,7 @@ class _Held:
                 capabilities=capabilities_of(own["relations"]),
                 is_deactivated=own["is_deactivated"] or False,
                 in_group=own["in_group"] is not False,
+                is_listed_by_ldap=own["is_listed_by_ldap"],
                 is_own=own["is_own"],
                 is_used_here_alone=own["is_used_here_alone"],
             )
@@ -201,11 +202,14 @@ class ProvisionedUserRows:
         return FoundGroup(_group(parts[0].group), listed, frozenset(map(UserId, parts[0].included)))
 
     async def hold(self, organization: OrganizationId, user: UserId) -> tuple[Capacity, HeldUser] | None:
-        parameters = {"organization": organization, "users": [user]}
+        return next(((capacity, held) for capacity, held in await self.hold_all(organization, [user])), None)
+
+    async def hold_all(self, organization: OrganizationId, users: Collection[UserId]) -> Sequence[tuple[Capacity, HeldUser]]:
+        parameters = {"organization": organization, "users": list(users)}
         await self._statements.tell(_HOLD_ORGANIZATION, {"organization": organization})
         await self._statements.tell(_HOLD_KNOWN, parameters)
         rows = await self._statements.ask(_Held, _FIND_HELD, parameters)
-        return next(((row.capacity, row.held) for row in rows if row.held is not None), None)
+        return [(row.capacity, row.held) for row in rows if row.held is not None]
 
     async def hold_address(self, organization: OrganizationId, email: Email) -> Newcomer | None:
         parameters = {"organization": organization, "email_key": email.key}
@@ -231,7 +235,7 @@ class ProvisionedUserRows:
 
     async def enter(self, organization: OrganizationId, users: Mapping[UserId, MembershipId], at: datetime) -> None:
         parameters = {"organization": organization, "users": list(users), "ids": list(users.values()), "at": at}
-        await self._statements.tell(_LIFT, {"organization": organization, "users": list(users), "at": at})
+        await self._statements.tell(LIFT, {"organization": organization, "users": list(users), "at": at})
         await self._statements.tell(_ENTER, parameters)
 
     async def leave(self, organization: OrganizationId, users: Collection[UserId], at: datetime, *, deactivated: bool) -> None:
@@ -460,8 +464,14 @@ _HOLD_KNOWN: Final[LiteralString] = f"select from users where id = any(%(users)s
 
 _HOLD_ADDRESS: Final = "select from users where email_key = %(email_key)s for update"
 
+# Whoever lists a person ends them, and nobody else does.
+_LISTED_BY_LDAP: Final = """
+        exists (select from directory_people where org_id = %(organization)s and user_id = users.id and is_active)
+"""
+
 # The people who shall enter the group and are not in the group, and the people who shall leave. A replacement of the whole group does not
-# remove people who may do more than a plain member, unless the directory itself gives them these rights by its teams.
+# remove people who may do more than a plain member, unless the directory itself gives them these rights by its teams, nor those whom a
+# directory by LDAP lists.
 _TOUCHED: Final[LiteralString] = f"""
         select asked.user_id
           from unnest(%(plus)s::uuid[]) as asked (user_id)
@@ -476,15 +486,20 @@ _TOUCHED: Final[LiteralString] = f"""
          where %(replaced)s
            and here.user_id <> all (%(plus)s::uuid[])
            and not exists (select from ({RELATED_BESIDES_DIRECTORY}) as related where related.relation = any(%(beyond)s))
+           and not {_LISTED_BY_LDAP}
 """
 
 _HOLD_TOUCHED: Final[LiteralString] = f"select from users where id in ({_TOUCHED}) and {_KNOWN_AMONG} order by id for update"
 
 _CAPACITY: Final = "organizations.member_count, organizations.max_users, tiers.default_max_users"
 
+CAPACITY_OF: Final[LiteralString] = f"""
+    select {_CAPACITY} from organizations join tiers on tiers.id = organizations.tier_id where organizations.id = %(organization)s
+"""
+
 _HELD: Final[LiteralString] = f"""
            {ACCOUNT_AND_WHO_DEACTIVATED}, {_PROFILE}, {_CAPACITY},
-           memberships.role, provisioned.is_deactivated, provisioned.in_group,
+           memberships.role, provisioned.is_deactivated, provisioned.in_group, {_LISTED_BY_LDAP} as is_listed_by_ldap,
            array(
                select related.relation
                  from organizations as wanted
@@ -538,22 +553,25 @@ _FIND_NEWCOMER: Final[LiteralString] = f"""
 
 # The directory's deactivation ends when it adds the person again, and that of another directory if nobody knows the address: the same
 # condition as `Account.is_shut_to`. The platform's deactivation stays.
-_LIFT: Final[LiteralString] = f"""
+LIFT: Final[LiteralString] = f"""
     update users
        set deactivated_at = null, deactivated_by_org_id = null, updated_at = %(at)s
      where id = any(%(users)s)
        and (deactivated_by = %(organization)s or deactivated_by is not null and {nobody_knows()})
 """
 
+
 # The new membership does not revive sessions of an earlier membership.
-_ENTER: Final = """
+def entering(came_by: LiteralString) -> LiteralString:
+    """The statement by which people become members. `came_by` is an expression that says how."""
+    return f"""
     with entering as (
              select * from unnest(%(users)s::uuid[], %(ids)s::uuid[]) as entering (user_id, id)
          ),
          added as (
              insert into memberships (id, org_id, user_id, role, created_at, came_by)
              select entering.id, %(organization)s, user_id, 'member', %(at)s,
-                    case when users.origin_org_id = %(organization)s then 'created' else 'added' end
+                    {came_by}
                from entering
                join users on users.id = entering.user_id
                  on conflict (org_id, user_id) do nothing
@@ -579,6 +597,9 @@ _ENTER: Final = """
       on conflict (org_id, user_id) do update
          set is_member = true, is_deactivated = false, in_group = true, updated_at = %(at)s
 """
+
+
+_ENTER: Final[LiteralString] = entering("case when users.origin_org_id = %(organization)s then 'created' else 'added' end")
 
 # The foreign key takes the people out of the teams.
 _LEAVE: Final = """

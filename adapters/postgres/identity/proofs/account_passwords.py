@@ -7,11 +7,14 @@ from adapters.postgres.identity.accounts import ACCOUNT, ACCOUNT_AND_WHO_DEACTIV
 from adapters.postgres.identity.addresses import is_unproved, is_vouched
 from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import first, first_made
+from adapters.postgres.ties import IS_OWN_MEMBERSHIP
 from adapters.postgres.transaction import OnTransaction
 from core.domain.email import Email
 from core.domain.identifiers import UserId
 from core.domain.identity.accounts import AccountPassword, BeforeReset, Registration, Unverified
+from core.domain.identity.passwords.standing import STRANGER, PasswordStanding
 from core.domain.languages import Language
+from core.frozen import Frozen
 
 
 def _password(*, email: str, language: str | None, **columns: Any) -> AccountPassword:
@@ -22,11 +25,22 @@ def _before(*, had_password: bool, **account: Any) -> BeforeReset:
     return BeforeReset(ACCOUNT.row(**account), had_password)
 
 
+class _Standing(Frozen):
+    shortest: int | None
+    names: list[str]
+
+    def standing(self) -> PasswordStanding:
+        return PasswordStanding(self.shortest, tuple(self.names))
+
+
 class AccountPasswordRows(OnTransaction):
     """Implements `ports.identity.account_passwords.AccountPasswordStore` in one transaction."""
 
     async def find(self, user: UserId) -> AccountPassword | None:
         return first(await self._transaction.ask(_password, _FIND_HASH, {"user": user}))
+
+    async def standing(self, user: UserId) -> PasswordStanding:
+        return first_made(await self._transaction.ask(_Standing, _FIND_STANDING, {"user": user}), _Standing.standing) or STRANGER
 
     async def replace(self, user: UserId, old: str | None, new: str, at: datetime) -> bool:
         return bool(await self._transaction.ask(IdRow, _REPLACE_HASH, {"user": user, "old": old, "new": new, "at": at}))
@@ -52,6 +66,29 @@ _FIND_HASH: Final = """
     select email, password_hash as encoded, password_changed_at as changed_at, language
       from users
      where id = %(user)s and deactivated_at is null
+"""
+
+# Active organizations alone, as elsewhere: who is suspended asks for nothing outside itself.
+_FIND_STANDING: Final[LiteralString] = f"""
+    with own as (
+             select organizations.name, organizations.shortest_password
+               from memberships
+               join organizations on organizations.id = memberships.org_id
+              where memberships.user_id = %(user)s and {IS_OWN_MEMBERSHIP} and organizations.status = 'active'
+         )
+  select (select max(shortest_password) from own)::int as shortest,
+         array_remove(array[users.name, users.given_name, users.family_name, users.username], null)
+         || array(select name from own order by name limit 20)
+         || array(
+                select services.name
+                  from service_users
+                  join services on services.id = service_users.service_id
+                 where service_users.user_id = %(user)s and service_users.own_since is not null
+                 order by service_users.last_login_at desc nulls last
+                 limit 20
+            ) as names
+    from users
+   where users.id = %(user)s
 """
 
 _FIND_REGISTRATION: Final[LiteralString] = f"""

@@ -288,7 +288,7 @@ def said_back(visit: PageVisit, one: Input, given: Any) -> str:
     if one.kind is InputKind.TICK:
         return visit.text("console.yes" if given == "yes" else "console.no")
     if not given:
-        return visit.text("console.none")
+        return visit.text(one.unchosen if one.can_stay_open else "console.nothing")
     if one.rows is not None:
         return "; ".join(lines_of(one.rows, given, visit.text))
     if one.takes_several:

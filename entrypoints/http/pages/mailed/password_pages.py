@@ -11,7 +11,7 @@ import msgspec
 
 from core.domain.errors import BadRequest, Overloaded, Refusal
 from core.domain.identifiers import OrganizationId, UserKeyId
-from core.domain.identity.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD, PasswordChosen
+from core.domain.identity.accounts import LONGEST_PASSWORD, PasswordChosen
 from core.domain.identity.mailed_tokens import LinkRefused
 from core.domain.identity.realms import ProviderRequired
 from core.domain.secrets import Password, Token
@@ -122,7 +122,7 @@ async def _show(path: str, call: Call[None, PasswordLink], postern: Postern) -> 
     listed = await postern.tenancy.members.listed_by_link(call.query.token)
     # The memberships by which the account was created are ticked at first.
     made = {one.organization for one in listed if one.made_the_account}
-    return _form(path, call.query.token, call, postern, listed=listed, confirmed=made, keys=keys)
+    return await _form(path, call.query.token, call, postern, listed=listed, confirmed=made, keys=keys)
 
 
 async def _choose(path: str, call: Call[ChosenPassword], postern: Postern) -> Answer[bytes] | Answer[NoBody]:
@@ -135,7 +135,8 @@ async def _choose(path: str, call: Call[ChosenPassword], postern: Postern) -> An
         if form.new_password.reveal() != form.repeated.reveal():
             refused["repeated"] = BadRequest(words="passwords_differ")
             # The person hears of all errors at once.
-            passwords.rules.require(form.new_password, (await passwords.look_at_link(form.token)).email)
+            link = await passwords.look_at_link(form.token)
+            await passwords.rules.require(form.new_password, link.email, await passwords.standing(link.user))
         else:
             chosen = await postern.tenancy.members.choose_password(form.token, form.new_password, confirmed, call.actor, keep_keys=kept)
     except LinkRefused:
@@ -146,14 +147,14 @@ async def _choose(path: str, call: Call[ChosenPassword], postern: Postern) -> An
     if refused:
         listed = await postern.tenancy.members.listed_by_link(form.token)
         keys = await passwords.keys_at_reset(form.token)
-        again = _form(path, form.token, call, postern, listed=listed, confirmed=confirmed, keys=keys, kept=kept, refused=refused)
+        again = await _form(path, form.token, call, postern, listed=listed, confirmed=confirmed, keys=keys, kept=kept, refused=refused)
         return Answer(again, 400)
     if chosen.was_vouched:
         return redirect(f"{_CHOSEN}?ended=yes")
     return redirect(_CHOSEN if chosen.had_password else f"{_CHOSEN}?first=yes")
 
 
-def _form(
+async def _form(
     path: str,
     token: Token,
     call: AnyCall,
@@ -165,7 +166,8 @@ def _form(
     kept: Collection[UserKeyId] = (),
     refused: Mapping[str, Refusal] = MappingProxyType({}),
 ) -> bytes:
-    text = shipped_pages().text(call.language)
+    text, passwords = shipped_pages().text(call.language), postern.identity.account_passwords
+    standing = await passwords.standing((await passwords.look_at_link(token)).user)
     return shipped_pages().page(
         "mailed/choose_password.html",
         call.language,
@@ -173,7 +175,7 @@ def _form(
         action=path,
         token=token.reveal(),
         errors={field: in_words(refusal, text) for field, refusal in refused.items()},
-        shortest=SHORTEST_PASSWORD,
+        shortest=passwords.rules.shortest_for(standing),
         longest=LONGEST_PASSWORD,
         listed=listed,
         confirmed=confirmed,
