@@ -10,7 +10,14 @@ from core.domain.identifiers import OrganizationId
 from core.domain.identity.accounts import Account
 from core.domain.identity.callers import Caller
 from core.domain.identity.links import Links
-from core.domain.identity.locking.account_locks import RECENT, LockedAccount, LockedBy, LockLink, account_locked
+from core.domain.identity.locking.account_locks import (
+    RECENT,
+    AddressGivenUp,
+    LockedAccount,
+    LockedBy,
+    LockLink,
+    account_locked,
+)
 from core.domain.identity.mailed_tokens import LinkUnknown, MailedTokenPurpose, link_used, mailed_token
 from core.domain.identity.upstream.vouching import AddedKind
 from core.domain.record.events import Actor
@@ -130,8 +137,10 @@ class AccountLocks(Frozen):
 
 
 async def _named(uow: UnitOfWork, link: LockLink) -> Account:
-    """The account that the link is about. Raises `LinkUnknown`."""
+    """The account that the link is about. Raises `LinkRefused`."""
     account = (await uow.accounts.find_all([link.user])).get(link.user)
-    if account is None or not link.is_about(account):
+    if account is None or (account.is_shut and not link.is_about(account)):
         raise LinkUnknown("This link is not valid", words="link_invalid")
+    if not link.is_about(account):
+        raise AddressGivenUp
     return account
