@@ -28,9 +28,8 @@ from structlog.typing import EventDict, WrappedLogger
 from adapters.postgres.embedded import EmbeddedPostgres
 from core.domain.secrets import Secret
 from entrypoints.logs import LibraryHandler
-from tests.copies import make_copy
 from tests.kept_connections import kept_beside_pools, kept_connections
-from tests.migrated import migrate_template
+from tests.migrated import make_copy, migrate_template
 from tests.places import directory_of_a_run
 
 # By this variable the workers of one run find the server that their controller started.

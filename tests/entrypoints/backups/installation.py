@@ -32,9 +32,9 @@ from entrypoints.bootstrap import Postern, open_postern
 from entrypoints.cli.backups.create import create
 from entrypoints.first_start import complete
 from entrypoints.settings import Settings, read
-from tests.copies import make_copy
 from tests.http.people import People
 from tests.http.tenants import Tenants
+from tests.migrated import make_copy
 
 KEY: Final = EncryptionKey("test", b"k" * 32)
 OTHER_KEY: Final = EncryptionKey("other", b"o" * 32)

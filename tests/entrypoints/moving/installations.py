@@ -26,7 +26,7 @@ from entrypoints.cli.moving.departure import export
 from entrypoints.settings import Settings, read
 from tests.adapters.postgres.conftest import Store
 from tests.adapters.postgres.populous import ACME, fill
-from tests.copies import make_copy
+from tests.migrated import make_copy
 from tests.pictures import drawn_png
 
 THERE: Final = EncryptionKey("there", b"t" * 32)
