@@ -33,6 +33,7 @@ from adapters.postgres.tables.declaring import (
 from adapters.postgres.tables.moving import OF_A_SIGN_IN, OF_CALLS, IdMeaning, Moved
 from core.domain.identity.endings.endings import CredentialKind
 
+_WITH_THE_RUN: Final = "30 days, with the run, and as long as a stop holds the person."
 # Nobody has let it go on at the other installation.
 _KEEPS_ANEW: Final = "The connection keeps in step anew there, and its first run is a plan"
 
@@ -424,9 +425,14 @@ TABLES: Final = (
                 "named",
                 "The address, or the name in the directory, of somebody whom a run of a directory by LDAP ends or leaves out.",
                 Eraser.ORGANIZATION,
-                "30 days, with the run.",
+                _WITH_THE_RUN,
             ),
-            personal("external_id", "By what the directory knows the person for good.", Eraser.ORGANIZATION, "30 days, with the run."),
+            personal(
+                "external_id",
+                "By what the directory knows the person for good.",
+                Eraser.ORGANIZATION,
+                _WITH_THE_RUN,
+            ),
             plain(WORD, "what", "reason"),
         ),
         moves=_KEEPS_ANEW,

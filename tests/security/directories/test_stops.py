@@ -5,7 +5,9 @@ about.
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
+import trio
 
 from adapters.postgres.upkeep.housekeeping import sweeps
 from tests.conftest import CapturedLog
@@ -270,3 +272,15 @@ async def test_an_owner_sees_that_a_page_does_not_name_all(keeping: KeepingScene
         page = await owner.request("GET", f"/ui/o/acme/directories/{provider}/runs/{stop['id']}{place}")
         assert page.status == 200
         assert "And 4 more, whom this page does not name." in page.body.decode(), place
+
+
+async def test_a_directory_that_names_people_of_others_holds_none_of_their_accounts(keeping: KeepingScene, database_url: str) -> None:
+    """Who signs in elsewhere meanwhile would wait for the run."""
+    theirs = keeping.people.add("bob@globex.example")
+    provider = await keeping.begun(named(1))
+    keeping.memory.changed = [named(2, "bob@globex.example")]
+    with psycopg.connect(database_url) as other:
+        other.execute("select from users where id = %s for update", [theirs.user])
+        with trio.fail_after(30):
+            run = await keeping.step(provider)
+    assert run["reasons"] == {"other_domain": 1}

@@ -16,7 +16,7 @@ from core.domain.identity.upstream.ldap.reading import LdapPerson
 from core.domain.identity.upstream.ldap.settings import LdapSettings
 from core.domain.json import Json
 from core.domain.record.events import Actor, Event, Target
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 
 _MOST_VALUES: Final = 50
 _LONGEST_TEXT: Final = 200
@@ -193,6 +193,11 @@ def is_unchanged(person: PersonInDirectory, known: KnownPerson) -> bool:
     if not known.is_active:
         return person.is_disabled
     return not person.is_disabled and person.digest == known.digest and Email(person.email).key == known.email_key
+
+
+def asked_about(person: PersonInDirectory, domains: Collection[str]) -> PersonInDirectory:
+    """The person as accounts are looked for: by no address outside these domains, or a directory would hold others by naming them."""
+    return person if _of_address(person, domains) is None else replace(person, email="")
 
 
 def decided(person: PersonInDirectory, met: MetAccount | None, domains: Collection[str], organization: OrganizationId) -> PersonDecision:

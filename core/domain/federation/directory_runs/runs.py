@@ -20,8 +20,10 @@ from core.frozen import Frozen, replace
 STOP_WINDOW: Final = timedelta(hours=24)
 PLAN_LASTS: Final = timedelta(hours=24)
 WHOLE_EVERY: Final = timedelta(hours=24)
-LEASE: Final = timedelta(minutes=5)
-"""How long a run that says nothing is let be. Each part of a run begins it anew."""
+LEASE: Final = timedelta(minutes=12)
+"""How long a run that says nothing is let be. Each part of a run begins it anew. Longer than the longest reading without a part, that of
+marks or groups: else two processes would take the run of a slow directory from each other for good.
+"""
 AGAIN_AFTER_FAULT: Final = timedelta(minutes=15)
 RUN_KEPT: Final = timedelta(days=30)
 COMPARES_EACH: Final = 4

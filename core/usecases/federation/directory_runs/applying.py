@@ -10,6 +10,7 @@ from core.domain.federation.directory_runs.people import (
     PersonInDirectory,
     RunDirectory,
     WhyLeftOut,
+    asked_about,
     decided_together,
     names_changed,
 )
@@ -63,14 +64,15 @@ class RunChanges(Frozen):
         now = self.system.clock.now()
         async with self.unit_of_work() as uow:
             await self._hold(uow, step)
-            await uow.directory_people.hold_people(step.connection, people)
-            met = await uow.directory_people.met(step.organization, step.connection, people)
+            # A domain may have been lost since the run began.
+            domains = await uow.directory_people.proved_domains(step.organization)
+            asked = [asked_about(one, domains) for one in people]
+            await uow.directory_people.hold_people(step.connection, asked)
+            met = await uow.directory_people.met(step.organization, step.connection, asked)
             capacity = await uow.directory_people.room(step.organization)
             if capacity is None:
                 raise TakenOver
             room = capacity.limit.max_users - capacity.members
-            # A domain may have been lost since the run began.
-            domains = await uow.directory_people.proved_domains(step.organization)
             said = await uow.directory_people.known(step.connection, [one.external_id for one in people])
             decisions = decided_together(people, met, domains, step.organization, room)
             decisions, joined, events = await self._joined(uow, step, directory, decisions, now)
