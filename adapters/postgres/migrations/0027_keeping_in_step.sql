@@ -22,7 +22,8 @@ create table directory_steps (
     agreed_digest bytea,                                 -- the settings for which an owner let the first run go on
     agreed_run    uuid,                                  -- the run that an owner let go on, until a run has carried it out
     held_digest   bytea,                                 -- of those whom the last run that stopped would have ended
-    held_since    timestamptz
+    held_since    timestamptz,
+    held_run      uuid                                   -- the run that names them
 );
 create index directory_steps_of_organization on directory_steps (org_id);
 

@@ -407,7 +407,12 @@ TABLES: Final = (
         until="30 days",
         ages=(
             # Whoever asks why somebody has gone asks within weeks. The people whom a run names go with it.
-            Age("PastDirectoryRuns", "started_at < now() - interval '30 days'", oldest_first="started_at"),
+            # A run that names whom a stop holds stays as long as the stop.
+            Age(
+                "PastDirectoryRuns",
+                "started_at < now() - interval '30 days' and not exists (select from directory_steps where held_run = directory_runs.id)",
+                oldest_first="started_at",
+            ),
         ),
     ),
     Table(

@@ -113,9 +113,20 @@ class Account(Frozen):
         return is_just_past(self.created_at, now)
 
 
-def unverified_account(user: UserId, email: Email, now: datetime, language: Language | None = None) -> Account:
+def unverified_account(
+    user: UserId, email: Email, now: datetime, language: Language | None = None, voucher: Voucher | None = None
+) -> Account:
     """A new account: nobody has proved its address yet."""
-    return Account(user, email, is_platform_owner=False, email_verified_at=None, deactivated_at=None, created_at=now, language=language)
+    return Account(
+        user,
+        email,
+        is_platform_owner=False,
+        email_verified_at=None,
+        deactivated_at=None,
+        created_at=now,
+        language=language,
+        address_vouched_by=voucher,
+    )
 
 
 class AccountPassword(Frozen):

@@ -124,6 +124,8 @@ async def test_the_link_locks_without_a_sign_in_and_opening_it_changes_nothing(s
     assert f"{living} sessions" in done.page.text
     assert "The password" in done.page.text
     assert (await scene.signs_in()).status == 401
+    # Nobody is known by a browser any more.
+    assert scene.people.rows("select from devices where user_id = %s and revoked_at is null", scene.ada.user) == []
     assert (await scene.client.get("/api/user", token=scene.token)).status == 401
     (entry,) = [one for one in scene.audited("security.account.locked") if one["organization_id"] is None]
     assert (entry["actor_id"], entry["details"]) == (scene.ada.user, {"how": "mail", "mail": "new_device"})
@@ -421,6 +423,15 @@ async def test_a_tenant_that_lists_somebody_locks_nobody(empty: LockScene) -> No
     for kind in ("members", "users"):
         assert (await home.request("POST", lock_of(home, "globex", kind), by=home.owners["globex"])).status == 404
     assert await home.box.empty() == []
+
+
+async def test_of_somebody_who_registered_an_organization_ends_its_own(scene: LockScene) -> None:
+    there = (await scene.signs_in(org_slug="acme", service_slug=scene.shop.slug)).ok()["access_token"]
+    answer = (await scene.request("POST", lock_of(scene, "acme", "users"), by=scene.owners["acme"])).ok()
+    assert answer == {"account_locked": False, "sessions_ended": 1, "keys_ended": 0}
+    assert not scene.is_locked()
+    assert (await scene.client.get("/api/user", token=there)).status == 401
+    assert (await scene.client.get("/api/user", token=scene.token)).status == 200
 
 
 async def test_an_organization_ends_the_keys_for_its_own_applications(empty: LockScene) -> None:

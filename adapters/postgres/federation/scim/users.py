@@ -464,9 +464,15 @@ _HOLD_KNOWN: Final[LiteralString] = f"select from users where id = any(%(users)s
 
 _HOLD_ADDRESS: Final = "select from users where email_key = %(email_key)s for update"
 
-# Whoever lists a person ends them, and nobody else does.
+# Whoever lists a person ends them, and nobody else does, as long as the connection keeps in step.
 _LISTED_BY_LDAP: Final = """
-        exists (select from directory_people where org_id = %(organization)s and user_id = users.id and is_active)
+        exists (
+            select
+              from directory_people
+              join upstream_providers on upstream_providers.id = directory_people.connection_id
+             where directory_people.org_id = %(organization)s and directory_people.user_id = users.id and directory_people.is_active
+               and upstream_providers.ldap @> '{"keeps_in_step": true}'
+        )
 """
 
 # The people who shall enter the group and are not in the group, and the people who shall leave. A replacement of the whole group does not
@@ -562,8 +568,8 @@ LIFT: Final[LiteralString] = f"""
 
 
 # The new membership does not revive sessions of an earlier membership.
-def entering(came_by: LiteralString) -> LiteralString:
-    """The statement by which people become members. `came_by` is an expression that says how."""
+def entering(way: LiteralString) -> LiteralString:
+    """The statement by which people become members. `way` is an expression that says how."""
     return f"""
     with entering as (
              select * from unnest(%(users)s::uuid[], %(ids)s::uuid[]) as entering (user_id, id)
@@ -571,7 +577,7 @@ def entering(came_by: LiteralString) -> LiteralString:
          added as (
              insert into memberships (id, org_id, user_id, role, created_at, came_by)
              select entering.id, %(organization)s, user_id, 'member', %(at)s,
-                    {came_by}
+                    {way}
                from entering
                join users on users.id = entering.user_id
                  on conflict (org_id, user_id) do nothing
