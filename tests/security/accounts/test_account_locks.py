@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 
 from core.domain.mail import Mail
+from core.domain.services.user_keys import MOST_NAMED
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http import conftest as http
@@ -393,6 +394,23 @@ async def test_a_key_makes_accounts_that_its_organization_locks(empty: LockScene
     assert (await home.request("POST", lock_of(home, "acme"), by=home.owners["acme"])).status == 404
     answer = (await home.request("POST", lock_of(home, "acme", "users"), by=home.owners["acme"])).ok()
     assert (answer["account_locked"], home.is_locked()) == (True, True)
+
+
+async def test_the_maker_reads_how_many_keys_ended_also_of_many(empty: LockScene) -> None:
+    home = await made(empty, by_directory)
+    (await home.signs_in(org_slug="acme", service_slug=home.shop.slug)).ok()
+    for number in range(MOST_NAMED + 5):
+        home.people.change(
+            "insert into user_keys (id, user_id, service_id, name, prefix, digest, scopes, created_at)"
+            " values (gen_random_uuid(), %s, %s, %s, %s, %s, '{}', now())",
+            home.ada.user,
+            home.shop.id,
+            f"key {number}",
+            f"key_{number}",
+            str(number).encode(),
+        )
+    answer = (await home.request("POST", lock_of(home, "acme"), by=home.owners["acme"])).ok()
+    assert (answer["account_locked"], answer["keys_ended"]) == (True, MOST_NAMED + 5)
 
 
 @pytest.mark.parametrize("happened", ["one that she confirmed", "an organization of hers", "a session at a service elsewhere"])

@@ -124,7 +124,8 @@ class LockedAccount(Frozen):
     devices: int = 0
     consents: int = 0
     keys: tuple[str, ...] = ()
-    """The names of the person's keys for applications."""
+    """The names of the person's keys for applications, of many only the first."""
+    key_count: int = 0
     recent: Sequence[AddedWay] = ()
 
 

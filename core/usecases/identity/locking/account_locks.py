@@ -103,7 +103,7 @@ class AccountLocks(Frozen):
         sessions = await end_access_counting(uow, user, now)
         # The browsers are not known ones any more: somebody else may have signed in with one of them.
         await uow.devices.revoke_all(user, now)
-        keys = named_keys(await end_user_keys(uow, user, now, actor, but=()))
+        keys = await end_user_keys(uow, user, now, actor, but=())
         token = self.system.secrets.mailed_token()
         await uow.mailed_tokens.issue(mailed_token(token, MailedTokenPurpose.RESET_PASSWORD, user, account.email, now))
         await uow.account_locks.lock(user, now)
@@ -114,7 +114,8 @@ class AccountLocks(Frozen):
             sessions=sessions,
             devices=before.devices,
             consents=before.consents,
-            keys=keys,
+            keys=named_keys(keys),
+            key_count=len(keys),
             recent=recent,
         )
         mail = self.templates.mail(
