@@ -67,8 +67,10 @@ class DirectoryRunStore(Protocol):
     async def end(self, run: DirectoryRun, people: Sequence[RunPerson]) -> None:
         """Saves the run with whom it names. One that waits takes the place of the one that waited. After `hold_step`."""
 
-    async def save_step(self, step: DirectoryStep, next_at: datetime | None) -> None:
-        """Saves how far the connection has come, and gives the lease back. After `hold_step`."""
+    async def save_step(self, claimed: DirectoryStep, step: DirectoryStep, next_at: datetime | None) -> None:
+        """Saves how far the connection has come, and gives the lease back. What others have pressed since it was claimed stays. After
+        `hold_step`.
+        """
 
     async def hold_decision(self, organization: OrganizationId, connection: UpstreamProviderId, run: DirectoryRunId) -> DirectoryRun | None:
         """Holds the run, for an owner who decides about it."""
@@ -107,6 +109,8 @@ class DirectoryPeopleStore(Protocol):
 
     async def room(self, organization: OrganizationId) -> Capacity | None:
         """None when the organization is gone."""
+
+    async def proved_domains(self, organization: OrganizationId) -> Collection[str]: ...
 
     async def groups(self, connection: UpstreamProviderId) -> Sequence[ListedGroup]:
         """The teams that the connection fills."""

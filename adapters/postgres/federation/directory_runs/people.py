@@ -11,6 +11,7 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.federation.scim.users import CAPACITY_OF, LIFT, ScimCapacity, entering
 from adapters.postgres.identity.accounts import ACCOUNT, ACCOUNT_AND_WHO_DEACTIVATED
 from adapters.postgres.identity.privacy.holding import HELD_BY_NOTHING_ELSE, IS_THE_MAKERS
+from adapters.postgres.identity.upstream.proved_domains import proved_domains
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import first, first_made
 from adapters.postgres.storable import storable, storable_text
@@ -31,6 +32,10 @@ from ports.federation.scim.users import Capacity
 
 class _ExternalId(Frozen):
     external_id: bytes
+
+
+class _Proved(Frozen):
+    domains: Sequence[str] | None
 
 
 class _Addressed(Frozen):
@@ -99,6 +104,10 @@ class DirectoryPeopleRows(OnStatements):
     async def room(self, organization: OrganizationId) -> Capacity | None:
         rows = await self._statements.ask(ScimCapacity, CAPACITY_OF, {"organization": organization})
         return first_made(rows, ScimCapacity.capacity)
+
+    async def proved_domains(self, organization: OrganizationId) -> Collection[str]:
+        (row,) = await self._statements.ask(_Proved, _PROVED, {"organization": organization})
+        return frozenset(row.domains or ())
 
     async def groups(self, connection: UpstreamProviderId) -> Sequence[ListedGroup]:
         return await self._statements.ask_for_many(_group, _GROUPS, {"connection": connection}, lambda one: one)
@@ -212,7 +221,11 @@ MET: Final[LiteralString] = f"""
            mine.external_id as listed_as, coalesce(mine.is_active, false) as was_active,
            (
                provisioned.user_id is not null
-           and not exists (select from directory_people where org_id = %(organization)s and user_id = users.id)
+           and not exists (
+                   select
+                     from directory_people
+                    where org_id = %(organization)s and user_id = users.id and (is_active or not provisioned.is_member)
+               )
            and exists (select from scim_tokens where scim_tokens.org_id = %(organization)s)
            ) as is_scims,
            exists (
@@ -241,9 +254,11 @@ MET: Final[LiteralString] = f"""
 _ENDED_LATELY: Final = """
     select (select count(*) from directory_people where connection_id = %(connection)s and is_active)::int as listed,
            (
-               select count(*) from directory_people where connection_id = %(connection)s and not is_active and ended_at >= %(since)s
+               select count(*) from directory_people where connection_id = %(connection)s and ended_at >= %(since)s
            )::int as ended
 """
+
+_PROVED: Final[LiteralString] = f"select {proved_domains('%(organization)s')} as domains"
 
 _GROUPS: Final[LiteralString] = f"""
     select directory_groups.external_id as known_as, directory_groups.digest, {TEAM.names}
@@ -283,7 +298,7 @@ _SAVE_PEOPLE: Final = """
     select %(connection)s, listed.external_id, %(organization)s, listed.user_id, listed.digest, true
       from unnest(%(external_ids)s::bytea[], %(users)s::uuid[], %(digests)s::bytea[]) as listed (external_id, user_id, digest)
         on conflict (connection_id, external_id) do update
-       set digest = excluded.digest, is_active = true, ended_at = null
+       set digest = excluded.digest, is_active = true
      where directory_people.user_id = excluded.user_id
 """
 

@@ -16,7 +16,7 @@ from core.domain.identity.upstream.ldap.reading import LdapPerson
 from core.domain.identity.upstream.ldap.settings import LdapSettings
 from core.domain.json import Json
 from core.domain.record.events import Actor, Event, Target
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 
 _MOST_VALUES: Final = 50
 _LONGEST_TEXT: Final = 200
@@ -195,6 +195,11 @@ def is_unchanged(person: PersonInDirectory, known: KnownPerson) -> bool:
     return not person.is_disabled and person.digest == known.digest and Email(person.email).key == known.email_key
 
 
+def asked_about(person: PersonInDirectory, domains: Collection[str]) -> PersonInDirectory:
+    """The person as accounts are looked for: by no address outside these domains, or a directory would hold others by naming them."""
+    return person if _of_address(person, domains) is None else replace(person, email="")
+
+
 def decided(person: PersonInDirectory, met: MetAccount | None, domains: Collection[str], organization: OrganizationId) -> PersonDecision:
     """`met` is None for somebody whom nobody knows here: no run has listed them, and nobody has the address."""
     if met is not None and met.is_listed_as_named:
@@ -247,7 +252,7 @@ def _of_listed(person: PersonInDirectory, met: MetAccount, domains: Collection[s
             moves = True
     if met.was_active:
         return PersonDecision(person=person, fate=PersonFate.CHANGES, met=met, moves=moves, left_out=left_out)
-    refusal = left_out or _shut(met, organization) or (WhyLeftOut.LISTED_BY_ANOTHER if met.is_anothers else None)
+    refusal = left_out or _shut(met, organization) or _of_others(met)
     if refusal is not None:
         return PersonDecision(person=person, fate=PersonFate.STAYS, met=met, left_out=refusal)
     return PersonDecision(person=person, fate=PersonFate.RETURNS, met=met, moves=moves)
@@ -262,13 +267,18 @@ def _of_address(person: PersonInDirectory, domains: Collection[str]) -> WhyLeftO
 def _of_account(met: MetAccount, organization: OrganizationId) -> WhyLeftOut | None:
     if met.listed_as is not None:
         return WhyLeftOut.ADDRESS_OF_ANOTHER
-    if met.is_scims:
-        return WhyLeftOut.LISTED_BY_SCIM
-    if met.is_anothers:
-        return WhyLeftOut.LISTED_BY_ANOTHER
+    listed = _of_others(met)
+    if listed is not None:
+        return listed
     if met.account.is_platform_owner:
         return WhyLeftOut.NOT_FOR_ACCOUNT
     return WhyLeftOut.OTHER_IDENTITY if met.has_other_identity else _shut(met, organization)
+
+
+def _of_others(met: MetAccount) -> WhyLeftOut | None:
+    if met.is_scims:
+        return WhyLeftOut.LISTED_BY_SCIM
+    return WhyLeftOut.LISTED_BY_ANOTHER if met.is_anothers else None
 
 
 def _shut(met: MetAccount, organization: OrganizationId) -> WhyLeftOut | None:

@@ -1,6 +1,6 @@
 """What a run of a directory writes about people: a few hundred in one unit of work, which goes on with the run or writes nothing."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from core.domain.email import Email
@@ -10,6 +10,7 @@ from core.domain.federation.directory_runs.people import (
     PersonInDirectory,
     RunDirectory,
     WhyLeftOut,
+    asked_about,
     decided_together,
     names_changed,
 )
@@ -57,18 +58,22 @@ class RunChanges(Frozen):
             await uow.commit()
 
     async def carry_out(
-        self, step: DirectoryStep, directory: RunDirectory, people: Sequence[PersonInDirectory], domains: Collection[str]
+        self, step: DirectoryStep, directory: RunDirectory, people: Sequence[PersonInDirectory]
     ) -> Sequence[PersonDecision]:
         """Decides about these people while their accounts are held, and does what is decided, except for ends. Raises `TakenOver`."""
         now = self.system.clock.now()
         async with self.unit_of_work() as uow:
             await self._hold(uow, step)
-            await uow.directory_people.hold_people(step.connection, people)
-            met = await uow.directory_people.met(step.organization, step.connection, people)
+            # A domain may have been lost since the run began.
+            domains = await uow.directory_people.proved_domains(step.organization)
+            asked = [asked_about(one, domains) for one in people]
+            await uow.directory_people.hold_people(step.connection, asked)
+            met = await uow.directory_people.met(step.organization, step.connection, asked)
             capacity = await uow.directory_people.room(step.organization)
             if capacity is None:
                 raise TakenOver
             room = capacity.limit.max_users - capacity.members
+            said = await uow.directory_people.known(step.connection, [one.external_id for one in people])
             decisions = decided_together(people, met, domains, step.organization, room)
             decisions, joined, events = await self._joined(uow, step, directory, decisions, now)
             changed = {one.met.user: one.person for one in decisions if one.fate is PersonFate.CHANGES and one.met is not None}
@@ -76,7 +81,10 @@ class RunChanges(Frozen):
             for one in decisions:
                 if one.moves and one.met is not None:
                     events += await self._move(uow, directory, one, now)
-            events += [names_changed(user, directory, SYSTEM) for user in changed]
+            # Who differs in the address alone, which stays, is looked at in each run: that is no news.
+            events += [
+                names_changed(user, directory, SYSTEM) for user, one in changed.items() if said[one.external_id].digest != one.digest
+            ]
             await uow.record_all(events)
             for user, person in {**joined, **changed}.items():
                 await self._write_fields(uow, step, user, person)

@@ -52,6 +52,11 @@ def _why(visit: PageVisit, reason: str) -> str:
     return visit.text(f"console.directory_runs.why.{reason}")
 
 
+def _more(visit: PageVisit, many: int, shown: Sequence[object]) -> str:
+    """An owner's word is about all, so the page says when it does not name all."""
+    return visit.text("console.directory_runs.and_more", count=many - len(shown)) if 0 < len(shown) < many else ""
+
+
 async def _named(visit: PageVisit, run: Any) -> Mapping[str, Any]:
     ending, left_out = ([(one.named, _why(visit, one.reason)) for one in run.people if one.what == what] for what in ("end", "left_out"))
     reasons: Sequence[tuple[str, int]] = [(_why(visit, reason), count) for reason, count in run.reasons.items()]
@@ -59,6 +64,8 @@ async def _named(visit: PageVisit, run: Any) -> Mapping[str, Any]:
     return {
         "ending": ending,
         "left_out": left_out,
+        "more_ends": _more(visit, run.held_back, ending),
+        "more_left_out": _more(visit, run.left_out, left_out),
         "reasons": reasons,
         "waits": _waits(run),
         "is_plan": run.kind.value == "plan",
