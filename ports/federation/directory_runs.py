@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from core.domain.federation.directory_runs.people import DirectoryPerson, KnownPerson, MetAccount
+from core.domain.federation.directory_runs.people import KnownPerson, MetAccount, PersonInDirectory
 from core.domain.federation.directory_runs.runs import DirectoryRun, DirectoryStep, RunPerson
 from core.domain.identifiers import DirectoryRunId, MembershipId, OrganizationId, TeamId, UpstreamProviderId, UserId
 from core.domain.identity.accounts import Account
@@ -67,8 +67,10 @@ class DirectoryRunStore(Protocol):
     async def end(self, run: DirectoryRun, people: Sequence[RunPerson]) -> None:
         """Saves the run with whom it names. One that waits takes the place of the one that waited. After `hold_step`."""
 
-    async def save_step(self, step: DirectoryStep, next_at: datetime | None) -> None:
-        """Saves how far the connection has come, and gives the lease back. After `hold_step`."""
+    async def save_step(self, claimed: DirectoryStep, step: DirectoryStep, next_at: datetime | None) -> None:
+        """Saves how far the connection has come, and gives the lease back. What others have pressed since it was claimed stays. After
+        `hold_step`.
+        """
 
     async def hold_decision(self, organization: OrganizationId, connection: UpstreamProviderId, run: DirectoryRunId) -> DirectoryRun | None:
         """Holds the run, for an owner who decides about it."""
@@ -99,7 +101,7 @@ class DirectoryPeopleStore(Protocol):
         """The people whom the connection lists by these identities, with their addresses."""
 
     async def met(
-        self, organization: OrganizationId, connection: UpstreamProviderId, people: Sequence[DirectoryPerson]
+        self, organization: OrganizationId, connection: UpstreamProviderId, people: Sequence[PersonInDirectory]
     ) -> Mapping[bytes, MetAccount]:
         """The accounts that these identities, and otherwise these addresses, lead to."""
 
@@ -108,13 +110,15 @@ class DirectoryPeopleStore(Protocol):
     async def room(self, organization: OrganizationId) -> Capacity | None:
         """None when the organization is gone."""
 
+    async def proved_domains(self, organization: OrganizationId) -> Collection[str]: ...
+
     async def groups(self, connection: UpstreamProviderId) -> Sequence[ListedGroup]:
         """The teams that the connection fills."""
 
     async def users_of(self, connection: UpstreamProviderId, external_ids: Collection[bytes]) -> Sequence[UserId]:
         """Those whom the connection lists as active."""
 
-    async def hold_people(self, connection: UpstreamProviderId, people: Sequence[DirectoryPerson]) -> None:
+    async def hold_people(self, connection: UpstreamProviderId, people: Sequence[PersonInDirectory]) -> None:
         """Holds the accounts that these people have, or would get. After `hold_step`."""
 
     async def add_accounts(self, organization: OrganizationId, accounts: Sequence[Account]) -> Collection[UserId]:
@@ -124,7 +128,7 @@ class DirectoryPeopleStore(Protocol):
         """As `ProvisionedUserStore.enter`, for people who come by LDAP."""
 
     async def save_people(
-        self, organization: OrganizationId, connection: UpstreamProviderId, people: Mapping[UserId, DirectoryPerson], at: datetime
+        self, organization: OrganizationId, connection: UpstreamProviderId, people: Mapping[UserId, PersonInDirectory], at: datetime
     ) -> None:
         """They are listed as active."""
 

@@ -33,6 +33,7 @@ from adapters.postgres.tables.declaring import (
 from adapters.postgres.tables.moving import OF_A_SIGN_IN, OF_CALLS, IdMeaning, Moved
 from core.domain.identity.endings.endings import CredentialKind
 
+_WITH_THE_RUN: Final = "30 days, with the run, and as long as a stop holds the person."
 # Nobody has let it go on at the other installation.
 _KEEPS_ANEW: Final = "The connection keeps in step anew there, and its first run is a plan"
 
@@ -407,7 +408,12 @@ TABLES: Final = (
         until="30 days",
         ages=(
             # Whoever asks why somebody has gone asks within weeks. The people whom a run names go with it.
-            Age("PastDirectoryRuns", "started_at < now() - interval '30 days'", oldest_first="started_at"),
+            # A run that names whom a stop holds stays as long as the stop.
+            Age(
+                "PastDirectoryRuns",
+                "started_at < now() - interval '30 days' and not exists (select from directory_steps where held_run = directory_runs.id)",
+                oldest_first="started_at",
+            ),
         ),
     ),
     Table(
@@ -419,9 +425,14 @@ TABLES: Final = (
                 "named",
                 "The address, or the name in the directory, of somebody whom a run of a directory by LDAP ends or leaves out.",
                 Eraser.ORGANIZATION,
-                "30 days, with the run.",
+                _WITH_THE_RUN,
             ),
-            personal("external_id", "By what the directory knows the person for good.", Eraser.ORGANIZATION, "30 days, with the run."),
+            personal(
+                "external_id",
+                "By what the directory knows the person for good.",
+                Eraser.ORGANIZATION,
+                _WITH_THE_RUN,
+            ),
             plain(WORD, "what", "reason"),
         ),
         moves=_KEEPS_ANEW,

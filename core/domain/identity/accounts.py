@@ -42,6 +42,10 @@ class Account(Frozen):
     """The organization's own provider that vouched for the address. None when nobody did, or when the address is proved."""
     locked_at: datetime | None = None
     """When the account was last locked, if the query asked for it. It stays when the account is open again."""
+    lock_waits: bool = False
+    """Nobody has chosen a password since the lock, if the query asked for it. So it is also when a directory has deactivated the account
+    after the lock.
+    """
 
     @property
     def is_locked(self) -> bool:
@@ -49,6 +53,13 @@ class Account(Frozen):
         chosen a new password.
         """
         return self.deactivated_at is not None and self.deactivated_at == self.locked_at
+
+    @property
+    def awaits_new_password(self) -> bool:
+        """The account was locked, and nothing but a new password opens it, even if a directory has deactivated it since. The lock's
+        question, which of its ways in are the person's, is still to be asked.
+        """
+        return self.is_locked or self.lock_waits
 
     @property
     def address_is_proved(self) -> bool:
@@ -102,9 +113,20 @@ class Account(Frozen):
         return is_just_past(self.created_at, now)
 
 
-def unverified_account(user: UserId, email: Email, now: datetime, language: Language | None = None) -> Account:
+def unverified_account(
+    user: UserId, email: Email, now: datetime, language: Language | None = None, voucher: Voucher | None = None
+) -> Account:
     """A new account: nobody has proved its address yet."""
-    return Account(user, email, is_platform_owner=False, email_verified_at=None, deactivated_at=None, created_at=now, language=language)
+    return Account(
+        user,
+        email,
+        is_platform_owner=False,
+        email_verified_at=None,
+        deactivated_at=None,
+        created_at=now,
+        language=language,
+        address_vouched_by=voucher,
+    )
 
 
 class AccountPassword(Frozen):

@@ -110,6 +110,15 @@ _ASSIGNMENT: Final[Mapping[str, Json]] = {
     "user_id": _ID,
 }
 _CREDENTIALS: Final[Mapping[str, Json]] = {"provider": "codehost", "client_id": "Iv1.4f2d"}
+_RUN: Final[Mapping[str, Json]] = {
+    "name": "Acme directory",
+    "run_id": "0199d3a0-0000-7000-8000-000000000021",
+    "kind": "whole",
+    "came": 0,
+    "changed": 3,
+    "ends": 40,
+    "digest": "9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3",
+}
 _UPSTREAM: Final[Mapping[str, Json]] = {
     "name": "Acme login",
     "kind": "oidc",
@@ -261,6 +270,14 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     ),
     "organization.upstream_provider.metadata.failed": EventData(
         "Why the metadata are not read or not used. Told again when the reason changes.", {"name": "Acme login", "fault": "status"}
+    ),
+    "organization.upstream_provider.run.started": EventData("The connection, whose directory is read again.", {"name": "Acme directory"}),
+    "organization.upstream_provider.run.stopped": EventData("What the run would do if an owner let it go on.", _RUN),
+    "organization.upstream_provider.run.agreed": EventData("What an owner has let go on.", _RUN),
+    "organization.upstream_provider.run.left": EventData("What an owner has not let go on.", _RUN),
+    "organization.upstream_provider.run.failed": EventData(
+        "Why the directory could not be read. Told once, until it can be read again.",
+        {"name": "Acme directory", "run_id": "0199d3a0-0000-7000-8000-000000000021", "fault": "The host does not answer in time."},
     ),
     "organization.upstream_provider.deleted": EventData("The deleted provider.", _UPSTREAM),
     "plan.created": EventData("The new plan and its service.", _TERMS),

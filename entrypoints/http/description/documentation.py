@@ -44,6 +44,7 @@ _ALSO_CALLED: Final[Mapping[str, str]] = {
     "api-keys": "credentials tokens service",
     "audit": "history changes who did log",
     "billing": "payment checkout invoice stripe buy",
+    "directory-runs": "synchronize sync ldap active directory people groups deprovision offboard",
     "claims": "token contents attributes mapping",
     "configuration": "terraform infrastructure as code gitops yaml export",
     "provider-certificates": "saml signing rollover expiry",

@@ -49,6 +49,7 @@ TAGS: Final[Mapping[str, str]] = {
     "organizations": "Organizations are tenants: each organization has its own people, roles and services.",
     "settings": "An organization's own mail server, branding, domain, and clients at sign-in providers.",
     "connections": "An organization's own sign-in providers, by OpenID Connect or SAML: settings and tests.",
+    "directory-runs": "Keep an organization in step with a directory by LDAP: its runs, and an owner's word about those that wait.",
     "provider-certificates": "The certificates of an organization's own SAML providers, and our own certificate for them.",
     "sign-in-domains": "The sign-in of people in an organization's mail domains, and their way to membership.",
     "members": "The people of an organization, and its owner.",

@@ -5,17 +5,21 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
+import msgspec
+from psycopg.types.json import Jsonb
+
 from adapters.postgres.federation.scim.users import CAPACITY_OF, LIFT, ScimCapacity, entering
 from adapters.postgres.identity.accounts import ACCOUNT, ACCOUNT_AND_WHO_DEACTIVATED
 from adapters.postgres.identity.privacy.holding import HELD_BY_NOTHING_ELSE, IS_THE_MAKERS
+from adapters.postgres.identity.upstream.proved_domains import proved_domains
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import first, first_made
-from adapters.postgres.storable import storable_text
+from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.tenancy.relations import RELATED_BESIDES_DIRECTORY
 from adapters.postgres.tenancy.teams import TEAM
 from adapters.postgres.transaction import OnStatements
 from core.domain.email import Email
-from core.domain.federation.directory_runs.people import DirectoryPerson, KnownPerson, MetAccount
+from core.domain.federation.directory_runs.people import KnownPerson, MetAccount, PersonInDirectory
 from core.domain.identifiers import MembershipId, OrganizationId, TeamId, UpstreamProviderId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.upstream.ldap.settings import ldap_issuer
@@ -28,6 +32,10 @@ from ports.federation.scim.users import Capacity
 
 class _ExternalId(Frozen):
     external_id: bytes
+
+
+class _Proved(Frozen):
+    domains: Sequence[str] | None
 
 
 class _Addressed(Frozen):
@@ -79,7 +87,7 @@ class DirectoryPeopleRows(OnStatements):
         return {one.external_id: (UserId(one.user_id), one.email) for one in rows}
 
     async def met(
-        self, organization: OrganizationId, connection: UpstreamProviderId, people: Sequence[DirectoryPerson]
+        self, organization: OrganizationId, connection: UpstreamProviderId, people: Sequence[PersonInDirectory]
     ) -> Mapping[bytes, MetAccount]:
         parameters = {
             **_asked(connection, people),
@@ -97,6 +105,10 @@ class DirectoryPeopleRows(OnStatements):
         rows = await self._statements.ask(ScimCapacity, CAPACITY_OF, {"organization": organization})
         return first_made(rows, ScimCapacity.capacity)
 
+    async def proved_domains(self, organization: OrganizationId) -> Collection[str]:
+        (row,) = await self._statements.ask(_Proved, _PROVED, {"organization": organization})
+        return frozenset(row.domains or ())
+
     async def groups(self, connection: UpstreamProviderId) -> Sequence[ListedGroup]:
         return await self._statements.ask_for_many(_group, _GROUPS, {"connection": connection}, lambda one: one)
 
@@ -104,19 +116,15 @@ class DirectoryPeopleRows(OnStatements):
         parameters = {"connection": connection, "external_ids": list(external_ids)}
         return await self._statements.ask_for_many(IdRow, _USERS_OF, parameters, lambda row: UserId(row.id))
 
-    async def hold_people(self, connection: UpstreamProviderId, people: Sequence[DirectoryPerson]) -> None:
+    async def hold_people(self, connection: UpstreamProviderId, people: Sequence[PersonInDirectory]) -> None:
         await self._statements.tell(_HOLD_PEOPLE, _asked(connection, people))
 
     async def add_accounts(self, organization: OrganizationId, accounts: Sequence[Account]) -> Collection[UserId]:
-        columns = [ACCOUNT.values(one) for one in accounts]
-        parameters = {
-            "organization": organization,
-            "ids": [one.id for one in accounts],
-            "emails": [one["email"] for one in columns],
-            "email_keys": [storable_text(one.email.key) for one in accounts],
-            "vouched": [one["address_vouched_by"] for one in columns],
-            "at": accounts[0].created_at,
-        }
+        rows = [
+            {**ACCOUNT.values(one), "email_key": one.email.key, "origin_org_id": organization, "updated_at": one.created_at}
+            for one in accounts
+        ]
+        parameters = {"accounts": Jsonb(storable(msgspec.to_builtins(rows)))}
         return {UserId(row.id) for row in await self._statements.ask(IdRow, _ADD_ACCOUNTS, parameters)}
 
     async def enter(self, organization: OrganizationId, users: Mapping[UserId, MembershipId], at: datetime) -> None:
@@ -125,7 +133,7 @@ class DirectoryPeopleRows(OnStatements):
         await self._statements.tell(_ENTER, parameters)
 
     async def save_people(
-        self, organization: OrganizationId, connection: UpstreamProviderId, people: Mapping[UserId, DirectoryPerson], at: datetime
+        self, organization: OrganizationId, connection: UpstreamProviderId, people: Mapping[UserId, PersonInDirectory], at: datetime
     ) -> None:
         named = list(people.values())
         parameters = {
@@ -153,7 +161,7 @@ class DirectoryPeopleRows(OnStatements):
         await self._statements.tell(_SAVE_GROUP, parameters)
 
 
-def _asked(connection: UpstreamProviderId, people: Sequence[DirectoryPerson]) -> dict[str, Any]:
+def _asked(connection: UpstreamProviderId, people: Sequence[PersonInDirectory]) -> dict[str, Any]:
     return {
         "connection": connection,
         "provider": str(connection),
@@ -213,7 +221,11 @@ MET: Final[LiteralString] = f"""
            mine.external_id as listed_as, coalesce(mine.is_active, false) as was_active,
            (
                provisioned.user_id is not null
-           and not exists (select from directory_people where org_id = %(organization)s and user_id = users.id)
+           and not exists (
+                   select
+                     from directory_people
+                    where org_id = %(organization)s and user_id = users.id and (is_active or not provisioned.is_member)
+               )
            and exists (select from scim_tokens where scim_tokens.org_id = %(organization)s)
            ) as is_scims,
            exists (
@@ -242,9 +254,11 @@ MET: Final[LiteralString] = f"""
 _ENDED_LATELY: Final = """
     select (select count(*) from directory_people where connection_id = %(connection)s and is_active)::int as listed,
            (
-               select count(*) from directory_people where connection_id = %(connection)s and not is_active and ended_at >= %(since)s
+               select count(*) from directory_people where connection_id = %(connection)s and ended_at >= %(since)s
            )::int as ended
 """
+
+_PROVED: Final[LiteralString] = f"select {proved_domains('%(organization)s')} as domains"
 
 _GROUPS: Final[LiteralString] = f"""
     select directory_groups.external_id as known_as, directory_groups.digest, {TEAM.names}
@@ -268,11 +282,11 @@ _USERS_OF: Final = """
 """
 
 # The organization's row is held.
-_ADD_ACCOUNTS: Final = """
-    insert into users (id, email, email_key, is_platform_owner, address_vouched_by, origin_org_id, created_at, updated_at)
-    select added.id, added.email, added.email_key, false, added.vouched, %(organization)s, %(at)s, %(at)s
-      from unnest(%(ids)s::uuid[], %(emails)s::text[], %(email_keys)s::text[], %(vouched)s::text[]) as added (id, email, email_key, vouched)
-     order by added.email_key
+_ADD_ACCOUNTS: Final[LiteralString] = f"""
+    insert into users ({ACCOUNT.into("email_key", "origin_org_id", "updated_at")})
+    select {ACCOUNT.into("email_key", "origin_org_id", "updated_at")}
+      from jsonb_populate_recordset(null::users, %(accounts)s) as added
+     order by email_key
         on conflict (email_key) do nothing
  returning id
 """
@@ -284,7 +298,7 @@ _SAVE_PEOPLE: Final = """
     select %(connection)s, listed.external_id, %(organization)s, listed.user_id, listed.digest, true
       from unnest(%(external_ids)s::bytea[], %(users)s::uuid[], %(digests)s::bytea[]) as listed (external_id, user_id, digest)
         on conflict (connection_id, external_id) do update
-       set digest = excluded.digest, is_active = true, ended_at = null
+       set digest = excluded.digest, is_active = true
      where directory_people.user_id = excluded.user_id
 """
 

@@ -83,7 +83,7 @@ class DirectoryRunRows(OnStatements):
 
     async def hold_step(self, step: DirectoryStep, until: datetime) -> bool:
         await self._statements.tell(_HOLD_ORGANIZATION, {"organization": step.organization})
-        parameters = {"connection": step.connection, "holder": step.holder, "until": until}
+        parameters = {"connection": step.connection, "holder": step.holder, "activated_at": step.activated_at, "until": until}
         return bool(await self._statements.ask(IdRow, _HOLD_STEP, parameters))
 
     async def begin(self, run: DirectoryRun) -> None:
@@ -110,7 +110,7 @@ class DirectoryRunRows(OnStatements):
                 },
             )
 
-    async def save_step(self, step: DirectoryStep, next_at: datetime | None) -> None:
+    async def save_step(self, claimed: DirectoryStep, step: DirectoryStep, next_at: datetime | None) -> None:
         marks = None if step.marks is None else Jsonb(storable(msgspec.to_builtins(step.marks)))
         parameters = {
             "connection": step.connection,
@@ -122,6 +122,9 @@ class DirectoryRunRows(OnStatements):
             "agreed_run": step.agreed_run,
             "held_digest": step.held_digest,
             "held_since": step.held_since,
+            "held_run": step.held_run,
+            "claimed_next_at": claimed.next_at,
+            "claimed_agreed_run": claimed.agreed_run,
         }
         await self._statements.tell(_SAVE_STEP, parameters)
 
@@ -151,14 +154,15 @@ _PART: Final = 500
 
 _STEP: Final = """
     steps.connection_id as connection, steps.org_id as organization, steps.holder, steps.runs, steps.wants_whole, steps.whole_at,
-    steps.marks, steps.agreed_digest, steps.agreed_run, steps.held_digest, steps.held_since
+    steps.marks, steps.agreed_digest, steps.agreed_run, steps.held_digest, steps.held_since, steps.held_run, steps.next_at,
+    (select activated_at from upstream_providers where id = steps.connection_id) as activated_at
 """
 
 # Where no connection keeps in step, this is one look at an empty index. Of two processes, one inserts or updates the row: the other waits
-# for it and finds the lease.
+# for it and finds the lease. One run of an organization is under way: its slow directories take one place, not those of others.
 CLAIM_DUE: Final[LiteralString] = f"""
-    with due as (
-             select providers.id, providers.org_id
+    with of_organizations as (
+             select distinct on (providers.org_id) providers.id, providers.org_id, steps.next_at
                from upstream_providers as providers
                join organizations on organizations.id = providers.org_id and organizations.status = 'active'
                left join directory_steps as steps on steps.connection_id = providers.id
@@ -168,9 +172,14 @@ CLAIM_DUE: Final[LiteralString] = f"""
                         steps.connection_id is null
                      or steps.next_at <= %(at)s and (steps.leased_until is null or steps.leased_until <= %(at)s)
                     )
-              order by steps.next_at nulls first
-              limit %(limit)s
-         )
+                and not exists (
+                        select
+                          from directory_steps as others
+                         where others.org_id = providers.org_id and others.connection_id <> providers.id and others.leased_until > %(at)s
+                    )
+              order by providers.org_id, steps.next_at nulls first
+         ),
+         due as (select id, org_id from of_organizations order by next_at nulls first limit %(limit)s)
     insert into directory_steps as steps (connection_id, org_id, next_at, holder, leased_until)
     select id, org_id, %(at)s, %(holder)s, %(until)s from due
         on conflict (connection_id) do update
@@ -216,7 +225,8 @@ _NEXT_AT: Final = "select next_at from directory_steps where org_id = %(organiza
 
 _HOLD_ORGANIZATION: Final = "select from organizations where id = %(organization)s for no key update"
 
-# A connection that was turned off or changed meanwhile is none to go on with.
+# A connection that was turned off or changed meanwhile is none to go on with, also when others have made it active again, and neither is
+# that of an organization that was suspended.
 _HOLD_STEP: Final = """
     update directory_steps
        set leased_until = %(until)s
@@ -224,7 +234,9 @@ _HOLD_STEP: Final = """
      where directory_steps.connection_id = %(connection)s and directory_steps.holder = %(holder)s
        and upstream_providers.id = directory_steps.connection_id
        and upstream_providers.state = 'active' and upstream_providers.enabled
+       and upstream_providers.activated_at is not distinct from %(activated_at)s::timestamptz
        and upstream_providers.ldap @> '{"keeps_in_step": true}'
+       and exists (select from organizations where organizations.id = directory_steps.org_id and organizations.status = 'active')
  returning directory_steps.connection_id as id
 """
 
@@ -258,10 +270,15 @@ _ADD_PEOPLE: Final = """
      where named.user_id is null or users.id is not null
 """
 
+# What somebody has pressed while the run was under way stays for the next one: a start, and an owner's word.
 _SAVE_STEP: Final = """
     update directory_steps
-       set next_at = %(next_at)s, leased_until = null, runs = %(runs)s, wants_whole = %(wants_whole)s, whole_at = %(whole_at)s,
-           marks = %(marks)s, agreed_run = %(agreed_run)s, held_digest = %(held_digest)s, held_since = %(held_since)s
+       set next_at = case when next_at is distinct from %(claimed_next_at)s::timestamptz then next_at else %(next_at)s end,
+           wants_whole = %(wants_whole)s or next_at is distinct from %(claimed_next_at)s::timestamptz,
+           agreed_run = case when agreed_run is distinct from %(claimed_agreed_run)s::uuid then agreed_run else %(agreed_run)s end,
+           held_since = case when held_run = %(held_run)s and held_since is null then null else %(held_since)s::timestamptz end,
+           leased_until = null, runs = %(runs)s, whole_at = %(whole_at)s, marks = %(marks)s, held_digest = %(held_digest)s,
+           held_run = %(held_run)s
      where connection_id = %(connection)s
 """
 

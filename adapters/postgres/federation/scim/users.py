@@ -12,7 +12,7 @@ from uuid import UUID
 from psycopg.errors import UniqueViolation
 
 from adapters.postgres.federation.scim.filters import CHANGED_AT, condition_of, source_of
-from adapters.postgres.identity.accounts import ACCOUNT, ACCOUNT_AND_LOCK, is_locked
+from adapters.postgres.identity.accounts import ACCOUNT, ACCOUNT_AND_LOCK, LIFTED, is_locked
 from adapters.postgres.identity.addresses import nobody_knows
 from adapters.postgres.identity.privacy.holding import HELD_BY_NOTHING_ELSE, IS_THE_MAKERS
 from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
@@ -86,7 +86,7 @@ class _Held:
     def __init__(self, **columns: Any) -> None:
         self.capacity = ScimCapacity(**{name: columns.pop(name) for name in names_of(ScimCapacity)}).capacity()
         own = {name: columns.pop(name) for name in ("role", "relations", "is_deactivated", "in_group", "is_listed_by_ldap", *_WHOSE)}
-        account = {name: columns[name] for name in (*ACCOUNT.columns, "deactivated_by", "locked_at")}
+        account = {name: columns[name] for name in (*ACCOUNT.columns, "deactivated_by", "locked_at", "lock_waits")}
         profile = {name: columns[name] for name in names_of(_Profile) if name in columns}
         self.rest = columns
         self.held = None
@@ -464,9 +464,15 @@ _HOLD_KNOWN: Final[LiteralString] = f"select from users where id = any(%(users)s
 
 _HOLD_ADDRESS: Final = "select from users where email_key = %(email_key)s for update"
 
-# Whoever lists a person ends them, and nobody else does.
+# Whoever lists a person ends them, and nobody else does, as long as the connection keeps in step.
 _LISTED_BY_LDAP: Final = """
-        exists (select from directory_people where org_id = %(organization)s and user_id = users.id and is_active)
+        exists (
+            select
+              from directory_people
+              join upstream_providers on upstream_providers.id = directory_people.connection_id
+             where directory_people.org_id = %(organization)s and directory_people.user_id = users.id and directory_people.is_active
+               and upstream_providers.ldap @> '{"keeps_in_step": true}'
+        )
 """
 
 # The people who shall enter the group and are not in the group, and the people who shall leave. A replacement of the whole group does not
@@ -555,15 +561,15 @@ _FIND_NEWCOMER: Final[LiteralString] = f"""
 # condition as `Account.is_shut_to`. The platform's deactivation stays.
 LIFT: Final[LiteralString] = f"""
     update users
-       set deactivated_at = null, deactivated_by_org_id = null, updated_at = %(at)s
+       set {LIFTED}, updated_at = %(at)s
      where id = any(%(users)s)
        and (deactivated_by = %(organization)s or deactivated_by is not null and {nobody_knows()})
 """
 
 
 # The new membership does not revive sessions of an earlier membership.
-def entering(came_by: LiteralString) -> LiteralString:
-    """The statement by which people become members. `came_by` is an expression that says how."""
+def entering(way: LiteralString) -> LiteralString:
+    """The statement by which people become members. `way` is an expression that says how."""
     return f"""
     with entering as (
              select * from unnest(%(users)s::uuid[], %(ids)s::uuid[]) as entering (user_id, id)
@@ -571,7 +577,7 @@ def entering(came_by: LiteralString) -> LiteralString:
          added as (
              insert into memberships (id, org_id, user_id, role, created_at, came_by)
              select entering.id, %(organization)s, user_id, 'member', %(at)s,
-                    {came_by}
+                    {way}
                from entering
                join users on users.id = entering.user_id
                  on conflict (org_id, user_id) do nothing
@@ -692,9 +698,9 @@ _SAVE: Final = """
 """
 
 # Lifts the organization's deactivation, because afterwards no directory is left that could reactivate the person.
-_FREE: Final = """
+_FREE: Final[LiteralString] = f"""
     update users
-       set deactivated_at = null, deactivated_by_org_id = null, updated_at = now()
+       set {LIFTED}, updated_at = now()
      where id = %(user)s and deactivated_by = %(organization)s
 """
 

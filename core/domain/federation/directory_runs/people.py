@@ -16,7 +16,7 @@ from core.domain.identity.upstream.ldap.reading import LdapPerson
 from core.domain.identity.upstream.ldap.settings import LdapSettings
 from core.domain.json import Json
 from core.domain.record.events import Actor, Event, Target
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 
 _MOST_VALUES: Final = 50
 _LONGEST_TEXT: Final = 200
@@ -80,7 +80,7 @@ class RunDirectory(Frozen):
         return {"through": THROUGH_LDAP, "upstream_provider_id": str(self.connection)}
 
 
-class DirectoryPerson(Frozen, kw_only=True):
+class PersonInDirectory(Frozen, kw_only=True):
     """A person as a directory names them now."""
 
     external_id: bytes
@@ -151,7 +151,7 @@ class MetAccount(Frozen, kw_only=True):
 
 
 class PersonDecision(Frozen, kw_only=True):
-    person: DirectoryPerson
+    person: PersonInDirectory
     fate: PersonFate
     met: MetAccount | None = None
     moves: bool = False
@@ -170,13 +170,13 @@ def external_id(identity: bytes, settings: LdapSettings) -> bytes:
     return subject_from(identity, settings.identity_attribute).encode()
 
 
-def named_person(settings: LdapSettings, mapping: Mapping[str, str], read: LdapPerson) -> DirectoryPerson:
+def named_person(settings: LdapSettings, mapping: Mapping[str, str], read: LdapPerson) -> PersonInDirectory:
     fields: dict[str, Json] = {}
     for attribute, key in readable(mapping).items():
         values = list(read.values.get(attribute.lower(), ()))[:_MOST_VALUES]
         fields[key] = None if not values else values[0] if len(values) == 1 else list[Json](values)
     address = stated_address(_first(read, settings.address_attribute) or "").strip()
-    return DirectoryPerson(
+    return PersonInDirectory(
         external_id=external_id(read.identity, settings),
         dn=read.dn,
         email=address if "@" in address[1:-1] else "",
@@ -188,14 +188,19 @@ def named_person(settings: LdapSettings, mapping: Mapping[str, str], read: LdapP
     )
 
 
-def is_unchanged(person: DirectoryPerson, known: KnownPerson) -> bool:
+def is_unchanged(person: PersonInDirectory, known: KnownPerson) -> bool:
     """Nothing about the person needs a second look."""
     if not known.is_active:
         return person.is_disabled
     return not person.is_disabled and person.digest == known.digest and Email(person.email).key == known.email_key
 
 
-def decided(person: DirectoryPerson, met: MetAccount | None, domains: Collection[str], organization: OrganizationId) -> PersonDecision:
+def asked_about(person: PersonInDirectory, domains: Collection[str]) -> PersonInDirectory:
+    """The person as accounts are looked for: by no address outside these domains, or a directory would hold others by naming them."""
+    return person if _of_address(person, domains) is None else replace(person, email="")
+
+
+def decided(person: PersonInDirectory, met: MetAccount | None, domains: Collection[str], organization: OrganizationId) -> PersonDecision:
     """`met` is None for somebody whom nobody knows here: no run has listed them, and nobody has the address."""
     if met is not None and met.is_listed_as_named:
         return _of_listed(person, met, domains, organization)
@@ -208,7 +213,7 @@ def decided(person: DirectoryPerson, met: MetAccount | None, domains: Collection
 
 
 def decided_together(
-    people: Sequence[DirectoryPerson], met: Mapping[bytes, MetAccount], domains: Collection[str], organization: OrganizationId, room: int
+    people: Sequence[PersonInDirectory], met: Mapping[bytes, MetAccount], domains: Collection[str], organization: OrganizationId, room: int
 ) -> Sequence[PersonDecision]:
     """The decisions about people who are written together. Nobody gets an address that another of them has got, or an account that another
     of them is led to. `room` is for how many more members there is room.
@@ -232,7 +237,7 @@ def decided_together(
     return decisions
 
 
-def _of_listed(person: DirectoryPerson, met: MetAccount, domains: Collection[str], organization: OrganizationId) -> PersonDecision:
+def _of_listed(person: PersonInDirectory, met: MetAccount, domains: Collection[str], organization: OrganizationId) -> PersonDecision:
     if person.is_disabled:
         if not met.was_active:
             return PersonDecision(person=person, fate=PersonFate.STAYS, met=met)
@@ -247,13 +252,13 @@ def _of_listed(person: DirectoryPerson, met: MetAccount, domains: Collection[str
             moves = True
     if met.was_active:
         return PersonDecision(person=person, fate=PersonFate.CHANGES, met=met, moves=moves, left_out=left_out)
-    refusal = left_out or _shut(met, organization) or (WhyLeftOut.LISTED_BY_ANOTHER if met.is_anothers else None)
+    refusal = left_out or _shut(met, organization) or _of_others(met)
     if refusal is not None:
         return PersonDecision(person=person, fate=PersonFate.STAYS, met=met, left_out=refusal)
     return PersonDecision(person=person, fate=PersonFate.RETURNS, met=met, moves=moves)
 
 
-def _of_address(person: DirectoryPerson, domains: Collection[str]) -> WhyLeftOut | None:
+def _of_address(person: PersonInDirectory, domains: Collection[str]) -> WhyLeftOut | None:
     if not person.email:
         return WhyLeftOut.NO_ADDRESS
     return None if mail_domain(Email(person.email)) in domains else WhyLeftOut.OTHER_DOMAIN
@@ -262,13 +267,18 @@ def _of_address(person: DirectoryPerson, domains: Collection[str]) -> WhyLeftOut
 def _of_account(met: MetAccount, organization: OrganizationId) -> WhyLeftOut | None:
     if met.listed_as is not None:
         return WhyLeftOut.ADDRESS_OF_ANOTHER
-    if met.is_scims:
-        return WhyLeftOut.LISTED_BY_SCIM
-    if met.is_anothers:
-        return WhyLeftOut.LISTED_BY_ANOTHER
+    listed = _of_others(met)
+    if listed is not None:
+        return listed
     if met.account.is_platform_owner:
         return WhyLeftOut.NOT_FOR_ACCOUNT
     return WhyLeftOut.OTHER_IDENTITY if met.has_other_identity else _shut(met, organization)
+
+
+def _of_others(met: MetAccount) -> WhyLeftOut | None:
+    if met.is_scims:
+        return WhyLeftOut.LISTED_BY_SCIM
+    return WhyLeftOut.LISTED_BY_ANOTHER if met.is_anothers else None
 
 
 def _shut(met: MetAccount, organization: OrganizationId) -> WhyLeftOut | None:

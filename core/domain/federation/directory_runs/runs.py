@@ -20,8 +20,10 @@ from core.frozen import Frozen, replace
 STOP_WINDOW: Final = timedelta(hours=24)
 PLAN_LASTS: Final = timedelta(hours=24)
 WHOLE_EVERY: Final = timedelta(hours=24)
-LEASE: Final = timedelta(minutes=5)
-"""How long a run that says nothing is let be. Each part of a run begins it anew."""
+LEASE: Final = timedelta(minutes=12)
+"""How long a run that says nothing is let be. Each part of a run begins it anew. Longer than the longest reading without a part, that of
+marks or groups: else two processes would take the run of a slow directory from each other for good.
+"""
 AGAIN_AFTER_FAULT: Final = timedelta(minutes=15)
 RUN_KEPT: Final = timedelta(days=30)
 COMPARES_EACH: Final = 4
@@ -33,6 +35,8 @@ _ONE_IN: Final = 10
 
 
 class RunKind(StrEnum):
+    """What a run reads."""
+
     PLAN = "plan"
     """Reads everybody, and does nothing."""
     WHOLE = "whole"
@@ -45,8 +49,15 @@ class RunKind(StrEnum):
     def finds_gone(self) -> bool:
         return self is not RunKind.CHANGES
 
+    @property
+    def reads_everything(self) -> bool:
+        """Whether it looks at everybody, and at all that the directory says of them."""
+        return self in {RunKind.PLAN, RunKind.WHOLE}
+
 
 class RunState(StrEnum):
+    """How far a run has come."""
+
     RUNNING = "running"
     DONE = "done"
     FAILED = "failed"
@@ -91,6 +102,10 @@ class DirectoryRun(Frozen, kw_only=True):
     digest: bytes | None = None
     """Of names and what happens, for a run that waits for an owner."""
 
+    def may_be_carried_out(self, now: datetime) -> bool:
+        """Whether an owner's word about it still counts: a day to give it, and a day to find the directory."""
+        return now - self.started_at <= 2 * PLAN_LASTS
+
 
 class RunPerson(Frozen, kw_only=True):
     """A person whom a run names: one whom it would end, or has left out."""
@@ -121,6 +136,12 @@ class DirectoryStep(Frozen, kw_only=True):
     """The digest of what the last run that stopped would have done."""
     held_since: datetime | None
     """None for one that an owner has left: nobody is asked again about the same."""
+    held_run: DirectoryRunId | None = None
+    """The run that names whom the last stop holds. They end by an owner's word alone."""
+    next_at: datetime | None = None
+    """When the run was due. Somebody who starts a run meanwhile changes it."""
+    activated_at: datetime | None = None
+    """When the settings became active with which the run was claimed."""
 
     def has_asked(self, digest: bytes, now: datetime) -> bool:
         """Whether an owner has been asked about exactly this, today or for good."""

@@ -1,15 +1,16 @@
 """What a run of a directory writes about people: a few hundred in one unit of work, which goes on with the run or writes nothing."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from core.domain.email import Email
 from core.domain.federation.directory_runs.people import (
-    DirectoryPerson,
     PersonDecision,
     PersonFate,
+    PersonInDirectory,
     RunDirectory,
     WhyLeftOut,
+    asked_about,
     decided_together,
     names_changed,
 )
@@ -28,7 +29,7 @@ from core.domain.identity.upstream.vouching import Voucher
 from core.domain.record.events import SYSTEM, Event
 from core.domain.tenancy.profile_fields import FieldWriter, suitable_values
 from core.domain.tenancy.roles import BuiltInRole
-from core.frozen import Frozen, replace
+from core.frozen import Frozen
 from core.usecases.federation.scim.enrolment import Enrolment
 from core.usecases.identity.account_access import leave_to_another
 from core.usecases.identity.accounts import Accounts
@@ -57,18 +58,22 @@ class RunChanges(Frozen):
             await uow.commit()
 
     async def carry_out(
-        self, step: DirectoryStep, directory: RunDirectory, people: Sequence[DirectoryPerson], domains: Collection[str]
+        self, step: DirectoryStep, directory: RunDirectory, people: Sequence[PersonInDirectory]
     ) -> Sequence[PersonDecision]:
         """Decides about these people while their accounts are held, and does what is decided, except for ends. Raises `TakenOver`."""
         now = self.system.clock.now()
         async with self.unit_of_work() as uow:
             await self._hold(uow, step)
-            await uow.directory_people.hold_people(step.connection, people)
-            met = await uow.directory_people.met(step.organization, step.connection, people)
+            # A domain may have been lost since the run began.
+            domains = await uow.directory_people.proved_domains(step.organization)
+            asked = [asked_about(one, domains) for one in people]
+            await uow.directory_people.hold_people(step.connection, asked)
+            met = await uow.directory_people.met(step.organization, step.connection, asked)
             capacity = await uow.directory_people.room(step.organization)
             if capacity is None:
                 raise TakenOver
             room = capacity.limit.max_users - capacity.members
+            said = await uow.directory_people.known(step.connection, [one.external_id for one in people])
             decisions = decided_together(people, met, domains, step.organization, room)
             decisions, joined, events = await self._joined(uow, step, directory, decisions, now)
             changed = {one.met.user: one.person for one in decisions if one.fate is PersonFate.CHANGES and one.met is not None}
@@ -76,7 +81,10 @@ class RunChanges(Frozen):
             for one in decisions:
                 if one.moves and one.met is not None:
                     events += await self._move(uow, directory, one, now)
-            events += [names_changed(user, directory, SYSTEM) for user in changed]
+            # Who differs in the address alone, which stays, is looked at in each run: that is no news.
+            events += [
+                names_changed(user, directory, SYSTEM) for user, one in changed.items() if said[one.external_id].digest != one.digest
+            ]
             await uow.record_all(events)
             for user, person in {**joined, **changed}.items():
                 await self._write_fields(uow, step, user, person)
@@ -105,17 +113,15 @@ class RunChanges(Frozen):
 
     async def _joined(
         self, uow: UnitOfWork, step: DirectoryStep, directory: RunDirectory, decisions: Sequence[PersonDecision], now: datetime
-    ) -> tuple[Sequence[PersonDecision], Mapping[UserId, DirectoryPerson], list[Event]]:
+    ) -> tuple[Sequence[PersonDecision], Mapping[UserId, PersonInDirectory], list[Event]]:
         """The decisions with those that a registration at this moment has overtaken, whom the run lets in, and the events of that."""
         voucher = Voucher(step.organization, step.connection)
         fresh = {UserId(self.system.ids.new()): one for one in decisions if one.fate is PersonFate.COMES and one.met is None}
-        accounts = [
-            replace(unverified_account(user, Email(one.person.email), now), address_vouched_by=voucher) for user, one in fresh.items()
-        ]
+        accounts = [unverified_account(user, Email(one.person.email), now, None, voucher) for user, one in fresh.items()]
         made = await uow.directory_people.add_accounts(step.organization, accounts) if accounts else ()
         lost = {one.person.external_id for user, one in fresh.items() if user not in made}
         decisions = [_overtaken(one) if one.person.external_id in lost else one for one in decisions]
-        events, joined = list[Event](), dict[UserId, DirectoryPerson]()
+        events, joined = list[Event](), dict[UserId, PersonInDirectory]()
         for user in made:
             joined[user] = fresh[user].person
             events += [user_signed_up(user, directory, SYSTEM), user_joined(user, ProvisionedFate.CREATED, directory, SYSTEM)]
@@ -151,7 +157,7 @@ class RunChanges(Frozen):
         await uow.jobs.add(mail.as_job())
         return [email_changed(met.user, directory, SYSTEM)]
 
-    async def _write_fields(self, uow: UnitOfWork, step: DirectoryStep, user: UserId, person: DirectoryPerson) -> None:
+    async def _write_fields(self, uow: UnitOfWork, step: DirectoryStep, user: UserId, person: PersonInDirectory) -> None:
         """Writes what fits. A wrong value, or one without room, never stops a run."""
         if not person.fields:
             return

@@ -61,16 +61,22 @@ class RunTeams(Frozen):
             if known:
                 log.warning("directory_without_groups", connection=str(step.connection), teams=len(known))
             return 0
-        changed = 0
+        changed, has_room = 0, True
         for group in groups:
             before, digest = known.pop(group.identity, None), _digest(group)
+            if before is None and not has_room:
+                # A directory has thousands of groups, and each would ask in a transaction of its own, in each run.
+                continue
             if everything or before is None or before.digest != digest:
-                changed += await self._one(step, site, group, before, digest)
+                is_changed = await self._one(step, site, group, before, digest)
+                has_room = has_room and is_changed is not None
+                changed += is_changed or False
         for gone in known.values():
             changed += await self._delete(step, gone)
         return changed
 
-    async def _one(self, step: DirectoryStep, site: LdapSite, group: LdapGroup, before: ListedGroup | None, digest: bytes) -> bool:
+    async def _one(self, step: DirectoryStep, site: LdapSite, group: LdapGroup, before: ListedGroup | None, digest: bytes) -> bool | None:
+        """Whether the team has changed. None when there is no room for another team."""
         now = self.system.clock.now()
         members = {external_id(one, site.settings) for one in group.members}
         async with self.unit_of_work() as uow:
@@ -81,7 +87,7 @@ class RunTeams(Frozen):
                 present, former = await uow.teams.count(step.organization)
                 if present >= MOST_TEAMS or former >= MOST_FORMER_TEAMS:
                     log.warning("directory_group_without_room", connection=str(step.connection))
-                    return False
+                    return None
                 team = await self._made(uow, step, group)
                 events.append(team_created(team, SYSTEM))
             elif team.name != _name(group):

@@ -10,8 +10,8 @@ import structlog
 
 from core.domain.errors import BadRequest
 from core.domain.federation.directory_runs.people import (
-    DirectoryPerson,
     PersonFate,
+    PersonInDirectory,
     ReasonForEnd,
     RunDirectory,
     WhyLeftOut,
@@ -127,7 +127,7 @@ class DirectoryKeeping(Frozen):
             newest = await uow.directory_runs.list(step.organization, step.connection, 2)
             ended = replace(run, state=RunState.FAILED, ended_at=now, fault=fault)
             await uow.directory_runs.end(ended, ())
-            await uow.directory_runs.save_step(replace(step, wants_whole=True), now + AGAIN_AFTER_FAULT)
+            await uow.directory_runs.save_step(step, replace(step, wants_whole=True), now + AGAIN_AFTER_FAULT)
             if not any(one.state is RunState.FAILED for one in newest if one.id != run.id):
                 # A directory that is away is news once.
                 await uow.record(run_failed(ended, name))
@@ -204,7 +204,7 @@ class _Run:
     async def _take(self, page: Sequence[LdapPerson]) -> None:
         """One page of people."""
         self._tally.read += len(page)
-        named: dict[bytes, DirectoryPerson] = {}
+        named: dict[bytes, PersonInDirectory] = {}
         for read in page:
             person = named_person(self._settings, self._directory.profile_mapping, read)
             if person.external_id in self._seen:
@@ -218,20 +218,20 @@ class _Run:
             await self._decide([self._checked(one) for one in rest[at : at + _MOST_AT_ONCE]])
         await self._keeping.changes.go_on(self._step)
 
-    def _checked(self, person: DirectoryPerson) -> DirectoryPerson:
+    def _checked(self, person: PersonInDirectory) -> PersonInDirectory:
         """The person, without an address to which nobody could send mail."""
         try:
             return replace(person, email=self._keeping.syntax.parse(person.email).address) if person.email else person
         except BadRequest:
             return replace(person, email="")
 
-    async def _decide(self, people: Sequence[DirectoryPerson]) -> None:
+    async def _decide(self, people: Sequence[PersonInDirectory]) -> None:
         if self._is_plan:
             met = await self._keeping.people.met(self._step.organization, self._step.connection, people)
             decisions = decided_together(people, met, await self._proved(), self._step.organization, await self._room())
         else:
             directory = RunDirectory(self._step.connection, self._step.organization)
-            decisions = await self._keeping.changes.carry_out(self._step, directory, people, await self._proved())
+            decisions = await self._keeping.changes.carry_out(self._step, directory, people)
         for one in decisions:
             if one.fate is PersonFate.ENDS:
                 self._disabled.add(one.person.external_id)
@@ -251,10 +251,14 @@ class _Run:
 
     async def _ends(self) -> Sequence[RunPerson]:
         """Ends those who are gone or disabled, unless there are too many. Returns those who wait for an owner."""
+        held = await self._held()
         why = dict.fromkeys(self._disabled, ReasonForEnd.DISABLED)
-        if self._run.kind.finds_gone:
+        if self._run.kind.finds_gone or held:
             active = await self._keeping.people.active(self._step.connection)
-            why |= dict.fromkeys((one for one in active if one not in self._seen), ReasonForEnd.GONE)
+            if not self._run.kind.reads_everything:
+                why = {one: held[one] for one in active if one in held and self._says_nothing_else(one, held[one])} | why
+            if self._run.kind.finds_gone:
+                why |= dict.fromkeys((one for one in active if one not in self._seen), ReasonForEnd.GONE)
         if not why:
             return ()
         wanted = await self._named(why)
@@ -264,15 +268,29 @@ class _Run:
         may_end = [one for one in wanted if (one.external_id, one.reason) in agreed]
         beyond = [one for one in wanted if (one.external_id, one.reason) not in agreed]
         lately = await self._keeping.people.ended_lately(self._step.connection, self._keeping.system.clock.now() - STOP_WINDOW)
-        stops = must_stop(len(beyond), lately.ended + len(may_end), lately.listed - len(may_end))
-        ending = may_end if stops else wanted
+        # Whoever came by this run makes no room for ends: another directory names many other people.
+        stops = must_stop(len(beyond), lately.ended + len(may_end), lately.listed - len(may_end) - self._tally.came)
+        waiting = beyond if stops else [one for one in beyond if one.external_id in held]
+        stay = {one.external_id for one in waiting}
+        ending = [one for one in wanted if one.external_id not in stay]
         directory = RunDirectory(self._step.connection, self._step.organization)
         for part in parts([one.external_id for one in ending if one.external_id is not None], _MOST_AT_ONCE):
             kept = await self._keeping.changes.end(self._step, directory, part)
             self._tally.ended += len(part) - len(kept)
             for named in kept:
                 self._tally.leave_out(named, WhyLeftOut.MAY_MORE)
-        return beyond if stops else ()
+        return waiting
+
+    async def _held(self) -> Mapping[bytes, ReasonForEnd]:
+        """Whom the last stop holds. They wait for an owner, or have been left: no later run ends them because it sees fewer of them."""
+        if self._step.held_run is None:
+            return {}
+        people = await self._keeping.runs.people(self._step.held_run, None)
+        return {one.external_id: ReasonForEnd(one.reason) for one in people if one.what == "end" and one.external_id is not None}
+
+    def _says_nothing_else(self, external_id: bytes, reason: ReasonForEnd) -> bool:
+        """A run that reads a part has not found out that somebody whom a stop holds is back."""
+        return external_id not in self._seen or (self._run.kind is RunKind.IDENTITIES and reason is ReasonForEnd.DISABLED)
 
     async def _named(self, why: Mapping[bytes, ReasonForEnd]) -> Sequence[RunPerson]:
         found: list[RunPerson] = []
@@ -283,9 +301,14 @@ class _Run:
 
     async def _agreed(self) -> Collection[tuple[bytes | None, str]]:
         """Those whose end an owner has let go on."""
-        if self._step.agreed_run is None:
+        step, keeping = self._step, self._keeping
+        if step.agreed_run is None:
             return ()
-        people = await self._keeping.runs.people(self._step.agreed_run, None)
+        run = await keeping.runs.find(step.organization, step.connection, step.agreed_run)
+        if run is None or not run.may_be_carried_out(keeping.system.clock.now()):
+            # The directory was away for days. What it says now is another state than the owner has seen.
+            return ()
+        people = await keeping.runs.people(step.agreed_run, None)
         return {(one.external_id, one.reason) for one in people if one.what == "end"}
 
     async def _close(self, marks: LdapMarks | None, ends: Sequence[RunPerson]) -> None:
@@ -313,12 +336,14 @@ class _Run:
             agreed_run=None,
             held_digest=compared if waits else step.held_digest if ends else None,
             held_since=now if waits else step.held_since if ends else None,
+            held_run=run.id if waits else step.held_run if ends else None,
         )
         async with keeping.unit_of_work() as uow:
             if not await uow.directory_runs.hold_step(step, now + LEASE):
                 raise TakenOver
-            await uow.directory_runs.end(run, [*ends, *self._tally.left_out])
-            await uow.directory_runs.save_step(after, now + (PLAN_LASTS if self._is_plan else minutes))
+            # A run that asks nobody names nobody besides: the one that has asked does.
+            await uow.directory_runs.end(run, [*(ends if waits else ()), *self._tally.left_out])
+            await uow.directory_runs.save_step(step, after, now + (PLAN_LASTS if self._is_plan else minutes))
             if waits:
                 provider = await uow.upstream_providers.hold(step.organization, step.connection)
                 if provider is not None and step.held_digest != compared:

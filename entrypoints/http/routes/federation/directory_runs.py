@@ -23,7 +23,7 @@ from entrypoints.http.machinery.limits import CREDENTIALS
 from entrypoints.http.routes.tenancy.connections import ConfirmedSettings
 from entrypoints.http.routes.tenancy.upstream_providers import PROVIDER, UpstreamProviderPath
 
-_TAGS = ("connections",)
+_TAGS = ("directory-runs",)
 RUNS: Final = f"{PROVIDER}/runs"
 _RUN: Final = f"{RUNS}/{{run_id}}"
 _MANAGE: Final = able(Capability.SETTINGS_MANAGE, impersonated=True)
@@ -130,7 +130,7 @@ async def get_directory_run(call: Call[None, None, DirectoryRunPath, Member], po
 
 
 @endpoint.post(RUNS, caller=_IN_PERSON, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
-async def start_directory_run(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> StartedRun:
+async def create_directory_run(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> StartedRun:
     """Read the whole directory again
 
     The run begins within a minute. It is a plan as long as no owner has let the first one go on.
@@ -147,7 +147,7 @@ async def start_directory_run(call: Call[None, None, UpstreamProviderPath, Membe
     refuses=(BadRequest, Conflict),
     tags=_TAGS,
 )
-async def go_on_with_directory_run(call: Call[ConfirmedSettings, None, DirectoryRunPath, Member], postern: Postern) -> DirectoryRunRecord:
+async def approve_directory_run(call: Call[ConfirmedSettings, None, DirectoryRunPath, Member], postern: Postern) -> DirectoryRunRecord:
     """Let a run that waits do what it would do
 
     Only an owner can do this, for the `digest` of the run that they have seen. If the run is more than a day old, or the connection has
@@ -172,7 +172,7 @@ async def go_on_with_directory_run(call: Call[ConfirmedSettings, None, Directory
     refuses=(Conflict,),
     tags=_TAGS,
 )
-async def leave_directory_run(call: Call[None, None, DirectoryRunPath, Member], postern: Postern) -> DirectoryRunRecord:
+async def decline_directory_run(call: Call[None, None, DirectoryRunPath, Member], postern: Postern) -> DirectoryRunRecord:
     """Let a run that waits do nothing
 
     Only an owner can do this. The people stay, and you are not asked again about the same people. After the first plan, no run begins

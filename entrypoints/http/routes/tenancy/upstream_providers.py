@@ -212,9 +212,9 @@ class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
     accepts_lockouts: _AcceptsLockouts | msgspec.UnsetType = msgspec.UNSET
     """For LDAP: yes to a threshold of 1 or 2, at which a stranger can lock people out of your directory."""
     keeps_in_step: _KeepsInStep | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: whether people and groups come and go with the directory. The first run is a plan, which an owner lets go on."""
+    """For LDAP: whether people come and go with the directory."""
     step_minutes: _StepMinutes | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: every how many minutes the directory is read then, 15 at first, and 5 at least."""
+    """For LDAP: every how many minutes it is read then."""
 
 
 class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -303,9 +303,9 @@ class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
     accepts_lockouts: _AcceptsLockouts | msgspec.UnsetType = msgspec.UNSET
     """For LDAP: yes to a threshold of 1 or 2, at which a stranger can lock people out of your directory."""
     keeps_in_step: _KeepsInStep | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: whether people and groups come and go with the directory. The first run is a plan, which an owner lets go on."""
+    """For LDAP: whether people come and go with the directory."""
     step_minutes: _StepMinutes | msgspec.UnsetType = msgspec.UNSET
-    """For LDAP: every how many minutes the directory is read then, 15 at first, and 5 at least."""
+    """For LDAP: every how many minutes it is read then."""
 
 
 class ProviderCertificateRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -412,7 +412,7 @@ class LdapProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     keeps_in_step: _KeepsInStep
     """Whether people and groups come and go with the directory."""
     step_minutes: _StepMinutes
-    """Every how many minutes the directory is read then."""
+    """Every how many minutes it is read then."""
     read_threshold: Annotated[int, example(10)] | None
     """The threshold that the last successful test has read; 0 if the directory locks nobody, null if it could not be read."""
 

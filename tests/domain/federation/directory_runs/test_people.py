@@ -8,11 +8,11 @@ import pytest
 
 from core.domain.email import Email
 from core.domain.federation.directory_runs.people import (
-    DirectoryPerson,
     KnownPerson,
     MetAccount,
     PersonDecision,
     PersonFate,
+    PersonInDirectory,
     ReasonForEnd,
     WhyLeftOut,
     decided,
@@ -34,7 +34,7 @@ DOMAINS: Final = frozenset({"example.org"})
 SETTINGS: Final = LdapSettings()
 
 
-def person(name: str = "ada", **more: Any) -> DirectoryPerson:
+def person(name: str = "ada", **more: Any) -> PersonInDirectory:
     given: dict[str, Any] = {
         "external_id": name.encode(),
         "dn": f"uid={name}",
@@ -45,7 +45,7 @@ def person(name: str = "ada", **more: Any) -> DirectoryPerson:
         "fields": {},
         "is_disabled": False,
     }
-    return DirectoryPerson(**{**given, **more})
+    return PersonInDirectory(**{**given, **more})
 
 
 def account(name: str = "ada", **more: Any) -> Account:
@@ -107,7 +107,9 @@ def told(decision: PersonDecision) -> tuple[PersonFate, WhyLeftOut | None]:
         (person(), listed(was_active=False, is_anothers=True), PersonFate.STAYS, WhyLeftOut.LISTED_BY_ANOTHER),
     ],
 )
-def test_each_person_has_one_fate(named: DirectoryPerson, found: MetAccount | None, fate: PersonFate, left_out: WhyLeftOut | None) -> None:
+def test_each_person_has_one_fate(
+    named: PersonInDirectory, found: MetAccount | None, fate: PersonFate, left_out: WhyLeftOut | None
+) -> None:
     assert told(decided(named, found, DOMAINS, ACME)) == (fate, left_out)
 
 
@@ -154,7 +156,7 @@ def test_nobody_comes_without_room_and_members_need_none() -> None:
         (person(), {"email_key": "other@example.org"}, False),
     ],
 )
-def test_only_who_has_changed_is_looked_at_again(now: DirectoryPerson, changes: dict[str, Any], *, unchanged: bool) -> None:
+def test_only_who_has_changed_is_looked_at_again(now: PersonInDirectory, changes: dict[str, Any], *, unchanged: bool) -> None:
     known = KnownPerson(external_id=b"ada", email_key="ada@example.org", digest=person().digest, is_active=True)
     assert is_unchanged(now, replace(known, **changes)) is unchanged
 

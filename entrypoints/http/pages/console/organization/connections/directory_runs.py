@@ -11,9 +11,9 @@ from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Resource
 from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.federation.directory_runs import (
+    approve_directory_run,
+    decline_directory_run,
     get_directory_run,
-    go_on_with_directory_run,
-    leave_directory_run,
     list_directory_runs,
 )
 
@@ -52,13 +52,20 @@ def _why(visit: PageVisit, reason: str) -> str:
     return visit.text(f"console.directory_runs.why.{reason}")
 
 
+def _more(visit: PageVisit, many: int, shown: Sequence[object]) -> str:
+    """An owner's word is about all, so the page says when it does not name all."""
+    return visit.text("console.directory_runs.and_more", count=many - len(shown)) if 0 < len(shown) < many else ""
+
+
 async def _named(visit: PageVisit, run: Any) -> Mapping[str, Any]:
-    ends, left_out = ([(one.named, _why(visit, one.reason)) for one in run.people if one.what == what] for what in ("end", "left_out"))
+    ending, left_out = ([(one.named, _why(visit, one.reason)) for one in run.people if one.what == what] for what in ("end", "left_out"))
     reasons: Sequence[tuple[str, int]] = [(_why(visit, reason), count) for reason, count in run.reasons.items()]
     listed = await visit.ask(list_directory_runs)
     return {
-        "ends": ends,
+        "ending": ending,
         "left_out": left_out,
+        "more_ends": _more(visit, run.held_back, ending),
+        "more_left_out": _more(visit, run.left_out, left_out),
         "reasons": reasons,
         "waits": _waits(run),
         "is_plan": run.kind.value == "plan",
@@ -91,7 +98,7 @@ RUNS: Final = Resource(
     acts=(
         Act(
             "go-on",
-            go_on_with_directory_run,
+            approve_directory_run,
             asks=True,
             kind="",
             shows=_waits,
@@ -100,7 +107,7 @@ RUNS: Final = Resource(
             template="organization/connections/directory_run_question.html",
             more=_named,
         ),
-        Act("leave", leave_directory_run, asks=True, shows=_waits, facts=_COUNTS),
+        Act("leave", decline_directory_run, asks=True, shows=_waits, facts=_COUNTS),
     ),
     crumbs=above,
     template="organization/connections/directory_run.html",

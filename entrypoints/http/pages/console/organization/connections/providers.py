@@ -22,7 +22,7 @@ from entrypoints.http.pages.console.organization.organization_tabs import DIRECT
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Making, Resource, Section
 from entrypoints.http.pages.console.visit import PageVisit
-from entrypoints.http.routes.federation.directory_runs import list_directory_runs, start_directory_run
+from entrypoints.http.routes.federation.directory_runs import create_directory_run, list_directory_runs
 from entrypoints.http.routes.tenancy.connections import activate_upstream_provider, list_connection_exchanges
 from entrypoints.http.routes.tenancy.upstream_providers import (
     change_upstream_provider,
@@ -233,7 +233,7 @@ PROVIDERS: Final = Resource(
             facts=settings_of(lambda one: one),
             seen=lambda one: str(one.digest),
         ),
-        Act("run", start_directory_run, shows=_keeps_in_step),
+        Act("run", create_directory_run, shows=_keeps_in_step),
     ),
     below=(
         ("console.connection.title", CONNECTION, list_upstream_providers),
