@@ -35,7 +35,7 @@ def _step(number: int) -> DirectoryStep:
     )
 
 
-class Directories:
+class KeptDirectories:
     """The first one is slow."""
 
     def __init__(self, slow: float, many: int, broken: int = -1) -> None:
@@ -58,21 +58,21 @@ class Directories:
 
 
 async def test_a_slow_directory_delays_no_other() -> None:
-    directories, began = Directories(SLOW, 12), trio.current_time()
+    directories, began = KeptDirectories(SLOW, 12), trio.current_time()
     await directory_keeper(directories, metrics=RememberedMetrics(), spread=no_spread).sweep()
     assert max(at for number, at in directories.done.items() if number) - began < 30
     assert len(directories.done) == 12
 
 
 async def test_a_run_that_hangs_ends(log: CapturedLog) -> None:
-    directories = Directories(10 * 3600.0, 1)
+    directories = KeptDirectories(10 * 3600.0, 1)
     await directory_keeper(directories, metrics=RememberedMetrics(), spread=no_spread).sweep()
     assert len(log.events("directory_run_too_long")) == 1
 
 
 async def test_a_long_run_is_no_stalled_actor() -> None:
     beats = Beats()
-    keeper = directory_keeper(Directories(SLOW, 1), metrics=beats, spread=no_spread)
+    keeper = directory_keeper(KeptDirectories(SLOW, 1), metrics=beats, spread=no_spread)
     async with trio.open_nursery() as nursery:
         await nursery.start(Supervisor([keeper], beats, spread=no_spread).run)
         await trio.sleep(SLOW - 10)
@@ -82,5 +82,5 @@ async def test_a_long_run_is_no_stalled_actor() -> None:
 
 async def test_a_mishap_is_told_of_its_own_connection(log: CapturedLog) -> None:
     log.allow("work_broken")
-    await directory_keeper(Directories(5, 6, broken=3), metrics=RememberedMetrics(), spread=no_spread).sweep()
+    await directory_keeper(KeptDirectories(5, 6, broken=3), metrics=RememberedMetrics(), spread=no_spread).sweep()
     assert [one["connection"] for one in log.events("work_broken")] == [str(UUID(int=3))]
