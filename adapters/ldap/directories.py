@@ -33,6 +33,7 @@ SCOPES: Final = {LdapScope.SUBTREE: SearchScope.SUBTREE, LdapScope.ONE_LEVEL: Se
 ANYBODY: Final = PresentFilter("objectClass")
 _TICKS_A_SECOND: Final = 10_000_000
 _MOST_POLICIES: Final = 100
+_MOST_CONTEXTS: Final = 32
 
 
 class TrioLdapDirectories:
@@ -42,6 +43,8 @@ class TrioLdapDirectories:
         self._reached_within = reached_within
         self._surveyed = set[UpstreamProviderId]()
         """A survey holds many entries, so a connection has one at a time."""
+        self._contexts: dict[str, ssl.SSLContext] = {}
+        """By the authorities that they trust: reading certificates takes a good part of a sign-in."""
 
     async def look(self, site: LdapSite) -> None:
         connection, _ = await self._reached(site.settings, min(self._reached_within, LOOKED_WITHIN))
@@ -153,13 +156,18 @@ class TrioLdapDirectories:
     async def _context(self, settings: LdapSettings) -> ssl.SSLContext:
         if not settings.ca_certificates:
             return await self._trust()
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        try:
-            context.load_verify_locations(cadata=settings.ca_certificates)
-        except (ssl.SSLError, ValueError):
-            raise LdapFailed(LdapStep.CERTIFICATE, LdapFault.NO_AUTHORITY) from None
-        return context
+        made = self._contexts.get(settings.ca_certificates)
+        if made is None:
+            made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            made.minimum_version = ssl.TLSVersion.TLSv1_2
+            try:
+                made.load_verify_locations(cadata=settings.ca_certificates)
+            except (ssl.SSLError, ValueError):
+                raise LdapFailed(LdapStep.CERTIFICATE, LdapFault.NO_AUTHORITY) from None
+            if len(self._contexts) >= _MOST_CONTEXTS:
+                self._contexts.clear()
+            self._contexts[settings.ca_certificates] = made
+        return made
 
 
 @contextmanager

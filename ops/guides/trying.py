@@ -78,32 +78,27 @@ class Trial:
             finally:
                 process.kill()
 
-    def start(
-        self,
-        *command: str | Path,
-        ready: str = "/",
-        answers: Callable[[], bool] | None = None,
-        within: Sequence[str] = (),
-        **variables: str,
-    ) -> None:
-        """Starts the product, which answers at the port of the trial once it is ready, and ends with the trial. `answers` says whether a
-        product does that speaks no HTTP. `within` is a command that runs it.
-        """
-        log = self.place / "log"
-        process = self._opened.enter_context(_started((*within, *command), self.place, self._environment(variables), log))
-        deadline = time.monotonic() + _PATIENCE
-        while not (answers() if answers is not None else _answers(f"{self.at}{ready}")):
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise SystemExit(f"The product does not start:\n{log.read_text()[-5000:]}")
-            time.sleep(0.2)
+    def start(self, *command: str | Path, ready: str = "/", **variables: str) -> None:
+        """Starts the product, which answers at the port of the trial once it is ready, and ends with the trial."""
+        self._start(command, lambda: _answers(f"{self.at}{ready}"), variables)
 
-    def over_the_machine(self) -> Sequence[str]:
-        """A command for `within`: there, the files of Debian's packages and the guide's files for /etc lie over the machine's own, for a
-        product that knows its paths. Nobody else sees them. Only root may do this.
+    def start_over_the_machine(self, *command: str, answers: Callable[[], bool]) -> None:
+        """As `start`, for a product that knows its paths and speaks no HTTP: it sees the files of Debian's packages, and those of the guide
+        for /etc, over the machine's own. Nobody else sees them there. Only root may do this. `answers` says whether the product does.
         """
         folders = {"/usr": self.installed, "/etc": self.place}
         over = "; ".join(f"mount -t overlay over -o lowerdir={above}{folder}:{folder} {folder}" for folder, above in folders.items())
-        return ("unshare", "--mount", "--propagation", "private", "/bin/sh", "-ec", f'{over}; exec "$@"', "sh")
+        within = ("unshare", "--mount", "--propagation", "private", "/bin/sh", "-ec", f'{over}; exec "$@"', "sh")
+        self._start((*within, *command), answers, {})
+
+    def _start(self, command: Sequence[str | Path], answers: Callable[[], bool], variables: Mapping[str, str]) -> None:
+        log = self.place / "log"
+        process = self._opened.enter_context(_started(command, self.place, self._environment(variables), log))
+        deadline = time.monotonic() + _PATIENCE
+        while not answers():
+            if process.poll() is not None or time.monotonic() > deadline:
+                raise SystemExit(f"The product does not start:\n{log.read_text()[-5000:]}")
+            time.sleep(0.2)
 
     def browser(self, person: Person) -> SigningBrowser:
         return self._opened.enter_context(browser(person.email, PASSWORD))

@@ -10,6 +10,7 @@ import mmap
 import os
 import struct
 import tempfile
+import zlib
 from binascii import Error as NotHexadecimal
 from binascii import unhexlify
 from collections.abc import Iterator, Sequence
@@ -40,7 +41,8 @@ def build_filter(lists: Sequence[Path], out: Path, day: date, advance: Advance) 
     kind, lines = _counted(lists, advance)
     with _beside(out) as (file, name):
         blocks = blocks_for(lines)
-        os.ftruncate(file, BLOCK * (1 + blocks))
+        # The place on the disk, too: a page of the map that gets none ends the process.
+        os.posix_fallocate(file, 0, BLOCK * (1 + blocks))
         with mmap.mmap(file, BLOCK * (1 + blocks)) as pages:
             count = sum(_add(pages, blocks, path, kind, advance) for path in lists)
             pages.flush()
@@ -71,10 +73,17 @@ def _counted(lists: Sequence[Path], advance: Advance) -> tuple[ListedHash, int]:
         if not path.is_file():
             raise NoListOfHashes(f"{path}: is no file that can be read twice")
         with _read(path) as text:
-            kinds.setdefault(_kind(path, text.readline(_LONGEST_LINE)), path)
+            line = text.readline(_LONGEST_LINE)
+            kind = _kind(path, line)
+            kinds.setdefault(kind, path)
             lines += 1
+            number = 1 + line.endswith(b"\n")
             while chunk := text.read(_CHUNK):
                 found = chunk.count(b"\n")
+                if not found and len(chunk) == _CHUNK:
+                    # A line without an end would be read into memory as a whole.
+                    raise NoListOfHashes(f"{path}, line {number}: is no hash of {kind.digits} digits")
+                number += found
                 lines += found
                 advance(found)
             lines += 1  # the last line may have no end
@@ -127,5 +136,5 @@ def _read(path: Path) -> Iterator[IO[bytes]]:
         with gzip.GzipFile(fileobj=file) as text:
             try:
                 yield cast("IO[bytes]", text)
-            except (EOFError, gzip.BadGzipFile, OSError) as error:
+            except (EOFError, OSError, zlib.error) as error:
                 raise NoListOfHashes(f"{path}: is no whole gzip file: {error}") from None

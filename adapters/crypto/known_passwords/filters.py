@@ -6,7 +6,6 @@ hashes of no list are taken for one.
 """
 
 import hashlib
-import mmap
 import os
 import stat
 import struct
@@ -111,37 +110,47 @@ class FileState(Frozen):
 
 
 class PasswordFilter:
-    """An opened and verified filter. Processes share its pages. A file that is written over, rather than exchanged, knows nothing from then
-    on: its pages are not touched, since those that are cut off would end the process.
+    """An opened and verified filter. Each question reads one page, which processes share in the system's cache. It is read, and not mapped:
+    a page of a map that somebody cuts off, or that the disk does not give, ends the process. A file that is written over, rather than
+    exchanged, knows nothing from then on.
     """
 
     def __init__(self, file: int, head: FilterHead, state: FileState) -> None:
         self.head = head
         self.state = state
-        self._file = file
-        self._pages = mmap.mmap(file, head.size, access=mmap.ACCESS_READ)
-        self._pages.madvise(mmap.MADV_RANDOM)
+        self._file: int | None = file
+        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
         self._hash = _HASHES[head.kind]
 
     def contains(self, password: Password) -> bool:
         return self.contains_hash(self._hash(password.reveal()))
 
     def contains_hash(self, digest: bytes) -> bool:
-        status = os.fstat(self._file)
-        if status.st_size != self.state.size or status.st_mtime_ns != self.state.changed:
-            return False
         first, *words = HASH.unpack_from(digest)
-        at, pages = BLOCK + (first * self.head.blocks >> 32) * BLOCK, self._pages
-        return all(pages[at + (word >> 3 & 0xFFF)] >> (word & 7) & 1 for word in words)
+        try:
+            page = os.pread(self._open(), BLOCK, BLOCK + (first * self.head.blocks >> 32) * BLOCK)
+        except OSError:
+            return False
+        # Only now: what is written over after the look does not change what was read.
+        return self.is_unchanged() and all(page[word >> 3 & 0xFFF] >> (word & 7) & 1 for word in words)
+
+    def is_unchanged(self) -> bool:
+        status = os.fstat(self._open())
+        return status.st_size == self.state.size and status.st_mtime_ns == self.state.changed
 
     def close(self) -> None:
-        self._pages.close()
-        os.close(self._file)
+        file, self._file = self._file, None
+        if file is not None:
+            os.close(file)
 
     def __del__(self) -> None:
         # A filter whose place another has taken.
-        if not self._pages.closed:
-            self.close()
+        self.close()
+
+    def _open(self) -> int:
+        if self._file is None:
+            raise ValueError("The filter is closed")
+        return self._file
 
 
 def open_filter(path: Path) -> PasswordFilter:

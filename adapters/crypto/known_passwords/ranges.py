@@ -6,7 +6,7 @@ from typing import Final
 
 import structlog
 
-from core.domain.outbound.destinations import destination
+from core.domain.outbound.destinations import NotADestination, destination
 from core.domain.secrets import Password
 from ports.outbound import Outbound, OutboundFailed
 
@@ -25,9 +25,11 @@ class PasswordRanges:
 
     def __init__(self, outbound: Outbound, address: str) -> None:
         """Raises `NotADestination`."""
-        destination(f"{address}/00000")
+        if "?" in address:
+            raise NotADestination("must have no query: the digits come last")
         self._outbound = outbound
-        self._address = address
+        self._address = address.rstrip("/")
+        destination(f"{self._address}/00000")
 
     async def contains(self, password: Password) -> bool:
         text = password.reveal().encode("utf-8", "surrogatepass")

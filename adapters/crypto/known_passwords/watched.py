@@ -65,4 +65,6 @@ class WatchedFilter:
     def _refuse(self, seen: FileState | str, reason: str) -> None:
         if seen != self._seen:
             self._seen = seen
-            log.error("password_filter_refused", file=str(self._path), reason=reason, kept=self._current is not None)
+            # One that was written over knows nothing any more.
+            kept = self._current is not None and self._current.is_unchanged()
+            log.error("password_filter_refused", file=str(self._path), reason=reason, kept=kept)

@@ -43,7 +43,7 @@ class AccountMail(StrEnum):
         verified account has nothing to verify. An unverified account gets no sign-in link, because a stranger may have registered its
         address. A locked account gets a link for a new password alone.
         """
-        if account.is_locked and self is not AccountMail.RESET:
+        if account.awaits_new_password and self is not AccountMail.RESET:
             return False
         if account.is_shut or (account.deactivated_at is not None and (asked_at is None or asked_at <= account.deactivated_at)):
             return False

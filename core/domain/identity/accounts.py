@@ -42,6 +42,10 @@ class Account(Frozen):
     """The organization's own provider that vouched for the address. None when nobody did, or when the address is proved."""
     locked_at: datetime | None = None
     """When the account was last locked, if the query asked for it. It stays when the account is open again."""
+    lock_waits: bool = False
+    """Nobody has chosen a password since the lock, if the query asked for it. So it is also when a directory has deactivated the account
+    after the lock.
+    """
 
     @property
     def is_locked(self) -> bool:
@@ -49,6 +53,13 @@ class Account(Frozen):
         chosen a new password.
         """
         return self.deactivated_at is not None and self.deactivated_at == self.locked_at
+
+    @property
+    def awaits_new_password(self) -> bool:
+        """The account was locked, and nothing but a new password opens it, even if a directory has deactivated it since. The lock's
+        question, which of its ways in are the person's, is still to be asked.
+        """
+        return self.is_locked or self.lock_waits
 
     @property
     def address_is_proved(self) -> bool:

@@ -312,9 +312,9 @@ _FURTHER: Final = (
     *_types(
         "Security",
         ("security.impersonation.started", "Impersonation started"),
-        ("security.password.breached", "Stolen password used"),
         ("security.account.locked", "Account locked"),
         ("security.account.unlocked", "Locked account opened by a new password"),
+        ("security.password.breached", "Stolen password used"),
     ),
     # These events are too many for a webhook, or of no use to one.
     *_types(

@@ -175,7 +175,7 @@ class AccountPasswords(Frozen):
             else:
                 await end_access(uow, found.user, now)
                 ended = await end_user_keys(uow, found.user, now, actor, but=keep_keys)
-            if before.is_locked:
+            if before.awaits_new_password:
                 await self._unlock(uow, before, keep_ways, actor)
             if before.opens_by_proof:
                 await uow.record(opened_by_proof(found.user, actor))
@@ -203,7 +203,7 @@ class AccountPasswords(Frozen):
         found = await self.look_at_link(token)
         async with self.unit_of_work() as uow:
             account = (await uow.accounts.find_all([found.user])).get(found.user)
-            if account is None or not account.is_locked or not account.address_is_proved:
+            if account is None or not account.awaits_new_password or not account.address_is_proved:
                 return ()
             return await uow.account_locks.added_since(found.user, recent_from(account))
 

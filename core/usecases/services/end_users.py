@@ -93,7 +93,7 @@ class EndUsers(Frozen):
             is_its_own = await uow.account_locks.is_the_makers(user, organization)
             if is_its_own:
                 locked = await self.locks.lock_held(uow, account, LockedBy.ORGANIZATION, actor, organization=organization)
-                sessions, count = locked.sessions, len(locked.keys)
+                sessions, count = locked.sessions, locked.key_count
             # The tie is looked at here, too: nothing has happened to a person whom the organization does not know.
             ended = found(await uow.end_users.end_sessions(organization, user, of_member=of_member), _NO_MEMBER if of_member else _UNKNOWN)
             if ended:

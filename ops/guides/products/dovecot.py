@@ -77,7 +77,7 @@ def _serve(trial: Trial) -> None:
         folder.chmod(folder.stat().st_mode | 0o011)
     configuration = trial.place / "etc" / "dovecot" / "dovecot.conf"
     configuration.write_text(_SERVER.format(place=trial.place, port=trial.port))
-    trial.start("dovecot", "-F", answers=lambda: _greeted(trial), within=trial.over_the_machine())
+    trial.start_over_the_machine("dovecot", "-F", answers=lambda: _greeted(trial))
 
 
 def _greeted(trial: Trial) -> bool:

@@ -67,6 +67,7 @@ def _signed_in(trial: Trial, person: Person, chosen: str) -> tuple[httpx.Client,
     led = theirs.client.get(begin).headers["Location"]
     _relax(theirs.client)
     answer = theirs.client.get(theirs.arrive(led, f"{trial.at}/_synapse/client/oidc/callback"))
+    onward = ""
     for _ in range(_MOST_PAGES):
         onward = answer.headers.get("Location", "")
         if onward.startswith(_CLIENT):

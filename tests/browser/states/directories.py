@@ -21,7 +21,7 @@ _TEST: Final = "directory/test.html"
 _OF_FAILED: Final = TestResult(checks=[_PASSED, _FAILED, _LATER])
 
 _PASSWORD: Final = "directory/password.html"
-_AWAY: Final = "Your organization’s provider does not answer as it should. Try again later, and"
+_AWAY: Final = "The provider of your organization does not answer as it should. Try again later, and"
 _ASKED: Final = {
     "name": "Acme directory",
     "is_test": False,

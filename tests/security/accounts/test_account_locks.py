@@ -9,6 +9,7 @@ from uuid import UUID
 import pytest
 
 from core.domain.mail import Mail
+from core.domain.services.user_keys import MOST_NAMED
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http import conftest as http
@@ -124,6 +125,8 @@ async def test_the_link_locks_without_a_sign_in_and_opening_it_changes_nothing(s
     assert f"{living} sessions" in done.page.text
     assert "The password" in done.page.text
     assert (await scene.signs_in()).status == 401
+    # Nobody is known by a browser any more.
+    assert scene.people.rows("select from devices where user_id = %s and revoked_at is null", scene.ada.user) == []
     assert (await scene.client.get("/api/user", token=scene.token)).status == 401
     (entry,) = [one for one in scene.audited("security.account.locked") if one["organization_id"] is None]
     assert (entry["actor_id"], entry["details"]) == (scene.ada.user, {"how": "mail", "mail": "new_device"})
@@ -195,6 +198,10 @@ async def test_a_link_is_bound_to_its_account_and_to_its_address(scene: LockScen
     scene.people.change("update users set email = 'new@example.org', email_key = 'new@example.org' where id = %s", scene.ada.user)
     assert (await scene.posts(link)).status == 400
     assert not scene.is_locked()
+    # "Forgot your password?" mails nothing there: whoever finds the account moved by a thief is sent to somebody who helps.
+    moved = await scene.nobody().open(f"{LOCK}?token={link}")
+    assert (moved.status, "tell your administrator at once" in moved.page.text) == (400, True)
+    assert "Choose a new password" not in moved.page.text
 
 
 async def test_other_links_and_codes_lock_nothing(scene: LockScene) -> None:
@@ -389,6 +396,23 @@ async def test_a_key_makes_accounts_that_its_organization_locks(empty: LockScene
     assert (answer["account_locked"], home.is_locked()) == (True, True)
 
 
+async def test_the_maker_reads_how_many_keys_ended_also_of_many(empty: LockScene) -> None:
+    home = await made(empty, by_directory)
+    (await home.signs_in(org_slug="acme", service_slug=home.shop.slug)).ok()
+    for number in range(MOST_NAMED + 5):
+        home.people.change(
+            "insert into user_keys (id, user_id, service_id, name, prefix, digest, scopes, created_at)"
+            " values (gen_random_uuid(), %s, %s, %s, %s, %s, '{}', now())",
+            home.ada.user,
+            home.shop.id,
+            f"key {number}",
+            f"key_{number}",
+            str(number).encode(),
+        )
+    answer = (await home.request("POST", lock_of(home, "acme"), by=home.owners["acme"])).ok()
+    assert (answer["account_locked"], answer["keys_ended"]) == (True, MOST_NAMED + 5)
+
+
 @pytest.mark.parametrize("happened", ["one that she confirmed", "an organization of hers", "a session at a service elsewhere"])
 async def test_once_somebody_else_holds_it_the_maker_ends_its_own(empty: LockScene, happened: str) -> None:
     home = await made(empty, by_directory)
@@ -417,6 +441,15 @@ async def test_a_tenant_that_lists_somebody_locks_nobody(empty: LockScene) -> No
     for kind in ("members", "users"):
         assert (await home.request("POST", lock_of(home, "globex", kind), by=home.owners["globex"])).status == 404
     assert await home.box.empty() == []
+
+
+async def test_of_somebody_who_registered_an_organization_ends_its_own(scene: LockScene) -> None:
+    there = (await scene.signs_in(org_slug="acme", service_slug=scene.shop.slug)).ok()["access_token"]
+    answer = (await scene.request("POST", lock_of(scene, "acme", "users"), by=scene.owners["acme"])).ok()
+    assert answer == {"account_locked": False, "sessions_ended": 1, "keys_ended": 0}
+    assert not scene.is_locked()
+    assert (await scene.client.get("/api/user", token=there)).status == 401
+    assert (await scene.client.get("/api/user", token=scene.token)).status == 200
 
 
 async def test_an_organization_ends_the_keys_for_its_own_applications(empty: LockScene) -> None:
@@ -498,6 +531,36 @@ async def test_a_directory_opens_no_locked_account(empty: LockScene) -> None:
     (await home.request("POST", lock_of(home, "acme"), by=home.owners["acme"])).ok()
     await home.patch("active", value=True)
     assert home.is_locked()
+
+
+@pytest.mark.parametrize("lifts", ["the directory", "the person alone"])
+async def test_a_directory_that_suspends_somebody_does_not_wash_a_lock_off(empty: LockScene, lifts: str) -> None:
+    home = await made(empty, by_directory)
+    home.passkey("Thief's", timedelta(hours=1))
+    (await home.request("POST", lock_of(home, "acme"), by=home.owners["acme"])).ok()
+    await home.patch("active", value=False)
+    await home.box.empty()
+    if lifts == "the directory":
+        await home.patch("active", value=True)
+        assert home.is_locked()
+    # No sign-in link opens it either.
+    await home.client.post("/api/auth/magic-link", {"email": ADA})
+    assert await home.box.empty() == []
+    assert (await home.signs_in()).status == 401
+    link = await home.asks_for_link()
+    (await home.client.post("/api/auth/reset-password", {"token": link, "new_password": NEW})).ok()
+    assert home.passkeys() == []
+    assert (await Browser(home.client).login(home.ada, NEW)).status == 200
+
+
+async def test_what_the_platform_opens_is_not_locked_again_by_a_directory(empty: LockScene) -> None:
+    home = await made(empty, by_directory)
+    governor = home.people.proved("governor@example.org", platform_owner=True)
+    (await home.request("POST", lock_of(home, "acme"), by=home.owners["acme"])).ok()
+    (await home.request("POST", f"/api/platform/users/{home.ada.user}/activate", by=governor)).ok()
+    await home.patch("active", value=False)
+    await home.patch("active", value=True)
+    assert home.row()["deactivated_at"] is None
 
 
 async def test_the_platforms_reset_gives_a_link_that_opens(scene: LockScene) -> None:

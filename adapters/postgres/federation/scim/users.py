@@ -12,7 +12,7 @@ from uuid import UUID
 from psycopg.errors import UniqueViolation
 
 from adapters.postgres.federation.scim.filters import CHANGED_AT, condition_of, source_of
-from adapters.postgres.identity.accounts import ACCOUNT, ACCOUNT_AND_LOCK, is_locked
+from adapters.postgres.identity.accounts import ACCOUNT, ACCOUNT_AND_LOCK, LIFTED, is_locked
 from adapters.postgres.identity.addresses import nobody_knows
 from adapters.postgres.identity.privacy.holding import HELD_BY_NOTHING_ELSE, IS_THE_MAKERS
 from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
@@ -86,7 +86,7 @@ class _Held:
     def __init__(self, **columns: Any) -> None:
         self.capacity = ScimCapacity(**{name: columns.pop(name) for name in names_of(ScimCapacity)}).capacity()
         own = {name: columns.pop(name) for name in ("role", "relations", "is_deactivated", "in_group", "is_listed_by_ldap", *_WHOSE)}
-        account = {name: columns[name] for name in (*ACCOUNT.columns, "deactivated_by", "locked_at")}
+        account = {name: columns[name] for name in (*ACCOUNT.columns, "deactivated_by", "locked_at", "lock_waits")}
         profile = {name: columns[name] for name in names_of(_Profile) if name in columns}
         self.rest = columns
         self.held = None
@@ -561,7 +561,7 @@ _FIND_NEWCOMER: Final[LiteralString] = f"""
 # condition as `Account.is_shut_to`. The platform's deactivation stays.
 LIFT: Final[LiteralString] = f"""
     update users
-       set deactivated_at = null, deactivated_by_org_id = null, updated_at = %(at)s
+       set {LIFTED}, updated_at = %(at)s
      where id = any(%(users)s)
        and (deactivated_by = %(organization)s or deactivated_by is not null and {nobody_knows()})
 """
@@ -698,9 +698,9 @@ _SAVE: Final = """
 """
 
 # Lifts the organization's deactivation, because afterwards no directory is left that could reactivate the person.
-_FREE: Final = """
+_FREE: Final[LiteralString] = f"""
     update users
-       set deactivated_at = null, deactivated_by_org_id = null, updated_at = now()
+       set {LIFTED}, updated_at = now()
      where id = %(user)s and deactivated_by = %(organization)s
 """
 

@@ -73,4 +73,4 @@ _ADDED_SINCE: Final = """
      order by at, kind, id
 """
 
-_IS_THE_MAKERS: Final[LiteralString] = f"select {IS_THE_MAKERS} as yes from users where users.id = %(user)s"
+_IS_THE_MAKERS: Final[LiteralString] = f"select coalesce({IS_THE_MAKERS}, false) as yes from users where users.id = %(user)s"

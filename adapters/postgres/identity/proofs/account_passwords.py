@@ -129,7 +129,8 @@ _RESET_HASH: Final[LiteralString] = f"""
          email_verified_at = coalesce(before.email_verified_at, %(at)s), registered_in = null
     from before
    where users.id = before.id
-returning {ACCOUNT.names_in("before")}, before.deactivated_by, before.locked_at, before.password_hash is not null as had_password
+returning {ACCOUNT.names_in("before")}, before.deactivated_by, before.locked_at, before.lock_waits,
+          before.password_hash is not null as had_password
 """
 
 _FORGET_UNVERIFIED_HASH: Final[LiteralString] = f"""

@@ -16,6 +16,7 @@ from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.accounts import Account
+from core.domain.identity.mailed_tokens import LinkRefused
 from core.domain.identity.upstream.vouching import AddedKind, AddedWay
 from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen
@@ -29,8 +30,9 @@ LOCK_LINK_LIFETIME: Final = timedelta(days=7)
 LOCKING_MAILS: Final = frozenset(
     {
         *("new_device", "unusual_sign_in", "password_changed", "password_set", "email_changed_old", "user_key_made"),
+        "password_breached",
         *("mfa_enabled", "mfa_disabled", "backup_codes_renewed", "identity_linked", "identity_unlinked"),
-        *("passkey_added", "passkey_removed", "passkey_copied"),
+        *("passkey_added", "passkey_removed", "passkey_copied", "password_breached"),
     }
 )
 # Whoever reads the mailbox may end these on the way back. A second factor stays: they must not get past it.
@@ -53,6 +55,15 @@ class LockedBy(StrEnum):
 
 class NotALockLink(Exception):
     """These bytes were never in a link that locks an account."""
+
+
+class AddressGivenUp(LinkRefused):
+    """The account has another address than the one that the mail went to. "Forgot your password?" mails nothing there, so the reader must
+    hear that somebody else has to help.
+    """
+
+    def __init__(self) -> None:
+        super().__init__("The account has another e-mail address by now", words="lock_moved")
 
 
 class LockLink(Frozen):
@@ -113,7 +124,8 @@ class LockedAccount(Frozen):
     devices: int = 0
     consents: int = 0
     keys: tuple[str, ...] = ()
-    """The names of the person's keys for applications."""
+    """The names of the person's keys for applications, of many only the first."""
+    key_count: int = 0
     recent: Sequence[AddedWay] = ()
 
 

@@ -10,7 +10,14 @@ from core.domain.identifiers import OrganizationId
 from core.domain.identity.accounts import Account
 from core.domain.identity.callers import Caller
 from core.domain.identity.links import Links
-from core.domain.identity.locking.account_locks import RECENT, LockedAccount, LockedBy, LockLink, account_locked
+from core.domain.identity.locking.account_locks import (
+    RECENT,
+    AddressGivenUp,
+    LockedAccount,
+    LockedBy,
+    LockLink,
+    account_locked,
+)
 from core.domain.identity.mailed_tokens import LinkUnknown, MailedTokenPurpose, link_used, mailed_token
 from core.domain.identity.upstream.vouching import AddedKind
 from core.domain.record.events import Actor
@@ -96,7 +103,7 @@ class AccountLocks(Frozen):
         sessions = await end_access_counting(uow, user, now)
         # The browsers are not known ones any more: somebody else may have signed in with one of them.
         await uow.devices.revoke_all(user, now)
-        keys = named_keys(await end_user_keys(uow, user, now, actor, but=()))
+        keys = await end_user_keys(uow, user, now, actor, but=())
         token = self.system.secrets.mailed_token()
         await uow.mailed_tokens.issue(mailed_token(token, MailedTokenPurpose.RESET_PASSWORD, user, account.email, now))
         await uow.account_locks.lock(user, now)
@@ -107,7 +114,8 @@ class AccountLocks(Frozen):
             sessions=sessions,
             devices=before.devices,
             consents=before.consents,
-            keys=keys,
+            keys=named_keys(keys),
+            key_count=len(keys),
             recent=recent,
         )
         mail = self.templates.mail(
@@ -130,8 +138,10 @@ class AccountLocks(Frozen):
 
 
 async def _named(uow: UnitOfWork, link: LockLink) -> Account:
-    """The account that the link is about. Raises `LinkUnknown`."""
+    """The account that the link is about. Raises `LinkRefused`."""
     account = (await uow.accounts.find_all([link.user])).get(link.user)
-    if account is None or not link.is_about(account):
+    if account is None or (account.is_shut and not link.is_about(account)):
         raise LinkUnknown("This link is not valid", words="link_invalid")
+    if not link.is_about(account):
+        raise AddressGivenUp
     return account

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from core.domain.errors import BadRequest, RateLimited
-from core.domain.identity.locking.account_locks import LockedAccount
+from core.domain.identity.locking.account_locks import AddressGivenUp, LockedAccount
 from core.domain.identity.mailed_tokens import LinkRefused
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
@@ -27,6 +27,8 @@ class LockByMail(msgspec.Struct, frozen=True):
 
 
 def _advice(refused: Refused) -> str | Advised:
+    if isinstance(refused, AddressGivenUp):
+        return "lock.moved"
     return Advised("lock.refused", WayOn(FORGOTTEN, "lock.choose")) if isinstance(refused, LinkRefused) else ""
 
 

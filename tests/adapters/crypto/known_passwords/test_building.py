@@ -3,6 +3,7 @@
 import gzip
 import subprocess
 import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -72,10 +73,12 @@ def test_lists_of_two_kinds_do_not_mix(tmp_path: Path) -> None:
 def test_a_folder_an_absent_file_and_half_a_zipped_one_are_refused(tmp_path: Path) -> None:
     whole = gzip.compress(f"{GOOD}:1\n".encode() * 1000)
     (tmp_path / "half.gz").write_bytes(whole[: len(whole) // 2])
+    (tmp_path / "spoilt.gz").write_bytes(whole[:12] + b"\xff" * 20 + whole[32:])
     for path, reason in (
         (tmp_path, "is no file that can be read twice"),
         (tmp_path / "absent", "is no file that can be read twice"),
         (tmp_path / "half.gz", "is no whole gzip file"),
+        (tmp_path / "spoilt.gz", "is no whole gzip file"),
     ):
         with pytest.raises(NoListOfHashes, match=reason):
             build_filter([path], tmp_path / "filter", DAY, lambda _lines: None)
@@ -98,3 +101,36 @@ def test_memory_does_not_grow_with_the_list(tmp_path: Path) -> None:
     words = [sys.executable, "-c", program, str(tmp_path / "list"), str(tmp_path / "filter")]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
     assert int(done.stdout) / 1024 <= 256  # MiB
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+def test_a_line_without_an_end_is_refused_before_it_is_in_memory(tmp_path: Path, zipped: bool) -> None:
+    path = tmp_path / "list"
+    with gzip.open(path, "wb", compresslevel=1) if zipped else path.open("wb") as file:
+        file.write(f"{GOOD}:1\n{GOOD}:".encode())
+        for _ in range(64):
+            file.write(b"1" * (1 << 20))
+    tracemalloc.start()
+    try:
+        with pytest.raises(NoListOfHashes, match=r"line 2: is no hash of 40 digits$"):
+            build_filter([path], tmp_path / "filter", DAY, lambda _lines: None)
+        assert tracemalloc.get_traced_memory()[1] < 16 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_full_disk_is_an_error_and_not_the_end_of_the_process(tmp_path: Path) -> None:
+    """The system takes the place of all pages before one is written: a page that has none ends the process."""
+    path = tmp_path / "list"
+    hashes = sorted(sha1(f"password {number}") for number in range(100_000))
+    path.write_text("".join(f"{one.hex()}\n" for one in hashes))
+    taken: list[tuple[int, int]] = []
+
+    def advance(_lines: int) -> None:
+        for file in tmp_path.glob(".filter.*"):
+            status = file.stat()
+            taken.append((status.st_size, status.st_blocks * 512))
+
+    build_filter([path], tmp_path / "filter", DAY, advance)
+    assert taken
+    assert all(size <= place for size, place in taken), taken

@@ -2,6 +2,8 @@
 
 import hashlib
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +16,7 @@ from adapters.crypto.known_passwords.filters import BLOCK, FilterUnusable, block
 from adapters.crypto.known_passwords.md4 import md4
 from core.domain.secrets import Password
 from tests.adapters.crypto.known_passwords.lists import DAY, built, listed, sha1
+from tests.places import ROOT
 
 MADE = 1_000_000
 
@@ -149,6 +152,29 @@ def test_a_file_that_is_cut_off_in_place_ends_no_process_and_knows_nothing(tmp_p
     opened = open_filter(path)
     os.truncate(path, 0)
     assert not opened.contains(Password("a stolen password"))
+
+
+def test_a_file_that_is_cut_off_between_look_and_read_ends_no_process(tmp_path: Path) -> None:
+    path = tmp_path / "filter"
+    built(path, "a stolen password")
+    program = f"""
+import os
+from pathlib import Path
+from adapters.crypto.known_passwords.filters import open_filter
+from core.domain.secrets import Password
+opened, real = open_filter(Path({str(path)!r})), os.fstat
+
+def cut_off(file):
+    seen = real(file)
+    os.truncate({str(path)!r}, 0)
+    return seen
+
+os.fstat = cut_off
+print(opened.contains(Password("a stolen password")))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=False)
+    # What was read before counts.
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
 
 
 def test_a_few_hashes_take_one_block() -> None:

@@ -80,6 +80,14 @@ async def test_what_is_no_text_is_asked_about_as_well() -> None:
     assert not await PasswordRanges(Service(), "https://ranges.example.org").contains(Password("\ud800"))
 
 
-def test_the_address_is_one() -> None:
+async def test_the_digits_are_the_last_part_of_the_path() -> None:
+    """Otherwise the service answers with an error for ever, which counts as "not known"."""
+    service = Service(f"{REST}:1")
+    assert await PasswordRanges(service, "https://ranges.example.org/range/").contains(PASSWORD)
+    assert service.asked[0][0].target == f"/range/{FIRST}"
+
+
+@pytest.mark.parametrize("address", ["https://user@ranges.example.org", "https://ranges.example.org/range?mode=ntlm"])
+def test_the_address_is_one(address: str) -> None:
     with pytest.raises(NotADestination):
-        PasswordRanges(Service(), "https://user@ranges.example.org")
+        PasswordRanges(Service(), address)

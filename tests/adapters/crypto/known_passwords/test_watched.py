@@ -49,6 +49,19 @@ async def test_a_damaged_file_is_refused_once_and_the_one_before_stays(tmp_path:
     assert "is cut off, or damaged" in refused["reason"]
 
 
+async def test_a_filter_that_was_written_over_is_not_said_to_go_on(tmp_path: Path, log: CapturedLog) -> None:
+    path = tmp_path / "filter"
+    built(path, OLD.reveal())
+    watched = WatchedFilter(path)
+    await watched.look()
+    log.allow("password_filter_refused")
+    path.write_bytes(path.read_bytes()[:-1])
+    await watched.look()
+    assert not await watched.contains(OLD)
+    (refused,) = log.events("password_filter_refused")
+    assert not refused["kept"]
+
+
 async def test_a_file_that_goes_is_refused_once_and_may_come_back(tmp_path: Path, log: CapturedLog) -> None:
     path = tmp_path / "filter"
     log.allow("password_filter_refused")
