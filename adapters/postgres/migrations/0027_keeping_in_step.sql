@@ -75,6 +75,7 @@ create table directory_people (
     constraint directory_people_one_identity unique (connection_id, user_id)
 );
 create unique index directory_people_one_directory on directory_people (org_id, user_id) where is_active;
+create index directory_people_of_organization on directory_people (org_id, user_id);
 create index directory_people_of_user on directory_people (user_id);
 create index directory_people_ended on directory_people (connection_id, ended_at) where ended_at is not null;
 
