@@ -261,6 +261,22 @@ async def test_groups_without_room_take_one_look_in_each_run(
     assert len(log.events("directory_group_without_room")) == 1
 
 
+async def test_a_directory_that_names_few_of_its_groups_takes_no_team_away(keeping: KeepingScene) -> None:
+    await keeping.with_teams()
+    keeping.memory.listed_groups = groups = [group(number, f"Group {number}", 1) for number in range(1, 11)]
+    provider = await keeping.begun(named(1))
+    keeping.memory.listed_groups = groups[:4]
+    run = await _whole(keeping, provider)
+    assert (run["teams"], run["reasons"]) == (0, {"group_stays": 6})
+    assert len(keeping.people.rows("select id from teams")) == 10
+    left_out = {one["named"] for one in (await keeping.shown(provider, run))["people"] if one["reason"] == "group_stays"}
+    assert left_out == {f"Group {number}" for number in range(5, 11)}
+    # As few as five go with their groups.
+    keeping.memory.listed_groups = groups[:5]
+    assert (await _whole(keeping, provider))["teams"] == 5
+    assert len(keeping.people.rows("select id from teams")) == 5
+
+
 async def test_an_owner_sees_that_a_page_does_not_name_all(keeping: KeepingScene, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("core.usecases.federation.directory_runs.runs.MOST_PEOPLE_SHOWN", 3)
     everybody = [named(number) for number in range(1, 21)]

@@ -29,7 +29,7 @@ THROUGH_LDAP: Final = "ldap"
 
 
 class WhyLeftOut(StrEnum):
-    """Why a run does not do what the directory says of a person."""
+    """Why a run does not do what the directory says of a person or a group."""
 
     NO_ADDRESS = "no_address"
     OTHER_DOMAIN = "other_domain"
@@ -53,6 +53,8 @@ class WhyLeftOut(StrEnum):
     """The person may do more than a member: change the role here first."""
     NO_ROOM = "no_room"
     """The organization has as many members as it may have."""
+    GROUP_STAYS = "group_stays"
+    """The directory names this group no more, and too many others: whoever means it deletes the team here."""
 
 
 class PersonFate(StrEnum):

@@ -7,8 +7,8 @@ from typing import Final
 
 import structlog
 
-from core.domain.federation.directory_runs.people import external_id
-from core.domain.federation.directory_runs.runs import LEASE, DirectoryStep
+from core.domain.federation.directory_runs.people import WhyLeftOut, external_id
+from core.domain.federation.directory_runs.runs import LEASE, DirectoryStep, RunTally, must_stop
 from core.domain.federation.scim.groups import MOST_MEMBERS, ScimGrouping
 from core.domain.identifiers import TeamId, UserId
 from core.domain.identity.upstream.ldap.answers import LdapSite
@@ -48,20 +48,20 @@ class RunTeams(Frozen):
     reading: LdapReading
     system: System
 
-    async def fill(self, step: DirectoryStep, site: LdapSite, *, everything: bool) -> int:
-        """Returns how many teams have changed. `everything`: people have come, so groups that are as before are compared, too. Raises
+    async def fill(self, step: DirectoryStep, site: LdapSite, tally: RunTally, *, everything: bool) -> None:
+        """Counts the teams that have changed. `everything`: people have come, so groups that are as before are compared, too. Raises
         `LdapFailed` and `TakenOver`.
         """
         if (await self.directory_teams.settings(step.organization)).groups is not ScimGrouping.TEAMS:
-            return 0
+            return
         groups = await self.reading.groups(site)
         known = {one.external_id: one for one in await self.people.groups(step.connection)}
         if not groups:
             # A directory that names no group any more has lost its rights, and not its groups.
             if known:
                 log.warning("directory_without_groups", connection=str(step.connection), teams=len(known))
-            return 0
-        changed, has_room = 0, True
+            return
+        listed, has_room = len(known), True
         for group in groups:
             before, digest = known.pop(group.identity, None), _digest(group)
             if before is None and not has_room:
@@ -70,10 +70,14 @@ class RunTeams(Frozen):
             if everything or before is None or before.digest != digest:
                 is_changed = await self._one(step, site, group, before, digest)
                 has_room = has_room and is_changed is not None
-                changed += is_changed or False
+                tally.teams += is_changed or False
+        # Teams hold roles, and whoever loses a role by a fault of the directory does not get it back with the group.
+        stays = must_stop(len(known), 0, listed)
         for gone in known.values():
-            changed += await self._delete(step, gone)
-        return changed
+            if stays:
+                tally.leave_out(gone.team.name, WhyLeftOut.GROUP_STAYS)
+            else:
+                tally.teams += await self._delete(step, gone)
 
     async def _one(self, step: DirectoryStep, site: LdapSite, group: LdapGroup, before: ListedGroup | None, digest: bytes) -> bool | None:
         """Whether the team has changed. None when there is no room for another team."""

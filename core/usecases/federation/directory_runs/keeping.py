@@ -174,7 +174,8 @@ class _Run:
             marks = await self._read(site)
         ends = await self._ends()
         if not self._is_plan and self._run.kind is not RunKind.IDENTITIES and self._settings.groups_attribute:
-            self._tally.teams = await keeping.teams.fill(step, site, everything=self._tally.came > 0 or self._run.kind is RunKind.WHOLE)
+            everything = self._tally.came > 0 or self._run.kind is RunKind.WHOLE
+            await keeping.teams.fill(step, site, self._tally, everything=everything)
         await self._close(marks, ends)
 
     async def _read(self, site: LdapSite) -> LdapMarks | None:
