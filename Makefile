@@ -20,7 +20,7 @@ READY_FOR_ALL := $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-site $(VENV
 # Next.js, React and Vue take 400 MB of packages and minutes to build. So the ordinary run does not collect this file; whoever names it runs it.
 BUNDLED  := tests/e2e/starts/test_bundled.py
 # Guides whose products are small and come in one version. The others are tried by hand: their packages are large, or the newest there are.
-TRIED_AT_NIGHT := mod_auth_openidc mellon passport_saml oidc_client_ts
+TRIED_AT_NIGHT := mod_auth_openidc mellon passport_saml oidc_client_ts better_auth dovecot synapse
 PYTEST   := $(if $(DATABASE),POSTERN_TEST_DATABASE='$(DATABASE)' )$(BIN)/python -m pytest -n $(WORKERS) --dist
 
 .DEFAULT_GOAL := help

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
+from core.domain.identity.accounts import SHORTEST_PASSWORD
+from core.domain.identity.passwords.standing import LONGEST_LEAST
 from core.domain.secrets import Password, Secret
 from core.frozen import Frozen
 from entrypoints import settings_forms as forms
@@ -213,6 +215,36 @@ class Settings:
         "How many passwords may wait while all hashing threads are busy. Further requests get 503 with `Retry-After`. Besides these "
         "places, Postern keeps a quarter as many for addresses that somebody has signed in from, and another quarter for known devices, "
         "sessions and mailed links.",
+    )
+
+    password_length: int = _setting(
+        forms.whole(SHORTEST_PASSWORD, LONGEST_LEAST),
+        str(SHORTEST_PASSWORD),
+        _TOKENS,
+        "How many characters a new password must have. Organizations may ask their members for more.",
+    )
+    password_filter: Path | None = _optional(
+        forms.path,
+        "only the list that Postern ships counts",
+        _TOKENS,
+        "A file with the hashes of stolen passwords, which `postern passwords build` makes from public lists. Nobody can choose such a "
+        "password. A new file that you rename to this name takes effect within ten seconds; a damaged one is refused in a log line, and "
+        "the one before stays.",
+    )
+    password_ranges: str | None = _optional(
+        forms.url,
+        "no service is asked",
+        _TOKENS,
+        "Instead of a file, a service that knows the hashes of stolen passwords, such as `https://api.pwnedpasswords.com/range`. It gets "
+        "the first five digits of a hash (SHA-1) and nothing else. A service that does not answer within half a second knows nothing. It "
+        "is called as webhooks are, so a private address needs `POSTERN_OUTBOUND_NETWORKS`.",
+    )
+    breached_at_sign_in: str = _setting(
+        forms.choice("off", "tell", "change"),
+        "off",
+        _TOKENS,
+        "What a sign-in does whose password was right and stands in one of these lists: `tell` lets the person in, and mails them once a "
+        "month; `change` lets nobody in, and mails a link to choose another password.",
     )
 
     geoip_database: Path | None = _optional(

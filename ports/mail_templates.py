@@ -9,6 +9,11 @@ from core.domain.languages import Language
 from core.domain.mail import Mail
 
 
+class LockLinkMaker(Protocol):
+    def issue(self, user: UserId, to: str, mail: str) -> str:
+        """The address of the page on which the reader of this mail locks the account."""
+
+
 class MailTemplates(Protocol):
     """| template | values |
     |---|---|
@@ -31,13 +36,15 @@ class MailTemplates(Protocol):
     | passkey_added, passkey_removed, passkey_copied | `passkey`: its name |
     | user_key_made | `called`, `application`, `organization`: names; `by_application`: whether the application made the key |
     | access_reset | `link`, or None where it was not mailed; `at_provider`: whether the person signs in at a provider |
+    | account_locked | `link`, `by`: a `LockedBy`, `recent`: names of ways in, none or some, `has_recent_app`: an authenticator app |
     | mfa_enabled | `by_passkeys`: whether it is passkeys |
     | identity_linked, identity_unlinked | `provider`: its name; the second, `signed_out`: whether all other sessions ended |
     | billing_trial_ends, billing_payment_failed, billing_action_required | `service`, `plan`: names; the branding is the organization's |
     | password_changed, password_set | `keys_ended`, `keys_stay`: names of keys for applications, none or some |
     | mfa_disabled, backup_codes_renewed, new_device, unusual_sign_in | none |
 
-    Every template also takes `when`, `address` (of the client), `device` and `location`. The mail shows those that are given.
+    Every template also takes `when`, `address` (of the client), `device` and `location`. The mail shows those that are given. Mails
+    that tell of something that a stranger may have done have a link that locks the account (`LOCKING_MAILS`).
     """
 
     def mail(

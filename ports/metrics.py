@@ -70,6 +70,12 @@ class Metrics(Protocol):
     def connections_ending(self, ending: int, waiting: int, failing: int, *, urgent: int) -> None:
         """The fields of `ConnectionsEnding`."""
 
+    def directory_run_ended(self, kind: str, outcome: str) -> None:
+        """A run of a directory by LDAP: a `RunKind`, and `failed`, `done` or `waiting`."""
+
+    def directory_runs(self, waiting: int, failing: int) -> None:
+        """Runs that wait for an owner, and directories whose last run has failed."""
+
     def saml_exchanged(self, kind: str, *, succeeded: bool) -> None: ...
     def saml_certificates_ending(self, number: int, first: datetime | None) -> None:
         """How many end soon, and when the first of them does."""

@@ -60,3 +60,17 @@ class CommonPasswords(Protocol):
     """A shipped list implements it."""
 
     def contains(self, password: Password) -> bool: ...
+
+
+class BreachedPasswords(Protocol):
+    """A file with the hashes of stolen passwords implements it, or a service that knows them."""
+
+    async def contains(self, password: Password) -> bool:
+        """Without a statement. A service that does not answer in time knows nothing."""
+
+
+class WatchedFile(Protocol):
+    """A file that the operator may exchange meanwhile."""
+
+    async def look(self) -> None:
+        """Takes a new content, once it has proved whole."""

@@ -12,12 +12,14 @@ from ports.federation.authorization_codes import AuthorizationCodeStore
 from ports.federation.client_documents import DocumentServiceStore
 from ports.federation.consents import ConsentStore
 from ports.federation.device_flow import DeviceCodeStore
+from ports.federation.directory_runs import DirectoryPeopleStore, DirectoryRunStore
 from ports.federation.exchanges import ExchangeStore
 from ports.federation.open_registrations import RegistrationKeyStore
 from ports.federation.saml.configurations import SamlStore
 from ports.federation.scim.teams import DirectoryTeamStore
 from ports.federation.scim.tokens import ScimTokenStore
 from ports.federation.scim.users import ProvisionedUserStore
+from ports.identity.account_locks import AccountLockStore
 from ports.identity.account_passwords import AccountPasswordStore
 from ports.identity.accounts import AccountStore
 from ports.identity.browser_sessions import BrowserSessionStore
@@ -140,6 +142,8 @@ class AskedStores(Protocol):
     device_codes: DeviceCodeStore
     provisioned_users: ProvisionedUserStore
     directory_teams: DirectoryTeamStore
+    directory_runs: DirectoryRunStore
+    directory_people: DirectoryPeopleStore
 
 
 class UnitOfWork(AskedStores, Protocol):
@@ -150,6 +154,7 @@ class UnitOfWork(AskedStores, Protocol):
 
     accounts: AccountStore
     account_passwords: AccountPasswordStore
+    account_locks: AccountLockStore
     sessions: SessionStore
     browser_sessions: BrowserSessionStore
     sign_ins: SignInStore

@@ -29,7 +29,7 @@ from adapters.postgres.embedded import EmbeddedPostgres
 from core.domain.secrets import Secret
 from entrypoints.logs import LibraryHandler
 from tests.kept_connections import kept_beside_pools, kept_connections
-from tests.migrated import migrate_template
+from tests.migrated import make_copy, migrate_template
 from tests.places import directory_of_a_run
 
 # By this variable the workers of one run find the server that their controller started.
@@ -122,7 +122,7 @@ def _fresh(name: str, template: str) -> Iterator[str]:
     with _administration() as connection:
         # A run that was killed leaves its databases on a server that lives on.
         connection.execute(f"drop database if exists {name} with (force)")
-        connection.execute(f"create database {name} template {template} strategy file_copy")
+        make_copy(connection, name, template)
     with kept_beside_pools(_url(name)):
         yield _url(name)
     with _administration() as connection:

@@ -1,4 +1,6 @@
-"""Common passwords: a shipped list. A few hundred words of the list also count with the endings and spellings that people give them."""
+"""Common passwords: two shipped lists. One has what was leaked most often. Of the other, a few hundred words also count with the
+endings and spellings that people give them.
+"""
 
 import unicodedata
 from functools import lru_cache
@@ -35,25 +37,35 @@ class _Common(Frozen):
 
 
 class ShippedCommonPasswords:
-    """The list is read at the first call."""
+    """The lists are read at the first call."""
 
     def contains(self, password: Password) -> bool:
-        key = _key(password.reveal())
+        key = key_of(password.reveal())
         common = _common()
-        return key in common.whole or any(key[:cut] in common.words and key[cut:] in _ALL_ENDINGS for cut in range(1, len(key) + 1))
+        return (
+            key in common.whole
+            or key in _leaked()
+            or any(key[:cut] in common.words and key[cut:] in _ALL_ENDINGS for cut in range(1, len(key) + 1))
+        )
 
 
 @lru_cache(maxsize=1)
 def _common() -> _Common:
     text = files(__package__).joinpath("common_passwords.txt").read_text(encoding="utf-8")
     lines = [line for line in text.splitlines() if line and not line.startswith("#")]
-    words = [_key(line.removeprefix("+")) for line in lines if line.startswith("+")]
+    words = [key_of(line.removeprefix("+")) for line in lines if line.startswith("+")]
     return _Common(
-        whole=frozenset(_key(line) for line in lines if not line.startswith("+")),
+        whole=frozenset(key_of(line) for line in lines if not line.startswith("+")),
         words=frozenset(words) | {word.translate(table) for word in words for table in _SPELLINGS},
     )
 
 
-def _key(text: str) -> str:
+@lru_cache(maxsize=1)
+def _leaked() -> frozenset[str]:
+    text = files(__package__).joinpath("known_passwords", "leaked_passwords.txt").read_text(encoding="utf-8")
+    return frozenset(line for line in text.splitlines() if line and not line.startswith("#"))
+
+
+def key_of(text: str) -> str:
     # Normalized as e-mail addresses are: a full-width letter, for example, counts as the plain letter.
     return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())

@@ -13,7 +13,16 @@ import trio
 
 from adapters.ldap import messages
 from adapters.ldap.ber import SEQUENCE, MalformedMessage, length_at
-from adapters.ldap.messages import LdapMessage, LdapOperation, LdapResult, LdapResultCode, ReceivedEntry, SearchScope
+from adapters.ldap.messages import (
+    ORDINARY,
+    LdapMessage,
+    LdapOperation,
+    LdapResult,
+    LdapResultCode,
+    MessageBounds,
+    ReceivedEntry,
+    SearchScope,
+)
 from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault, LdapStep
 from core.domain.identity.upstream.ldap.filters import LdapFilter
 from core.domain.identity.upstream.ldap.settings import LdapHost
@@ -22,7 +31,6 @@ from ports.outbound import Failure, OutboundFailed
 
 Dial = Callable[[str, int], Awaitable[tuple[socket.socket, bool]]]
 
-MOST_MESSAGE_BYTES: Final = 2 << 20
 MOST_ANSWER_BYTES: Final = 16 << 20
 # In memory, beside its own bytes: short values would otherwise take many times what came.
 _A_VALUE_TAKES: Final = 48
@@ -66,7 +74,18 @@ class LdapConnection:
         if kind is None:
             with trio.move_on_after(_GOODBYE_TAKES), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
                 await self._stream.send_all(messages.message(self._number + 1, messages.unbind()))
+        await self.abandon()
+
+    async def abandon(self) -> None:
         await trio.aclose_forcefully(self._stream)
+
+    def drop(self) -> None:
+        """For whoever cannot wait, as when nobody reads on and Python clears up."""
+        stream = self._stream
+        while isinstance(stream, trio.SSLStream):
+            stream = stream.transport_stream
+        if isinstance(stream, trio.SocketStream):
+            stream.socket.close()
 
     async def start_tls(self, host: LdapHost, context: ssl.SSLContext) -> None:
         result = await self._done(messages.start_tls(), LdapOperation.EXTENDED_DONE, LdapStep.START_TLS)
@@ -88,7 +107,7 @@ class LdapConnection:
         """
         self.has_found, self._left = False, MOST_ANSWER_BYTES
         found: list[ReceivedEntry] = []
-        cookie, cookies = b"", set[bytes]()
+        cookie, pages = b"", 0
         while True:
             controls = [messages.paged(page, cookie)] if page else []
             asked = messages.search(base, scope, wanted, attributes, most=0 if page else most, seconds=_SECONDS)
@@ -105,21 +124,21 @@ class LdapConnection:
                 raise LdapFailed(LdapStep.BASE, LdapFault.REFERRED, result.said)
             if result.code != LdapResultCode.SUCCESS:
                 raise LdapFailed(step, refused(result, LdapFault.SEARCH_REFUSED), f"{result.code}: {result.said}")
-            cookie = _cookie(result, step) if page else b""
+            cookie = page_cookie(result, step) if page else b""
             if not cookie or len(found) >= most:
                 return FoundEntries(found[:most], is_more=bool(cookie) or len(found) > most)
-            if cookie in cookies or len(cookies) * page > most:
+            # Some directories name all pages of a search by one cookie, so that only their number is bounded.
+            pages += 1
+            if pages * page > most:
                 raise LdapFailed(step, LdapFault.TOO_LONG)
-            cookies.add(cookie)
 
     async def _collect(
         self, asked: bytes, controls: Sequence[bytes], found: list[ReceivedEntry], most: int, step: LdapStep
     ) -> LdapResult | None:
         """The result, or None as soon as there are more than `most`."""
-        self._number += 1
-        await self._send(messages.message(self._number, asked, controls), step)
+        await self.ask(asked, controls, step)
         while True:
-            came, size = await self._receive(step)
+            came, size = await self.receive(step)
             self._left -= size
             if came.result is not None and came.operation == LdapOperation.DONE:
                 return came.result
@@ -138,25 +157,26 @@ class LdapConnection:
                 return None
 
     async def _done(self, operation: bytes, answer: LdapOperation, step: LdapStep, controls: Sequence[bytes] = ()) -> LdapResult:
-        self._number += 1
-        await self._send(messages.message(self._number, operation, controls), step)
-        came, _ = await self._receive(step)
+        await self.ask(operation, controls, step)
+        came, _ = await self.receive(step)
         if came.result is None or came.operation != answer:
             raise LdapFailed(step, LdapFault.MALFORMED)
         return came.result
 
-    async def _send(self, data: bytes, step: LdapStep) -> None:
+    async def ask(self, operation: bytes, controls: Sequence[bytes], step: LdapStep) -> None:
+        """Begins an operation, whose answers are read by `receive`. Raises `LdapFailed`."""
+        self._number += 1
         try:
-            await self._stream.send_all(data)
+            await self._stream.send_all(messages.message(self._number, operation, controls))
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             raise LdapFailed(step, LdapFault.CUT_OFF) from None
 
-    async def _receive(self, step: LdapStep) -> tuple[LdapMessage, int]:
-        """The next message for our last request, and how long it is."""
+    async def receive(self, step: LdapStep, bounds: MessageBounds = ORDINARY) -> tuple[LdapMessage, int]:
+        """The next message for our last request, and how long it is. Raises `LdapFailed`."""
         try:
             while True:
-                content = await self._message(step)
-                came = messages.received(content)
+                content = await self._message(step, bounds.bytes)
+                came = messages.received(content, bounds)
                 if came.number == self._number:
                     return came, len(content)
                 # 0 is a notice that the directory hangs up (RFC 4511, section 4.4). No other number belongs here.
@@ -164,17 +184,18 @@ class LdapConnection:
         except MalformedMessage:
             raise LdapFailed(step, LdapFault.MALFORMED) from None
 
-    async def _message(self, step: LdapStep) -> bytes:
+    async def _message(self, step: LdapStep, most: int) -> bytes:
         while True:
             if self._buffer and self._buffer[0] != SEQUENCE:
                 raise MalformedMessage("no message")
             found = length_at(self._buffer, 1)
             if found is not None:
                 length, begins = found
-                if length > MOST_MESSAGE_BYTES:
+                if length > most:
                     raise LdapFailed(step, LdapFault.TOO_LONG)
                 if len(self._buffer) >= begins + length:
-                    content = bytes(self._buffer[begins : begins + length])
+                    with memoryview(self._buffer) as view:
+                        content = bytes(view[begins : begins + length])
                     del self._buffer[: begins + length]
                     return content
             try:
@@ -191,7 +212,8 @@ def refused(result: LdapResult, fault: LdapFault) -> LdapFault:
     return LdapFault.BUSY if result.code in {LdapResultCode.BUSY, LdapResultCode.UNAVAILABLE} else fault
 
 
-def _cookie(result: LdapResult, step: LdapStep) -> bytes:
+def page_cookie(result: LdapResult, step: LdapStep) -> bytes:
+    """Empty behind the last page. Raises `LdapFailed`."""
     try:
         return messages.page_cookie(result)
     except MalformedMessage:

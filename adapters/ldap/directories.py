@@ -3,8 +3,8 @@ servers do.
 """
 
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 import trio
@@ -26,13 +26,14 @@ from ports.identity.upstream.ldap import LdapFound
 REACHED_WITHIN: Final = 5.0
 # Whoever waits for a look waits four seconds in all.
 LOOKED_WITHIN: Final = 3.5
-_TALKED_WITHIN: Final = 5.0
+TALKED_WITHIN: Final = 5.0
 _SURVEYED_WITHIN: Final = 20.0
 _PAGE: Final = 200
-_SCOPES: Final = {LdapScope.SUBTREE: SearchScope.SUBTREE, LdapScope.ONE_LEVEL: SearchScope.ONE}
-_ANYBODY: Final = PresentFilter("objectClass")
+SCOPES: Final = {LdapScope.SUBTREE: SearchScope.SUBTREE, LdapScope.ONE_LEVEL: SearchScope.ONE}
+ANYBODY: Final = PresentFilter("objectClass")
 _TICKS_A_SECOND: Final = 10_000_000
 _MOST_POLICIES: Final = 100
+_MOST_CONTEXTS: Final = 32
 
 
 class TrioLdapDirectories:
@@ -42,19 +43,23 @@ class TrioLdapDirectories:
         self._reached_within = reached_within
         self._surveyed = set[UpstreamProviderId]()
         """A survey holds many entries, so a connection has one at a time."""
+        self._contexts: dict[str, ssl.SSLContext] = {}
+        """By the authorities that they trust: reading certificates takes a good part of a sign-in."""
 
     async def look(self, site: LdapSite) -> None:
-        async with self._reached(site.settings, min(self._reached_within, LOOKED_WITHIN)):
+        connection, _ = await self._reached(site.settings, min(self._reached_within, LOOKED_WITHIN))
+        async with connection:
             pass
 
     async def search(self, site: LdapSite, name: str, attributes: Sequence[str]) -> LdapFound:
-        async with self._let_in(site) as (connection, host):
+        connection, host = await self.let_in(site)
+        async with connection:
             try:
-                with _in_time(LdapStep.FILTER, _TALKED_WITHIN, host.name):
-                    base = await _base(connection, site.settings)
+                with in_time(LdapStep.FILTER, TALKED_WITHIN, host.name):
+                    base = await base_of(connection, site.settings)
                     found = await connection.search(
                         base,
-                        _SCOPES[site.settings.search_scope],
+                        SCOPES[site.settings.search_scope],
                         site.settings.looks_for(name),
                         attributes,
                         most=2,
@@ -63,13 +68,13 @@ class TrioLdapDirectories:
             except LdapFailed as failed:
                 failed.has_answered = connection.has_found
                 raise
-        return LdapFound([_entry(one) for one in found.entries], _url(site.settings, host), base, found.is_more)
+        return LdapFound([entry_of(one) for one in found.entries], _url(site.settings, host), base, found.is_more)
 
     async def prove(self, site: LdapSite, host: str, dn: str, password: Secret) -> LdapAnswer:
         if not dn or not password.reveal():
             return LdapAnswer(code=LdapResultCode.INVALID_CREDENTIALS)
         place = next(one for one in site.settings.places if _url(site.settings, one) == host)
-        with _in_time(LdapStep.BIND, self._reached_within, place.name):
+        with in_time(LdapStep.BIND, self._reached_within, place.name):
             async with await self._opened(site.settings, place) as connection:
                 return _answer(await connection.bind(dn, password.reveal().encode()))
 
@@ -85,53 +90,52 @@ class TrioLdapDirectories:
     async def _survey(self, site: LdapSite, attributes: Sequence[str]) -> LdapSurvey:
         settings, asked = site.settings, []
         for host in settings.places[1:]:
-            with _in_time(LdapStep.CONNECTION, self._reached_within, host.name):
+            with in_time(LdapStep.CONNECTION, self._reached_within, host.name):
                 async with await self._opened(settings, host) as connection:
                     await _bound(connection, site, host)
             asked.append(_url(settings, host))
         first = settings.places[0]
-        with _in_time(LdapStep.FILTER, _SURVEYED_WITHIN, first.name):
-            with _in_time(LdapStep.CONNECTION, self._reached_within, first.name):
+        with in_time(LdapStep.FILTER, _SURVEYED_WITHIN, first.name):
+            with in_time(LdapStep.CONNECTION, self._reached_within, first.name):
                 opened = await self._opened(settings, first)
             async with opened as connection:
                 await _bound(connection, site, first)
-                base = await _base(connection, settings)
+                base = await base_of(connection, settings)
                 found = await connection.search(
                     base,
-                    _SCOPES[settings.search_scope],
+                    SCOPES[settings.search_scope],
                     read_filter(settings.person_filter),
                     attributes,
                     most=MOST_SURVEYED,
                     page=_PAGE,
                     step=LdapStep.FILTER,
                 )
-                lockout = await _lockout(connection, await _root(connection, base))
-        people = [_entry(one) for one in found.entries]
+                lockout = await _lockout(connection, await root_of(connection, base))
+        people = [entry_of(one) for one in found.entries]
         return LdapSurvey(hosts=[_url(settings, first), *asked], base=base, people=people, are_more=found.is_more, lockout=lockout)
 
-    @asynccontextmanager
-    async def _let_in(self, site: LdapSite) -> AsyncIterator[tuple[LdapConnection, LdapHost]]:
-        async with self._reached(site.settings, self._reached_within) as (connection, host):
-            with _in_time(LdapStep.BIND, _TALKED_WITHIN, host.name):
+    async def let_in(self, site: LdapSite) -> tuple[LdapConnection, LdapHost]:
+        """A connection as the account that looks people up, at the first host that answers. The caller closes it. Raises `LdapFailed`."""
+        connection, host = await self._reached(site.settings, self._reached_within)
+        try:
+            with in_time(LdapStep.BIND, TALKED_WITHIN, host.name):
                 await _bound(connection, site, host)
-            yield connection, host
+        except BaseException:
+            await connection.abandon()
+            raise
+        return connection, host
 
-    @asynccontextmanager
-    async def _reached(self, settings: LdapSettings, within: float) -> AsyncIterator[tuple[LdapConnection, LdapHost]]:
+    async def _reached(self, settings: LdapSettings, within: float) -> tuple[LdapConnection, LdapHost]:
         """A connection to the first host that answers. The others get what is left of the time."""
         deadline, hosts = trio.current_time() + within, settings.places
         for place, host in enumerate(hosts):
             left = max(deadline - trio.current_time(), 0.0) / (len(hosts) - place)
             try:
-                with _in_time(LdapStep.CONNECTION, left, host.name):
-                    connection = await self._opened(settings, host)
+                with in_time(LdapStep.CONNECTION, left, host.name):
+                    return await self._opened(settings, host), host
             except LdapFailed:
                 if place == len(hosts) - 1:
                     raise
-                continue
-            async with connection:
-                yield connection, host
-            return
         raise LdapFailed(LdapStep.NAME, LdapFault.NO_NAME)
 
     async def _opened(self, settings: LdapSettings, host: LdapHost) -> LdapConnection:
@@ -152,17 +156,22 @@ class TrioLdapDirectories:
     async def _context(self, settings: LdapSettings) -> ssl.SSLContext:
         if not settings.ca_certificates:
             return await self._trust()
-        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-        context.minimum_version = ssl.TLSVersion.TLSv1_2
-        try:
-            context.load_verify_locations(cadata=settings.ca_certificates)
-        except (ssl.SSLError, ValueError):
-            raise LdapFailed(LdapStep.CERTIFICATE, LdapFault.NO_AUTHORITY) from None
-        return context
+        made = self._contexts.get(settings.ca_certificates)
+        if made is None:
+            made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+            made.minimum_version = ssl.TLSVersion.TLSv1_2
+            try:
+                made.load_verify_locations(cadata=settings.ca_certificates)
+            except (ssl.SSLError, ValueError):
+                raise LdapFailed(LdapStep.CERTIFICATE, LdapFault.NO_AUTHORITY) from None
+            if len(self._contexts) >= _MOST_CONTEXTS:
+                self._contexts.clear()
+            self._contexts[settings.ca_certificates] = made
+        return made
 
 
 @contextmanager
-def _in_time(step: LdapStep, seconds: float, host: str) -> Iterator[None]:
+def in_time(step: LdapStep, seconds: float, host: str) -> Iterator[None]:
     try:
         with trio.fail_after(seconds):
             yield
@@ -179,12 +188,12 @@ async def _bound(connection: LdapConnection, site: LdapSite, host: LdapHost) -> 
         raise LdapFailed(LdapStep.BIND, refused(result, LdapFault.BIND_REFUSED), f"{result.code}: {result.said}", host.name)
 
 
-async def _base(connection: LdapConnection, settings: LdapSettings) -> str:
+async def base_of(connection: LdapConnection, settings: LdapSettings) -> str:
     if settings.base_dn:
         return settings.base_dn
     names = ("defaultNamingContext", "namingContexts")
-    root = await connection.search("", SearchScope.BASE, _ANYBODY, names, most=1, step=LdapStep.BASE)
-    entry = _entry(root.entries[0]) if root.entries else LdapEntry("", {})
+    root = await connection.search("", SearchScope.BASE, ANYBODY, names, most=1, step=LdapStep.BASE)
+    entry = entry_of(root.entries[0]) if root.entries else LdapEntry("", {})
     for name in names:
         values = entry.texts(name)
         if len(values) == 1 and values[0]:
@@ -192,11 +201,11 @@ async def _base(connection: LdapConnection, settings: LdapSettings) -> str:
     raise LdapFailed(LdapStep.BASE, LdapFault.NO_BASE, "the directory names none, or several")
 
 
-async def _root(connection: LdapConnection, base: str) -> str:
+async def root_of(connection: LdapConnection, base: str) -> str:
     """The naming context that the base is in. Policies stand there, beside people."""
     names = ("defaultNamingContext", "namingContexts")
-    root = await connection.search("", SearchScope.BASE, _ANYBODY, names, most=1, step=LdapStep.BASE)
-    entry = _entry(root.entries[0]) if root.entries else LdapEntry("", {})
+    root = await connection.search("", SearchScope.BASE, ANYBODY, names, most=1, step=LdapStep.BASE)
+    entry = entry_of(root.entries[0]) if root.entries else LdapEntry("", {})
     contexts = [one for name in names for one in entry.texts(name)]
     return next((one for one in contexts if one and base.lower().endswith(one.lower())), base)
 
@@ -208,7 +217,7 @@ async def _lockout(connection: LdapConnection, root: str) -> LdapLockout | None:
     read: list[LdapLockout] = []
     try:
         domain = await connection.search(
-            root, SearchScope.BASE, _ANYBODY, ("lockoutThreshold", "lockOutObservationWindow"), most=1, step=LdapStep.LOCKOUT
+            root, SearchScope.BASE, ANYBODY, ("lockoutThreshold", "lockOutObservationWindow"), most=1, step=LdapStep.LOCKOUT
         )
         for one in domain.entries:
             read += _of_windows(one, "lockoutthreshold", "lockoutobservationwindow")
@@ -229,18 +238,18 @@ async def _lockout(connection: LdapConnection, root: str) -> LdapLockout | None:
         if "pwdmaxfailure" not in one.attributes and "pwdlockout" not in one.attributes:
             continue
         locks = [value.upper() for value in one.attributes.get("pwdlockout", ())] == [b"TRUE"]
-        threshold = (_number(one, "pwdmaxfailure") or 0) if locks else 0
-        read.append(LdapLockout(max(threshold, 0), max(_number(one, "pwdfailurecountinterval") or 0, 0)))
+        threshold = (number_in(one, "pwdmaxfailure") or 0) if locks else 0
+        read.append(LdapLockout(max(threshold, 0), max(number_in(one, "pwdfailurecountinterval") or 0, 0)))
     return strictest(read)
 
 
 def _of_windows(entry: ReceivedEntry, threshold: str, window: str) -> Sequence[LdapLockout]:
     """The policy of the entry, if it has one. Windows counts a span in negative ticks."""
-    most, ticks = _number(entry, threshold), _number(entry, window)
+    most, ticks = number_in(entry, threshold), number_in(entry, window)
     return [] if most is None else [LdapLockout(max(most, 0), max(-(ticks or 0) // _TICKS_A_SECOND, 0))]
 
 
-def _number(entry: ReceivedEntry, attribute: str) -> int | None:
+def number_in(entry: ReceivedEntry, attribute: str) -> int | None:
     values = entry.attributes.get(attribute, ())
     try:
         return int(values[0]) if len(values) == 1 and len(values[0]) <= 20 else None
@@ -258,7 +267,7 @@ def _answer(result: LdapResult) -> LdapAnswer:
     )
 
 
-def _entry(entry: ReceivedEntry) -> LdapEntry:
+def entry_of(entry: ReceivedEntry) -> LdapEntry:
     return LdapEntry(entry.dn, entry.attributes)
 
 

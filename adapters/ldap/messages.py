@@ -43,7 +43,6 @@ _CONTROLS: Final = 0xA0
 _EXTENDED_NAME: Final = 0x80
 _MOST_CONTROLS: Final = 20
 _MOST_ATTRIBUTES: Final = 200
-_MOST_VALUES: Final = 10_000
 
 
 class LdapOperation(IntEnum):
@@ -77,6 +76,17 @@ class LdapResultCode(IntEnum):
     UNAVAILABLE = 52
 
 
+class MessageBounds(Frozen):
+    bytes: int
+    values: int
+    """In one entry."""
+    cuts: bool = False
+    """Whether further values are left out. Otherwise they make the message malformed."""
+
+
+ORDINARY: Final = MessageBounds(2 << 20, 10_000)
+
+
 class LdapControl(Frozen):
     oid: bytes
     value: bytes | None
@@ -96,6 +106,8 @@ class ReceivedEntry(Frozen):
     dn: str
     attributes: Mapping[str, Sequence[bytes]]
     """By their names in lower case."""
+    is_cut: bool = False
+    """There are more values than the bounds let in."""
 
 
 class LdapMessage(Frozen):
@@ -178,13 +190,13 @@ def encoded_filter(wanted: LdapFilter) -> bytes:  # noqa: PLR0911 - one for each
             return encoded(0xA4, octets(attribute.encode()), encoded(SEQUENCE, *pieces))
         case ExtendedFilter(attribute, rule, value, with_dn):
             said = [octets(rule.encode(), 0x81)] if rule else []
-            said += [octets(attribute.encode(), 0x82)] if attribute else []
+            said += [octets(attribute.encode(), 0x82)]
             said += [octets(value, 0x83)]
             said += [boolean(value=True, tag=0x84)] if with_dn else []
             return encoded(0xA9, *said)
 
 
-def received(content: bytes) -> LdapMessage:
+def received(content: bytes, bounds: MessageBounds = ORDINARY) -> LdapMessage:
     """The message in the content of its outermost sequence. Raises `MalformedMessage`."""
     elements = Elements(content)
     number = elements.number()
@@ -195,7 +207,7 @@ def received(content: bytes) -> LdapMessage:
     controls = _controls(elements)
     match operation:
         case LdapOperation.ENTRY:
-            return LdapMessage(number, operation, None, _entry(body))
+            return LdapMessage(number, operation, None, _entry(body, bounds))
         case LdapOperation.BOUND | LdapOperation.DONE | LdapOperation.EXTENDED_DONE:
             return LdapMessage(number, operation, _result(body, controls), None)
         case _:
@@ -229,13 +241,13 @@ def _result(body: bytes, controls: tuple[LdapControl, ...]) -> LdapResult:
     return LdapResult(code, said, controls)
 
 
-def _entry(body: bytes) -> ReceivedEntry:
+def _entry(body: bytes, bounds: MessageBounds) -> ReceivedEntry:
     elements = Elements(body)
     dn = elements.take(OCTETS)
     listed = Elements(elements.take(SEQUENCE))
     attributes: dict[str, list[bytes]] = {}
-    number = 0
-    while not listed.is_over:
+    number, is_cut = 0, False
+    while not listed.is_over and not is_cut:
         if len(attributes) >= _MOST_ATTRIBUTES:
             raise MalformedMessage("too many attributes")
         one = Elements(listed.take(SEQUENCE))
@@ -244,11 +256,14 @@ def _entry(body: bytes) -> ReceivedEntry:
         kept = attributes.setdefault(name, [])
         while not values.is_over:
             number += 1
-            if number > _MOST_VALUES:
+            if number > bounds.values:
+                if bounds.cuts:
+                    is_cut = True
+                    break
                 raise MalformedMessage("too many values")
             kept.append(values.take(OCTETS))
     try:
-        return ReceivedEntry(dn.decode(), attributes)
+        return ReceivedEntry(dn.decode(), attributes, is_cut)
     except UnicodeDecodeError:
         raise MalformedMessage("a name that is no UTF-8") from None
 

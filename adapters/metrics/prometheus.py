@@ -22,6 +22,7 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
+from core.domain.federation.directory_runs.runs import RunKind
 from core.domain.federation.oauth.authorizations import SHOWN_TO_THE_PERSON, AuthorizationErrorCode
 from core.domain.federation.oauth.device_flow import DeviceStep
 from core.domain.identity.foreign_hashes.hashes import HashKind
@@ -235,6 +236,16 @@ class PrometheusMetrics:
         "mostrecent",
         "need",
     )
+    _directory_runs = _counter(
+        "sso_directory_runs_total",
+        "Runs that keep organizations in step with their directories by LDAP, by kind and outcome",
+        "kind",
+        "outcome",
+        known=product(RunKind, ("done", "waiting", "failed")),
+    )
+    _directory_needs = _gauge(
+        "sso_directory_runs_in_need", "Runs that wait for an owner, and directories whose last run has failed", "mostrecent", "need"
+    )
     _saml_ending = _gauge(
         "sso_saml_certificates_ending", "Active SAML certificates that end within 60 days, or have ended in the last 30", "mostrecent"
     )
@@ -405,6 +416,13 @@ class PrometheusMetrics:
     def connections_ending(self, ending: int, waiting: int, failing: int, *, urgent: int) -> None:
         for need, count in (("ending", ending), ("urgent", urgent), ("waiting", waiting), ("failing", failing)):
             self._connection_needs.labels(need).set(count)
+
+    def directory_run_ended(self, kind: str, outcome: str) -> None:
+        self._directory_runs.labels(kind, outcome).inc()
+
+    def directory_runs(self, waiting: int, failing: int) -> None:
+        for need, count in (("waiting", waiting), ("failing", failing)):
+            self._directory_needs.labels(need).set(count)
 
     def saml_exchanged(self, kind: str, *, succeeded: bool) -> None:
         self._saml.labels(kind, "succeeded" if succeeded else "refused").inc()

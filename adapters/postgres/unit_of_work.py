@@ -11,6 +11,8 @@ from adapters.postgres.federation.authorization_codes import AuthorizationCodeRo
 from adapters.postgres.federation.client_documents import DocumentServiceRows
 from adapters.postgres.federation.consents import ConsentRows
 from adapters.postgres.federation.device_flow import DeviceCodeRows
+from adapters.postgres.federation.directory_runs.people import DirectoryPeopleRows
+from adapters.postgres.federation.directory_runs.runs import DirectoryRunRows
 from adapters.postgres.federation.exchanges import ExchangeRows
 from adapters.postgres.federation.registration_keys import RegistrationKeyRows
 from adapters.postgres.federation.saml.configurations import SamlRows
@@ -24,6 +26,7 @@ from adapters.postgres.identity.factors.passkeys import PasskeyRows
 from adapters.postgres.identity.pictures import PictureRows
 from adapters.postgres.identity.privacy.privacy import PrivacyRows
 from adapters.postgres.identity.profiles import ProfileRows
+from adapters.postgres.identity.proofs.account_locks import AccountLockRows
 from adapters.postgres.identity.proofs.account_passwords import AccountPasswordRows
 from adapters.postgres.identity.proofs.flows import FlowRows
 from adapters.postgres.identity.proofs.login_events import LoginEventRows
@@ -179,6 +182,8 @@ class Stores(AskedStores):
     document_services = anywhere(DocumentServiceRows)
     provisioned_users = anywhere(ProvisionedUserRows)
     directory_teams = anywhere(DirectoryTeamRows)
+    directory_runs = anywhere(DirectoryRunRows)
+    directory_people = anywhere(DirectoryPeopleRows)
 
     def __init__(self, statements: Statements | Transaction) -> None:
         self.statements = statements
@@ -190,6 +195,7 @@ class PostgresUnitOfWork(Stores, UnitOfWork):
     statements: Transaction
     accounts = inside(AccountRows)
     account_passwords = inside(AccountPasswordRows)
+    account_locks = inside(AccountLockRows)
     platform_owners = inside(PlatformOwnerRows)
     sessions = inside(SessionRows)
     browser_sessions = inside(BrowserSessionRows)

@@ -23,6 +23,7 @@ from actors.reencrypter import reencrypter
 from actors.siem_forwarder import SiemForwarder
 from actors.supervisor import SupervisedActor
 from actors.sweepers.connection_refresher import connection_refresher
+from actors.sweepers.directory_keeper import directory_keeper
 from actors.sweepers.domain_checker import domain_checker
 from actors.sweepers.due_sweepers import (
     invitation_sweeper,
@@ -31,6 +32,7 @@ from actors.sweepers.due_sweepers import (
     saml_certificate_watcher,
     subscription_expirer,
 )
+from actors.sweepers.password_filter_watcher import PasswordFilterWatcher
 from actors.sweepers.storage_watcher import StorageWatcher
 from adapters.postgres.upkeep import housekeeping
 from adapters.postgres.upkeep.deleted_organizations import PostgresDeletedOrganizations
@@ -93,6 +95,7 @@ def assemble_actors(
         account_mailer(identity.account_mails, workplace),
         reencrypter(foundation.reencryption, workplace),
         identity.presence,
+        *(() if identity.password_filter is None else (PasswordFilterWatcher(identity.password_filter),)),
         ForeignHashWatcher(identity.foreign_hashes, spread=spread),
         services.key_presence,
         services.user_key_presence,
@@ -123,6 +126,7 @@ def assemble_actors(
         domain_checker("domain_route_checker", tenancy.domain_routes, metrics=metrics, spread=spread),
         domain_checker("resource_host_checker", services.resource_servers, metrics=metrics, spread=spread),
         connection_refresher(tenancy.connection_refreshes, metrics=metrics, spread=spread),
+        directory_keeper(federation.directory_keeping, metrics=metrics, spread=spread),
         SiemForwarder(tenancy.siem_export, metrics=metrics, spread=spread, traces=traces),
         BillingReconciler(
             services.billing,

@@ -2,13 +2,15 @@
 
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
 from core.domain.identifiers import UpstreamProviderId
 from core.domain.identity.upstream.ldap.answers import LdapAnswer, LdapSite
+from core.domain.identity.upstream.ldap.reading import LdapGroup, LdapMarks, LdapPerson
 from core.domain.identity.upstream.ldap.surveys import LdapSurvey
 from core.domain.secrets import Secret
 from ports.identity.upstream.ldap import LdapDirectories, LdapFound
+from ports.identity.upstream.ldap_reading import LdapReading
 
 
 class LdapOnFirstUse:
@@ -38,4 +40,35 @@ class LdapOnFirstUse:
             from adapters.ldap.directories import TrioLdapDirectories  # noqa: PLC0415 - on first use
 
             self._made = TrioLdapDirectories(self._dial, self._trust)
+        return self._made
+
+
+class LdapReadingOnFirstUse:
+    """Implements `ports.identity.upstream.ldap_reading.LdapReading`."""
+
+    def __init__(
+        self, dial: Callable[[str, int], Awaitable[tuple[socket.socket, bool]]], trust: Callable[[], Awaitable[ssl.SSLContext]]
+    ) -> None:
+        self._dial = dial
+        self._trust = trust
+        self._made: LdapReading | None = None
+
+    async def marks(self, site: LdapSite) -> LdapMarks:
+        return await self._adapter().marks(site)
+
+    def identities(self, site: LdapSite) -> AsyncIterator[Sequence[bytes]]:
+        return self._adapter().identities(site)
+
+    def people(self, site: LdapSite, attributes: Sequence[str], since: LdapMarks | None) -> AsyncIterator[Sequence[LdapPerson]]:
+        return self._adapter().people(site, attributes, since)
+
+    async def groups(self, site: LdapSite) -> Sequence[LdapGroup]:
+        return await self._adapter().groups(site)
+
+    def _adapter(self) -> LdapReading:
+        if self._made is None:
+            from adapters.ldap.directories import TrioLdapDirectories  # noqa: PLC0415 - on first use
+            from adapters.ldap.reading import TrioLdapReading  # noqa: PLC0415 - on first use
+
+            self._made = TrioLdapReading(TrioLdapDirectories(self._dial, self._trust))
         return self._made

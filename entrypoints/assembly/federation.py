@@ -26,6 +26,8 @@ from core.usecases.federation.client_origins import ClientOrigins
 from core.usecases.federation.clients import Clients
 from core.usecases.federation.consents import Consents
 from core.usecases.federation.device_flow import DeviceFlow
+from core.usecases.federation.directory_runs.keeping import DirectoryKeeping
+from core.usecases.federation.directory_runs.runs import DirectoryRuns
 from core.usecases.federation.given_sessions import GivenSessions
 from core.usecases.federation.grants import Grants
 from core.usecases.federation.identity_assertions import IdentityAssertions
@@ -86,6 +88,8 @@ class Federation(Frozen, kw_only=True):
     scim_settings: ScimSettings
     scim_exchanges: ScimExchanges
     scim_recorder: ScimExchangeWriter
+    directory_runs: DirectoryRuns
+    directory_keeping: DirectoryKeeping
     authorization_refusals: AuthorizationRefusals
     refusal_recorder: RefusalRecorder
     token_previews: TokenPreviews
@@ -170,6 +174,8 @@ def assemble_federation(
         scim_settings=directories.settings,
         scim_exchanges=directories.exchanges,
         scim_recorder=directories.recorder,
+        directory_runs=directories.runs,
+        directory_keeping=directories.keeping,
         authorization_refusals=AuthorizationRefusals(refusals),
         refusal_recorder=RefusalRecorder(refusals, foundation.metrics, spread=spread),
         token_previews=TokenPreviews(PostgresTokenPreviews(pool), clock, settings.public_url, settings.access_token_lifetime),

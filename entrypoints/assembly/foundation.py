@@ -44,6 +44,7 @@ from core.domain.identity.links import Links
 from core.frozen import Frozen
 from core.usecases.dead_jobs import GivenUpJobs
 from core.usecases.encryption import Reencryption
+from core.usecases.identity.locking.lock_links import LockLinks
 from core.usecases.key_care import KeyCare
 from core.usecases.signing_keys import SigningKeys, stored
 from entrypoints.assembly.configured import (
@@ -55,7 +56,7 @@ from entrypoints.assembly.configured import (
     mail_transport,
     plain_client,
 )
-from entrypoints.assembly.directories import LdapOnFirstUse
+from entrypoints.assembly.directories import LdapOnFirstUse, LdapReadingOnFirstUse
 from entrypoints.assembly.traced import Tracing, tracing
 from entrypoints.event_loop_rounds import fair_turn
 from entrypoints.http.scrapes import Scrapes
@@ -66,6 +67,7 @@ from ports.clock import Clock
 from ports.identity.accounts import EmailSyntax
 from ports.identity.upstream.jwt_assertions import AssertionSignatures
 from ports.identity.upstream.ldap import LdapDirectories
+from ports.identity.upstream.ldap_reading import LdapReading
 from ports.identity.upstream.protocols import UpstreamProtocols
 from ports.identity.upstream.saml import ServiceProviderDocuments
 from ports.jobs import JobQueue
@@ -103,6 +105,7 @@ class Foundation(Frozen, kw_only=True):
     email_syntax: EmailSyntax
     brandings: Brandings
     mail_templates: MailTemplates
+    lock_links: LockLinks
     mail: MailTransport
     outbound: Outbound
     key_sets: KeySets
@@ -111,6 +114,7 @@ class Foundation(Frozen, kw_only=True):
     xml_threads: XmlThreads
     directory_documents: ServiceProviderDocuments
     ldap_directories: LdapDirectories
+    ldap_reading: LdapReading
     text_records: TextRecords
     organization_post: OrganizationPost
     operators_outbound: OperatorsOutbound
@@ -154,6 +158,8 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
     inside, direct = inside_client(settings, names), direct_client(settings, names)
     # Mail needs a `Trust` of its own, because the HTTP client writes its protocol into the TLS context.
     trust = Trust(settings.outbound_ca_file)
+    links = Links(settings.public_url, settings.public_frontend_url)
+    lock_links = LockLinks(keyring, links, clock)
     target = conninfo(settings)
     pool = Pool(target, max_size=settings.pool_size, on_wait=metrics.pool_waited)
     try:
@@ -188,7 +194,8 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
             server_secrets=PostgresServerSecrets(pool, keyring, clock),
             email_syntax=LibraryEmailSyntax(),
             brandings=PostgresBrandings(pool),
-            mail_templates=ShippedMailTemplates(ShippedTexts(), settings.public_url),
+            mail_templates=ShippedMailTemplates(ShippedTexts(), settings.public_url, lock_links),
+            lock_links=lock_links,
             mail=mail,
             outbound=outbound,
             key_sets=GuardedKeySets(outbound),
@@ -203,10 +210,11 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
             xml_threads=xml_threads,
             directory_documents=directory_documents,
             ldap_directories=ldap_directories,
+            ldap_reading=LdapReadingOnFirstUse(dialer.connect, trust.context),
             text_records=names,
             organization_post=GuardedPost(dialer.connect, dialer.permits, trust.context, clock),
             operators_outbound=operators_outbound,
-            links=Links(settings.public_url, settings.public_frontend_url),
+            links=links,
             signing_keys=signing_keys,
             key_care=KeyCare(signing_keys, keyring, clock),
             reencryption=Reencryption(keyring, PostgresSealedColumns(pool, keyring)),

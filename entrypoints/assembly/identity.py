@@ -7,6 +7,7 @@ import trio
 
 from actors.presence import PresenceWriter
 from actors.recorders.connection_recorder import ConnectionExchangeWriter
+from adapters.crypto.known_passwords.watched import WatchedFilter
 from adapters.postgres.federation.facts import PostgresFacts
 from adapters.postgres.identity.account_summaries import PostgresAccountSummaries
 from adapters.postgres.identity.proofs.foreign_hashes import PostgresForeignHashes
@@ -25,6 +26,7 @@ from core.usecases.identity.devices import Devices
 from core.usecases.identity.flows import Flows
 from core.usecases.identity.foreign_hashes import ForeignHashes
 from core.usecases.identity.impersonation import Impersonations
+from core.usecases.identity.locking.account_locks import AccountLocks
 from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.mailed_codes import MailedCodes
 from core.usecases.identity.mailed_proofs import MailedProofs
@@ -53,21 +55,23 @@ from core.usecases.tenancy.join_requests import JoinByDomain
 from entrypoints.assembly.configured import password_hasher
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.rooms.accounts import assemble_accounts
+from entrypoints.assembly.rooms.known_passwords import assemble_known_passwords
 from entrypoints.assembly.rooms.sign_ins import SignInTraces, assemble_sign_ins, open_traces
 from entrypoints.assembly.rooms.upstream import UpstreamParts, assemble_upstream
 from entrypoints.settings import Settings
 from ports.identity.upstream.connections import ConnectionLookup
-from ports.passwords import CommonPasswords, PasswordHasher
+from ports.passwords import PasswordHasher
 
 
 class Identity(Frozen, kw_only=True):
     passwords: PasswordHasher
     foreign_hashes: ForeignHashes
-    common_passwords: CommonPasswords
+    password_filter: WatchedFilter | None
     accounts: Accounts
     address_proofs: AddressProofs
     unverified_accounts: UnverifiedAccounts
     account_passwords: AccountPasswords
+    account_locks: AccountLocks
     account_mails: AccountMails
     mailed_codes: MailedCodes
     mailed_proofs: MailedProofs
@@ -117,19 +121,21 @@ def _assembled(settings: Settings, foundation: Foundation, decline: Declining, p
     system, clock, spread = foundation.system, foundation.clock, foundation.secrets.spread
     devices, login_events = traces.devices, traces.login_events
     upstream = assemble_upstream(settings, foundation)
-    sign_ins = assemble_sign_ins(settings, foundation, passwords, traces, upstream)
-    room = assemble_accounts(settings, foundation, passwords, sign_ins, upstream)
+    known = assemble_known_passwords(settings, foundation)
+    sign_ins = assemble_sign_ins(settings, foundation, passwords, known, traces=traces, upstream=upstream)
+    room = assemble_accounts(settings, foundation, passwords, known, sign_ins=sign_ins, upstream=upstream)
     sessions = _sessions(settings, foundation)
     flows = Flows(new_unit_of_work, stores.flows, system)
     profiles = Profiles(new_unit_of_work, foundation.shared_buckets, foundation.server_secrets, clock, is_time_zone)
     return Identity(
         passwords=passwords,
         foreign_hashes=ForeignHashes(PostgresForeignHashes(pool), passwords, foundation.metrics),
-        common_passwords=room.common_passwords,
+        password_filter=known.filter,
         accounts=room.accounts,
         address_proofs=room.address_proofs,
         unverified_accounts=UnverifiedAccounts(new_unit_of_work, system, settings.unverified_account_retention),
         account_passwords=room.passwords,
+        account_locks=room.locks,
         account_mails=room.mails,
         mailed_codes=sign_ins.mailed_codes,
         mailed_proofs=sign_ins.mailed_proofs,

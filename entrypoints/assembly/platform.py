@@ -93,12 +93,13 @@ def assemble_platform(settings: Settings, foundation: Foundation, identity: Iden
         platform_users=PlatformUsers(
             PostgresUserDirectory(pool), PostgresSuspiciousActivity(pool), identity.mfa, searches_of_platform, clock
         ),
-        platform_owners=PlatformOwners(new_unit_of_work, identity.passwords, identity.common_passwords, system),
+        platform_owners=PlatformOwners(new_unit_of_work, identity.passwords, identity.account_passwords.rules, system),
         account_administration=AccountAdministration(
             unit_of_work=new_unit_of_work,
             overviews=PostgresAccountOverviews(pool),
             session_lookup=PostgresOwnSessions(pool),
             mfa=identity.mfa,
+            locks=identity.account_locks,
             realms=identity.realms,
             templates=foundation.mail_templates,
             links=foundation.links,

@@ -41,6 +41,7 @@ from core.usecases.tenancy.ownerships import Ownerships
 from core.usecases.tenancy.profile_values import ProfileValues
 from entrypoints.assembly.configured import payment_provider, receiving
 from entrypoints.assembly.foundation import Foundation
+from entrypoints.assembly.rooms.accounts import account_locks
 from entrypoints.settings import Settings
 from ports.services.billing import BillingInbox, PaymentProvider
 
@@ -144,5 +145,5 @@ def assemble_services(settings: Settings, foundation: Foundation, ownerships: Ow
         ),
         service_info=ServiceInfo(new_unit_of_work, stores.services, clock),
         service_analytics=ServiceAnalysis(PostgresServiceAnalytics(pool), clock),
-        end_users=EndUsers(new_unit_of_work, stores.end_users, FairTurns()),
+        end_users=EndUsers(new_unit_of_work, stores.end_users, account_locks(foundation), FairTurns(), clock),
     )

@@ -24,6 +24,7 @@ from core.usecases.tenancy.access import AccessExplainer
 from core.usecases.tenancy.branding import OrganizationBranding
 from core.usecases.tenancy.callers import Callers
 from core.usecases.tenancy.connections.answers import DirectoryAnswers
+from core.usecases.tenancy.connections.failed_sign_ins import FailedDirectorySignIns
 from core.usecases.tenancy.connections.lifecycle import Connections
 from core.usecases.tenancy.connections.logouts import DirectoryLogouts
 from core.usecases.tenancy.connections.metadata import DirectoryMetadataReader
@@ -276,6 +277,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             foundation.ldap_directories,
             PostgresDirectoryFailures(pool),
             identity.journeys.outages,
+            FailedDirectorySignIns(identity.journeys.lookup, identity.devices, identity.login_events, system),
             identity.connection_recorder,
             keyring=foundation.keyring,
             server_secrets=foundation.server_secrets,

@@ -73,6 +73,24 @@ async def _activate(administration: AccountAdministration, email: Email) -> Done
     return {"email": done.account.email, "changed": done.changed}, f"{done.account.email} {said}."
 
 
+async def _lock(administration: AccountAdministration, email: Email) -> Done:
+    done = await administration.lock(email, operator())
+    record = {
+        "email": done.account.email,
+        "changed": done.changed,
+        "sessions": done.sessions,
+        "devices": done.devices,
+        "consents": done.consents,
+        "keys": done.keys,
+        "recent": done.recent,
+    }
+    if not done.changed:
+        return record, f"{done.account.email} was locked already."
+    ended = [_sessions(done.sessions), _count(done.devices, "trusted device"), _count(done.consents, "consent"), *done.keys]
+    said = f"is locked: {', '.join(ended)} ended. A link for a new password was mailed there. It opens the account."
+    return record, f"{done.account.email} {said}"
+
+
 async def _reset_password(administration: AccountAdministration, email: Email, *, show_link: bool, as_json: bool) -> None:
     reset = await administration.reset_password(email, operator(), by_mail=not show_link)
     link = reset.link.reveal() if show_link and reset.link is not None else None
@@ -92,6 +110,7 @@ async def _disable_mfa(administration: AccountAdministration, email: Email) -> D
 
 
 _ACTIONS: Final = {
+    "lock": _lock,
     "deactivate": _deactivate,
     "activate": _activate,
     "revoke-sessions": _revoke_sessions,
@@ -133,7 +152,7 @@ def _reset_lines(reset: AccessReset, *, show_link: bool) -> list[str]:
     elif reset.second_factor_since is not None:
         since = moment(reset.second_factor_since)
         lines.append(f"The authenticator app stays the second factor, since {since}. If it is not the owner's: postern user disable-mfa")
-    if reset.account.deactivated_at is not None:
+    if reset.account.deactivated_at is not None and not reset.account.is_locked:
         lines.append("The account stays deactivated. To let the owner in: postern user activate, then reset-password once more for a link.")
     elif reset.link is None:
         lines.append("People of this domain sign in at their organization's provider, and so does the owner: there is no link.")
@@ -149,7 +168,7 @@ def _lines(seen: AccountOverview) -> list[tuple[str, str]]:
     lines = [
         ("id", str(account.id)),
         ("e-mail", f"{account.email}, {_since('verified', account.email_verified_at, otherwise='not verified')}"),
-        ("status", _since("deactivated", account.deactivated_at, otherwise="active")),
+        ("status", _since("locked" if account.is_locked else "deactivated", account.deactivated_at, otherwise="active")),
         ("created", moment(account.created_at)),
         ("platform owner", "yes" if account.is_platform_owner else "no"),
         ("password", _since("changed", seen.password_changed_at, otherwise="set") if seen.has_password else "none"),

@@ -72,10 +72,12 @@ class _Calls(DemoPages):
         if self.path == _METADATA:
             told = {"resource": self.server.resource, "authorization_servers": [self.server.issuer], "scopes_supported": [SCOPE]}
             self._send_json(told)
-        elif self.path == "/":
-            self.show(f"<p>An MCP server at <code>{self.server.resource}</code>. Its clients call it, and no browser.</p>")
+        elif self.path in {"/", "/mcp"}:
+            # The demo prints the address, and people open it.
+            page = f"<p>An MCP server at <code>{self.server.resource}</code>. Its clients call it, and no browser.</p>"
+            self.show(page, 405 if self.path == "/mcp" else 200)
         else:
-            self._send_json({"error": "There is nothing here"}, 405 if self.path == "/mcp" else 404)
+            self._send_json({"error": "There is nothing here"}, 404)
 
     def do_POST(self) -> None:  # noqa: N802 - the library's name
         length = int(self.headers.get("Content-Length", "0"))

@@ -22,6 +22,7 @@ from entrypoints.http.pages.account import address_pages, first_steps_pages, ove
 from entrypoints.http.pages.account.connections import application_pages, connection_pages, user_key_pages
 from entrypoints.http.pages.account.details import answer_pages, details_pages
 from entrypoints.http.pages.account.devices import device_pages, session_pages, sign_in_log_pages
+from entrypoints.http.pages.account.devices import lock_pages as own_lock_pages
 from entrypoints.http.pages.account.factors import passkey_pages as own_passkey_pages
 from entrypoints.http.pages.account.factors import proof_pages, second_factor_pages
 from entrypoints.http.pages.account.organizations import founding_pages, membership_pages, organization_pages, ownership_pages
@@ -34,7 +35,7 @@ from entrypoints.http.pages.device import device_flow_pages
 from entrypoints.http.pages.directory import directory_pages, trial_pages
 from entrypoints.http.pages.directory import password_pages as directory_password_pages
 from entrypoints.http.pages.look import look_pages
-from entrypoints.http.pages.mailed import address_proof_pages, invitation_pages, password_pages
+from entrypoints.http.pages.mailed import address_proof_pages, invitation_pages, lock_pages, password_pages
 from entrypoints.http.pages.proxied import check_pages, proxied_pages
 from entrypoints.http.pages.saml import logout_pages as saml_logout_pages
 from entrypoints.http.pages.saml import open_pages as saml_open_pages
@@ -62,6 +63,7 @@ _ACCOUNT_AND_FLOW_PAGES: Final = Endpoints.of(
     password_pages,
     address_proof_pages,
     invitation_pages,
+    lock_pages,
     choice_pages,
     sign_in_pages,
     passkey_pages,
@@ -102,6 +104,7 @@ _ACCOUNT_AND_FLOW_PAGES: Final = Endpoints.of(
     own_passkey_pages,
     device_pages,
     session_pages,
+    own_lock_pages,
     sign_in_log_pages,
     founding_pages,
     organization_pages,

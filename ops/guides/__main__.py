@@ -19,7 +19,9 @@ from ops.guides.pages import Page
 from ops.guides.products import (
     Product,
     authjs,
+    better_auth,
     django,
+    dovecot,
     express,
     jupyterhub,
     mellon,
@@ -29,6 +31,7 @@ from ops.guides.products import (
     pgadmin,
     streamlit,
     superset,
+    synapse,
 )
 from ops.guides.tenants import tenant
 from ops.guides.trying import Trial, debian_packages, node_packages, python_packages
@@ -40,9 +43,12 @@ PRODUCTS: Final[Mapping[str, Product]] = {
         superset.PRODUCT,
         pgadmin.PRODUCT,
         streamlit.PRODUCT,
+        synapse.PRODUCT,
         authjs.PRODUCT,
+        better_auth.PRODUCT,
         django.ALLAUTH,
         django.MOZILLA,
+        dovecot.PRODUCT,
         express.PRODUCT,
         mod_auth_openidc.PRODUCT,
         oidc_client_ts.PRODUCT,

@@ -6,6 +6,7 @@ from typing import Protocol
 from core.domain.email import Email
 from core.domain.identifiers import UserId
 from core.domain.identity.accounts import AccountPassword, BeforeReset, Registration, Unverified
+from core.domain.identity.passwords.standing import PasswordStanding
 
 
 class AccountPasswordStore(Protocol):
@@ -13,6 +14,11 @@ class AccountPasswordStore(Protocol):
 
     async def find(self, user: UserId) -> AccountPassword | None:
         """None when there is no such account, or it is deactivated."""
+
+    async def standing(self, user: UserId) -> PasswordStanding:
+        """The rules of own memberships of active organizations, and the names of the person, of these organizations and of the services
+        that the person uses by their own act; twenty of each at most.
+        """
 
     async def replace(self, user: UserId, old: str | None, new: str, at: datetime) -> bool:
         """Replaces the old hash, or the absence of one, and ends a pending change of address. False when the hash has changed meanwhile: of

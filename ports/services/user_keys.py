@@ -87,9 +87,11 @@ class UserKeyStore(Protocol):
     async def delete_held(self, user: UserId, key: UserKeyId) -> PlacedUserKey | None:
         """As `delete`, at whatever service the person has the key."""
 
-    async def end_held(self, user: UserId, at: datetime, *, but: Collection[UserKeyId] | None) -> Sequence[PlacedUserKey]:
-        """Ends the person's keys at all services, except for these and for expired ones, and returns them. None: those that applications
-        made for the person stay. The account is held, so that nobody makes a key meanwhile.
+    async def end_held(
+        self, user: UserId, at: datetime, *, but: Collection[UserKeyId] | None, organization: OrganizationId | None = None
+    ) -> Sequence[PlacedUserKey]:
+        """Ends the person's keys at all services, or at those of one organization, except for these and for expired ones, and returns them.
+        None: those that applications made for the person stay. The account is held, so that nobody makes a key meanwhile.
         """
 
     async def remove_all(self, user: UserId) -> None:

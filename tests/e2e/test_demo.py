@@ -146,7 +146,8 @@ def test_all_of_it_runs_side_by_side(server: Postern) -> None:
             assert (refused.status_code, "resource_metadata=" in refused.headers["WWW-Authenticate"]) == (401, True)
             foreign = opened.client.post(mcp, json={}, headers={"Authorization": "Bearer a.b.c"})
             assert foreign.status_code == 401
-            assert opened.client.get(mcp).status_code == 405
+            by_hand = opened.client.get(mcp)
+            assert (by_hand.status_code, "Its clients call it, and no browser" in by_hand.text) == (405, True)
             for front in (mcp.removesuffix("mcp"), f"{wiki}/", f"{assistant}/"):
                 assert opened.client.get(front).status_code == 200
             # What nobody signed lets nobody in.

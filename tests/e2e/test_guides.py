@@ -149,7 +149,7 @@ def test_postern_does_its_part_of_every_guide_to_an_application(installation: In
             person = {"TOKEN": own["access_token"], "BOB_ID": own["owner"]["id"]}
             done = paste(f"OIDC_CLIENT_ID= OAUTH_CLIENT_ID=\n{told}{ended}", server, e2e_directory, **person)
             assert done.returncode == 0, f"{page.name}: {done.stdout}{done.stderr}"
-    assert len(followed) == 16
+    assert len(followed) == 19
 
 
 def test_a_guide_that_is_repeated_at_once_waits_and_says_so(installation: Installation, e2e_directory: Path) -> None:

@@ -609,6 +609,7 @@ OWN = {
     "POST /api/user/mfa/verify",
     "POST /api/user/passkeys",
     "POST /api/user/passkeys/options",
+    "POST /api/user/lock",
     "POST /api/user/set-password",
     "PUT /api/user/picture",
 }
@@ -690,6 +691,8 @@ WHO: dict[str, set[str]] = {
         "PUT /api/organizations/{org_slug}/upstream-providers/{provider_id}/assertions",
         "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/succeed",
         "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/certificate/waiting/{fingerprint}",
+        "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/go-on",
+        "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/leave",
     },
     OWNER_IN_PERSON_OF_INACTIVE.name: {
         "DELETE /api/organizations/{org_slug}",
@@ -712,6 +715,8 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}/smtp",
         "GET /api/organizations/{org_slug}/upstream-providers",
         "GET /api/organizations/{org_slug}/upstream-providers/{provider_id}/exchanges",
+        "GET /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs",
+        "GET /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}",
         "PATCH /api/organizations/{org_slug}",
         "PATCH /api/organizations/{org_slug}/branding",
         "PUT /api/organizations/{org_slug}/branding/logo",
@@ -745,6 +750,7 @@ WHO: dict[str, set[str]] = {
         "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/assertions/check",
         "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/certificate",
         "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/metadata",
+        "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs",
         "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/test",
     },
     Capability.ROLES_MANAGE: {
@@ -776,6 +782,7 @@ WHO: dict[str, set[str]] = {
         "POST /api/organizations/{org_slug}/join-requests/{request_id}/approve",
         "POST /api/organizations/{org_slug}/join-requests/{request_id}/decline",
         "DELETE /api/organizations/{org_slug}/members/{user_id}/mfa",
+        "POST /api/organizations/{org_slug}/members/{user_id}/lock",
         "PATCH /api/organizations/{org_slug}/teams/{team_slug}",
         "POST /api/organizations/{org_slug}/teams",
         "PUT /api/organizations/{org_slug}/teams/{team_slug}/members/{user_id}",
@@ -794,6 +801,7 @@ WHO: dict[str, set[str]] = {
         "DELETE /api/organizations/{org_slug}/services/{service_slug}/agent-grants",
         "DELETE /api/organizations/{org_slug}/users/{user_id}/sessions",
     },
+    f"{Capability.END_USERS_MANAGE}_in_person": {"POST /api/organizations/{org_slug}/users/{user_id}/lock"},
     Capability.SERVICES_VIEW: {
         "GET /api/organizations/{org_slug}/services",
         "GET /api/organizations/{org_slug}/services/{service_slug}",
@@ -995,7 +1003,7 @@ WHO: dict[str, set[str]] = {
         *("GET /api/platform/jobs", "POST /api/platform/jobs/{job_id}/retry"),
         *("GET /api/platform/signing-keys", "POST /api/platform/signing-keys/rotate"),
         "GET /api/platform/settings",
-        *(f"POST /api/platform/users/{{user_id}}/{act}" for act in ("activate", "deactivate")),
+        *(f"POST /api/platform/users/{{user_id}}/{act}" for act in ("activate", "deactivate", "lock")),
     },
 }
 

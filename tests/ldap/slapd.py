@@ -26,7 +26,7 @@ TLSCACertificateFile {folder}/authority.pem
 TLSCertificateFile {certificate}
 TLSCertificateKeyFile {key}
 database mdb
-maxsize 67108864
+maxsize 268435456
 suffix "dc=example,dc=org"
 rootdn "cn=admin,dc=example,dc=org"
 rootpw admin
@@ -34,6 +34,7 @@ directory {folder}/data
 index objectClass,uid,mail,entryUUID eq
 overlay ppolicy
 ppolicy_default "cn=default,ou=policies,dc=example,dc=org"
+{more}
 access to attrs=userPassword by anonymous auth by * none
 access to * by dn.exact="cn=reader,dc=example,dc=org" read by * none
 """
@@ -83,16 +84,17 @@ class Slapd:
     process: "subprocess.Popen[bytes]"
 
     @classmethod
-    def start(cls, folder: Path, program: str) -> Self:
+    def start(cls, folder: Path, program: str, *, more: str = "", entries: str = "") -> Self:
+        """`more` are lines of the settings of the database, and `entries` stand in the tree besides Ada, Bob and Zoë."""
         authority = Authority.make()
         (folder / "authority.pem").write_text(authority.pem, encoding="utf-8")
         certificate, key = authority.write(folder, "dc1.example.org", "127.0.0.1")
         (folder / "data").mkdir()
         settings, tree = folder / "slapd.conf", folder / "tree.ldif"
-        settings.write_text(_SETTINGS.format(folder=folder, certificate=certificate, key=key), encoding="utf-8")
-        people = "".join(_person(name) for name in ("ada", "bob", "zoë"))
-        tree.write_text(_TREE + people, encoding="utf-8")
-        subprocess.run([program, "-T", "add", "-f", settings, "-l", tree], check=True, capture_output=True)
+        settings.write_text(_SETTINGS.format(folder=folder, certificate=certificate, key=key, more=more), encoding="utf-8")
+        people = "".join(person(name) for name in ("ada", "bob", "zoë"))
+        tree.write_text(_TREE + people + entries, encoding="utf-8")
+        subprocess.run([program, "-T", "add", "-q", "-f", settings, "-l", tree], check=True, capture_output=True)
         tls_port, plain_port = _free(), _free()
         urls = f"ldaps://127.0.0.1:{tls_port} ldap://127.0.0.1:{plain_port}"
         process = subprocess.Popen([program, "-f", settings, "-h", urls, "-d", "0"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -126,7 +128,7 @@ class Slapd:
         raise AssertionError("slapd does not answer")
 
 
-def _person(name: str) -> str:
+def person(name: str) -> str:
     return (
         f"\ndn: uid={name},ou=people,{SUFFIX}\nobjectClass: inetOrgPerson\nuid: {name}\ncn: {name}\nsn: {name}\n"
         f"mail: {name}@example.org\nuserPassword: password of {name}\n"

@@ -137,6 +137,8 @@ everybody                         GET    /ui/setup/{token}
 .....   ...  -          setup     POST   /ui/setup/of/{link_id}/siem
 
 # Further pages
+everybody                         GET    /ui/lock-account
+everybody                         POST   /ui/lock-account
 everybody                         GET    /ui/password-chosen
 everybody                         GET    /ui/check-mail
 .....   ...  -          flow      POST   /ui/check-mail/code
@@ -268,6 +270,8 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   GET    /ui/passkeys/add
 .....   ...  -          browser   POST   /ui/passkeys/add
 .....   ...  -          browser   POST   /ui/passkeys/add/options
+.....   ...  -          browser   GET    /ui/lock
+.....   ...  -          browser   POST   /ui/lock
 .....   ...  -          browser   GET    /ui/password
 .....   ...  -          browser   POST   /ui/password
 .....   ...  -          browser   GET    /ui/details
@@ -362,6 +366,7 @@ maogx   po.  no         -         DELETE /api/user/picture
 maogx   po.  no         -         POST   /api/user/passkeys/options
 maogx   po.  no         -         GET    /api/user/profile
 maogx   po.  no         -         PATCH  /api/user/profile
+maogx   po.  no         -         POST   /api/user/lock
 maogx   po.  no         -         POST   /api/user/set-password
 
 # What applications call, as themselves or with a session that somebody opened for them
@@ -427,11 +432,13 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/users/{us
 maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org_slug}/users/{user_id}/profile
 maog.   po.  no         org-key,powerless-org-key PATCH  /api/organizations/{org_slug}/users/{user_id}/profile
 .ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/users/{user_id}/sessions
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/users/{user_id}/lock
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/agent-grants
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/agent-grants/{grant_id}
 .ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/agent-grants/{grant_id}
 .ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/services/{service_slug}/agent-grants
 .ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/members/{user_id}/sessions
+.ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/members/{user_id}/lock
 
 # Its settings
 maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org_slug}/branding
@@ -465,6 +472,11 @@ maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/upstream-providers/{provider_id}/exchanges
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/metadata
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/test
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}
+..o..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/go-on
+..o..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/leave
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/todos
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/expiries
 maog.   po.  yes        -         GET    /api/organizations/{org_slug}/search
@@ -686,6 +698,7 @@ everybody                         POST   /webhooks/billing
 ...g.   po.  no         -         GET    /api/platform/settings
 ...g.   po.  no         platform-key POST   /api/platform/users/{user_id}/activate
 ...g.   po.  no         platform-key POST   /api/platform/users/{user_id}/deactivate
+...g.   po.  no         platform-key POST   /api/platform/users/{user_id}/lock
 ...g.   po.  no         -         POST   /api/platform/owners
 ...g.   po.  no         -         DELETE /api/platform/owners/{user_id}
 ...g.   po.  no         platform-key GET    /api/platform/configuration

@@ -16,10 +16,12 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from adapters.compiled_templates import CompiledTemplates
 from core.domain.branding import POSTERN, Branding
 from core.domain.identifiers import UserId
+from core.domain.identity.locking.account_locks import LOCKING_MAILS
 from core.domain.languages import DEFAULT, Language
 from core.domain.lines import one_line, unlinked
 from core.domain.mail import Mail
 from core.frozen import replace
+from ports.mail_templates import LockLinkMaker
 from ports.texts import Text, Texts
 
 _SUBJECT: Final = "Subject: "
@@ -41,11 +43,14 @@ Value = str | bool | datetime | tuple[str, ...] | None
 
 
 class ShippedMailTemplates:
-    """Implements `ports.mail_templates.MailTemplates`. `origin` is the address of this installation. Every mail ends with `origin`."""
+    """Implements `ports.mail_templates.MailTemplates`. `origin` is the address of this installation. Every mail ends with `origin`. Without
+    `lock_links`, no mail locks an account.
+    """
 
-    def __init__(self, texts: Texts, origin: str) -> None:
+    def __init__(self, texts: Texts, origin: str, lock_links: LockLinkMaker | None = None) -> None:
         self._texts = texts
         self._origin = origin
+        self._lock_links = lock_links
 
     def mail(
         self, name: str, to: str, *, account: UserId | None, language: Language | None, branding: Branding = POSTERN, **values: Value
@@ -59,6 +64,7 @@ class ShippedMailTemplates:
             "address": None,
             "device": None,
             "location": None,
+            "lock": self._lock_link(name, to, account),
             **{one: _shown(value, plain, is_copied=one in _COPIED) for one, value in values.items()},
             "to": _shown(to, plain, is_copied=True),
             "branding": replace(branding, name=unlinked(branding.name)),
@@ -70,6 +76,11 @@ class ShippedMailTemplates:
         subject = subject.removeprefix(_SUBJECT)
         text = _GAP.sub("\n\n", text.strip()) + "\n"
         return Mail(to, subject, text, _rendered("html", name, html, {**given, "subject": subject}), spoken, account)
+
+    def _lock_link(self, name: str, to: str, account: UserId | None) -> str:
+        if self._lock_links is None or account is None or name not in LOCKING_MAILS:
+            return ""
+        return self._lock_links.issue(account, to, name)
 
 
 def _rendered(form: Form, name: str, text: Text, given: Mapping[str, Any]) -> str:

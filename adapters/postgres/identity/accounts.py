@@ -27,13 +27,31 @@ from core.domain.languages import Language
 ACCOUNT: Final = Columns(
     Account,
     "users",
-    apart=("deactivated_by",),
+    apart=("deactivated_by", "locked_at", "lock_waits"),
     turned={"language": (Language.of, attrgetter("value")), "address_vouched_by": (Voucher.of, attrgetter("text"))},
 )
 # For statements that must know who has deactivated the account: whether a proof of the address, or a directory, may activate it again.
 ACCOUNT_AND_WHO_DEACTIVATED: Final[LiteralString] = f"{ACCOUNT.names}, users.deactivated_by"
 # The same condition as `Account.opens_by_proof`.
 OPENS_BY_PROOF: Final = "users.deactivated_by is not null"
+
+
+def is_locked(row: LiteralString = "users") -> LiteralString:
+    """The same condition as `Account.is_locked`, on a row of `users`."""
+    return f"{row}.deactivated_at = {row}.locked_at"
+
+
+def lock_waits(row: LiteralString = "users") -> LiteralString:
+    """The lock of a row of `users` waits for its answer. A lock sets both moments, and whatever answers it moves the second."""
+    return f"({row}.deactivated_at is not null and {row}.locked_at = {row}.password_changed_at)"
+
+
+# For those that must know whether it is locked.
+ACCOUNT_AND_LOCK: Final[LiteralString] = f"{ACCOUNT_AND_WHO_DEACTIVATED}, users.locked_at, {lock_waits()} is true as lock_waits"
+# Ends the deactivation by an organization's directory. It may have come over a lock, which goes on.
+LIFTED: Final = "deactivated_at = case when locked_at = password_changed_at then locked_at end, deactivated_by_org_id = null"
+
+
 _NO_WAYS_IN: Final = WaysIn(password=False, passkeys=0, identities=0)
 
 
@@ -150,18 +168,18 @@ _ADD: Final = """
 _OPEN_BY_PROOF: Final[LiteralString] = f"""
     update users
        set deactivated_at = null, deactivated_by_org_id = null, origin_org_id = null, origin_service_id = null, updated_at = %(at)s
-     where id = %(user)s and {OPENS_BY_PROOF}
+     where id = %(user)s and {OPENS_BY_PROOF} and {lock_waits()} is not true
  returning id
 """
 
 _FIND: Final[LiteralString] = f"""
-    select {ACCOUNT_AND_WHO_DEACTIVATED}
+    select {ACCOUNT_AND_LOCK}
       from users
      where email_key = %(email_key)s
 """
 
 _FIND_ALL: Final[LiteralString] = f"""
-    select {ACCOUNT.names}
+    select {ACCOUNT_AND_LOCK}
       from users
      where id = any(%(users)s)
 """
@@ -263,18 +281,21 @@ returning before.*
 """
 
 
-# If a directory had deactivated the account, the platform takes the deactivation over, and no directory can activate the account again.
-_DEACTIVATE: Final = """
+# If a directory had deactivated the account, the platform takes the deactivation over, and no directory can activate the account again. A
+# lock ends with it: no new password opens the account. Two moments that are equal would be a lock.
+_DEACTIVATE: Final[LiteralString] = f"""
     update users
-       set deactivated_at = %(at)s, deactivated_by_org_id = null, deactivated_by = null, pending_email = null, pending_email_key = null,
-           updated_at = %(at)s
-     where id = %(user)s and (deactivated_at is null or deactivated_by is not null)
+       set deactivated_at = %(at)s, deactivated_by_org_id = null, deactivated_by = null, locked_at = nullif(locked_at, %(at)s),
+           pending_email = null, pending_email_key = null, updated_at = %(at)s
+     where id = %(user)s and (deactivated_at is null or deactivated_by is not null or {is_locked()})
  returning id
 """
 
-_ACTIVATE: Final = """
+# Whoever lets a locked account in by hand has answered the lock.
+_ACTIVATE: Final[LiteralString] = f"""
     update users
-       set deactivated_at = null, deactivated_by_org_id = null, updated_at = %(at)s
+       set deactivated_at = null, deactivated_by_org_id = null, updated_at = %(at)s,
+           password_changed_at = case when {lock_waits()} then %(at)s else password_changed_at end
      where id = %(user)s and deactivated_at is not null and anonymized_at is null
  returning id
 """

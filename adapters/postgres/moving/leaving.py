@@ -53,8 +53,7 @@ class LeavingOrganization:
         return only(await self._transaction.ask(LeavingDescription, _DESCRIBED, {"organization": self._organization}))
 
     async def rows_of_people(self) -> AsyncIterator[Sequence[bytes]]:
-        statement = people.ROWS.replace("{own}", people.OWN)
-        async for rows in self._fetched(statement):
+        async for rows in self._fetched(people.ROWS):
             self.people += len(rows)
             yield rows
 

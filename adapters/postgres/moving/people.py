@@ -10,6 +10,7 @@ from uuid import UUID
 
 import msgspec
 
+from adapters.postgres.identity.accounts import lock_waits
 from adapters.postgres.identity.addresses import is_proved, nobody_knows
 from adapters.postgres.moving.forms import TIME, Row
 from core.domain.errors import BadRequest
@@ -25,7 +26,8 @@ OWN_COLUMNS: Final = (
 )
 # What the file says of everybody, beside `id` and `email`.
 COLUMNS: Final = (
-    *("id", "email", "created_at", "is_own", "made_by_directory", "origin_service_id", "deactivated_by", "has_passkey_as_second_factor"),
+    *("id", "email", "created_at", "is_own", "made_by_directory", "origin_service_id", "deactivated_by", "is_locked"),
+    "has_passkey_as_second_factor",
     *OWN_COLUMNS,
 )
 
@@ -42,6 +44,7 @@ class ArrivingPerson(Frozen, kw_only=True):
     made_by_directory: bool
     origin_service_id: UUID | None
     deactivated_by: Literal["organization", "platform"] | None
+    is_locked: bool
     has_passkey_as_second_factor: bool
     email_verified_at: TIME | None
     password_hash: str | None
@@ -90,7 +93,11 @@ LEAVING: Final[LiteralString] = f"""
        and not exists (select from privacy_requests where privacy_requests.user_id = users.id)
 """
 
-ROWS: Final[LiteralString] = """
+_OWN: Final = ", ".join(f"case when people.is_own then users.{column} end as {column}" for column in OWN_COLUMNS)
+# The lock is the person's own, as their passkeys are.
+_LOCKED: Final[LiteralString] = f"(people.is_own and {lock_waits()} is true)"
+
+ROWS: Final[LiteralString] = f"""
     select row_to_json(row)::text
       from (
                select users.id, users.email, users.created_at, people.is_own,
@@ -101,27 +108,27 @@ ROWS: Final[LiteralString] = """
                            )
                            then users.origin_service_id
                       end as origin_service_id,
-                      case when users.deactivated_at is null then null
+                      case when users.deactivated_at is null or {_LOCKED} and users.deactivated_at = users.locked_at then null
                            when users.deactivated_by_org_id = %(organization)s::uuid then 'organization'
                            else 'platform'
                       end as deactivated_by,
+                      {_LOCKED} as is_locked,
                       people.is_own and exists (
                           select from passkeys where passkeys.user_id = users.id and passkeys.second_factor_since is not null
                       ) as has_passkey_as_second_factor,
-                      {own}
+                      {_OWN}
                  from leaving_people as people
                  join users on users.id = people.id
            ) as row
      order by row.id
 """
 
-OWN: Final = ", ".join(f"case when people.is_own then users.{column} end as {column}" for column in OWN_COLUMNS)
-
 ARRIVING: Final[LiteralString] = """
     create temporary table arriving_users on commit drop as
     select 0::bigint as place, id, email, email_key, created_at, false as is_own, false as made_by_directory, origin_service_id,
-           ''::text as deactivated_by, false as has_passkey_as_second_factor, email_verified_at, password_hash, password_changed_at, name,
-           given_name, family_name, language, zoneinfo, profile_updated_at, picture_id
+           ''::text as deactivated_by, false as is_locked, false as has_passkey_as_second_factor,
+           email_verified_at, password_hash, password_changed_at, name, given_name, family_name, language, zoneinfo,
+           profile_updated_at, picture_id
       from users
       with no data
 """
@@ -202,8 +209,11 @@ ADD: Final[LiteralString] = f"""
 """
 
 # After the organization and its services are there. Of people who are not trusted, a deactivation ends when they prove their address:
-# otherwise a file could keep anybody out who has no account here yet.
-BIND: Final[LiteralString] = """
+# otherwise a file could keep anybody out who has no account here yet. A lock goes on from its moment, so that the person is asked about what
+# was added shortly before it. Of people who are not trusted, nothing of that has come along.
+_LOCKS: Final = "(row.is_locked and people.is_trusted)"
+_LOCKED_AT: Final = "coalesce(users.password_changed_at, now())"
+BIND: Final[LiteralString] = f"""
     update users
        set origin_org_id = case when row.made_by_directory then %(organization)s::uuid end,
            origin_service_id = (select id from arriving_all_services as service where service.id = row.origin_service_id),
@@ -211,11 +221,14 @@ BIND: Final[LiteralString] = """
                when row.deactivated_by = 'organization' or row.deactivated_by is not null and not people.is_trusted
                    then %(organization)s::uuid
            end,
-           deactivated_at = case when row.deactivated_by is not null then now() end
+           deactivated_at = case when row.deactivated_by is not null then now() when {_LOCKS} then {_LOCKED_AT} end,
+           locked_at = case when {_LOCKS} then {_LOCKED_AT} end,
+           password_changed_at = case when {_LOCKS} then {_LOCKED_AT} else users.password_changed_at end,
+           password_hash = case when not {_LOCKS} then users.password_hash end
       from arriving_users as row
       join arriving_people as people on people.old = row.id and not people.is_known
      where users.id = people.new
-       and (row.made_by_directory or row.origin_service_id is not null or row.deactivated_by is not null)
+       and (row.made_by_directory or row.origin_service_id is not null or row.deactivated_by is not null or row.is_locked)
 """
 
 COUNT: Final[LiteralString] = """

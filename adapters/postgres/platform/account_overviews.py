@@ -43,7 +43,7 @@ def _had(**rows: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
 
 
 def _user(**columns: Any) -> tuple[Account, Mapping[str, Any]]:
-    return ACCOUNT.taken(columns), columns
+    return ACCOUNT.taken(columns, locked_at=columns.pop("locked_at")), columns
 
 
 class PostgresAccountOverviews(OnPool):
@@ -66,7 +66,7 @@ def _overview(account: Account, *, pending_email: str | None, **columns: Any) ->
 
 
 _FIND: Final[LiteralString] = f"""
-    select {ACCOUNT.names},
+    select {ACCOUNT.names}, users.locked_at,
            users.pending_email, users.password_hash is not null as has_password, users.password_changed_at,
            {second_factor_since("users.id")} as mfa_enabled_at,
            (select count(*) from backup_codes where backup_codes.user_id = users.id and used_at is null) as backup_codes,

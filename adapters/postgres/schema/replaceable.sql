@@ -1,4 +1,4 @@
--- edition 2
+-- edition 3
 --
 -- The views and functions that nothing in the schema is built on: no index, default, check or trigger uses them. A change of them is a change
 -- of this file, and no migration: raise the number in the first line, and `migrate` replaces all of them, after the migrations and in one
@@ -14,7 +14,7 @@ create or replace view organizations as
            suspended_at, suspension_reason, member_count, logo_url, primary_color, device_trust_days, created_at, updated_at,
            mfa_required_since, mfa_grace_days, session_hours, invitation_domains, sign_in_links, logo_digest, metadata,
            help_url, privacy_url, terms_url, admin_factor, admin_required_since, metadata_clients, metadata_hosts, agents, agents_since,
-           registered_clients
+           registered_clients, shortest_password, breached_at_sign_in
       from all_organizations
      where deleted_at is null;
 

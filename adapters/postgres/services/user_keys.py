@@ -195,8 +195,15 @@ class UserKeyRows(OnStatements):
     async def delete_held(self, user: UserId, key: UserKeyId) -> PlacedUserKey | None:
         return first(await self._statements.ask(_placed, _DELETE_HELD, {"user": user, "id": key}))
 
-    async def end_held(self, user: UserId, at: datetime, *, but: Collection[UserKeyId] | None) -> Sequence[PlacedUserKey]:
-        parameters = {"user": user, "at": at, "but": None if but is None else array([str(key) for key in but])}
+    async def end_held(
+        self, user: UserId, at: datetime, *, but: Collection[UserKeyId] | None, organization: OrganizationId | None = None
+    ) -> Sequence[PlacedUserKey]:
+        parameters = {
+            "user": user,
+            "at": at,
+            "organization": organization,
+            "but": None if but is None else array([str(key) for key in but]),
+        }
         return await self._statements.ask(_placed, _END_HELD, parameters)
 
     async def remove_all(self, user: UserId) -> None:
@@ -417,6 +424,10 @@ _END_HELD: Final[LiteralString] = _ending("""
                                 when %(but)s::uuid[] is null then user_keys.made_by_key is null
                                 else user_keys.id <> all (%(but)s::uuid[])
                             end
+                        and (
+                                %(organization)s::uuid is null
+                             or user_keys.service_id in (select all_services.id from all_services where org_id = %(organization)s)
+                            )
 """)
 
 _MADE_BY: Final = "user_keys.service_id = %(service)s and user_keys.made_by_key = %(key)s"

@@ -42,6 +42,7 @@ ORGANIZATION: Final = Whose("organization", "one.org_id", "org_id", "all_organiz
 OWN_ORGANIZATION: Final = Whose("organization", "one.organization_id", "organization_id", "all_organizations")
 SERVICE: Final = _of("service", "service_id", "all_services")
 PROVIDER: Final = _of("provider", "upstream_provider_id", "upstream_providers")
+CONNECTION: Final = _of("provider", "connection_id", "upstream_providers")
 WEBHOOK: Final = _of("webhook", "webhook_id", "webhooks")
 SESSION: Final = _of("session", "session_id", "sessions", "organization_id")
 ENTRY: Final = _of("entry", "entry_id", "audit_entries", "organization_id")

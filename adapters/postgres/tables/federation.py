@@ -4,6 +4,8 @@ from typing import Final
 
 from adapters.postgres.tables.declaring import (
     BY_STATEMENT,
+    COMMITMENT,
+    CONNECTION,
     FACT,
     HIDDEN,
     ID,
@@ -11,6 +13,7 @@ from adapters.postgres.tables.declaring import (
     NO_CREDENTIAL,
     OPAQUE,
     ORGANIZATION,
+    ORGANIZATIONS_OWN,
     SERVICE,
     SHORT_LIVED,
     THE_INSTALLATIONS,
@@ -29,6 +32,10 @@ from adapters.postgres.tables.declaring import (
 )
 from adapters.postgres.tables.moving import OF_A_SIGN_IN, OF_CALLS, IdMeaning, Moved
 from core.domain.identity.endings.endings import CredentialKind
+
+_WITH_THE_RUN: Final = "30 days, with the run, and as long as a stop holds the person."
+# Nobody has let it go on at the other installation.
+_KEEPS_ANEW: Final = "The connection keeps in step anew there, and its first run is a plan"
 
 TABLES: Final = (
     Table(
@@ -382,5 +389,82 @@ TABLES: Final = (
         ends=Ends.PEOPLE,
         exported=ExportPart("profiles"),
         forgotten=BY_STATEMENT,
+    ),
+    Table(
+        "directory_steps",
+        opens=NO_CREDENTIAL,
+        whose=ORGANIZATION,
+        holds=(plain(FACT, "marks"), plain(COMMITMENT, "agreed_digest", "held_digest")),
+        moves=_KEEPS_ANEW,
+        ends=Ends.CASCADES,
+    ),
+    Table(
+        "directory_runs",
+        opens=NO_CREDENTIAL,
+        whose=ORGANIZATION,
+        holds=(plain(WORD, "kind", "state", "fault"), plain(FACT, "counts"), plain(COMMITMENT, "settings_digest", "digest")),
+        moves=_KEEPS_ANEW,
+        ends=Ends.ROWS,
+        until="30 days",
+        ages=(
+            # Whoever asks why somebody has gone asks within weeks. The people whom a run names go with it.
+            # A run that names whom a stop holds stays as long as the stop.
+            Age(
+                "PastDirectoryRuns",
+                "started_at < now() - interval '30 days' and not exists (select from directory_steps where held_run = directory_runs.id)",
+                oldest_first="started_at",
+            ),
+        ),
+    ),
+    Table(
+        "directory_run_people",
+        opens=NO_CREDENTIAL,
+        whose=ORGANIZATION,
+        holds=(
+            personal(
+                "named",
+                "The address, or the name in the directory, of somebody whom a run of a directory by LDAP ends or leaves out.",
+                Eraser.ORGANIZATION,
+                _WITH_THE_RUN,
+            ),
+            personal(
+                "external_id",
+                "By what the directory knows the person for good.",
+                Eraser.ORGANIZATION,
+                _WITH_THE_RUN,
+            ),
+            plain(WORD, "what", "reason"),
+        ),
+        moves=_KEEPS_ANEW,
+        ends=Ends.CASCADES,
+        exported=ORGANIZATIONS_OWN,
+        forgotten=BY_STATEMENT,
+    ),
+    Table(
+        "directory_people",
+        opens=NO_CREDENTIAL,
+        whose=ORGANIZATION,
+        holds=(
+            personal(
+                "external_id",
+                "By what a directory by LDAP knows the person for good.",
+                Eraser.ACCOUNT,
+                "As long as the connection to the directory, and no longer than the account.",
+                "user_id",
+            ),
+            plain(COMMITMENT, "digest"),
+        ),
+        moves=_KEEPS_ANEW,
+        ends=Ends.PEOPLE,
+        exported=ORGANIZATIONS_OWN,
+        forgotten=BY_STATEMENT,
+    ),
+    Table(
+        "directory_groups",
+        opens=NO_CREDENTIAL,
+        whose=CONNECTION,
+        holds=(plain(OPAQUE, "external_id"), plain(COMMITMENT, "digest")),
+        moves=_KEEPS_ANEW,
+        ends=Ends.CASCADES,
     ),
 )

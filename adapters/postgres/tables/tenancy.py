@@ -408,7 +408,7 @@ TABLES: Final = (
         opens=NO_CREDENTIAL,
         whose=Whose("organization", "one.id"),
         holds=(
-            plain(WORD, "status", "admin_factor", "metadata_clients", "registered_clients", "agents"),
+            plain(WORD, "status", "admin_factor", "metadata_clients", "registered_clients", "agents", "breached_at_sign_in"),
             plain(
                 FACT,
                 "slug",

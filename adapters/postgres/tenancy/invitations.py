@@ -160,6 +160,7 @@ class _Offer(_Invitation):
     gives_service_roles: bool
     is_in_use: bool
     inviter: str | None
+    shortest_password: int | None
 
     def offer(self, *, on_behalf: bool = False) -> InvitationOffer:
         # A built-in role has no id, and its name says what it permits. An organization's own role never has a built-in name.
@@ -181,6 +182,7 @@ class _Offer(_Invitation):
             self.gives_service_roles,
             self.is_in_use,
             self.inviter or "",
+            self.shortest_password,
         )
 
     def _backing(self, *, on_behalf: bool) -> frozenset[Capability]:
@@ -452,7 +454,7 @@ _SELECT_OFFER: Final[LiteralString] = f"""
            organizations.slug, organizations.name, organizations.logo_digest, organizations.primary_color,
            {links_of("organizations")} as links,
            organizations.status = 'active' as is_active, organizations.member_count,
-           organizations.invitation_domains, organizations.max_users, tiers.default_max_users,
+           organizations.invitation_domains, organizations.shortest_password, organizations.max_users, tiers.default_max_users,
            array(
                select relation
                  from relations

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 
 from adapters.postgres.columns import Columns
-from adapters.postgres.identity.accounts import ACCOUNT
+from adapters.postgres.identity.accounts import ACCOUNT, is_locked
 from adapters.postgres.identity.addresses import may_answer
 from adapters.postgres.identity.factors.mfa import second_factor_due, second_factor_since
 from adapters.postgres.identity.privacy.holding import BELONGS_HERE_ALONE
@@ -487,6 +487,8 @@ _END_CODES: Final[LiteralString] = ending_codes(
 )
 
 
+_MADE_HERE: Final = "exists (select from users as made where made.id = memberships.user_id and made.origin_org_id = memberships.org_id)"
+
 # The oldest memberships come first. So a person who has not answered sees the same organizations first, however many others list the
 # person meanwhile.
 _LISTING: Final[LiteralString] = f"""
@@ -500,7 +502,9 @@ _LISTING: Final[LiteralString] = f"""
                   and provisioned_users.is_member
            ) as by_directory,
            {{by_domain}} as by_domain,
-           memberships.came_by = 'created' as made_the_account,
+           (
+               memberships.came_by = any(case when {_MADE_HERE} then array['created', 'ldap'] else array['created'] end)
+           ) as made_the_account,
            {IS_UNCONFIRMED_OWNER} as is_unconfirmed_owner
       from memberships
       join organizations on organizations.id = memberships.org_id
@@ -526,8 +530,8 @@ _LISTED_BY_LINK: Final[LiteralString] = _LISTING.format(
     by_domain="false",
     joined="""join mailed_tokens on mailed_tokens.user_id = memberships.user_id
       join users on users.id = memberships.user_id""",
-    condition="""mailed_tokens.digest = %(digest)s and mailed_tokens.purpose = any(%(purposes)s) and mailed_tokens.used_at is null
-       and users.password_hash is null""",
+    condition=f"""mailed_tokens.digest = %(digest)s and mailed_tokens.purpose = any(%(purposes)s) and mailed_tokens.used_at is null
+       and users.password_hash is null and ({is_locked()}) is not true""",
 )
 
 

@@ -10,6 +10,7 @@ from adapters.postgres.statements import first_made, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, UserId
+from core.domain.identity.passwords.at_sign_in import BreachRule
 from core.domain.outbound.metadata_clients import MetadataClients, RegisteredClients
 from core.domain.pages import MOST_COUNTED
 from core.domain.tenancy.sign_in_rules import AdminFactor, AgentRule, RulesAsked, SignInRules
@@ -31,6 +32,8 @@ class _Rules(Frozen, kw_only=True):
     registered_clients: str
     agents: str
     agents_since: datetime | None
+    shortest_password: int | None
+    breached_at_sign_in: str | None
 
     def rules(self) -> SignInRules:
         return SignInRules(
@@ -47,6 +50,8 @@ class _Rules(Frozen, kw_only=True):
             registered_clients=RegisteredClients(self.registered_clients),
             agents=AgentRule(self.agents),
             agents_since=self.agents_since,
+            shortest_password=self.shortest_password,
+            breached_at_sign_in=None if self.breached_at_sign_in is None else BreachRule(self.breached_at_sign_in),
         )
 
 
@@ -93,13 +98,16 @@ class SignInRulesRows(OnStatements):
             "registered_clients": rules.registered_clients.value,
             "agents": rules.agents.value,
             "agents_since": rules.agents_since,
+            "shortest_password": rules.shortest_password,
+            "breached_at_sign_in": rules.breached_at_sign_in,
         }
         await self._statements.tell(_SAVE, parameters)
 
 
 _COLUMNS: Final = """
            mfa_required_since, mfa_grace_days, device_trust_days, session_hours, invitation_domains, sign_in_links, admin_factor,
-           admin_required_since, metadata_clients, metadata_hosts, registered_clients, agents, agents_since"""
+           admin_required_since, metadata_clients, metadata_hosts, registered_clients, agents, agents_since,
+           shortest_password, breached_at_sign_in"""
 
 _FIND_HELD: Final[LiteralString] = f"""
     select {_COLUMNS},
@@ -117,7 +125,8 @@ _SAVE: Final = """
            sign_in_links = %(sign_in_links)s, admin_factor = %(admin_factor)s, admin_required_since = %(admin_required_since)s,
            metadata_clients = %(metadata_clients)s, metadata_hosts = %(metadata_hosts)s,
            registered_clients = %(registered_clients)s,
-           agents = %(agents)s, agents_since = %(agents_since)s
+           agents = %(agents)s, agents_since = %(agents_since)s, shortest_password = %(shortest_password)s,
+           breached_at_sign_in = %(breached_at_sign_in)s
      where id = %(id)s
 """
 

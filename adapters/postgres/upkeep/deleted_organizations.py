@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Final, LiteralString
 
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.accounts import LIFTED
 from adapters.postgres.tables.declaring import ENTRY, ORGANIZATION, OWN_ORGANIZATION, PROVIDER, WEBHOOK, Ends, Table, Whose
 from adapters.postgres.tables.every import TABLES
 from adapters.postgres.upkeep.deleted_rows import AT_LEISURE, SWEPT, PostgresDeletedRows, held
@@ -231,9 +232,9 @@ _OWN: Final[Mapping[str, LiteralString]] = {
 _ACCOUNTS: Final[Mapping[str, LiteralString]] = {
     # The accounts belong to their people now.
     "users_of_origin": _released("origin_org_id", "origin_org_id = null"),
-    # Nobody is left who could let these people in again, so their accounts become active. A deactivation by the platform does not name the
-    # organization, and stays.
-    "users_deactivated": _released("deactivated_by_org_id", "deactivated_at = null, deactivated_by_org_id = null, updated_at = now()"),
+    # Nobody is left who could let these people in again, so their accounts become active, or locked again. A deactivation by the platform
+    # does not name the organization, and stays.
+    "users_deactivated": _released("deactivated_by_org_id", f"{LIFTED}, updated_at = now()"),
 }
 
 

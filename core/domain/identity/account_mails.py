@@ -41,8 +41,10 @@ class AccountMail(StrEnum):
     def is_due(self, account: Account, asked_at: datetime | None) -> bool:
         """A deactivated account gets no link, unless the link opens the account: somebody has to ask for the link after the deactivation. A
         verified account has nothing to verify. An unverified account gets no sign-in link, because a stranger may have registered its
-        address.
+        address. A locked account gets a link for a new password alone.
         """
+        if account.awaits_new_password and self is not AccountMail.RESET:
+            return False
         if account.is_shut or (account.deactivated_at is not None and (asked_at is None or asked_at <= account.deactivated_at)):
             return False
         match self:

@@ -4,7 +4,6 @@ import hmac
 from datetime import datetime
 
 from core.domain.email import Email
-from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.upstream.vouching import Voucher
@@ -12,7 +11,7 @@ from core.domain.languages import Language
 from core.domain.rate_limits import RateLimit
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.repeats import is_just_past
-from core.domain.secrets import Password, Token
+from core.domain.secrets import Token
 from core.frozen import Frozen
 
 SHORTEST_PASSWORD = 8
@@ -41,6 +40,26 @@ class Account(Frozen):
     """
     address_vouched_by: Voucher | None = None
     """The organization's own provider that vouched for the address. None when nobody did, or when the address is proved."""
+    locked_at: datetime | None = None
+    """When the account was last locked, if the query asked for it. It stays when the account is open again."""
+    lock_waits: bool = False
+    """Nobody has chosen a password since the lock, if the query asked for it. So it is also when a directory has deactivated the account
+    after the lock.
+    """
+
+    @property
+    def is_locked(self) -> bool:
+        """The person, the account's maker or the platform has locked the account: it lets nobody in before the reader of the mailbox has
+        chosen a new password.
+        """
+        return self.deactivated_at is not None and self.deactivated_at == self.locked_at
+
+    @property
+    def awaits_new_password(self) -> bool:
+        """The account was locked, and nothing but a new password opens it, even if a directory has deactivated it since. The lock's
+        question, which of its ways in are the person's, is still to be asked.
+        """
+        return self.is_locked or self.lock_waits
 
     @property
     def address_is_proved(self) -> bool:
@@ -86,17 +105,28 @@ class Account(Frozen):
 
     @property
     def is_shut(self) -> bool:
-        """The account is deactivated, and no link opens it."""
-        return self.deactivated_at is not None and not self.opens_by_proof
+        """The account is deactivated, and no link opens it. A locked account opens by a new password, and by nothing else."""
+        return self.deactivated_at is not None and not self.opens_by_proof and not self.is_locked
 
     def is_new(self, now: datetime) -> bool:
         """The account was registered a moment ago, perhaps by the first of two equal forms."""
         return is_just_past(self.created_at, now)
 
 
-def unverified_account(user: UserId, email: Email, now: datetime, language: Language | None = None) -> Account:
+def unverified_account(
+    user: UserId, email: Email, now: datetime, language: Language | None = None, voucher: Voucher | None = None
+) -> Account:
     """A new account: nobody has proved its address yet."""
-    return Account(user, email, is_platform_owner=False, email_verified_at=None, deactivated_at=None, created_at=now, language=language)
+    return Account(
+        user,
+        email,
+        is_platform_owner=False,
+        email_verified_at=None,
+        deactivated_at=None,
+        created_at=now,
+        language=language,
+        address_vouched_by=voucher,
+    )
 
 
 class AccountPassword(Frozen):
@@ -183,16 +213,3 @@ def opened_by_proof(user: UserId, actor: Actor) -> Event:
     directory set it.
     """
     return Event("user.activated", actor, Target("user", str(user)), details={"how": "address_proved"})
-
-
-def require_acceptable(password: Password, email: Email) -> None:
-    """Checks the length and rejects the most obvious guess. Another port checks the password against the list of common passwords."""
-    text = password.reveal()
-    if len(text) < SHORTEST_PASSWORD:
-        message = f"The password must have at least {SHORTEST_PASSWORD} characters"
-        raise BadRequest(message, words="password_too_short", values={"shortest": SHORTEST_PASSWORD})
-    if len(text) > LONGEST_PASSWORD:
-        message = f"The password must have at most {LONGEST_PASSWORD} characters"
-        raise BadRequest(message, words="password_too_long", values={"longest": LONGEST_PASSWORD})
-    if Email(text).key == email.key:
-        raise BadRequest("The password must not be the e-mail address", words="password_is_address")

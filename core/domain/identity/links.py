@@ -30,6 +30,10 @@ class Links(Frozen):
         page = "reset-password" if purpose is MailedTokenPurpose.RESET_PASSWORD else "set-password"
         return f"{self.frontend_url}/{page}?token={token.reveal()}"
 
+    def lock(self, token: Token) -> str:
+        """The page on which the reader of a mail locks the account."""
+        return f"{self.base_url}/ui/lock-account?{urlencode({'token': token.reveal()})}"
+
     def setup(self, token: Token) -> str:
         return f"{self.base_url}/ui/setup/{token.reveal()}"
 

@@ -22,6 +22,8 @@ class LoginFailure(StrEnum):
     EMAIL_NOT_VERIFIED = "email_not_verified"
     PROVIDER_REQUIRED = "provider_required"
     THROTTLED = "throttled"
+    BREACHED_PASSWORD = "breached_password"  # noqa: S105
+    """The password was right, stands in a list of stolen ones, and therefore opens nothing."""
     WRONG_CODE = "wrong_code"
     WRONG_PASSKEY = "wrong_passkey"
     COPIED_PASSKEY = "copied_passkey"

@@ -13,6 +13,7 @@ from core.domain.identity.devices import Remembered
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.mfa import MfaMethod
 from core.domain.identity.passkeys import KEY_METHODS
+from core.domain.identity.passwords.at_sign_in import AtSignIn
 from core.domain.identity.realms import Realm
 from core.domain.identity.risk import Knowledge, Sighting
 from core.domain.identity.sessions import NO_SUBSCRIPTION, PLATFORM, Context, SubscriptionState, TokenPair
@@ -103,6 +104,8 @@ class NamedAccount(Frozen):
     """The person is a member of the service's organization by their own act, or has signed in to this service before. An addition by the
     service's servers does not count.
     """
+    breached_at_sign_in: AtSignIn = AtSignIn.OFF
+    """The strictest rule of the organizations that the person belongs to by their own act. No organization rules over platform owners."""
 
 
 class Attempt(Frozen):

@@ -110,6 +110,15 @@ _ASSIGNMENT: Final[Mapping[str, Json]] = {
     "user_id": _ID,
 }
 _CREDENTIALS: Final[Mapping[str, Json]] = {"provider": "codehost", "client_id": "Iv1.4f2d"}
+_RUN: Final[Mapping[str, Json]] = {
+    "name": "Acme directory",
+    "run_id": "0199d3a0-0000-7000-8000-000000000021",
+    "kind": "whole",
+    "came": 0,
+    "changed": 3,
+    "ends": 40,
+    "digest": "9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3",
+}
 _UPSTREAM: Final[Mapping[str, Json]] = {
     "name": "Acme login",
     "kind": "oidc",
@@ -262,11 +271,19 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "organization.upstream_provider.metadata.failed": EventData(
         "Why the metadata are not read or not used. Told again when the reason changes.", {"name": "Acme login", "fault": "status"}
     ),
+    "organization.upstream_provider.run.started": EventData("The connection, whose directory is read again.", {"name": "Acme directory"}),
+    "organization.upstream_provider.run.stopped": EventData("What the run would do if an owner let it go on.", _RUN),
+    "organization.upstream_provider.run.agreed": EventData("What an owner has let go on.", _RUN),
+    "organization.upstream_provider.run.left": EventData("What an owner has not let go on.", _RUN),
+    "organization.upstream_provider.run.failed": EventData(
+        "Why the directory could not be read. Told once, until it can be read again.",
+        {"name": "Acme directory", "run_id": "0199d3a0-0000-7000-8000-000000000021", "fault": "The host does not answer in time."},
+    ),
     "organization.upstream_provider.deleted": EventData("The deleted provider.", _UPSTREAM),
     "plan.created": EventData("The new plan and its service.", _TERMS),
     "plan.updated": EventData(
         "The plan, and each changed term before and after.",
-        {"service_id": _ID, "service_slug": "billing", "name": "Pro", "old_price_cents": 1900, "new_price_cents": 2900},
+        {"service_id": _ID, "service_slug": "billing", "name": "Pro", "currency": "eur", "old_price_cents": 1900, "new_price_cents": 2900},
     ),
     "plan.deleted": EventData("The deleted plan and its service.", _TERMS),
     "subscription.created": EventData("The subscriber, the plan, and the end of the paid period.", _SUBSCRIPTION),
@@ -284,6 +301,7 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "security.mfa.enabled": EventData("A member's second factor is on. There are no further details.", {}),
     "security.mfa.disabled": EventData("A member's second factor is off. There are no further details.", {}),
     "security.password.changed": EventData("The way in which a member's password was changed.", {"how": "reset"}),
+    "security.password.breached": EventData("A member signed in with a password that stands in lists of stolen ones.", {}),
     "api_key.created": EventData("The key, without its secret, and its service.", _KEY),
     "api_key.deleted": EventData("The deleted key.", _KEY),
     "user_key.created": EventData("The key that a user has for the API of a service, without its secret.", _USER_KEY),
@@ -458,6 +476,11 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
         "An operator acts in a member's name: the session, its end, and the reason.",
         {"impersonation_session": _ID, "expires_at": _WHEN, "reason": "Ticket 4711"},
     ),
+    "security.account.locked": EventData(
+        "Who locked the account of somebody who belongs to the organization: the person, the reader of a mail, the platform, or the maker.",
+        {"how": "mail"},
+    ),
+    "security.account.unlocked": EventData("The person opened the account by a new password. There are no further details.", {}),
     "user.login.success": EventData("The way of the sign-in, the service, and the risk.", _LOGIN),
     "user.login.failed": EventData(
         "The way of the attempt, the service, the risk, and the reason of the failure.", {**_LOGIN, "reason": "wrong_password"}

@@ -211,6 +211,11 @@ _FURTHER: Final = (
         ("organization.upstream_provider.certificates.approved", "New certificate of an upstream provider approved"),
         ("organization.upstream_provider.certificates.declined", "New certificate of an upstream provider declined"),
         ("organization.upstream_provider.metadata.failed", "Metadata of an upstream provider could not be read"),
+        ("organization.upstream_provider.run.started", "Run of a directory started by hand"),
+        ("organization.upstream_provider.run.stopped", "Run of a directory stopped and waits for an owner"),
+        ("organization.upstream_provider.run.agreed", "Run of a directory let go on"),
+        ("organization.upstream_provider.run.left", "Run of a directory left"),
+        ("organization.upstream_provider.run.failed", "Run of a directory failed"),
         ("organization.upstream_provider.deleted", "Upstream provider removed"),
     ),
     *_types(
@@ -307,6 +312,9 @@ _FURTHER: Final = (
     *_types(
         "Security",
         ("security.impersonation.started", "Impersonation started"),
+        ("security.account.locked", "Account locked"),
+        ("security.account.unlocked", "Locked account opened by a new password"),
+        ("security.password.breached", "Stolen password used"),
     ),
     # These events are too many for a webhook, or of no use to one.
     *_types(

@@ -76,6 +76,15 @@ class EndUserDetail(Frozen):
         return max((one.last_login_at for one in self.services if one.last_login_at is not None), default=None)
 
 
+class LockedOut(Frozen):
+    """What an organization has ended for a person whose account somebody else may be in."""
+
+    account_locked: bool
+    """The organization has made the account, and nobody else holds it. Otherwise only what is the organization's own has ended."""
+    sessions: int
+    keys: int
+
+
 def searched(text: str) -> str:
     """The text to find in normalized addresses, so that `ADA@` finds `ada@`. An empty text finds everybody. Raises `BadRequest`."""
     wanted = Email(text.strip()).key

@@ -171,7 +171,12 @@ def plan_created(plan: Plan, organization: OrganizationId, service_slug: str, ac
 
 def plan_updated(before: Plan, after: Plan, organization: OrganizationId, service_slug: str, actor: Actor) -> Event:
     """The event says what changed, with the earlier values."""
-    details: dict[str, Json] = {"service_slug": service_slug, "name": after.name, **differences(_terms(before), _terms(after))}
+    details: dict[str, Json] = {
+        "service_slug": service_slug,
+        "name": after.name,
+        "currency": after.currency,
+        **differences(_terms(before), _terms(after)),
+    }
     return _event("plan.updated", after, organization, details, actor)
 
 

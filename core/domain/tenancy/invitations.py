@@ -12,6 +12,7 @@ from core.domain.email import Email
 from core.domain.errors import BadRequest, Forbidden, InvitationExpired, OrganizationNotActive, TeamLimitExceeded
 from core.domain.identifiers import InvitationId, ManagementKeyId, OrganizationId, RoleId, UserId
 from core.domain.identity.accounts import Account
+from core.domain.identity.passwords.standing import PasswordStanding
 from core.domain.languages import Language
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.repeats import is_just_past
@@ -178,6 +179,13 @@ class InvitationOffer(Frozen):
     """Somebody can sign in to the account, or has signed in to it before."""
     inviter: str = ""
     """The name of the person who invites, if the organization may see it, otherwise the address. Empty when the account is gone."""
+    shortest_password: int | None = None
+    """How long the organization's members' passwords must be. None for what the installation asks for."""
+
+    @property
+    def password_standing(self) -> PasswordStanding:
+        """Who accepts becomes a member by their own act, so the organization's rule counts at once."""
+        return PasswordStanding(self.shortest_password, (self.organization.name,))
 
     @property
     def chooses_password(self) -> bool:

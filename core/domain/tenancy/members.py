@@ -31,6 +31,8 @@ class MembershipOrigin(StrEnum):
     """The account was created together with the membership."""
     ADDED = "added"
     """Others added the person, or nobody knows the way."""
+    LDAP = "ldap"
+    """A directory by LDAP lists the person."""
 
 
 class Membership(Frozen):

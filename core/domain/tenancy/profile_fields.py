@@ -77,6 +77,8 @@ FIELD_SCOPES: Final = ("profile", "email")
 PURGE_JOB: Final = "profile_field.purge"
 """Removes the values of a deleted field. Its payload names the field as `field`."""
 _KEY: Final = re.compile(r"[a-z][a-z0-9_]{0,49}")
+_WRITTEN_NUMBER: Final = re.compile(r"-?[0-9]{1,16}(?:\.[0-9]{1,16})?")
+_WRITTEN_BOOLEANS: Final = {"true": True, "false": False, "1": True, "0": False}
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
@@ -405,8 +407,10 @@ def suitable_values(before: KeptValues, given: Mapping[str, Json], writer: Field
     """The values that their fields take, and the keys of the others: for values that a provider has sent, whose mistakes must not keep
     anybody out.
     """
+    fields = {field.key: field for field in before.fields}
     suitable, wrong = dict[str, Json](), list[str]()
-    for key, value in given.items():
+    for key, told in given.items():
+        value = meant_by_texts(fields[key], told) if key in fields else told
         try:
             changed_values(before, {key: value}, writer)
         except BadRequest:
@@ -414,6 +418,21 @@ def suitable_values(before: KeptValues, given: Mapping[str, Json], writer: Field
         else:
             suitable[key] = value
     return suitable, wrong
+
+
+def meant_by_texts(field: FieldShape, given: Json) -> Json:
+    """What a provider means that knows only texts, and no lists of one, as directories by LDAP and SAML do."""
+    if not isinstance(given, str):
+        return given
+    match field.kind:
+        case FieldKind.LIST:
+            return [given] if given else []
+        case FieldKind.NUMBER if _WRITTEN_NUMBER.fullmatch(given):
+            return float(given) if "." in given else int(given)
+        case FieldKind.BOOLEAN:
+            # "TRUE" and "FALSE" are those of LDAP (RFC 4517, section 3.3.3), "1" and "0" further ones of XML.
+            return _WRITTEN_BOOLEANS.get(given.lower(), given)
+    return given
 
 
 def purge_job(field: UUID) -> NewJob:

@@ -12,7 +12,10 @@ from core.domain.changes import UNCHANGED, Unchanged
 from core.domain.email import Email
 from core.domain.errors import BadRequest, ReauthenticationRequired, SecondFactorRequired
 from core.domain.identifiers import OrganizationId
+from core.domain.identity.accounts import SHORTEST_PASSWORD
 from core.domain.identity.devices import DEFAULT_TRUST_DAYS, LONGEST_TRUST_DAYS
+from core.domain.identity.passwords.at_sign_in import BreachRule
+from core.domain.identity.passwords.standing import LONGEST_LEAST
 from core.domain.json import Json
 from core.domain.outbound.metadata_clients import MetadataClients, RegisteredClients, metadata_hosts
 from core.domain.record.differences import differences
@@ -76,6 +79,10 @@ class SignInRules(Frozen, kw_only=True):
     agents: AgentRule = AgentRule.ALLOWED
     agents_since: datetime | None = None
     """What people have allowed agents before counts no more. None when all of it counts."""
+    shortest_password: int | None = None
+    """How many characters members' next passwords must have. None for what the installation asks for."""
+    breached_at_sign_in: BreachRule | None = None
+    """What members' sign-ins with a stolen password do, at least. None for what the installation does."""
 
     @property
     def mfa_policy(self) -> MfaPolicy:
@@ -86,8 +93,8 @@ _STRICTNESS: Final = (AdminFactor.OPTIONAL, AdminFactor.SECOND_FACTOR, AdminFact
 
 
 class SignInRulesChange(Frozen, kw_only=True):
-    """A change of the rules. Fields that are None or UNCHANGED keep their value. A `session_hours` of None sets the
-    installation's own limit.
+    """A change of the rules. Fields that are None or UNCHANGED keep their value. None sets the installation's
+    own for `session_hours`, `shortest_password` and `breached_at_sign_in`.
     """
 
     mfa_policy: MfaPolicy | None = None
@@ -101,6 +108,8 @@ class SignInRulesChange(Frozen, kw_only=True):
     metadata_hosts: Sequence[str] | None = None
     registered_clients: RegisteredClients | None = None
     agents: AgentRule | None = None
+    shortest_password: int | Unchanged | None = UNCHANGED
+    breached_at_sign_in: BreachRule | Unchanged | None = UNCHANGED
 
     def require_allowed(self) -> None:
         """Raises `BadRequest`, with the name of the field."""
@@ -108,6 +117,8 @@ class SignInRulesChange(Frozen, kw_only=True):
         _require_within("device_trust_days", self.device_trust_days, 0, LONGEST_TRUST_DAYS)
         if not isinstance(self.session_hours, Unchanged):
             _require_within("session_lifetime_hours", self.session_hours, 1, LONGEST_SESSION_HOURS)
+        if not isinstance(self.shortest_password, Unchanged):
+            _require_within("shortest_password", self.shortest_password, SHORTEST_PASSWORD, LONGEST_LEAST)
         if self.invitation_domains is not None and len(self.invitation_domains) > MOST_DOMAINS:
             raise BadRequest(f"invitation_domains: at most {MOST_DOMAINS}", words="field_list", values={"most": MOST_DOMAINS})
         if self == SignInRulesChange():
@@ -131,6 +142,8 @@ class SignInRulesChange(Frozen, kw_only=True):
             metadata_clients=before.metadata_clients if self.metadata_clients is None else self.metadata_clients,
             metadata_hosts=before.metadata_hosts if self.metadata_hosts is None else metadata_hosts(self.metadata_hosts),
             registered_clients=before.registered_clients if self.registered_clients is None else self.registered_clients,
+            shortest_password=before.shortest_password if isinstance(self.shortest_password, Unchanged) else self.shortest_password,
+            breached_at_sign_in=before.breached_at_sign_in if isinstance(self.breached_at_sign_in, Unchanged) else self.breached_at_sign_in,
             **self._of_administrators(before, now),
             **self._of_agents(before, now),
         )
@@ -271,4 +284,6 @@ def _facts(rules: SignInRules) -> Mapping[str, Json]:
         "metadata_hosts": list(rules.metadata_hosts),
         "registered_clients": rules.registered_clients.value,
         "agents": rules.agents.value,
+        "shortest_password": rules.shortest_password,
+        "breached_at_sign_in": rules.breached_at_sign_in,
     }

@@ -12,6 +12,9 @@ from core.frozen import Frozen
 DEFAULT_MAX_USERS: Final = 5
 FREE: Final = TierId(UUID("01900000-0000-7000-8000-000000000001"))
 
+# A price has no currency of its own, unlike a plan's.
+PRICE_CURRENCY: Final = "usd"
+
 
 class Tier(Frozen):
     id: TierId

@@ -444,7 +444,8 @@ def _facts(provider: UpstreamProvider) -> Mapping[str, Json]:
 def _ldap_facts(settings: LdapSettings) -> Mapping[str, Json]:
     """The authorities as a digest: enough to see that they changed."""
     authorities = sha256(settings.ca_certificates.encode()).hexdigest() if settings.ca_certificates else ""
-    return {**examined_settings(settings), "ca_certificates": authorities}
+    steps = {"keeps_in_step": settings.keeps_in_step, "step_minutes": settings.step_minutes}
+    return {**examined_settings(settings), **steps, "ca_certificates": authorities}
 
 
 def _saml_facts(settings: SamlSettings) -> Mapping[str, Json]:

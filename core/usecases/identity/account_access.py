@@ -7,7 +7,10 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from core.domain.errors import Unauthorized
-from core.domain.identifiers import OrganizationId, SessionId, UserId, UserKeyId
+from core.domain.identifiers import OrganizationId, PasskeyId, SessionId, UserId, UserKeyId
+from core.domain.identity.passkeys import passkey_removed
+from core.domain.identity.upstream.identities import identity_unlinked
+from core.domain.identity.upstream.vouching import AddedKind, AddedWay
 from core.domain.record.events import Actor, Event, Target
 from core.domain.services.user_keys import PlacedUserKey, user_key_revoked
 from ports.unit_of_work import UnitOfWork
@@ -48,13 +51,19 @@ async def hand_over(uow: UnitOfWork, user: UserId, at: datetime, *, keeps_profil
 
 
 async def end_user_keys(
-    uow: UnitOfWork, user: UserId, at: datetime, actor: Actor, *, but: Collection[UserKeyId] | None
+    uow: UnitOfWork,
+    user: UserId,
+    at: datetime,
+    actor: Actor,
+    *,
+    but: Collection[UserKeyId] | None,
+    organization: OrganizationId | None = None,
 ) -> Sequence[PlacedUserKey]:
     """Ends the person's keys for the APIs of applications, except for these, and returns the ended ones. `but` is None: those that the
-    applications made stay. Unlike keys that go with an account, each is recorded, because the account goes on. Comes after `end_access`,
-    and the caller holds the account.
+    applications made stay. With an `organization`, only keys at its applications. Unlike keys that go with an account, each is recorded,
+    because the account goes on. Comes after `end_access`, and the caller holds the account.
     """
-    ended = await uow.user_keys.end_held(user, at, but=but)
+    ended = await uow.user_keys.end_held(user, at, but=but, organization=organization)
     await uow.record_all([user_key_revoked(one.key, one.service_slug, one.organization, actor) for one in ended])
     return ended
 
@@ -78,6 +87,20 @@ async def end_second_factor(uow: UnitOfWork, user: UserId, actor: Actor, organiz
     for name in ("user.mfa.disabled", "security.mfa.disabled"):
         event = Event(name, actor, Target("user", str(user)), organization, {"forced": True})
         await (uow.record_in_every_log(event, user) if organization is None else uow.record(event))
+
+
+async def end_added_way(uow: UnitOfWork, one: AddedWay, user: UserId, actor: Actor) -> None:
+    """Ends a passkey or a connected identity that is not the person's, and records it. The caller holds the account."""
+    if one.kind is AddedKind.PASSKEY:
+        passkey = await uow.passkeys.find_held(user, PasskeyId(one.id))
+        if passkey is not None:
+            await uow.passkeys.remove(user, passkey.passkey.id)
+            await uow.record(passkey_removed(passkey.passkey, actor))
+        return
+    identity = next((known for known in await uow.identities.list(user) if known.id == one.id), None)
+    if identity is not None:
+        await uow.identities.remove(identity.id)
+        await uow.record(identity_unlinked(identity, actor, service=None))
 
 
 async def end_access_counting(uow: UnitOfWork, user: UserId, at: datetime) -> int:

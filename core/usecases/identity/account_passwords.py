@@ -5,19 +5,22 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from core.domain.email import Email
 from core.domain.errors import BadRequest, NotFound, RateLimited, Unauthorized, found
 from core.domain.identifiers import SessionId, UserId, UserKeyId
-from core.domain.identity.accounts import PASSWORD_GUESSES, Account, AccountPassword, PasswordChosen, opened_by_proof, require_acceptable
+from core.domain.identity.accounts import PASSWORD_GUESSES, Account, AccountPassword, PasswordChosen, opened_by_proof
+from core.domain.identity.locking.account_locks import FactorWouldEnd, account_unlocked, lost_on_the_way, recent_from
 from core.domain.identity.mailed_tokens import CHOOSES_PASSWORD, MailedToken, refusal_of
+from core.domain.identity.passwords.standing import STRANGER, PasswordStanding, require_acceptable
 from core.domain.identity.priority import Priority
 from core.domain.identity.realms import ProviderRequired
+from core.domain.identity.upstream.vouching import AddedWay
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password, Token
 from core.domain.services.user_keys import HeldUserKey, PlacedUserKey, named_keys
 from core.frozen import Frozen, replace
-from core.usecases.identity.account_access import end_access, end_second_factor, end_user_keys, hand_over, require_living
+from core.usecases.identity.account_access import end_access, end_added_way, end_second_factor, end_user_keys, hand_over, require_living
 from core.usecases.identity.realms import HomeRealms
 from ports.clock import Clock
 from ports.mail_templates import MailTemplates
-from ports.passwords import CommonPasswords, PasswordHasher
+from ports.passwords import BreachedPasswords, CommonPasswords, PasswordHasher
 from ports.rate_limits import SharedBuckets
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
@@ -29,12 +32,20 @@ class PasswordRules(Frozen):
     """The rules for every new password, on every way in."""
 
     common_passwords: CommonPasswords
+    breached_passwords: BreachedPasswords
+    shortest: int
+    """The least length that the installation asks for."""
 
-    def require(self, password: Password, email: Email) -> None:
+    def shortest_for(self, standing: PasswordStanding) -> int:
+        return max(self.shortest, standing.shortest or 0)
+
+    async def require(self, password: Password, email: Email, standing: PasswordStanding = STRANGER) -> None:
         """Raises `BadRequest`."""
-        require_acceptable(password, email)
+        require_acceptable(password, email, self.shortest_for(standing), standing.names)
         if self.common_passwords.contains(password):
             raise BadRequest("The password is among the most common ones: choose another", words="password_common")
+        if await self.breached_passwords.contains(password):
+            raise BadRequest("The password stands in lists of stolen passwords: choose another", words="password_breached")
 
 
 class AccountPasswords(Frozen):
@@ -54,7 +65,7 @@ class AccountPasswords(Frozen):
             raise NotFound("There is no such account", words="account_unknown")
         if found.encoded is not None:
             raise BadRequest("The account already has a password: change it instead", words="has_password")
-        self.rules.require(new, found.email)
+        await self.rules.require(new, found.email, await self.standing(user))
         encoded = await self.passwords.hash(new, Priority.PROVEN)
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(user)
@@ -71,7 +82,7 @@ class AccountPasswords(Frozen):
         known = found(await self._guessed(user), "There is no such account", words="account_unknown")
         if known.encoded is None:
             raise BadRequest("The account has no password yet: set one first", words="no_password")
-        self.rules.require(new, known.email)
+        await self.rules.require(new, known.email, await self.standing(user))
         if not await self.passwords.verify(known.encoded, current, Priority.PROVEN):
             await self._remember_wrong_password(user, actor)
             raise Unauthorized("The current password is wrong", words="wrong_current_password")
@@ -85,9 +96,14 @@ class AccountPasswords(Frozen):
             await self._tell(uow, user, known, actor, how="changed")
             await uow.commit()
 
-    async def encoded(self, new: Password, email: Email) -> str:
+    async def standing(self, user: UserId) -> PasswordStanding:
+        """What counts for this person's next password."""
+        async with self.unit_of_work() as uow:
+            return await uow.account_passwords.standing(user)
+
+    async def encoded(self, new: Password, email: Email, standing: PasswordStanding) -> str:
         """The hash of a new password for this address. Raises `BadRequest` for a password that cannot be used."""
-        self.rules.require(new, email)
+        await self.rules.require(new, email, standing)
         return await self.passwords.hash(new, Priority.PROVEN)
 
     async def set_first(self, uow: UnitOfWork, account: Account, encoded: str, actor: Actor) -> None:
@@ -125,14 +141,16 @@ class AccountPasswords(Frozen):
         actor: Actor,
         *,
         keep_keys: Collection[UserKeyId] | None = None,
+        keep_ways: Sequence[str] = (),
         first: AlsoFirst | None = None,
     ) -> PasswordChosen:
         """Sets a new password by a mailed link. All sessions end, and so does the trust in devices: the next sign-in asks for the second
         factor. Of the person's keys for the APIs of applications, only `keep_keys` stay; None: those that the person made end. A refused
-        password leaves the link usable. `first` runs in the same unit of work if the account had no password.
+        password leaves the link usable. `first` runs in the same unit of work if the account had no password. A locked account opens; of
+        the passkeys and connected identities of the 30 days before the lock, only `keep_ways` stay. Raises `FactorWouldEnd`.
         """
         found = await self.look_at_link(token)
-        self.rules.require(new, found.email)
+        await self.rules.require(new, found.email, await self.standing(found.user))
         encoded = await self.passwords.hash(new, Priority.PROVEN)
         actor = replace(actor, user=found.user)
         async with self.unit_of_work() as uow:
@@ -157,6 +175,8 @@ class AccountPasswords(Frozen):
             else:
                 await end_access(uow, found.user, now)
                 ended = await end_user_keys(uow, found.user, now, actor, but=keep_keys)
+            if before.awaits_new_password:
+                await self._unlock(uow, before, keep_ways, actor)
             if before.opens_by_proof:
                 await uow.record(opened_by_proof(found.user, actor))
             # A person who has just proved the address of a new account, and has chosen its first password, knows of that password.
@@ -175,6 +195,17 @@ class AccountPasswords(Frozen):
             if account is None or not account.address_is_proved:
                 return ()
             return await uow.user_keys.held_by(found.user, self.clock.now())
+
+    async def recent_at_reset(self, token: Token) -> Sequence[AddedWay]:
+        """What was added in the 30 days before a lock, among which the reader of the mail says what is theirs. Nothing for an account that
+        is not locked, or whose address nobody has proved: with the first proof, all of it ends. Raises what `look_at_link` raises.
+        """
+        found = await self.look_at_link(token)
+        async with self.unit_of_work() as uow:
+            account = (await uow.accounts.find_all([found.user])).get(found.user)
+            if account is None or not account.awaits_new_password or not account.address_is_proved:
+                return ()
+            return await uow.account_locks.added_since(found.user, recent_from(account))
 
     async def was_just_reset(self, token: Token, new: Password) -> bool:
         """Returns whether this link has just been used to choose this password."""
@@ -196,6 +227,17 @@ class AccountPasswords(Frozen):
             if await self.realms.closes_links(found.email, account):
                 raise ProviderRequired
         return found
+
+    @staticmethod
+    async def _unlock(uow: UnitOfWork, before: Account, kept: Sequence[str], actor: Actor) -> None:
+        """Ends what may be somebody else's. `before` is the account as it was when it was locked."""
+        user, had_factor = before.id, await uow.mfa.is_enabled(before.id)
+        recent = await uow.account_locks.added_since(user, recent_from(before))
+        for one in lost_on_the_way(recent, kept):
+            await end_added_way(uow, one, user, actor)
+        if had_factor and not await uow.mfa.is_enabled(user):
+            raise FactorWouldEnd
+        await uow.record_in_every_log(account_unlocked(user, actor), user)
 
     async def _guessed(self, user: UserId) -> AccountPassword | None:
         """The account, for one guess at its password. Raises `RateLimited`."""

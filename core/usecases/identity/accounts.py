@@ -9,6 +9,7 @@ from core.domain.identity.account_mails import NOWHERE, AccountMail, AskedMail, 
 from core.domain.identity.accounts import EMAIL_CHANGES, Account, EmailChange, signed_up, unverified_account
 from core.domain.identity.links import Links
 from core.domain.identity.mailed_tokens import PROVES_ADDRESS, MailedToken, MailedTokenPurpose, mailed_token, refusal_of
+from core.domain.identity.passwords.standing import PasswordStanding
 from core.domain.identity.sign_in import PASSWORD_PROVIDER, ServiceName, context_in
 from core.domain.languages import Language
 from core.domain.record.events import Actor, Event, Target
@@ -53,7 +54,8 @@ class Accounts(Frozen):
         registers the account: it is the secret that the browser keeps for its flows, and in that browser the person can prove the address
         without the password. Raises `BadRequest`, `Conflict`, `NotFound` for a service that does not exist, `OrganizationNotActive`.
         """
-        self.rules.require(password, email)
+        named = () if service is None else (service.organization, service.service)
+        await self.rules.require(password, email, PasswordStanding(names=named))
         context = context_in(service, None if service is None else await self.destinations.find(service))
         encoded = await self.passwords.hash(password)
         user = UserId(self.system.ids.new())

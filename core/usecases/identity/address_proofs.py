@@ -7,7 +7,7 @@ from typing import Final
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Unauthorized
-from core.domain.identifiers import PasskeyId, PrivacyRequestId, UserKeyId
+from core.domain.identifiers import PrivacyRequestId, UserKeyId
 from core.domain.identity.accounts import email_change_refused, registration_refused
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
@@ -24,16 +24,14 @@ from core.domain.identity.mailed_tokens import (
     link_used,
     refusal_of,
 )
-from core.domain.identity.passkeys import passkey_removed
 from core.domain.identity.priority import Priority
 from core.domain.identity.privacy import forget_job
 from core.domain.identity.realms import ProviderRequired
-from core.domain.identity.upstream.identities import identity_unlinked
 from core.domain.identity.upstream.vouching import AddedKind, AddedWay
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password, Secret, Token
 from core.frozen import Frozen, replace
-from core.usecases.identity.account_access import end_access, end_second_factor, end_user_keys, require_living
+from core.usecases.identity.account_access import end_access, end_added_way, end_second_factor, end_user_keys, require_living
 from core.usecases.identity.account_passwords import PasswordRules
 from core.usecases.identity.accounts import Accounts
 from core.usecases.identity.mailed_codes import MailedCodes
@@ -119,7 +117,7 @@ class AddressProofs(Frozen):
         if link.purpose is not MailedTokenPurpose.VERIFY_EMAIL:
             raise refusal_of(None)
         await self._require_passwords(link)
-        self.rules.require(new, link.email)
+        await self.rules.require(new, link.email)
         encoded = await self.passwords.hash(new, Priority.PROVEN)
         actor = replace(actor, user=link.user)
         async with self.unit_of_work() as uow:
@@ -221,18 +219,10 @@ class AddressProofs(Frozen):
                 await uow.record_in_every_log(event, link.user)
             case AddedKind.SECOND_FACTOR:
                 await end_second_factor(uow, link.user, actor)
-            case AddedKind.PASSKEY:
-                passkey = await uow.passkeys.find_held(link.user, PasskeyId(one.id))
-                if passkey is not None:
-                    await uow.passkeys.remove(link.user, passkey.passkey.id)
-                    await uow.record(passkey_removed(passkey.passkey, actor))
             case AddedKind.USER_KEY:
                 pass  # All keys end together, after the sessions.
             case _:
-                identity = next((known for known in await uow.identities.list(link.user) if known.id == one.id), None)
-                if identity is not None:
-                    await uow.identities.remove(identity.id)
-                    await uow.record(identity_unlinked(identity, actor, service=None))
+                await end_added_way(uow, one, link.user, actor)
 
     async def _require_passwords(self, link: MailedToken) -> None:
         if await self.realms.requires_provider(link.email):

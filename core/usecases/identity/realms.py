@@ -27,13 +27,16 @@ class HomeRealms(Frozen):
     async def closes_links(self, email: Email, account: Account | None, *, signs_in: bool = False) -> bool:
         """Returns whether a link to this account's mailbox is of no use, because people of its domain sign in at a provider only. Platform
         owners are free. A link that does not sign in is also of use to whoever was deactivated by another organization's directory than
-        the domain's own: it opens the account, and then the person signs in at the provider. Nobody else could open it.
+        the domain's own, or whose account is locked: it opens the account, and then the person signs in at the provider. Nobody else
+        could open it.
         """
         realm = await self._find(email)
         if realm is None or not await self.is_closed(realm):
             return False
         if account is None or account.is_platform_owner:
             return account is None
+        if account.is_locked:
+            return signs_in
         return signs_in or not account.opens_by_proof or account.deactivated_by == realm.organization
 
     async def is_closed(self, realm: Realm | None) -> bool:

@@ -9,6 +9,7 @@ from core.domain.errors import BadRequest, Conflict, Forbidden, NotFound
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.links import Links
+from core.domain.identity.locking.account_locks import LockedAccount, LockedBy
 from core.domain.identity.mailed_tokens import MailedTokenPurpose, mailed_token
 from core.domain.identity.own_sessions import OwnSessionList
 from core.domain.identity.sessions import session_revoked
@@ -22,6 +23,7 @@ from core.domain.record.events import SYSTEM, Event, Target
 from core.domain.secrets import Secret
 from core.frozen import Frozen, replace
 from core.usecases.identity.account_access import end_access_counting, hand_over_counting
+from core.usecases.identity.locking.account_locks import AccountLocks
 from core.usecases.identity.mfa import Mfa
 from core.usecases.identity.realms import HomeRealms
 from ports.identity.own_sessions import OwnSessionLookup
@@ -64,6 +66,7 @@ class AccountAdministration(Frozen):
     overviews: AccountOverviews
     session_lookup: OwnSessionLookup
     mfa: Mfa
+    locks: AccountLocks
     realms: HomeRealms
     templates: MailTemplates
     links: Links
@@ -121,13 +124,29 @@ class AccountAdministration(Frozen):
             await uow.commit()
         return AdministeredAccount(replace(account, deactivated_at=None), changed)
 
+    async def lock(self, who: Email | UserId, by: Authority | str) -> LockedAccount:
+        """Locks the account: everything ends that lets somebody in, and the person gets a mail with a link for a new password. May be
+        repeated. Raises `BadRequest` when the account is deactivated.
+        """
+        async with self.unit_of_work() as uow:
+            # For a key: nobody becomes a platform owner between the look and the change.
+            await uow.platform_owners.hold()
+            found = await _find(uow, who, by)
+            await uow.accounts.hold(found.id)
+            # As it is now: somebody else may have locked it before this one held it.
+            account = await _find(uow, found.id, by)
+            authority = _authority(by)
+            done = await self.locks.lock_held(uow, account, LockedBy.PLATFORM, authority.actor, personal=authority.personal)
+            await uow.commit()
+        return done
+
     async def reset_password(self, who: Email | UserId, by: Authority | str, *, by_mail: bool) -> AccessReset:
         """Ends every way into the account and returns a link for its owner. The password ends, with all sessions, links, passkeys,
         connected identities and trust in devices. The reset that people request themselves ends less, because they have only forgotten a
         password. Here a stranger may have broken in, and the stranger's passkey looks like any other.
 
-        An authenticator app stays, because an app alone lets nobody in. A deactivated account loses the same, but gets no link. The owner
-        gets a mail.
+        An authenticator app stays, because an app alone lets nobody in. A deactivated account loses the same, but gets no link. A locked
+        one gets a link, which opens it. The owner gets a mail.
         """
         requires_provider = await self.realms.requires_provider(await self._address(who, by))
         now = self.system.clock.now()
@@ -149,11 +168,12 @@ class AccountAdministration(Frozen):
             sessions = await hand_over_counting(uow, user, now)
             at_provider = requires_provider and not account.is_platform_owner
             link = None
-            if account.deactivated_at is None and not at_provider:
+            lets_in = account.deactivated_at is None or account.is_locked
+            if lets_in and not at_provider:
                 token = self.system.secrets.mailed_token()
-                await uow.mailed_tokens.issue(mailed_token(token, MailedTokenPurpose.RESET_PASSWORD, user, account.email, now))
+                await uow.mailed_tokens.issue(mailed_token(token, MailedTokenPurpose.RESET_PASSWORD, user, account.email, now), now)
                 link = self.links.redeeming(MailedTokenPurpose.RESET_PASSWORD, token)
-            if account.deactivated_at is None:
+            if lets_in:
                 await uow.jobs.add(self._says_of_reset(account, link if by_mail else None, at_provider=at_provider))
             details: dict[str, Json] = {
                 "how": "ended",

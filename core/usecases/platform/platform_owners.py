@@ -8,12 +8,13 @@ from typing import Final
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict, Forbidden, NotFound
 from core.domain.identifiers import UserId
-from core.domain.identity.accounts import Account, require_acceptable
+from core.domain.identity.accounts import Account
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.secrets import Password
 from core.frozen import Frozen, replace
 from core.usecases.identity.account_access import hand_over
-from ports.passwords import CommonPasswords, PasswordHasher
+from core.usecases.identity.account_passwords import PasswordRules
+from ports.passwords import PasswordHasher
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
@@ -21,7 +22,7 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 class PlatformOwners(Frozen):
     unit_of_work: UnitOfWorkFactory
     passwords: PasswordHasher
-    common_passwords: CommonPasswords
+    rules: PasswordRules
     system: System
 
     async def exist(self) -> bool:
@@ -103,9 +104,7 @@ class PlatformOwners(Frozen):
         return replace(account, is_platform_owner=False)
 
     async def _hash(self, email: Email, password: Password) -> str:
-        require_acceptable(password, email)
-        if self.common_passwords.contains(password):
-            raise BadRequest("The password is among the most common ones: choose another", words="password_common")
+        await self.rules.require(password, email)
         return await self.passwords.hash(password)
 
     async def _make(self, uow: UnitOfWork, email: Email, encoded: str) -> UserId:

@@ -227,7 +227,7 @@ class Invitations(Frozen):
         offer = await self.look(token)
         if not await self.may_choose_password(offer):
             raise _by_mail_alone()
-        encoded = await self.passwords.encoded(password, offer.invitation.email)
+        encoded = await self.passwords.encoded(password, offer.invitation.email, offer.password_standing)
         done = False
         while not done:
             async with self.unit_of_work() as uow:

@@ -161,16 +161,23 @@ class Members(Frozen):
         return await self.lookup.listed_by_link(token.digest(), MOST_ASKED)
 
     async def choose_password(
-        self, token: Token, new: Password, confirmed: Collection[OrganizationId], actor: Actor, *, keep_keys: Collection[UserKeyId]
+        self,
+        token: Token,
+        new: Password,
+        confirmed: Collection[OrganizationId],
+        actor: Actor,
+        *,
+        keep_keys: Collection[UserKeyId],
+        keep_ways: Sequence[str],
     ) -> PasswordChosen:
-        """`AccountPasswords.reset`, with the memberships that the person confirms, and the keys that stay, on the same page. Only the
+        """`AccountPasswords.reset`, with the memberships that the person confirms, and what stays, on the same page. Only the
         first password of an account confirms memberships, because a later reset may come from anybody who reads the mail.
         """
 
         async def confirm(uow: UnitOfWork, user: UserId) -> None:
             await self._confirm(uow, user, confirmed, None)
 
-        return await self.passwords.reset(token, new, actor, keep_keys=keep_keys, first=confirm if confirmed else None)
+        return await self.passwords.reset(token, new, actor, keep_keys=keep_keys, keep_ways=keep_ways, first=confirm if confirmed else None)
 
     async def _confirm(self, uow: UnitOfWork, user: UserId, organizations: Collection[OrganizationId], session: SessionId | None) -> None:
         own = await uow.members.confirm(user, organizations, session, self.clock.now())

@@ -1,34 +1,44 @@
 """Accounts: their addresses, passwords and mails, which share the rules of passwords."""
 
-from adapters.crypto.common_passwords import ShippedCommonPasswords
 from adapters.postgres.identity.proofs.sign_in import PostgresDestinations
 from core.frozen import Frozen
 from core.usecases.identity.account_mails import AccountMails
 from core.usecases.identity.account_passwords import AccountPasswords, PasswordRules
 from core.usecases.identity.accounts import Accounts
 from core.usecases.identity.address_proofs import AddressProofs
+from core.usecases.identity.locking.account_locks import AccountLocks
 from entrypoints.assembly.foundation import Foundation
+from entrypoints.assembly.rooms.known_passwords import KnownPasswordsRoom
 from entrypoints.assembly.rooms.sign_ins import SignIns
 from entrypoints.assembly.rooms.upstream import UpstreamParts
 from entrypoints.settings import Settings
-from ports.passwords import CommonPasswords, PasswordHasher
+from ports.passwords import PasswordHasher
 
 
 class AccountRoom(Frozen, kw_only=True):
-    common_passwords: CommonPasswords
     accounts: Accounts
     address_proofs: AddressProofs
     passwords: AccountPasswords
+    locks: AccountLocks
     mails: AccountMails
 
 
+def account_locks(foundation: Foundation) -> AccountLocks:
+    return AccountLocks(foundation.unit_of_work, foundation.lock_links, foundation.mail_templates, foundation.links, foundation.system)
+
+
 def assemble_accounts(
-    settings: Settings, foundation: Foundation, passwords: PasswordHasher, sign_ins: SignIns, upstream: UpstreamParts
+    settings: Settings,
+    foundation: Foundation,
+    passwords: PasswordHasher,
+    known: KnownPasswordsRoom,
+    *,
+    sign_ins: SignIns,
+    upstream: UpstreamParts,
 ) -> AccountRoom:
     new_unit_of_work, buckets, templates = foundation.unit_of_work, foundation.shared_buckets, foundation.mail_templates
     system, clock, links, realms = foundation.system, foundation.clock, foundation.links, upstream.realms
-    common_passwords = ShippedCommonPasswords()
-    rules = PasswordRules(common_passwords)
+    rules = PasswordRules(known.passwords.common, known.passwords.breached, settings.password_length)
     accounts = Accounts(
         unit_of_work=new_unit_of_work,
         rules=rules,
@@ -41,7 +51,6 @@ def assemble_accounts(
         immediate_email_changes=settings.email_change == "immediate",
     )
     return AccountRoom(
-        common_passwords=common_passwords,
         accounts=accounts,
         address_proofs=AddressProofs(
             new_unit_of_work,
@@ -63,6 +72,7 @@ def assemble_accounts(
             buckets=buckets,
             clock=clock,
         ),
+        locks=account_locks(foundation),
         mails=AccountMails(
             unit_of_work=new_unit_of_work,
             brandings=foundation.brandings,

@@ -1,4 +1,4 @@
-"""Directories, by SCIM: people, groups and teams, their tokens and their exchanges."""
+"""Directories: by SCIM, with people, groups and teams, their tokens and their exchanges; and keeping in step with those by LDAP."""
 
 from actors.presence import PresenceWriter
 from actors.recorders.scim_exchange_writer import ScimExchangeWriter
@@ -9,12 +9,17 @@ from adapters.turns import FairTurns
 from core.domain.federation.scim.resources import users_address
 from core.domain.identifiers import ScimTokenId
 from core.frozen import Frozen
+from core.usecases.federation.directory_runs.applying import RunChanges
+from core.usecases.federation.directory_runs.groups import RunTeams
+from core.usecases.federation.directory_runs.keeping import DirectoryKeeping
+from core.usecases.federation.directory_runs.runs import DirectoryRuns
 from core.usecases.federation.scim.changes import Changes as ScimChanges
 from core.usecases.federation.scim.exchanges import ScimExchanges
 from core.usecases.federation.scim.groups import ScimGroups
 from core.usecases.federation.scim.teams import ScimSettings, ScimTeams
 from core.usecases.federation.scim.tokens import ScimTokens
 from core.usecases.federation.scim.users import ScimUsers
+from core.usecases.tenancy.connections.surveys import DirectorySurveys
 from core.usecases.tenancy.ownerships import Ownerships
 from core.usecases.tenancy.profile_values import ProfileValues
 from entrypoints.assembly.foundation import Foundation
@@ -31,6 +36,8 @@ class Directories(Frozen, kw_only=True):
     settings: ScimSettings
     exchanges: ScimExchanges
     recorder: ScimExchangeWriter
+    runs: DirectoryRuns
+    keeping: DirectoryKeeping
 
 
 def assemble_directories(settings: Settings, foundation: Foundation, identity: Identity, ownerships: Ownerships) -> Directories:
@@ -43,6 +50,8 @@ def assemble_directories(settings: Settings, foundation: Foundation, identity: I
         PostgresKeyUse(pool, SCIM_TOKENS), foundation.metrics, spread=spread, name="scim_token_presence"
     )
     members_address = users_address(settings.public_url)
+    values = ProfileValues(new_unit_of_work, stores.profile_values, clock)
+    reading = foundation.ldap_reading
     return Directories(
         tokens=ScimTokens(new_unit_of_work, PostgresScimTokens(pool), stores.setup_links, token_presence, system=system),
         token_presence=token_presence,
@@ -55,7 +64,7 @@ def assemble_directories(settings: Settings, foundation: Foundation, identity: I
             turns=FairTurns(),
             templates=foundation.mail_templates,
             links=foundation.links,
-            values=ProfileValues(new_unit_of_work, stores.profile_values, clock),
+            values=values,
             ownerships=ownerships,
             system=system,
         ),
@@ -64,4 +73,20 @@ def assemble_directories(settings: Settings, foundation: Foundation, identity: I
         settings=ScimSettings(new_unit_of_work, stores.directory_teams, clock),
         exchanges=ScimExchanges(exchanges),
         recorder=ScimExchangeWriter(exchanges, foundation.metrics, spread=spread),
+        runs=DirectoryRuns(new_unit_of_work, stores.directory_runs, stores.upstream_providers, system),
+        keeping=DirectoryKeeping(
+            new_unit_of_work,
+            stores.directory_runs,
+            stores.directory_people,
+            identity.connection_lookup,
+            DirectorySurveys(identity.connection_lookup, foundation.ldap_directories, foundation.keyring),
+            reading,
+            RunChanges(new_unit_of_work, identity.accounts, values, foundation.mail_templates, system),
+            RunTeams(new_unit_of_work, stores.directory_people, stores.directory_teams, reading, system),
+            syntax=foundation.email_syntax,
+            templates=foundation.mail_templates,
+            metrics=foundation.metrics,
+            system=system,
+            base_url=settings.public_url,
+        ),
     )

@@ -12,6 +12,7 @@ from adapters.postgres.statements import Statements
 from adapters.user_agents import LibraryUserAgents
 from core.domain.branding import POSTERN
 from core.domain.identity.passkeys import relying_party
+from core.domain.identity.passwords.at_sign_in import AtSignIn
 from core.domain.identity.priority import FamiliarAddresses
 from core.frozen import Frozen
 from core.usecases.identity.devices import Devices
@@ -22,6 +23,7 @@ from core.usecases.identity.mfa import Mfa
 from core.usecases.identity.passkeys import Passkeys
 from core.usecases.identity.reauthentication import Reauthentication
 from core.usecases.identity.sign_in.admission import Admission
+from core.usecases.identity.sign_in.proofs.breached import BreachesAtSignIn
 from core.usecases.identity.sign_in.proofs.link import SignInLinks
 from core.usecases.identity.sign_in.proofs.passkey import PasskeyProofs
 from core.usecases.identity.sign_in.proofs.password import PasswordProofs
@@ -29,6 +31,7 @@ from core.usecases.tenancy.join_requests import JoinByDomain
 from core.usecases.tenancy.profile_values import ProfileValues, ProviderValues
 from entrypoints.assembly.configured import listed_proxies, location_database
 from entrypoints.assembly.foundation import Foundation
+from entrypoints.assembly.rooms.known_passwords import KnownPasswordsRoom
 from entrypoints.assembly.rooms.upstream import UpstreamParts
 from entrypoints.settings import Settings
 from ports.passwords import PasswordHasher
@@ -78,7 +81,13 @@ def open_traces(settings: Settings, foundation: Foundation, closing: ExitStack) 
 
 
 def assemble_sign_ins(
-    settings: Settings, foundation: Foundation, passwords: PasswordHasher, traces: SignInTraces, upstream: UpstreamParts
+    settings: Settings,
+    foundation: Foundation,
+    passwords: PasswordHasher,
+    known: KnownPasswordsRoom,
+    *,
+    traces: SignInTraces,
+    upstream: UpstreamParts,
 ) -> SignIns:
     new_unit_of_work, pool, stores = foundation.unit_of_work, foundation.pool, foundation.stores
     system, clock = foundation.system, foundation.clock
@@ -101,6 +110,14 @@ def assemble_sign_ins(
         login_events=traces.login_events,
         realms=upstream.realms,
         familiar=familiar,
+        breaches=BreachesAtSignIn(
+            unit_of_work=new_unit_of_work,
+            known=known.passwords,
+            templates=foundation.mail_templates,
+            buckets=foundation.shared_buckets,
+            clock=clock,
+            rule=AtSignIn(settings.breached_at_sign_in),
+        ),
         clock=clock,
         throttles=settings.rate_limits,
     )

@@ -18,6 +18,9 @@ _LONGEST: Final = 200
 _DEEPEST: Final = 6
 # Of arguments. No document has so many levels, and Python bears some hundreds.
 _MOST_LEVELS: Final = 64
+_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+_BEGINNING: Final = 12
+"""So many characters of the digest are the name of the proposal on its page."""
 _LINK: Final = re.compile(r"https?://[a-z0-9.:\[\]-]+(/[A-Za-z0-9._~/-]*)?/ui/o/[a-z0-9-]+/settings/proposals/[0-9a-f-]{36}")
 _NOTHING: Final[Mapping[str, Any]] = {}
 _TYPES: Final[Mapping[str, type | tuple[type, ...]]] = {
@@ -105,11 +108,15 @@ class Tools:
         link = told.body.get("url")
         if not isinstance(link, str) or not _LINK.fullmatch(link):
             raise ToolMistake("The answer has no link to the proposal")
+        digest = told.body.get("digest")
+        if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
+            raise ToolMistake("The answer has no digest of the plan")
         about = (
-            f"Nothing is changed. This is a proposal until {told.body['expires_at']}. An owner of the organization sees and applies it"
-            f" here, and nobody applies it anywhere else: {link}"
+            f"Nothing is changed. This is the proposal {digest[:_BEGINNING]} until {told.body['expires_at']}. An owner of the organization"
+            f" sees it by this name and applies it here, and nobody applies it anywhere else: {link}"
         )
-        plan = _marked(marker, told.body["plan"])
+        # Its own digest is that of the document, and the page shows the one above.
+        plan = _marked(marker, {name: value for name, value in told.body["plan"].items() if name != "digest"})
         if len(plan) > MOST_BYTES:
             return [about, f"The plan has more than {MOST_BYTES >> 10} KiB, so it stands on that page alone."]
         return [about, marker.notice("This is what it would change."), plan]

@@ -17,6 +17,7 @@ from entrypoints.cli.parsing.installation import (
     add_key_commands,
     add_mail_commands,
     add_mcp_command,
+    add_password_commands,
     add_schema_commands,
     add_size_command,
     add_verb_commands,
@@ -89,6 +90,7 @@ def command_line(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     add_access_command(commands)
     add_mail_commands(group(commands, "mail", "read mail that went into files (POSTERN_MAIL=file:…)"))
     add_key_commands(group(commands, "keys", "manage signing and encryption keys"))
+    add_password_commands(group(commands, "passwords", "make the filter of stolen passwords (POSTERN_PASSWORD_FILTER)"))
     add_backup_commands(group(commands, "backup", "make backups, prove them and restore them"))
     add_jobs_commands(group(commands, "jobs", "look at work that goes out of the house, and let held work go after a restore"))
     add_billing_commands(group(commands, "billing", "look at what the payment provider reports, and ask it"))

@@ -97,6 +97,14 @@ def add_key_commands(keys: "Commands[argparse.ArgumentParser]") -> None:
     generate.set_defaults(without_settings=True)
 
 
+def add_password_commands(passwords: "Commands[argparse.ArgumentParser]") -> None:
+    build = command(passwords, "build", "passwords.build", "make the filter of stolen passwords from public lists of hashes")
+    build.add_argument("lists", nargs="+", metavar="FILE", help="a list: a hash by SHA-1 or NTLM on each line; gzip is fine")
+    build.add_argument("--to", default="passwords.filter", metavar="FILE", help="the filter (default: passwords.filter)")
+    add_json(build)
+    build.set_defaults(without_settings=True)
+
+
 def add_story_command(commands: "Commands[argparse.ArgumentParser]") -> None:
     story = command(commands, "story", "record.story", "tell what followed from one request, by the id in its answer or in the log")
     story.add_argument("id", metavar="ID", help="the `request_id` of a log line, or the `X-Request-Id` of an answer")

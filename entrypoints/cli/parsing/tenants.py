@@ -50,7 +50,8 @@ _PRIVACY_COMMANDS: Final = {
 }
 _USER_COMMANDS: Final = {
     "show": "show everything about an account",
-    "deactivate": "lock an account: end all its sessions, and refuse new sign-ins",
+    "lock": "end all that lets anybody into an account, and mail a link for a new password, which opens it",
+    "deactivate": "close an account: end all its sessions, and refuse new sign-ins",
     "activate": "let a deactivated account sign in again",
     "reset-password": "let nobody in any more: end password, passkeys, connected accounts and sessions, and mail a link for a new password",
     "revoke-sessions": "sign an account out everywhere",

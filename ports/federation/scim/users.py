@@ -87,6 +87,9 @@ class ProvisionedUserStore(Protocol):
     async def hold(self, organization: OrganizationId, user: UserId) -> tuple[Capacity, HeldUser] | None:
         """None for a person whom the directory does not know."""
 
+    async def hold_all(self, organization: OrganizationId, users: Collection[UserId]) -> Sequence[tuple[Capacity, HeldUser]]:
+        """Those of these people whom a directory knows."""
+
     async def hold_address(self, organization: OrganizationId, email: Email) -> Newcomer | None:
         """None when the organization is gone."""
 

@@ -35,6 +35,15 @@ async def trust() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
+def directories_at(address: str) -> TrioLdapDirectories:
+    """Directories whose host has this address, whatever its name."""
+
+    async def there(_host: str, port: int) -> tuple[socket.socket, bool]:
+        return await trio.to_thread.run_sync(socket.create_connection, (address, port)), False
+
+    return TrioLdapDirectories(there, trust)
+
+
 def directories(reached_within: float = 5.0) -> TrioLdapDirectories:
     return TrioLdapDirectories(dial, trust, reached_within=reached_within)
 

@@ -13,8 +13,10 @@ from adapters.mail.templates import ShippedMailTemplates
 from adapters.mail.transports import transport_for
 from adapters.system import SystemClock
 from adapters.texts import ShippedTexts
+from adapters.texts.reading import shipped
 from core.domain.branding import POSTERN, branding
-from core.domain.identifiers import JobId
+from core.domain.identifiers import JobId, UserId
+from core.domain.identity.locking.account_locks import LOCKING_MAILS, LockedBy
 from core.domain.languages import Language
 from tests.mail_server import mail_server
 
@@ -23,7 +25,7 @@ LINK = "https://id.example.org/auth/verify-email?token=2b1c6c1e-7b7e-4a2e-9a8b-0
 WHEN = datetime(2026, 5, 1, 14, 5, tzinfo=timezone(timedelta(hours=2)))
 CIRCUMSTANCES: dict[str, Any] = {"when": WHEN, "address": "192.0.2.7", "device": "Firefox on Linux", "location": "Vienna, Austria"}
 LINKED = ("verification", "welcome", "reset", "set_password", "email_changed_new")
-TOLD = ("mfa_disabled", "backup_codes_renewed", "new_device", "unusual_sign_in")
+TOLD = ("mfa_disabled", "password_breached", "backup_codes_renewed", "new_device", "unusual_sign_in")
 VALUES: dict[str, dict[str, Any]] = {
     **{name: {"link": LINK} for name in LINKED},
     **dict.fromkeys(TOLD, CIRCUMSTANCES),
@@ -31,6 +33,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "password_set": {"keys_ended": (), "keys_stay": ("Laptop (Shop)", "…"), **CIRCUMSTANCES},
     "user_key_made": {"called": "Laptop", "application": "Shop", "organization": "Globex", "by_application": False, **CIRCUMSTANCES},
     "mfa_enabled": {"by_passkeys": False, **CIRCUMSTANCES},
+    "account_locked": {"link": LINK, "by": "mail", "recent": ("Laptop", "GitHub"), "has_recent_app": True, **CIRCUMSTANCES},
     "access_reset": {"link": LINK, "at_provider": False, "when": WHEN},
     **{f"passkey_{what}": {"passkey": "Laptop", **CIRCUMSTANCES} for what in ("added", "removed", "copied")},
     "mail_server_failed": {"host": "smtp.example.org"},
@@ -192,7 +195,7 @@ TEMPTING = "Evil https://evil.example/x HTTP://Evil.example Www.evil.example evi
 # What a mail program takes for a link. A word joiner before a dot, or behind a colon, ends it.
 LINKS = re.compile(r"[a-z]://|www\.|[a-z0-9]\.[a-z]", re.IGNORECASE)
 # Values of ours, or of which a domain, an address or a key has to be copied.
-COPIED = {"link", "record", "domain", "host", "new_email", "address", "what", "reason"}
+COPIED = {"link", "record", "domain", "host", "new_email", "address", "what", "by", "reason"}
 MORE: dict[str, dict[str, Any]] = {
     **VALUES,
     **{name: {"plan": "Pro", "service": "Shop"} for name in ("billing_action_required", "billing_payment_failed", "billing_trial_ends")},
@@ -246,3 +249,43 @@ def test_a_key_that_the_application_made_is_told_otherwise_than_one_of_the_perso
     assert "was made in your account, for Shop of Acme" in own
     assert "Shop of Acme created the key “Laptop” for you" in given
     assert "choose a new password" not in given
+
+
+@pytest.mark.parametrize("by", LockedBy)
+def test_whoever_locked_the_account_is_told(by: LockedBy) -> None:
+    given: dict[str, Any] = {"link": LINK, "by": by.value, "recent": (), "has_recent_app": False}
+    mail = TEMPLATES.mail("account_locked", "a@example.org", account=None, language=None, **given)
+    others = {one: shipped(Language.ENGLISH, None)[f"mail_account_locked.text_{one}"] for one in LockedBy}
+    text = " ".join(mail.text.split())
+    assert [one for one, words in others.items() if words in text] == [by]
+    assert "last 30 days" not in text
+
+
+class CountingLinks:
+    """Makes links that tell what they were made of."""
+
+    def issue(self, user: UserId, to: str, mail: str) -> str:
+        return f"https://id.example.org/ui/lock-account?token={user}.{to}.{mail}"
+
+
+def test_mails_of_what_a_stranger_may_have_done_lock_the_account() -> None:
+    templates = ShippedMailTemplates(ShippedTexts(), "https://id.example.org", CountingLinks())
+    user = UserId(uuid4())
+    for name, values in VALUES.items():
+        mail = templates.mail(name, "a@example.org", account=user, language=None, **values)
+        assert (f"token={user}.a@example.org.{name}" in mail.text) is (name in LOCKING_MAILS), name
+        assert ("Lock this account" in mail.html) is (name in LOCKING_MAILS), name
+        # Somebody else's mail to an address has none.
+        assert "lock-account" not in templates.mail(name, "a@example.org", account=None, language=None, **values).text
+    # The account has another address by now.
+    done = {**VALUES["email_changed_old"], "done": True}
+    assert "lock-account" not in templates.mail("email_changed_old", "a@example.org", account=user, language=None, **done).text
+
+
+def test_every_mail_that_asks_whether_it_was_you_locks() -> None:
+    asking = set()
+    for name, values in VALUES.items():
+        if "Was this not you?" in TEMPLATES.mail(name, "a@example.org", account=None, language=None, **values).text:
+            asking.add(name)
+    assert asking <= LOCKING_MAILS
+    assert LOCKING_MAILS & VALUES.keys() - asking == {"passkey_copied"}

@@ -108,6 +108,8 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     metrics.billing_waiting(3, timedelta(seconds=20))
     metrics.connection_refreshed("read")
     metrics.connections_ending(2, 1, 0, urgent=2)
+    metrics.directory_run_ended("whole", "done")
+    metrics.directory_runs(1, 2)
     metrics.saml_exchanged("response", succeeded=True)
     metrics.saml_certificates_ending(1, NOW)
     metrics.tls_certificate_ends(NOW)

@@ -105,6 +105,16 @@ _FILL: Final = """
       from generate_series(1, 3) as n;
     insert into identity_assertions (id, upstream_provider_id, digest, expires_at)
     select gen_random_uuid(), id, sha256('a'), now() from upstream_providers where org_id = %(organization)s;
+    insert into directory_steps (connection_id, org_id, holder)
+    select id, org_id, gen_random_uuid() from upstream_providers where org_id = %(organization)s;
+    insert into directory_runs (id, org_id, connection_id, kind, state, started_at, counts, settings_digest)
+    select gen_random_uuid(), org_id, id, 'whole', 'done', now(), '{}', '' from upstream_providers where org_id = %(organization)s;
+    insert into directory_run_people (run_id, org_id, place, what, reason, named, user_id)
+    select runs.id, runs.org_id, row_number() over (order by users.id), 'end', 'gone', 'Name', users.id
+      from directory_runs as runs cross join users where runs.org_id = %(organization)s;
+    insert into directory_people (connection_id, external_id, org_id, user_id, digest, is_active)
+    select providers.id, uuid_send(users.id), providers.org_id, users.id, '', true
+      from upstream_providers as providers cross join users where providers.org_id = %(organization)s and providers.name = 'Provider 1';
     insert into identities (id, user_id, provider, upstream_provider_id, issuer, subject, email, linked_at)
     select gen_random_uuid(), users.id, providers.id::text, providers.id, 'https://login.example.org', users.id::text, '', now()
       from upstream_providers as providers cross join users where providers.org_id = %(organization)s;

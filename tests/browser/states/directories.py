@@ -21,6 +21,7 @@ _TEST: Final = "directory/test.html"
 _OF_FAILED: Final = TestResult(checks=[_PASSED, _FAILED, _LATER])
 
 _PASSWORD: Final = "directory/password.html"
+_AWAY: Final = "The provider of your organization does not answer as it should. Try again later, and"
 _ASKED: Final = {
     "name": "Acme directory",
     "is_test": False,
@@ -45,9 +46,19 @@ STATES: Final = (
     ),
     State("asked for a directory's password", _PASSWORD, _ASKED, ENDLESS),
     State("asked for a directory's password in a test", _PASSWORD, {**_ASKED, "is_test": True, "typed": ""}),
+    State("asked for a directory's password and a name", _PASSWORD, {**_ASKED, "typed": ""}),
+    *(
+        State(f"a directory's password that {why}", _PASSWORD, {**_ASKED, "errors": {"": said}}, *more)
+        for why, said, *more in (
+            ("was wrong", "The directory does not take this name and password"),
+            ("has expired there", "Your password at the directory has expired: change it there first"),
+            ("we stopped", "Too many attempts in a short time. Try again in 30 minutes."),
+            ("reached nobody", f"{_AWAY} give your administrator this reference: 0193-7ab2", ENDLESS),
+        )
+    ),
     State(
-        "a directory's password that was wrong",
+        "a directory's password that failed a test",
         _PASSWORD,
-        {**_ASKED, "errors": {"": "The directory does not take this name and password"}},
+        {**_ASKED, "is_test": True, "errors": {"": "The directory does not take this name and password"}},
     ),
 )

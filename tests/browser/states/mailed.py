@@ -21,6 +21,8 @@ _PASSWORD: Final[dict[str, Any]] = {
     "confirmed": set(),
     "keys": [],
     "kept": set(),
+    "recent": (),
+    "kept_ways": (),
     "now": NOW,
 }
 _FIRST_PASSWORD: Final[dict[str, Any]] = {
@@ -166,6 +168,23 @@ STATES: Final = (
         {**_PASSWORD, "keys": _HELD, "kept": {_HELD[0].id}, "errors": {"repeated": Words("refusals.passwords_differ")}},
         FROM_THE_RIGHT,
     ),
+    State("password of a locked account", "mailed/choose_password.html", {**_PASSWORD, "recent": _ADDED[1:]}),
+    State(
+        "password of a locked account, none stays of the second factor",
+        "mailed/choose_password.html",
+        {
+            **_PASSWORD,
+            "recent": (AddedWay(AddedKind.PASSKEY, UUID(int=1), LONG_ROLE, NOW - timedelta(days=4)),),
+            "errors": {"": Words("refusals.locked_factor_would_end")},
+        },
+        ENDLESS,
+    ),
+    State("lock", "mailed/lock_account.html", {"action": "/ui/lock-account", "token": "token", "email": ORDINARY}),
+    State("lock, long", "mailed/lock_account.html", {"action": "/ui/lock-account", "token": "token", "email": LONG}, ENDLESS),
+    State("locked", "mailed/locked.html", {"ended": ["3 sessions", FROM_THE_RIGHT.name], "recent": _ADDED[1:], "now": NOW}),
+    State("locked, nothing had to end", "mailed/locked.html", {"ended": [], "recent": (), "now": NOW}),
+    _outcome("locked before", "locked", good=True),
+    _refused("lock refused", "link_used", "lock.refused", "lock.choose"),
     State("address, where it was registered", "mailed/verify_email.html", _ADDRESS, ACME),
     State("address, elsewhere", "mailed/verify_email.html", _ELSEWHERE),
     State(

@@ -28,7 +28,10 @@ _SECTIONS: Final = [
                 ("/ui/settings/connections", "connections"),
             ),
         ),
-        (Words("account.activity"), (("/ui/devices", "devices"), ("/ui/sessions", "sessions"), ("/ui/sign-ins", "sign_ins"))),
+        (
+            Words("account.activity"),
+            (("/ui/devices", "devices"), ("/ui/sessions", "sessions"), ("/ui/sign-ins", "sign_ins"), ("/ui/lock", "lock_own")),
+        ),
         (Words("account.access"), (("/ui/organizations", "organizations"), ("/ui/applications", "applications"))),
     )
 ]
@@ -289,7 +292,14 @@ _SET_UP: Final[dict[str, Any]] = {
     "uri": "otpauth://totp/Postern:ada",
     "longest": 32,
 }
-_CONFIRM: Final[dict[str, Any]] = {"action": "/ui/sessions/2/end", "back": "/ui/sessions", "ends": [], "hidden": {}, "kind": "final"}
+_CONFIRM: Final[dict[str, Any]] = {
+    "action": "/ui/sessions/2/end",
+    "back": "/ui/sessions",
+    "ends": [],
+    "hidden": {},
+    "kind": "final",
+    "afterwards": "",
+}
 _MAILED: Final[dict[str, Any]] = {
     "action": "/ui/prove",
     "mail": "/ui/prove/mail",
@@ -619,6 +629,19 @@ STATES: Final = (
         title=Words("session_end.title"),
         explained=Words("session_end.text"),
         label=Words("session_end.button"),
+    ),
+    _account(
+        "account, locking it",
+        "confirm.html",
+        "/ui/lock",
+        **{
+            **_CONFIRM,
+            "ends": [Words(f"lock_own.ends.{one}") for one in ("sessions", "keys", "password")],
+            "afterwards": Words("lock_own.stays"),
+        },
+        title=Words("lock_own.title"),
+        explained=Words("lock_own.text"),
+        label=Words("lock_own.button"),
     ),
     _account(
         "account, turning two-step sign-in off where it is required",

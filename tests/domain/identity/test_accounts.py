@@ -8,7 +8,8 @@ import pytest
 from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId, UserId
-from core.domain.identity.accounts import require_acceptable, unverified_account
+from core.domain.identity.accounts import unverified_account
+from core.domain.identity.passwords.standing import require_acceptable
 from core.domain.identity.upstream.vouching import Voucher
 from core.domain.secrets import Password
 from core.frozen import replace

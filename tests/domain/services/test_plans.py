@@ -120,6 +120,7 @@ def test_a_change_is_told_with_what_was_before() -> None:
         "service_id": str(PLAN.service),
         "service_slug": "shop",
         "name": "Pro",
+        "currency": "eur",
         "old_price_cents": 900,
         "new_price_cents": 0,
         "old_billing_price_id": "price_1",

@@ -34,6 +34,7 @@ from entrypoints.first_start import complete
 from entrypoints.settings import Settings, read
 from tests.http.people import People
 from tests.http.tenants import Tenants
+from tests.migrated import make_copy
 
 KEY: Final = EncryptionKey("test", b"k" * 32)
 OTHER_KEY: Final = EncryptionKey("other", b"o" * 32)
@@ -90,7 +91,7 @@ def database_beside(url: str, *, template: str = "template0") -> Iterator[str]:
     name = f"{conninfo_to_dict(url)['dbname']}_{next(_numbers)}"
     with psycopg.connect(make_conninfo(url, dbname="postgres"), autocommit=True) as connection:
         connection.execute(f"drop database if exists {name} with (force)".encode())
-        connection.execute(f"create database {name} template {template} strategy file_copy".encode())
+        make_copy(connection, name, template)
     yield make_conninfo(url, dbname=name)
     with psycopg.connect(make_conninfo(url, dbname="postgres"), autocommit=True) as connection:
         connection.execute(f"drop database {name} with (force)".encode())

@@ -41,6 +41,10 @@ def test_each_act_upon_an_account_is_told(postern: ActingConsole, database_url: 
     reset = postern("user", "reset-password", *bob, "--print")
     assert reset["email"] == "bob@example.org"
     assert reset["link"].startswith("http")
+    locked = {"email": "bob@example.org", "sessions": 0, "devices": 0, "consents": 0, "keys": [], "recent": []}
+    assert postern("user", "lock", *bob) == {**locked, "changed": True}
+    assert postern("user", "lock", *bob) == {**locked, "changed": False}
+    assert postern("user", "activate", *bob) == {"email": "bob@example.org", "changed": True}
     assert postern("user", "deactivate", *bob) == {"email": "bob@example.org", "changed": True, "sessions": 0}
     assert postern("user", "activate", *bob) == {"email": "bob@example.org", "changed": True}
     with psycopg.connect(database_url, autocommit=True) as connection:

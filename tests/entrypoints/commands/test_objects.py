@@ -41,6 +41,8 @@ WALK: Final[Sequence[tuple[str, Sequence[str]]]] = (
     ("user stats", ()),
     ("user deactivate", BOB),
     ("user activate", BOB),
+    ("user lock", BOB),
+    ("user activate", BOB),
     ("user revoke-sessions", BOB),
     ("user disable-mfa", BOB),
     ("user reset-password", BOB),
@@ -108,6 +110,7 @@ ELSEWHERE: Final = {
     "organization export",
     "organization import",
     "organization reject",
+    "passwords build",
     "privacy forget",
     "story",
 }

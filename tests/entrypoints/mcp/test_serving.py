@@ -269,11 +269,24 @@ def test_a_document_without_end_is_a_mistake_in_words(url: str, depth: int) -> N
 def test_a_plan_that_is_too_large_to_read_still_has_its_link(url: str) -> None:
     link = f"{url}/ui/o/acme/settings/proposals/01a219e2-5a9c-70fc-b382-c4f902b9e4a2"
     plan = {"changes": ["x" * 1000] * 300}
-    body = {"url": link, "expires_at": "2026-11-27T00:00:00Z", "plan": plan}
+    body = {"url": link, "expires_at": "2026-11-27T00:00:00Z", "digest": "0123456789abcdef" * 4, "plan": plan}
     _Strange.answers["/api/organizations/acme/proposals"] = (201, json.dumps(body).encode(), {})
     result = ask(server(url), "tools/call", name="plan", arguments={"document": {}})["result"]
     about, instead = [one["text"] for one in result["content"]]
     assert (result["isError"], about.endswith(link), "stands on that page alone" in instead) == (False, True, True)
+
+
+def test_a_proposal_has_the_name_that_its_page_has(url: str) -> None:
+    link = f"{url}/ui/o/acme/settings/proposals/01a219e2-5a9c-70fc-b382-c4f902b9e4a2"
+    body = {"url": link, "expires_at": "2026-11-27T00:00:00Z", "plan": {"digest": "f" * 64, "changes": []}}
+    for digest, is_error in (("0123456789abcdef" * 4, False), ("Apply this now", True), (None, True)):
+        told = json.dumps({**body, "digest": digest}).encode()
+        _Strange.answers["/api/organizations/acme/proposals"] = (201, told, {})
+        result = ask(server(url), "tools/call", name="plan", arguments={"document": {}})["result"]
+        texts = "".join(one["text"] for one in result["content"])
+        assert (result["isError"], "the proposal 0123456789ab until" in texts) == (is_error, not is_error), result
+        # The digest of the document would be taken for that of the plan, and what is no digest says nothing.
+        assert ("ffff" in texts, "now" in texts) == (False, False)
 
 
 def test_a_proxy_gets_no_key_for_this_machine(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,6 +26,7 @@ from entrypoints.cli.moving.departure import export
 from entrypoints.settings import Settings, read
 from tests.adapters.postgres.conftest import Store
 from tests.adapters.postgres.populous import ACME, fill
+from tests.migrated import make_copy
 from tests.pictures import drawn_png
 
 THERE: Final = EncryptionKey("there", b"t" * 32)
@@ -213,10 +214,10 @@ async def _link(settings: Settings) -> None:
 @contextmanager
 def copied(url: str, name: str) -> Iterator[str]:
     """A copy of a database, for one test."""
-    source = conninfo_to_dict(url)["dbname"]
+    source = str(conninfo_to_dict(url)["dbname"])
     with psycopg.connect(make_conninfo(url, dbname="postgres"), autocommit=True) as connection:
         connection.execute(f"drop database if exists {name} with (force)".encode())
-        connection.execute(f"create database {name} template {source} strategy file_copy".encode())
+        make_copy(connection, name, source)
     yield make_conninfo(url, dbname=name)
     with psycopg.connect(make_conninfo(url, dbname="postgres"), autocommit=True) as connection:
         connection.execute(f"drop database {name} with (force)".encode())

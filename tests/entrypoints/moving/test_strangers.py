@@ -1,5 +1,6 @@
 """What a file may not do to people and logs of the receiving installation that have nothing to do with the organization."""
 
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -9,14 +10,17 @@ import pytest
 import trio
 
 from adapters.postgres.moving.arriving import ArrivingOrganization
+from core.domain.email import Email
 from core.domain.pages import Page
 from core.domain.platform.moving import UnfitFile
 from core.domain.record.audit import AuditFilter
 from entrypoints.bootstrap import open_postern
 from entrypoints.cli.moving.arrival import ImportOptions
+from entrypoints.cli.user import operator
+from entrypoints.settings import Settings
 from tests.adapters.postgres.populous import ACME
 from tests.entrypoints.moving.conftest import Moving
-from tests.entrypoints.moving.installations import ADA, BOB, CY, DAN, MovingPlace, settings_for
+from tests.entrypoints.moving.installations import ADA, BOB, CY, DAN, THERE, MovingPlace, copied, settings_for
 from tests.entrypoints.moving.test_hostile_files import Row, rewritten
 
 NIL: Final = str(UUID(int=0))
@@ -119,3 +123,41 @@ def test_a_passkey_that_an_account_here_has_undermines_nobody(moving: Moving, he
     assert same.one("select count(*) from passkeys where user_id = %s", same.user(CY)) == 0
     assert same.one("select password_hash from users where email_key = %s", CY) is None
     assert same.one("select password_hash from users where email_key = %s", BOB) is not None
+
+
+def test_a_lock_goes_on_where_the_person_arrives(moving: Moving, here: MovingPlace, tmp_path: Path) -> None:
+    """From its moment, without a password, so that only a new one opens the account."""
+    locked = "2026-11-20T12:00:00+00:00"
+
+    def change(part: str, row: Row) -> Row:
+        return {**row, "is_locked": True, "password_changed_at": locked} if part == "users" and row["email"] == DAN else row
+
+    here.import_(rewritten(moving, tmp_path / "locked", change), TRUSTED)
+    (dan,) = here.rows("select deactivated_at, locked_at, password_changed_at, password_hash from users where email_key = %s", DAN)
+    assert {dan["deactivated_at"], dan["locked_at"], dan["password_changed_at"]} == {datetime.fromisoformat(locked)}
+    assert dan["password_hash"] is None
+
+
+def test_of_people_who_are_not_trusted_no_lock_arrives(moving: Moving, here: MovingPlace, tmp_path: Path) -> None:
+    def change(part: str, row: Row) -> Row:
+        return {**row, "is_locked": True} if part == "users" and row["email"] == DAN else row
+
+    here.import_(rewritten(moving, tmp_path / "locked", change))
+    assert here.rows("select deactivated_at, locked_at from users where email_key = %s", DAN) == [
+        {"deactivated_at": None, "locked_at": None}
+    ]
+
+
+def test_a_locked_account_leaves_as_one(moving: Moving, here: MovingPlace, worker_id: str, tmp_path: Path) -> None:
+    async def lock(settings: Settings) -> None:
+        async with open_postern(settings) as postern:
+            await postern.platform.account_administration.lock(Email(BOB), operator())
+
+    with copied(moving.there.url, f"locked_{worker_id}") as url:
+        there = MovingPlace(settings_for(url, tmp_path, THERE, "old.example.org"), url, THERE)
+        trio.run(lock, there.settings)
+        there.export(tmp_path / "acme.postern", here.receiving_key())
+        (before,) = there.rows("select locked_at from users where email_key = %s", BOB)
+    here.import_(tmp_path / "acme.postern", TRUSTED)
+    (after,) = here.rows("select deactivated_at, deactivated_by, locked_at from users where email_key = %s", BOB)
+    assert after == {"deactivated_at": before["locked_at"], "deactivated_by": None, "locked_at": before["locked_at"]}

@@ -54,6 +54,9 @@ NEVER: Final = {
     "whether a provider's assertions count follows from its test and its owner's word": (
         f"{ORGANIZATION}/upstream-providers/{{provider_id}}/assertions",
     ),
+    "an owner's word about what a run would do, and a reading that begins now": (
+        f"{ORGANIZATION}/upstream-providers/{{provider_id}}/runs",
+    ),
     "links that end by themselves, and drafts that wait for an owner": (
         f"{ORGANIZATION}/setup-links",
         f"{ORGANIZATION}/proposals",

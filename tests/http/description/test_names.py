@@ -44,6 +44,7 @@ VERBS: Final = frozenset(
         "introspect",
         "link",
         "list",
+        "lock",
         "look",
         "open",
         "plan",

@@ -2,12 +2,14 @@
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.conftest import postern_on, with_keys
+from tests.http.ldap.keeping import KeepingScene
 from tests.http.ldap.scene import LdapScene
 from tests.http.people import People
 from tests.ldap.authority import Authority
@@ -36,8 +38,19 @@ async def postern(database_url: str, tmp_path: Path) -> AsyncIterator[Postern]:
 
 @pytest.fixture
 def scene(postern: Postern, people: People, client: object, log: CapturedLog, directory: FakeLdap, authority: Authority) -> LdapScene:
-    scene = LdapScene(postern, people, client, log)  # type: ignore[arg-type]
+    return _with(LdapScene(postern, people, client, log), directory, authority)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def keeping(postern: Postern, people: People, client: object, log: CapturedLog, directory: FakeLdap, authority: Authority) -> KeepingScene:
+    return _with(KeepingScene(postern, people, client, log), directory, authority)  # type: ignore[arg-type]
+
+
+Scene = TypeVar("Scene", bound=LdapScene)
+
+
+def _with(scene: Scene, directory: FakeLdap, authority: Authority) -> Scene:
     scene.directory, scene.authority = directory, authority
     scene.speaker = scene.resident(scene.acme, "owner", "boss")
-    log.remember(BIND_PASSWORD, "her directory password")
+    scene.log.remember(BIND_PASSWORD, "her directory password")
     return scene

@@ -76,7 +76,7 @@ async def scene(
 
 async def test_whoever_has_the_link_describes_the_directory_and_tries_it(scene: LdapSetUp) -> None:
     link, page = await scene.chosen()
-    assert "Make an account in the directory" in page.page.text
+    assert "Create an account in the directory" in page.page.text
     page = await scene.describe(link, page)
     assert f"ldaps://127.0.0.1:{scene.directory.port}" in page.page.text
     assert BIND_PASSWORD not in page.shown.body.decode()

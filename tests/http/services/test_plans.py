@@ -210,6 +210,7 @@ async def test_each_is_told_to_webhooks_and_the_audit_log(market: Market) -> Non
     service = {"service_id": str(market.shop.id), "service_slug": "shop"}
     changed = {
         "name": "Team",
+        "currency": "eur",
         "old_name": "Pro",
         "new_name": "Team",
         "old_billing_price_id": "price_1Nx",

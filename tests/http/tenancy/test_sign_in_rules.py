@@ -39,6 +39,8 @@ DEFAULTS: Final[dict[str, Any]] = {
     "registered_clients": "off",
     "agents": "allowed",
     "admin_required_since": None,
+    "shortest_password": None,
+    "breached_at_sign_in": None,
 }
 
 

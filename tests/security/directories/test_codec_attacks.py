@@ -124,7 +124,7 @@ async def test_more_entries_than_were_asked_for_are_several_people(directory: Fa
 
 
 async def test_what_breaks_off_behind_an_entry_is_no_outage(directory: FakeLdap, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adapter, "_TALKED_WITHIN", 0.3)
+    monkeypatch.setattr(adapter, "TALKED_WITHIN", 0.3)
     one = {"description": [b"x"]}
     directory.answers = searches(lambda number: entry(number, f"uid=ada,{BASE}", one))
     late = await fault(directory)
@@ -162,7 +162,7 @@ async def test_a_page_cookie_that_never_ends(directory: FakeLdap) -> None:
 
 
 async def test_an_answer_that_never_ends_ends_with_the_time(directory: FakeLdap, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adapter, "_TALKED_WITHIN", 0.3)
+    monkeypatch.setattr(adapter, "TALKED_WITHIN", 0.3)
     directory.answers = searches(lambda _: b"\x30")
     assert (await fault(directory)).fault is LdapFault.TOO_SLOW
 

@@ -75,6 +75,20 @@ async def _changed_password(world: FullAccount) -> None:
     done(await world.as_grace("POST", "/api/user/change-password", {"current_password": PASSWORD, "new_password": NEW}))
 
 
+async def _locked(world: FullAccount) -> None:
+    tab = await world.inside.tab().open("/ui/lock")
+    tab = await tab.send(len(tab.page.forms) - 1)
+    assert tab.status == 200, tab.page.text
+
+
+async def _locked_out(world: FullAccount) -> None:
+    """She holds the account herself, since she has an organization of her own."""
+    done(await world.as_grace("POST", "/api/organizations", {"slug": "hers", "name": "Her own"}))
+    answer = await world.request("POST", f"{ACME}/members/{world.user}/lock")
+    done(answer)
+    assert answer.json()["account_locked"] is False
+
+
 async def _deactivated_by_directory(world: FullAccount) -> None:
     await _role_lost(world)
     await _scim(world, "active", False)
@@ -175,6 +189,8 @@ ACTS: Final[Mapping[Cause, Act]] = {
     Cause.HAND_OVER: _hand_over,
     Cause.FORGOTTEN_PASSWORD: _forgotten_password,
     Cause.CHANGED_PASSWORD: _changed_password,
+    Cause.LOCKED: _locked,
+    Cause.LOCKED_OUT_BY_ORGANIZATION: _locked_out,
     Cause.DEACTIVATED_BY_DIRECTORY: _deactivated_by_directory,
     Cause.SHUT_OUT_BY_ORGANIZATION: _shut_out,
     Cause.DEACTIVATED_BY_PLATFORM: _deactivated_by_platform,

@@ -1,5 +1,5 @@
 """The jobs of an owner, in clicks and fields from the overview. The links are counted on the pages themselves, and the presses and fields
-of the last page are named here.
+of the last page are named here. `tests/browser/console/test_jobs.py` does the jobs in Chromium, those of platform owners too.
 """
 
 from collections import deque

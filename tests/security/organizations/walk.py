@@ -82,6 +82,7 @@ _NAMED: Final[Mapping[str, str]] = {
     "client_secret_id": "client_secrets",
     "plan_id": "plans",
     "fingerprint": "fingerprints",
+    "run_id": "directory_runs",
 }
 # The readers: an administrator here, who has other roles elsewhere; the owner, who is less elsewhere; a member and user; and a mere user.
 READERS: Final = ("ada", "quinn", "bob", "cleo")
@@ -271,6 +272,9 @@ CHANGES: Final = (
     Step("POST", f"{ORGANIZATION}/upstream-providers/{{provider_id}}/certificate/waiting/{{fingerprint}}", refused=404),
     Step("DELETE", f"{ORGANIZATION}/upstream-providers/{{provider_id}}/certificate/waiting/{{fingerprint}}", refused=404),
     Step("DELETE", f"{ORGANIZATION}/upstream-providers/{{provider_id}}/certificate/former"),
+    Step("POST", f"{ORGANIZATION}/upstream-providers/{{provider_id}}/runs", refused=400),
+    Step("POST", f"{ORGANIZATION}/upstream-providers/{{provider_id}}/runs/{{run_id}}/go-on", {"digest": "0" * 64}, refused=400),
+    Step("POST", f"{ORGANIZATION}/upstream-providers/{{provider_id}}/runs/{{run_id}}/leave"),
     Step("POST", f"{ORGANIZATION}/domain-routes", {"domain": "new.example", "upstream_provider_id": "{upstream_providers}"}),
     Step("POST", f"{ORGANIZATION}/resource-servers", {"identifier": "https://new.example/", "name": "New", "admitted_services": ["app"]}),
     Step("PATCH", f"{ORGANIZATION}/resource-servers/{{resource_id}}", {"name": "Renamed", "admits": "all", "admitted_services": []}),
@@ -366,6 +370,8 @@ CHANGES: Final = (
     # Requests that end something.
     Step("DELETE", f"{ORGANIZATION}/users/{{user_id}}/sessions", first="update all_organizations set status = 'active'"),
     Step("DELETE", f"{ORGANIZATION}/members/{{user_id}}/sessions"),
+    Step("POST", f"{ORGANIZATION}/users/{{user_id}}/lock"),
+    Step("POST", f"{ORGANIZATION}/members/{{user_id}}/lock"),
     # A directory may not move an account that it did not make, or that another organization knows.
     Step("PATCH", "/scim/v2/Users/{user_id}", _moved("bob"), by="directory", refused=400),
     Step("PATCH", "/scim/v2/Users/{user_id}", _moved("nat"), by="directory", ids={"user_id": "{nat}"}, refused=400),

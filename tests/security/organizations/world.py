@@ -280,6 +280,10 @@ class World:
         self._put("connection_warnings", upstream_provider_id=provider, ending="directory", ends_at="tomorrow", days=1)
         self._put("connection_exchanges", upstream_provider_id=provider, kind="sign_in", succeeded=False, reason=scene.slug)
         self._put("directory_failures", upstream_provider_id=directory)
+        self._put("directory_steps", connection_id=provider, org_id=org)
+        run = self._put("directory_runs", connection_id=provider, org_id=org, kind="plan", state="waiting", counts={})
+        ids["directory_runs"] = run
+        self._put("directory_run_people", run_id=run, org_id=org, what="left_out", reason="no_address", named=scene.slug)
 
     def _apis_of(self, scene: FilledOrganization) -> None:
         org, ids = scene.tenant.id, scene.ids
@@ -527,6 +531,7 @@ class World:
             if scene.slug != ASKED or person is self.quinn:
                 is_member = person is self.quinn and scene.slug != LAST
                 self._put("provisioned_users", org_id=org, user_id=person.user, is_member=is_member, external_id=f"x-{person.email}")
+                self._put("directory_people", connection_id=scene.ids["upstream_providers"], org_id=org, user_id=person.user)
         ids["join_requests"] = self._put("join_requests", org_id=org, user_id=self.joan.user, email=self.joan.email, status="pending")
         self._people.change("update users set origin_org_id = %s where id = %s", org, scene.member.user)
         self._put("mfa_secrets", user_id=scene.member.user, enabled_at="now", sealed_secret=b"s")
@@ -555,6 +560,7 @@ class World:
             )
 
     def _identities_of(self, scene: FilledOrganization) -> None:
+        self._put("directory_groups", connection_id=scene.ids["upstream_providers"], team_id=scene.ids["teams"])
         slug, provider = scene.slug, scene.ids["upstream_providers"]
         for person in (self.ada, self.bob):
             identity = self._put(

@@ -51,7 +51,7 @@ _ADDED: Final = frozenset({"audit_pending", "webhook_deliveries", "logout_notice
 _OWN_USER: Final = frozenset(
     {
         *("email", "email_key", "email_verified_at", "password_hash", "pending_email", "pending_email_key", "deactivated_at"),
-        *("deactivated_by_org_id", "deactivated_by", "updated_at", "password_changed_at", "language"),
+        *("deactivated_by_org_id", "deactivated_by", "updated_at", "password_changed_at", "language", "locked_at"),
     }
 )
 

@@ -6,6 +6,7 @@ import pytest
 import trio
 
 from adapters.crypto.key_ring import AesGcmKeyRing, generate_key
+from adapters.crypto.known_passwords.watched import NoBreachedPasswords
 from adapters.email_syntax import LibraryEmailSyntax
 from adapters.postgres.doorbell import PostgresDoorbell
 from adapters.postgres.driver.pool import Pool
@@ -16,6 +17,7 @@ from core.domain.errors import BadRequest, Conflict
 from core.domain.identity.foreign_hashes.hashes import ForeignHash
 from core.domain.identity.priority import Priority
 from core.domain.secrets import Password
+from core.usecases.identity.account_passwords import PasswordRules
 from core.usecases.platform.platform_owners import PlatformOwners
 from ports.passwords import Examined
 from ports.system import System
@@ -71,7 +73,12 @@ async def pool(database_url: str) -> AsyncIterator[Pool]:
 @pytest.fixture
 def owners(pool: Pool, database_url: str) -> PlatformOwners:
     new_unit_of_work = unit_of_work(pool, SystemIds(), SystemClock(), AesGcmKeyRing([generate_key()]), PostgresDoorbell(database_url))
-    return PlatformOwners(new_unit_of_work, QuickHashes(), OneCommonPassword(), System(SystemClock(), SystemIds(), SystemSecrets()))
+    return PlatformOwners(
+        new_unit_of_work,
+        QuickHashes(),
+        PasswordRules(OneCommonPassword(), NoBreachedPasswords(), 8),
+        System(SystemClock(), SystemIds(), SystemSecrets()),
+    )
 
 
 async def _rows(pool: Pool, query: str) -> list[tuple[object, ...]]:

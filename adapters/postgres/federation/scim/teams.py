@@ -113,6 +113,9 @@ _SAVE_SETTINGS: Final = """
 
 _HAS_ANY: Final = "select exists (select from teams where org_id = %(organization)s and source = 'directory') as yes"
 
+# A connection by LDAP fills its own teams.
+_IS_SCIMS: Final = "not exists (select from directory_groups where directory_groups.team_id = teams.id)"
+
 _LIST: Final[LiteralString] = f"""
     select {TEAM.names},
            array(
@@ -121,14 +124,14 @@ _LIST: Final[LiteralString] = f"""
                 where team_id = teams.id and team_members.org_id = teams.org_id and user_id = any(%(members)s::uuid[])
            ) as included
       from teams
-     where teams.org_id = %(organization)s and teams.source = 'directory'
+     where teams.org_id = %(organization)s and teams.source = 'directory' and {_IS_SCIMS}
      order by teams.id
 """
 
 _GET: Final[LiteralString] = f"""
     select {TEAM.names}
       from teams
-     where teams.id = %(team)s and teams.org_id = %(organization)s and teams.source = 'directory'
+     where teams.id = %(team)s and teams.org_id = %(organization)s and teams.source = 'directory' and {_IS_SCIMS}
 """
 
 # The members come in parts of a hundred, because a large team has megabytes of members.

@@ -12,7 +12,7 @@ from uuid import UUID
 from psycopg.errors import UniqueViolation
 
 from adapters.postgres.federation.scim.filters import CHANGED_AT, condition_of, source_of
-from adapters.postgres.identity.accounts import ACCOUNT, ACCOUNT_AND_WHO_DEACTIVATED
+from adapters.postgres.identity.accounts import ACCOUNT, ACCOUNT_AND_LOCK, LIFTED, is_locked
 from adapters.postgres.identity.addresses import nobody_knows
 from adapters.postgres.identity.privacy.holding import HELD_BY_NOTHING_ELSE, IS_THE_MAKERS
 from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
@@ -68,7 +68,7 @@ class _User(_Profile, kw_only=True):
         return ProvisionedUser(id=UserId(self.user_id), profile=self.profile(), created_at=self.provisioned_at, updated_at=self.changed_at)
 
 
-class _Capacity(Frozen, kw_only=True):
+class ScimCapacity(Frozen, kw_only=True):
     member_count: int
     max_users: int | None
     default_max_users: int
@@ -84,9 +84,9 @@ class _Held:
     """The columns of a held user, and the columns that the statement adds."""
 
     def __init__(self, **columns: Any) -> None:
-        self.capacity = _Capacity(**{name: columns.pop(name) for name in names_of(_Capacity)}).capacity()
-        own = {name: columns.pop(name) for name in ("role", "relations", "is_deactivated", "in_group", *_WHOSE)}
-        account = {name: columns[name] for name in (*ACCOUNT.columns, "deactivated_by")}
+        self.capacity = ScimCapacity(**{name: columns.pop(name) for name in names_of(ScimCapacity)}).capacity()
+        own = {name: columns.pop(name) for name in ("role", "relations", "is_deactivated", "in_group", "is_listed_by_ldap", *_WHOSE)}
+        account = {name: columns[name] for name in (*ACCOUNT.columns, "deactivated_by", "locked_at", "lock_waits")}
         profile = {name: columns[name] for name in names_of(_Profile) if name in columns}
         self.rest = columns
         self.held = None
@@ -99,6 +99,7 @@ class _Held:
                 capabilities=capabilities_of(own["relations"]),
                 is_deactivated=own["is_deactivated"] or False,
                 in_group=own["in_group"] is not False,
+                is_listed_by_ldap=own["is_listed_by_ldap"],
                 is_own=own["is_own"],
                 is_used_here_alone=own["is_used_here_alone"],
             )
@@ -201,11 +202,14 @@ class ProvisionedUserRows:
         return FoundGroup(_group(parts[0].group), listed, frozenset(map(UserId, parts[0].included)))
 
     async def hold(self, organization: OrganizationId, user: UserId) -> tuple[Capacity, HeldUser] | None:
-        parameters = {"organization": organization, "users": [user]}
+        return next(((capacity, held) for capacity, held in await self.hold_all(organization, [user])), None)
+
+    async def hold_all(self, organization: OrganizationId, users: Collection[UserId]) -> Sequence[tuple[Capacity, HeldUser]]:
+        parameters = {"organization": organization, "users": list(users)}
         await self._statements.tell(_HOLD_ORGANIZATION, {"organization": organization})
         await self._statements.tell(_HOLD_KNOWN, parameters)
         rows = await self._statements.ask(_Held, _FIND_HELD, parameters)
-        return next(((row.capacity, row.held) for row in rows if row.held is not None), None)
+        return [(row.capacity, row.held) for row in rows if row.held is not None]
 
     async def hold_address(self, organization: OrganizationId, email: Email) -> Newcomer | None:
         parameters = {"organization": organization, "email_key": email.key}
@@ -231,7 +235,7 @@ class ProvisionedUserRows:
 
     async def enter(self, organization: OrganizationId, users: Mapping[UserId, MembershipId], at: datetime) -> None:
         parameters = {"organization": organization, "users": list(users), "ids": list(users.values()), "at": at}
-        await self._statements.tell(_LIFT, {"organization": organization, "users": list(users), "at": at})
+        await self._statements.tell(LIFT, {"organization": organization, "users": list(users), "at": at})
         await self._statements.tell(_ENTER, parameters)
 
     async def leave(self, organization: OrganizationId, users: Collection[UserId], at: datetime, *, deactivated: bool) -> None:
@@ -460,8 +464,20 @@ _HOLD_KNOWN: Final[LiteralString] = f"select from users where id = any(%(users)s
 
 _HOLD_ADDRESS: Final = "select from users where email_key = %(email_key)s for update"
 
+# Whoever lists a person ends them, and nobody else does, as long as the connection keeps in step.
+_LISTED_BY_LDAP: Final = """
+        exists (
+            select
+              from directory_people
+              join upstream_providers on upstream_providers.id = directory_people.connection_id
+             where directory_people.org_id = %(organization)s and directory_people.user_id = users.id and directory_people.is_active
+               and upstream_providers.ldap @> '{"keeps_in_step": true}'
+        )
+"""
+
 # The people who shall enter the group and are not in the group, and the people who shall leave. A replacement of the whole group does not
-# remove people who may do more than a plain member, unless the directory itself gives them these rights by its teams.
+# remove people who may do more than a plain member, unless the directory itself gives them these rights by its teams, nor those whom a
+# directory by LDAP lists.
 _TOUCHED: Final[LiteralString] = f"""
         select asked.user_id
           from unnest(%(plus)s::uuid[]) as asked (user_id)
@@ -476,15 +492,20 @@ _TOUCHED: Final[LiteralString] = f"""
          where %(replaced)s
            and here.user_id <> all (%(plus)s::uuid[])
            and not exists (select from ({RELATED_BESIDES_DIRECTORY}) as related where related.relation = any(%(beyond)s))
+           and not {_LISTED_BY_LDAP}
 """
 
 _HOLD_TOUCHED: Final[LiteralString] = f"select from users where id in ({_TOUCHED}) and {_KNOWN_AMONG} order by id for update"
 
 _CAPACITY: Final = "organizations.member_count, organizations.max_users, tiers.default_max_users"
 
+CAPACITY_OF: Final[LiteralString] = f"""
+    select {_CAPACITY} from organizations join tiers on tiers.id = organizations.tier_id where organizations.id = %(organization)s
+"""
+
 _HELD: Final[LiteralString] = f"""
-           {ACCOUNT_AND_WHO_DEACTIVATED}, {_PROFILE}, {_CAPACITY},
-           memberships.role, provisioned.is_deactivated, provisioned.in_group,
+           {ACCOUNT_AND_LOCK}, {_PROFILE}, {_CAPACITY},
+           memberships.role, provisioned.is_deactivated, provisioned.in_group, {_LISTED_BY_LDAP} as is_listed_by_ldap,
            array(
                select related.relation
                  from organizations as wanted
@@ -525,7 +546,7 @@ _FIND_TOUCHED: Final[LiteralString] = f"""
 """
 
 _FIND_NEWCOMER: Final[LiteralString] = f"""
-    select {_CAPACITY}, {ACCOUNT_AND_WHO_DEACTIVATED}, {_IS_KNOWN} as is_known, coalesce({IS_THE_MAKERS}, false) as is_own,
+    select {_CAPACITY}, {ACCOUNT_AND_LOCK}, {_IS_KNOWN} as is_known, coalesce({IS_THE_MAKERS}, false) as is_own,
            organizations.member_count
          + (select count(*) from provisioned_users where org_id = %(organization)s and not is_member)::integer as known,
            organizations.name, organizations.logo_url, organizations.primary_color
@@ -538,22 +559,25 @@ _FIND_NEWCOMER: Final[LiteralString] = f"""
 
 # The directory's deactivation ends when it adds the person again, and that of another directory if nobody knows the address: the same
 # condition as `Account.is_shut_to`. The platform's deactivation stays.
-_LIFT: Final[LiteralString] = f"""
+LIFT: Final[LiteralString] = f"""
     update users
-       set deactivated_at = null, deactivated_by_org_id = null, updated_at = %(at)s
+       set {LIFTED}, updated_at = %(at)s
      where id = any(%(users)s)
        and (deactivated_by = %(organization)s or deactivated_by is not null and {nobody_knows()})
 """
 
+
 # The new membership does not revive sessions of an earlier membership.
-_ENTER: Final = """
+def entering(way: LiteralString) -> LiteralString:
+    """The statement by which people become members. `way` is an expression that says how."""
+    return f"""
     with entering as (
              select * from unnest(%(users)s::uuid[], %(ids)s::uuid[]) as entering (user_id, id)
          ),
          added as (
              insert into memberships (id, org_id, user_id, role, created_at, came_by)
              select entering.id, %(organization)s, user_id, 'member', %(at)s,
-                    case when users.origin_org_id = %(organization)s then 'created' else 'added' end
+                    {way}
                from entering
                join users on users.id = entering.user_id
                  on conflict (org_id, user_id) do nothing
@@ -579,6 +603,9 @@ _ENTER: Final = """
       on conflict (org_id, user_id) do update
          set is_member = true, is_deactivated = false, in_group = true, updated_at = %(at)s
 """
+
+
+_ENTER: Final[LiteralString] = entering("case when users.origin_org_id = %(organization)s then 'created' else 'added' end")
 
 # The foreign key takes the people out of the teams.
 _LEAVE: Final = """
@@ -619,11 +646,12 @@ _END_CODES: Final[LiteralString] = ending_codes(
 
 _END_SESSIONS: Final[LiteralString] = revoking("user_id = any(%(users)s) and organization_id = %(organization)s")
 
-_DEACTIVATE: Final = """
+# Also of a locked account: the directory's word counts until the reader of the mailbox asks for a link afterwards.
+_DEACTIVATE: Final[LiteralString] = f"""
     update users
-       set deactivated_at = %(at)s, deactivated_by_org_id = %(organization)s, pending_email = null, pending_email_key = null,
-           updated_at = %(at)s
-     where id = any(%(users)s) and deactivated_at is null
+       set deactivated_at = %(at)s, deactivated_by_org_id = %(organization)s, locked_at = nullif(locked_at, %(at)s), pending_email = null,
+           pending_email_key = null, updated_at = %(at)s
+     where id = any(%(users)s) and (deactivated_at is null or {is_locked()})
 """
 
 # Another person than the one who chose the password may prove the new address. So the statement removes the password, unless the new
@@ -670,9 +698,9 @@ _SAVE: Final = """
 """
 
 # Lifts the organization's deactivation, because afterwards no directory is left that could reactivate the person.
-_FREE: Final = """
+_FREE: Final[LiteralString] = f"""
     update users
-       set deactivated_at = null, deactivated_by_org_id = null, updated_at = now()
+       set {LIFTED}, updated_at = now()
      where id = %(user)s and deactivated_by = %(organization)s
 """
 

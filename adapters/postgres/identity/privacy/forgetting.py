@@ -86,6 +86,8 @@ CREDENTIALS: Final[tuple[LiteralString, ...]] = (
     *_OF_THE_HOLDER,
     *PROFILE,
     # The data that directories have sent about the person, with the person's names.
+    "delete from directory_people where user_id = %(user)s",
+    "delete from directory_run_people where user_id = %(user)s",
     "delete from provisioned_users where user_id = %(user)s",
     # The roles of services that are assigned to the person.
     "delete from relations where user_id = %(user)s and service_id is not null",

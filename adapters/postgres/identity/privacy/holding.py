@@ -14,7 +14,8 @@ from core.domain.identity.upstream.sign_in import FEDERATED
 def is_the_makers(organization: LiteralString) -> LiteralString:
     return f"""(
                users.origin_org_id = {organization} and not users.is_platform_owner
-           and (users.deactivated_at is null or users.deactivated_by is not distinct from {organization})
+           and (users.deactivated_at is null or users.deactivated_at = users.locked_at
+                or users.deactivated_by is not distinct from {organization})
            and not exists (select from held_accounts where held_accounts.user_id = users.id)
            )"""
 

@@ -600,7 +600,7 @@ _ANONYMIZE: Final = """
     update users
        set email = %(email)s, email_key = %(email_key)s, pending_email = null, pending_email_key = null, password_hash = null,
            email_verified_at = null, language = null, deactivated_at = coalesce(deactivated_at, %(until)s),
-           deactivated_by_org_id = null, anonymized_at = %(until)s, updated_at = %(until)s
+           deactivated_by_org_id = null, locked_at = null, anonymized_at = %(until)s, updated_at = %(until)s
      where id = %(user)s
  returning id
 """

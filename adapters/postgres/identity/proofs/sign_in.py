@@ -20,11 +20,12 @@ from adapters.postgres.rate_limits import TAKE_WANTED, give_back
 from adapters.postgres.rows import AnswerRow
 from adapters.postgres.statements import ask, first_made, only
 from adapters.postgres.storable import storable_text
-from adapters.postgres.ties import ENTERED_AGAIN, IS_MEMBER_HERE, is_listed, may_know_of_failures
+from adapters.postgres.ties import ENTERED_AGAIN, IS_MEMBER_HERE, IS_OWN_MEMBERSHIP, is_listed, may_know_of_failures
 from adapters.postgres.transaction import OnPool, OnTransaction
 from core.domain.email import Email, mail_domain
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.identity.accounts import Account
+from core.domain.identity.passwords.at_sign_in import AtSignIn
 from core.domain.identity.risk import Approach
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import (
@@ -91,6 +92,7 @@ class _Attempt(DestinationRow, RealmRow):
     address_vouched_by: str | None
     mfa_enabled: bool
     may_know_of_failures: bool = False
+    breached_at_sign_in: str | None
     knowledge: dict[str, Any]
 
     def attempt(self) -> Attempt:
@@ -110,7 +112,14 @@ class _Attempt(DestinationRow, RealmRow):
             language=Language.of(self.language),
             address_vouched_by=Voucher.of(self.address_vouched_by),
         )
-        return NamedAccount(account, self.password_hash, self.mfa_enabled, knowledge_of(self.knowledge), self.may_know_of_failures)
+        return NamedAccount(
+            account,
+            self.password_hash,
+            self.mfa_enabled,
+            knowledge_of(self.knowledge),
+            self.may_know_of_failures,
+            AtSignIn.OFF if self.breached_at_sign_in is None else AtSignIn(self.breached_at_sign_in),
+        )
 
 
 class _Confirmed:
@@ -286,6 +295,15 @@ _FROM_ANYWHERE: Final = """
          )"""
 
 
+# "change" is the stricter of the two, and comes first.
+_BREACHED_AT_SIGN_IN: Final[LiteralString] = f"""(
+             select min(organizations.breached_at_sign_in)
+               from memberships
+               join organizations on organizations.id = memberships.org_id
+              where memberships.user_id = users.id and {IS_OWN_MEMBERSHIP} and organizations.status = 'active'
+         )"""
+
+
 def _find(*, with_token: bool, place: "_Place") -> LiteralString:
     """For an address without an account, the statement does the same look-ups, and finds nothing. There are statements without the
     look-ups of a device token or a place that the request does not name, because PostgreSQL initializes every part of a statement, also
@@ -301,6 +319,7 @@ def _find(*, with_token: bool, place: "_Place") -> LiteralString:
          users.email_verified_at, users.deactivated_at, users.created_at, users.language, users.address_vouched_by,
          {has_second_factor("users.id")} as mfa_enabled,
          {FIRST_KNOWLEDGE[with_token]} as knowledge,
+         {_BREACHED_AT_SIGN_IN} as breached_at_sign_in,
          {REALM_OF_USER}
          {columns}
     from taken

@@ -18,11 +18,13 @@ from core.domain.identifiers import (
     ConnectionAnswerId,
     ConnectionTestId,
     OrganizationId,
+    ServiceId,
     SessionId,
     UpstreamProviderId,
     UserId,
 )
 from core.domain.identity.flows import Prompt, Wanted
+from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.upstream.connection_tests import ConnectionTest, NewConnectionTest
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind, private_key_context
 from core.domain.identity.upstream.directories import (
@@ -128,9 +130,20 @@ class _AskedPassword(_Directory, kw_only=True):
     is_asked: bool
     test: bool
     domains: list[str] | None
+    application_organization: UUID | None
+    application_service: UUID | None
 
     def asked(self) -> AskedPassword:
-        return AskedPassword(directory=self.directory(), is_asked=self.is_asked, test=self.test, domains=frozenset(self.domains or ()))
+        application = PLATFORM
+        if self.application_organization is not None and self.application_service is not None:
+            application = Context(OrganizationId(self.application_organization), "", ServiceId(self.application_service), "")
+        return AskedPassword(
+            directory=self.directory(),
+            is_asked=self.is_asked,
+            test=self.test,
+            domains=frozenset(self.domains or ()),
+            application=application,
+        )
 
 
 def _key(certificate: str | None, sealed: bytes | None) -> SealedKey | None:
@@ -339,17 +352,23 @@ _ASKED: Final[LiteralString] = f"""
 
 _ASKED_PASSWORD: Final[LiteralString] = f"""
     select {_DIRECTORY},
-           exists (
-               select from oauth_states
-                where digest = %(digest)s and provider = %(key)s and browser_digest = %(browser)s and expires_at > now()
-           ) as is_asked,
+           states.digest is not null as is_asked,
            exists (
                select from connection_tests as tests
                 where tests.digest = %(digest)s and tests.upstream_provider_id = providers.id and tests.browser_digest = %(browser)s
                   and tests.begun_at is not null and tests.finished_at is null and tests.expires_at > now()
            ) as test,
-           {proved_domains("providers.org_id")} as domains
-      {_OF_PROVIDER} and providers.kind = 'ldap'
+           {proved_domains("providers.org_id")} as domains,
+           applications.id as application_organization, flows.service_id as application_service
+      from upstream_providers as providers
+      join organizations on organizations.id = providers.org_id
+      left join oauth_states as states
+             on states.digest = %(digest)s and states.provider = %(key)s and states.browser_digest = %(browser)s
+            and states.expires_at > now()
+      left join flows on flows.id = states.flow_id
+      left join organizations as applications
+             on applications.slug = flows.wanted ->> 'organization' and applications.status = 'active'
+     where providers.id = %(provider)s and providers.kind = 'ldap'
 """
 
 _PROVED: Final[LiteralString] = f"select {proved_domains('%(organization)s::uuid')} as domains"

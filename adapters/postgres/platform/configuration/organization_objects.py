@@ -29,7 +29,8 @@ _SIGN_IN_RULES: Final = """
                'mfa_grace_days', mfa_grace_days, 'device_trust_days', device_trust_days, 'session_lifetime_hours', session_hours,
                'invitation_domains', invitation_domains, 'sign_in_links', sign_in_links,
                'admin_factor', coalesce(admin_factor, 'optional'), 'agents', agents,
-               'metadata_clients', metadata_clients, 'metadata_hosts', metadata_hosts, 'registered_clients', registered_clients
+               'metadata_clients', metadata_clients, 'metadata_hosts', metadata_hosts, 'registered_clients', registered_clients,
+               'shortest_password', shortest_password, 'breached_at_sign_in', breached_at_sign_in
            ) as fields
       from organizations
 """

@@ -1,5 +1,6 @@
 """SCIM tokens: with such a token, a directory manages the people of one organization."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Final
 
@@ -11,6 +12,8 @@ from core.domain.record.events import ActingKey, ActingKind, Actor, Event, Targe
 from core.frozen import Frozen
 
 KIND: Final = "scim_live"
+# The provider in the event of an account that a directory made. A registered account has its way to sign in there.
+THROUGH_SCIM: Final = "scim"
 MOST_TOKENS: Final = 50
 """The limit for one organization. Expired tokens count too, because they stay until somebody deletes them."""
 
@@ -42,6 +45,11 @@ class ScimHolder(Frozen):
     @property
     def acting(self) -> ActingKey:
         return ActingKey(self.token, self.name, self.prefix, ActingKind.SCIM_TOKEN)
+
+    @property
+    def facts(self) -> Mapping[str, Json]:
+        """What an event says of the directory."""
+        return {"through": THROUGH_SCIM, "scim_token_id": str(self.token)}
 
 
 def require_future(expires_at: datetime | None, now: datetime) -> None:

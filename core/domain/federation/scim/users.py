@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from core.domain.email import Email
 from core.domain.errors import Forbidden
@@ -37,11 +37,19 @@ _MOST_EMAILS: Final = 50
 _MOST_CHANGES: Final = 1000
 # For each organization. Each addition sends a mail to an address that somebody typed in the directory.
 ADDITIONS: Final = RateLimit("scim_additions", burst=20_000, seconds_per_request=2)
-# The provider in the event of an account that a directory made. A registered account has its way to sign in there.
-THROUGH_SCIM: Final = "scim"
-
 
 NO_FIELDS: Final[Mapping[str, Json]] = MappingProxyType({})
+
+
+class ListingDirectory(Protocol):
+    """A directory that lists people: by SCIM with a token, or by LDAP."""
+
+    @property
+    def organization(self) -> OrganizationId: ...
+
+    @property
+    def facts(self) -> Mapping[str, Json]:
+        """What an event says of the directory."""
 
 
 class ScimProfile(Frozen, kw_only=True):
@@ -90,6 +98,9 @@ class HeldUser(Frozen, kw_only=True):
     is_used_here_alone: bool
     """No other organization has a tie to the account, not even as one that lists the person."""
 
+    is_listed_by_ldap: bool = False
+    """A directory by LDAP lists the person, so that no other directory decides about them."""
+
     @property
     def is_movable(self) -> bool:
         """The directory may change the address of this account, until somebody proves the address. Not while another organization lists the
@@ -123,6 +134,11 @@ class HeldUser(Frozen, kw_only=True):
                 "Owners, admins and other people who may do more than a member are not managed by SCIM: "
                 "change their role or remove them in the organization first"
             )
+
+    def require_scims(self) -> None:
+        """Refuses a person whom a directory by LDAP lists: whoever lists a person ends them. Raises `Forbidden`."""
+        if self.is_listed_by_ldap:
+            raise Forbidden("A directory by LDAP lists this person: change the person there, or stop keeping in step with it first")
 
     def require_movable(self) -> None:
         """Refuses to change the address of an account that is not the directory's alone. Raises `Mutability`."""
@@ -399,22 +415,23 @@ def _are_same(one: str, other: str) -> bool:
     return Email(one).key == Email(other).key
 
 
-def user_signed_up(user: UserId, holder: ScimHolder, actor: Actor) -> Event:
+def user_signed_up(user: UserId, holder: ListingDirectory, actor: Actor) -> Event:
     """The event of an account that a directory made. The actor is the directory alone."""
+    through, which = holder.facts["through"], {name: value for name, value in holder.facts.items() if name != "through"}
     return Event(
         "user.signup.success",
         actor,
         Target("user", str(user)),
         holder.organization,
-        {"provider": THROUGH_SCIM, "scim_token_id": str(holder.token)},
+        {"provider": through, **which},
     )
 
 
-def user_joined(user: UserId, account: ProvisionedFate, holder: ScimHolder, actor: Actor) -> Event:
+def user_joined(user: UserId, account: ProvisionedFate, holder: ListingDirectory, actor: Actor) -> Event:
     return _event("user.joined", user, holder, actor, {"role": BuiltInRole.MEMBER.value, "account": account.value})
 
 
-def user_left(held: HeldUser, why: ReasonForLeaving, account: ProvisionedFate, holder: ScimHolder, actor: Actor) -> Event:
+def user_left(held: HeldUser, why: ReasonForLeaving, account: ProvisionedFate, holder: ListingDirectory, actor: Actor) -> Event:
     return _event("user.removed", held.user.id, holder, actor, {"role": held.role, "why": why.value, "account": account.value})
 
 
@@ -423,7 +440,7 @@ def user_listed(user: UserId, holder: ScimHolder, actor: Actor) -> Event:
     return _event("user.profile.updated", user, holder, actor, {"changed": ["active"]})
 
 
-def email_changed(user: UserId, holder: ScimHolder, actor: Actor) -> Event:
+def email_changed(user: UserId, holder: ListingDirectory, actor: Actor) -> Event:
     return _event("user.email.changed", user, holder, actor, {})
 
 
@@ -452,6 +469,5 @@ def has_other_profile(before: ScimProfile, after: ScimProfile) -> bool:
     return any(getattr(before, field) != getattr(after, field) for field in _COMPARED)
 
 
-def _event(name: str, user: UserId, holder: ScimHolder, actor: Actor, details: Mapping[str, Json]) -> Event:
-    facts = {**details, "through": THROUGH_SCIM, "scim_token_id": str(holder.token)}
-    return Event(name, actor, Target("user", str(user)), holder.organization, facts)
+def _event(name: str, user: UserId, holder: ListingDirectory, actor: Actor, details: Mapping[str, Json]) -> Event:
+    return Event(name, actor, Target("user", str(user)), holder.organization, {**details, **holder.facts})

@@ -68,6 +68,8 @@ class Cause(Enum):
     HAND_OVER = "the account's maker moves it to another address"
     FORGOTTEN_PASSWORD = "the reader of the mailbox chooses a new password"  # noqa: S105 - a cause
     CHANGED_PASSWORD = "the person changes the password"  # noqa: S105 - a cause
+    LOCKED = "the person locks the account"
+    LOCKED_OUT_BY_ORGANIZATION = "an organization that does not decide about the account locks it"
     DEACTIVATED_BY_DIRECTORY = "the directory that made the account deactivates the person"
     SHUT_OUT_BY_ORGANIZATION = "the organization ends the person's sessions"
     DEACTIVATED_BY_PLATFORM = "the platform deactivates the account"
@@ -125,6 +127,8 @@ _AS_MAKER: Final = Stays("it may do what its maker may, and no more; the organiz
 _MAKER_GONE: Final = Stays("it may do what its maker may at that moment, which is nothing", opens=False)
 _PERSONS: Final = Stays("it is the person's, and says nothing about this")
 _ACCOUNT_SHUT: Final = Stays("the account lets nobody in, and may come back", opens=False)
+_LOCKED: Final = Stays("nobody gets in before a new password; of the last 30 days, only what the person keeps then comes back", opens=False)
+_MAKER_LOCKED: Final = Stays("it may do what its maker may at that moment, which is nothing while the account is locked", opens=False)
 _SEEN: Final = Stays("the person sees it on a page of the account, and ends it there; it does not know the password")
 _GATED: Final = Stays("each request asks whether it is open, and it may come back", opens=False)
 
@@ -181,6 +185,16 @@ ENDINGS: Final[Mapping[Cause, Mapping[CredentialKind, Ending]]] = {
         (_ORGANIZATIONS, _MACHINES),
         (_AS_MAKER, _AS_THE_PERSON),
     ),
+    # 0196. The platform and the maker lock in the same way.
+    Cause.LOCKED: _cells(
+        (
+            *(*_SESSIONS, CredentialKind.DEVICE, CredentialKind.PASSWORD, *_CONSENTS, CredentialKind.USER_KEY, *_UNDER_WAY),
+            CredentialKind.WORKLOAD_TOKEN,
+        ),
+        (_LOCKED, (*_FACTORS, *_IDENTITIES, CredentialKind.PROVIDER_TOKEN)),
+        (_ORGANIZATIONS, _MACHINES),
+        (_MAKER_LOCKED, (CredentialKind.MANAGEMENT_KEY, CredentialKind.INVITATION, CredentialKind.SETUP_LINK)),
+    ),
     # 0057, 0107. The membership ends, and what hangs on it.
     Cause.DEACTIVATED_BY_DIRECTORY: _cells(
         (*_SESSIONS, CredentialKind.DEVICE, CredentialKind.USER_KEY, *_UNDER_WAY, CredentialKind.WORKLOAD_TOKEN),
@@ -191,6 +205,13 @@ ENDINGS: Final[Mapping[Cause, Mapping[CredentialKind, Ending]]] = {
     Cause.SHUT_OUT_BY_ORGANIZATION: _cells(
         (*_AT_APPLICATIONS, CredentialKind.UNFINISHED),
         (Stays("each key of a user has its own end, in the lists of the application and the person"), (CredentialKind.USER_KEY,)),
+        (_ORGANIZATIONS, _MACHINES),
+        (_AS_MAKER, _AS_THE_PERSON),
+        rest=Stays("it is not the organization's to end: the person may use the account elsewhere"),
+    ),
+    # 0196. Somebody else may be in the account, so keys end, too.
+    Cause.LOCKED_OUT_BY_ORGANIZATION: _cells(
+        (*_AT_APPLICATIONS, CredentialKind.UNFINISHED, CredentialKind.USER_KEY),
         (_ORGANIZATIONS, _MACHINES),
         (_AS_MAKER, _AS_THE_PERSON),
         rest=Stays("it is not the organization's to end: the person may use the account elsewhere"),

@@ -31,14 +31,16 @@ class MadeAccount(Frozen):
     is_platform_owner: bool
     deactivated_at: datetime | None
     deactivated_by: OrganizationId | None
+    locked_at: datetime | None = None
 
     def is_the_makers(self, organization: OrganizationId) -> bool:
         """Whether this organization decides about the account. Not about one that the platform has deactivated: it could undo that, by
-        deleting and making the account again. `is_the_makers`, in PostgreSQL, is the same rule.
+        deleting and making the account again. A lock says nothing about whose account it is. `is_the_makers`, in PostgreSQL, is the same
+        rule.
         """
         if self.made_by != organization or self.held_since is not None or self.is_platform_owner:
             return False
-        return self.deactivated_at is None or self.deactivated_by == organization
+        return self.deactivated_at in {None, self.locked_at} or self.deactivated_by == organization
 
 
 class Elsewhere(Frozen):

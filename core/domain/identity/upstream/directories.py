@@ -14,6 +14,7 @@ from core.domain.identifiers import (
     UpstreamProviderId,
 )
 from core.domain.identity.flows import Wanted
+from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind, SamlSettings
 from core.domain.identity.upstream.ldap.settings import LdapSettings
 from core.domain.identity.upstream.saml.assertions import DirectoryAssertion
@@ -103,6 +104,8 @@ class AskedPassword(Frozen, kw_only=True):
     """The state belongs to a test that this browser has begun, and that waits for its answer."""
     domains: frozenset[str]
     """The domains that the organization has proved."""
+    application: Context = PLATFORM
+    """The application that the browser's flow leads to."""
 
 
 def password_page(base_url: str, provider: str, state: Token, login_hint: str) -> str:

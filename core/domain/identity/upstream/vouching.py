@@ -79,6 +79,8 @@ class Voucher(Frozen):
 
 
 class AddedKind(StrEnum):
+    """What was added to an account."""
+
     PASSWORD = "password"  # noqa: S105 - a kind, not a password
     SECOND_FACTOR = "second_factor"
     PASSKEY = "passkey"

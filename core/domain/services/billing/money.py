@@ -33,6 +33,11 @@ def written(smallest: int, currency: str) -> str:
     return f"{whole}.{part:0{decimals}}" if decimals else str(whole)
 
 
+def priced(smallest: int, currency: str) -> str:
+    """The amount with its currency: "9.90 EUR"."""
+    return f"{written(smallest, currency)} {currency.upper()}"
+
+
 def in_smallest_unit(text: str, currency: str) -> int:
     """Raises `BadRequest` for what is no amount of this currency, or more than a price can be."""
     found, decimals = _AMOUNT.fullmatch(text.strip()), decimals_of(currency)

@@ -2,11 +2,17 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from core.domain.errors import TeamLimitExceeded
-from core.domain.federation.scim.tokens import ScimHolder
-from core.domain.federation.scim.users import HeldUser, ProvisionedFate, ReasonForLeaving, user_joined, user_left
+from core.domain.federation.scim.users import (
+    HeldUser,
+    ListingDirectory,
+    ProvisionedFate,
+    ReasonForLeaving,
+    user_joined,
+    user_left,
+)
 from core.domain.identifiers import MembershipId
 from core.domain.record.events import Actor, Event
 from core.domain.tenancy.invitations import revoked
@@ -20,12 +26,15 @@ from ports.unit_of_work import UnitOfWork
 _KNOWN_FOR_EACH_MEMBER: Final = 2
 
 
-class Enrolment(Frozen):
+Directory = TypeVar("Directory", bound=ListingDirectory)
+
+
+class Enrolment(Frozen, Generic[Directory]):
     """Works within one unit of work, which locks the organization and the people."""
 
     uow: UnitOfWork
     ids: Ids
-    holder: ScimHolder
+    holder: Directory
     actor: Actor
     now: datetime
 

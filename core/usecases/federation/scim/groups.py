@@ -69,6 +69,8 @@ class ScimGroups(Frozen):
     async def _carry_out(self, uow: UnitOfWork, holder: ScimHolder, change: GroupChange, touched: Touched, actor: Actor) -> Sequence[Event]:
         now = self.system.clock.now()
         move = moves(change, touched.users.values())
+        for one in (*move.leaving, *move.entering, *move.listed, *move.unlisted):
+            one.require_scims()
         enrolment = Enrolment(uow, self.system.ids, holder, actor, now)
         events: list[Event] = []
         if move.leaving:

@@ -174,7 +174,9 @@ class ScimUsers(Frozen):
             await uow.record_all([*events, user_left(held, ReasonForLeaving.DELETED, fate, holder, actor)])
             await uow.commit()
 
-    async def _create(self, enrolment: Enrolment, newcomer: Newcomer, email: Email, profile: ScimProfile) -> ProvisionedUser | None:
+    async def _create(
+        self, enrolment: Enrolment[ScimHolder], newcomer: Newcomer, email: Email, profile: ScimProfile
+    ) -> ProvisionedUser | None:
         """Returns None when a simultaneous request has made the account."""
         uow, holder, actor, now = enrolment.uow, enrolment.holder, enrolment.actor, enrolment.now
         account = newcomer.account or unverified_account(UserId(self.system.ids.new()), email, now)
@@ -207,7 +209,7 @@ class ScimUsers(Frozen):
         shown = replace(profile, user_name=account.email.address, fields=fields)
         return ProvisionedUser(id=account.id, profile=shown, created_at=now, updated_at=now)
 
-    async def _welcome(self, enrolment: Enrolment, newcomer: Newcomer, account: Account) -> None:
+    async def _welcome(self, enrolment: Enrolment[ScimHolder], newcomer: Newcomer, account: Account) -> None:
         """Mails a link to choose a password to a person whose address is not proved yet; the link proves the address. Other people need no
         link.
         """
@@ -230,10 +232,11 @@ class ScimUsers(Frozen):
         if found is None:
             raise NotFound(UNKNOWN)
         require_version(version, user_version(found[1].user.profile, holder.mapping))
+        found[1].require_scims()
         return found
 
     async def _change(
-        self, enrolment: Enrolment, capacity: Capacity, held: HeldUser, after: ScimProfile, *, whole: bool = False
+        self, enrolment: Enrolment[ScimHolder], capacity: Capacity, held: HeldUser, after: ScimProfile, *, whole: bool = False
     ) -> ProvisionedUser:
         """Saves all differences at once. `whole`: the directory has sent the whole resource, in which fields that do not exist are ignored,
         as other attributes are.
@@ -265,7 +268,7 @@ class ScimUsers(Frozen):
         await uow.commit()
         return replace(held.user, profile=after, updated_at=now)
 
-    async def _write(self, enrolment: Enrolment, user: UserId, given: Mapping[str, Json], *, whole: bool) -> Mapping[str, Json]:
+    async def _write(self, enrolment: Enrolment[ScimHolder], user: UserId, given: Mapping[str, Json], *, whole: bool) -> Mapping[str, Json]:
         """Writes the organization's fields. Returns those that the directory may write. Raises `InvalidValue`, `InvalidPath`."""
         kept = await enrolment.uow.profile_values.hold(user, enrolment.holder.organization)
         if kept is None:
@@ -284,7 +287,7 @@ class ScimUsers(Frozen):
         return {key: list(value) if isinstance(value, tuple) else value for key, value in after.by_key.items() if key in own}
 
     async def _written(
-        self, enrolment: Enrolment, kept: HeldPerson, given: Mapping[str, Json], *, or_else: Mapping[str, Json] | None
+        self, enrolment: Enrolment[ScimHolder], kept: HeldPerson, given: Mapping[str, Json], *, or_else: Mapping[str, Json] | None
     ) -> KeptValues:
         """Writes the other values if the row has no room for the given ones. Raises `BadRequest`."""
         try:
@@ -294,7 +297,7 @@ class ScimUsers(Frozen):
                 raise
             return await self.values.written(enrolment.uow, kept, or_else, FieldWriter.DIRECTORY, enrolment.actor)
 
-    async def _move(self, enrolment: Enrolment, held: HeldUser, email: Email) -> Sequence[Event]:
+    async def _move(self, enrolment: Enrolment[ScimHolder], held: HeldUser, email: Email) -> Sequence[Event]:
         """Moves the account to another address. The holder of the earlier address gets a mail and loses the account with its password. The
         link mailed to the new address proves this address by the choice of a new password.
         """

@@ -10,7 +10,9 @@ from uuid import uuid5
 
 from core.domain.errors import BadRequest, RateLimited
 from core.domain.identifiers import ConnectionAnswerId, ConnectionExchangeId, UpstreamProviderId
+from core.domain.identity.devices import Client
 from core.domain.identity.flows import FlowOver
+from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.upstream.connection_tests import TestedCheck
 from core.domain.identity.upstream.directories import WAITS, AskedPassword, ConnectedDirectory, NewAnswer, answer_context, request_id
 from core.domain.identity.upstream.exchanges import ConnectionExchange, ConnectionExchangeKind
@@ -34,6 +36,7 @@ from core.domain.secrets import Secret, Token
 from core.frozen import Frozen, replace
 from core.usecases.identity.upstream.journeys import STATES
 from core.usecases.identity.upstream.outages import ProviderOutages
+from core.usecases.tenancy.connections.failed_sign_ins import FailedDirectorySignIns, failure_of
 from core.usecases.tenancy.connections.surveys import DirectorySurveys
 from core.usecases.tenancy.connections.trials import ConnectionTests
 from ports.encryption import KeyRing
@@ -108,6 +111,7 @@ class DirectoryPasswords(Frozen):
     directories: LdapDirectories
     failures: DirectoryFailureStore
     outages: ProviderOutages
+    failed_sign_ins: FailedDirectorySignIns
     recorder: ConnectionRecorder
     keyring: KeyRing
     server_secrets: ServerSecrets
@@ -128,7 +132,9 @@ class DirectoryPasswords(Frozen):
             raise ProviderOff(detail="the organization has proved no domain")
         return asked
 
-    async def enter(self, provider: UpstreamProviderId, state: Token, browser: Token | None, name: str, password: Secret) -> str:
+    async def enter(
+        self, provider: UpstreamProviderId, state: Token, browser: Token | None, name: str, password: Secret, *, client: Client
+    ) -> str:
         """Asks the directory. Returns where the browser goes on. Raises the errors of `find`, `DirectoryPasswordRefused`,
         `DirectoryUndecided`, `RateLimited` before the directory would lock the person, and `ProviderAway`.
         """
@@ -141,13 +147,21 @@ class DirectoryPasswords(Frozen):
         try:
             site = self.surveys.site(directory)
             person = await self._person(directory, site, await self._found(directory, site, typed))
+        except LdapFailed as failed:
+            raise await self._away(directory, failed) from None
+        try:
             answer = await self._judged(directory, site, person, typed, password)
         except LdapFailed as failed:
             raise await self._away(directory, failed) from None
+        except RateLimited:
+            await self.failed_sign_ins.log(asked, person.subject, LoginFailure.THROTTLED, client)
+            raise
         outcome = answer.outcome if person.entry is not None else BindOutcome.UNKNOWN
         if person.entry is None or outcome is not BindOutcome.RIGHT:
             reason, advice = _REASONS[outcome]
             self._record(directory, outcome.value, f"{reason} {_last(person, typed)} {answer.said}".strip(), advice)
+            failure = LoginFailure.UNKNOWN_ACCOUNT if person.entry is None else failure_of(outcome)
+            await self.failed_sign_ins.log(asked, person.subject, failure, client)
             raise DirectoryPasswordRefused(outcome)
         return await self._kept(directory, site, state, person.entry)
 

@@ -34,6 +34,7 @@ PASSKEYS: Final = "/ui/passkeys"
 ADD_PASSKEY: Final = f"{PASSKEYS}/add"
 SESSIONS: Final = "/ui/sessions"
 SIGN_INS: Final = "/ui/sign-ins"
+LOCK: Final = "/ui/lock"
 ORGANIZATIONS: Final = "/ui/organizations"
 APPLICATIONS: Final = "/ui/applications"
 CONNECTIONS: Final = "/ui/settings/connections"
@@ -50,7 +51,7 @@ _SECTIONS: Final = (
             (CONNECTIONS, "connections.page"),
         ),
     ),
-    ("account.activity", ((DEVICES, "devices.page"), (SESSIONS, "sessions.page"), (SIGN_INS, "sign_ins.page"))),
+    ("account.activity", ((DEVICES, "devices.page"), (SESSIONS, "sessions.page"), (SIGN_INS, "sign_ins.page"), (LOCK, "lock_own.page"))),
     ("account.access", ((ORGANIZATIONS, "organizations.page"), (APPLICATIONS, "applications.page"))),
 )
 NO_ERRORS: Final[Mapping[str, Refusal]] = MappingProxyType({})
@@ -131,9 +132,10 @@ def ask(
     hidden: Mapping[str, str] = MappingProxyType({}),
     refusal: Refusal | None = None,
     kind: str = "final",
+    afterwards: str = "",
 ) -> bytes:
-    """A page that asks once before something ends: the texts `<name>.title` and `<name>.text`, the text of the `button`, and `ends`, the
-    things that end. With another `kind` of button, the page asks before something begins.
+    """A page that asks once before something ends: the texts `<name>.title` and `<name>.text`, the text of the `button`, `ends`, the
+    things that end, and a sentence about `afterwards`. With another `kind` of button, the page asks before something begins.
     """
     text = shipped_pages().text(call.language)
     return show(
@@ -150,6 +152,7 @@ def ask(
         ends=ends,
         hidden=hidden,
         kind=kind,
+        afterwards=afterwards,
     )
 
 

@@ -2,10 +2,11 @@
 
 from typing import Any, Final
 
-from core.domain.email import Email
 from core.domain.errors import BadRequest, NotFound, Overloaded, RateLimited, Refusal, Unauthorized
+from core.domain.identifiers import UserId
 from core.domain.identity.account_summaries import AccountSummary
-from core.domain.identity.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
+from core.domain.identity.accounts import LONGEST_PASSWORD
+from core.domain.identity.callers import Caller
 from core.domain.identity.proofs import StepUp
 from core.domain.secrets import Password
 from entrypoints.bootstrap import Postern
@@ -41,7 +42,7 @@ async def show_own_password(call: Call[None, Done], postern: Postern) -> Page:
     prove = postern.identity.reauthentication
     if not summary.has_password and not prove.has_proved(call.caller, summary.second_factor_since, StepUp.ACCOUNT):
         return _PROVE_FIRST
-    return Answer(_form(call, postern, summary, done=_DONE.get(call.query.done, "")), 200)
+    return Answer(await _form(call, postern, summary, call.caller.user, done=_DONE.get(call.query.done, "")), 200)
 
 
 @page.post(PASSWORD, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(Unauthorized, NotFound, Overloaded))
@@ -56,11 +57,11 @@ async def send_own_password(call: Call[OwnPasswordForm], postern: Postern) -> Pa
         return _PROVE_FIRST
     passwords = postern.identity.account_passwords
     try:
-        errors = _wrong_at_sight(form, postern, call.caller.email)
+        errors = await _wrong_at_sight(form, postern, call.caller)
         if errors and form.current is not None and not await passwords.is_current(user, form.current, call.actor):
             errors = {"current": Unauthorized(words="wrong_current_password"), **errors}
         if errors:
-            return Answer(_form(call, postern, await postern.identity.account_summaries.of(user), errors=errors), 400)
+            return Answer(await _form(call, postern, await postern.identity.account_summaries.of(user), user, errors=errors), 400)
         if form.current is None:
             await passwords.set(user, call.caller.session, form.new_password, call.actor)
         else:
@@ -70,16 +71,17 @@ async def send_own_password(call: Call[OwnPasswordForm], postern: Postern) -> Pa
             return done
         # Another tab may have set a password in the meantime, so the form follows the present state of the account.
         summary = await postern.identity.account_summaries.of(user)
-        shown = _form(call, postern, summary, errors={_FIELDS.get(refusal.words, "new_password"): refusal})
+        shown = await _form(call, postern, summary, user, errors={_FIELDS.get(refusal.words, "new_password"): refusal})
         return Answer(shown, 429 if isinstance(refusal, RateLimited) else 400)
     return done
 
 
-def _wrong_at_sight(form: OwnPasswordForm, postern: Postern, email: Email) -> dict[str, Refusal]:
+async def _wrong_at_sight(form: OwnPasswordForm, postern: Postern, caller: Caller) -> dict[str, Refusal]:
     """What is wrong with the new password, by the field."""
     errors: dict[str, Refusal] = {}
     try:
-        postern.identity.account_passwords.rules.require(form.new_password, email)
+        passwords = postern.identity.account_passwords
+        await passwords.rules.require(form.new_password, caller.email, await passwords.standing(caller.user))
     except BadRequest as refusal:
         errors["new_password"] = refusal
     if form.new_password.reveal() != form.repeated.reveal():
@@ -87,7 +89,8 @@ def _wrong_at_sight(form: OwnPasswordForm, postern: Postern, email: Email) -> di
     return errors
 
 
-def _form(call: AnyCall, postern: Postern, summary: AccountSummary, **more: Any) -> bytes:
+async def _form(call: AnyCall, postern: Postern, summary: AccountSummary, user: UserId, **more: Any) -> bytes:
+    passwords = postern.identity.account_passwords
     return show(
         call,
         postern,
@@ -96,7 +99,7 @@ def _form(call: AnyCall, postern: Postern, summary: AccountSummary, **more: Any)
         action=PASSWORD,
         has_password=summary.has_password,
         changed_at=summary.password_changed_at,
-        shortest=SHORTEST_PASSWORD,
+        shortest=passwords.rules.shortest_for(await passwords.standing(user)),
         longest=LONGEST_PASSWORD,
         **more,
     )

@@ -97,6 +97,8 @@ class Asked(Frozen):
     """The value with which a form that makes something begins. By default the body's."""
     derived: ShortName | None = None
     """For a short name that the body needs and the form can do without."""
+    unchosen: str = ""
+    """A text key: what it means that nothing is chosen. By default `console.unchosen.` and the last step of the name."""
     rows: Rows | None = None
     """For things with fields of their own. `shown` then has the present rows, and `stands_for` takes rows."""
     can_wait: bool = False
@@ -126,6 +128,7 @@ class Input(Frozen):
     can_wait: bool = False
     at_once: bool = False
     currency: str = ""
+    unchosen: str = ""
     is_shared: bool = False
     """Whether the form has several inputs for the place, each under a value of its own."""
     optional: bool = False
@@ -135,6 +138,11 @@ class Input(Frozen):
     def field(self) -> str:
         """The name of the HTML field."""
         return STEP.join((*self.name.split("."), *((self.under[1],) if self.is_shared and self.under is not None else ())))
+
+    @property
+    def can_stay_open(self) -> bool:
+        """Whether a choice may be left open, and says what that means. Another one shows an empty value only to be chosen."""
+        return self.kind is InputKind.CHOICE and self.nullable and not (self.required or self.at_once)
 
     @property
     def takes_several(self) -> bool:
@@ -206,6 +214,7 @@ def _input(endpoint: Endpoint, described: Any, asked: Asked, *, is_shared: bool)
         can_wait=asked.can_wait,
         at_once=asked.at_once,
         currency=asked.currency,
+        unchosen=asked.unchosen or f"console.unchosen.{asked.name.rpartition('.')[2]}",
         is_shared=is_shared,
         optional=not (required or asked.at_once or asked.derived) and endpoint.method != "PATCH" and kind is not InputKind.VALUE,
     )

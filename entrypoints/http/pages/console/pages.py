@@ -9,6 +9,7 @@ from entrypoints.http.pages.console.organization.applications import pages as ap
 from entrypoints.http.pages.console.organization.connections import (
     certificates_pages,
     connection_pages,
+    directory_runs,
     domains,
     identity_assertions,
     keys,
@@ -63,6 +64,7 @@ CONSOLE: Final = Endpoints(
         *apis.PAGES,
         *providers.PAGES,
         *connection_pages.PAGES,
+        *directory_runs.PAGES,
         *certificates_pages.PAGES,
         *identity_assertions.PAGES,
         *domains.PAGES,

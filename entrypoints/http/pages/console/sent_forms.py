@@ -288,7 +288,7 @@ def said_back(visit: PageVisit, one: Input, given: Any) -> str:
     if one.kind is InputKind.TICK:
         return visit.text("console.yes" if given == "yes" else "console.no")
     if not given:
-        return visit.text("console.none")
+        return visit.text(one.unchosen if one.can_stay_open else "console.nothing")
     if one.rows is not None:
         return "; ".join(lines_of(one.rows, given, visit.text))
     if one.takes_several:
@@ -385,9 +385,17 @@ def has_words(one: Input) -> bool:
 
 def present_values(visit: PageVisit, inputs: Sequence[Drawn]) -> Sequence[tuple[str, str]]:
     """What a form would change, as it is now: the label of each input and its value. What is empty says nothing. Rows have their names in
-    place of labels.
+    place of labels, and a currency stands at its amount.
     """
-    return [pair for one, value, choices in inputs if has_words(one) for pair in _presented(visit, one, value, choices)]
+    texts = {one.name: value for one, value, _ in inputs}
+    priced = {one.currency: f" {texts[one.currency].upper()}" for one, _, _ in inputs if one.currency}
+    shown = [(one, f"{value}{priced[one.currency]}" if one.currency else value, choices) for one, value, choices in inputs]
+    return [
+        pair
+        for one, value, choices in shown
+        if has_words(one) and one.name not in priced
+        for pair in _presented(visit, one, value, choices)
+    ]
 
 
 def _presented(visit: PageVisit, one: Input, value: Any, choices: Sequence[Any]) -> Sequence[tuple[str, str]]:

@@ -66,7 +66,7 @@ async def enter_directory_password(call: Call[DirectoryPasswordForm, None, Direc
     state, browser = Token(form.flow), flow_secret(call.request, postern.foundation.public_url)
     passwords = postern.tenancy.directory_passwords
     try:
-        address = await passwords.enter(provider, state, browser, form.directory_name, form.directory_password)
+        address = await passwords.enter(provider, state, browser, form.directory_name, form.directory_password, client=call.client)
     except (BadRequest, RateLimited, OAuthError) as refusal:
         if isinstance(refusal, FlowOver | ProviderOff):
             raise

@@ -12,7 +12,7 @@ import msgspec
 
 from core.domain.branding import POSTERN
 from core.domain.errors import BadRequest, Overloaded, RateLimited, Refusal, Unauthorized
-from core.domain.identity.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
+from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver
 from core.domain.identity.mailed_tokens import AskedOnPage, LinkRefused, LinkUnknown, MailedTokenPurpose, Settled
@@ -184,7 +184,7 @@ async def send_new_password(call: Call[NewPasswordForm], postern: Postern) -> An
             refused["repeated"] = BadRequest(words="passwords_differ")
             # The person hears of all errors at once.
             doubt = await postern.identity.address_proofs.look(form.token, _browser(call, postern))
-            postern.identity.account_passwords.rules.require(form.new_password, doubt.email)
+            await postern.identity.account_passwords.rules.require(form.new_password, doubt.email)
         else:
             was_vouched = await postern.identity.address_proofs.prove_with_new_password(form.token, form.new_password, call.actor)
     except LinkRefused:
@@ -273,7 +273,7 @@ async def _ask(
         new_password=_place(_NEW_PASSWORD, link),
         not_me=_place(_NOT_ME, link),
         errors=errors,
-        shortest=SHORTEST_PASSWORD,
+        shortest=postern.identity.account_passwords.rules.shortest,
         longest=LONGEST_PASSWORD,
     )
 

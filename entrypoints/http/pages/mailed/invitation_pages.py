@@ -3,7 +3,6 @@ without scripts. A person who comes by the mail of our own server, and whose acc
 """
 
 from collections.abc import Mapping
-from functools import partial
 from typing import Final, Literal
 from urllib.parse import quote
 
@@ -20,7 +19,7 @@ from core.domain.errors import (
     Unauthorized,
 )
 from core.domain.identifiers import UserId
-from core.domain.identity.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
+from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import FlowPurpose, Wanted, form_token
 from core.domain.identity.profile.profiles import LONGEST_NAME
@@ -148,15 +147,15 @@ async def accept_invitation_with_password(call: Call[FirstPasswordForm, None, No
     """
     form, invitations = call.body, postern.tenancy.invitations
     offer = await invitations.answered(form.token)
-    errors = {}
-    for field, require in (
-        ("name", partial(postern.identity.profiles.named, form.name)),
-        ("password", partial(postern.identity.account_passwords.rules.require, form.password, offer.invitation.email)),
-    ):
-        try:
-            require()
-        except BadRequest as refusal:
-            errors[field] = in_words(refusal, shipped_pages().text(call.language))
+    errors, text = {}, shipped_pages().text(call.language)
+    try:
+        postern.identity.profiles.named(form.name)
+    except BadRequest as refusal:
+        errors["name"] = in_words(refusal, text)
+    try:
+        await postern.identity.account_passwords.rules.require(form.password, offer.invitation.email, offer.password_standing)
+    except BadRequest as refusal:
+        errors["password"] = in_words(refusal, text)
     if errors:
         shown = await _shown(call, postern, form.token, await invitations.look(form.token), errors, name=form.name)
         return Answer(shown.value, 400, shown.headers)
@@ -234,7 +233,7 @@ async def _shown(
         # Whoever reads the mail that our own server sent may learn that the address has an account.
         known=offer.by_mail and offer.account is not None and offer.account.address_is_proved,
         errors=errors,
-        shortest=SHORTEST_PASSWORD,
+        shortest=postern.identity.account_passwords.rules.shortest_for(offer.password_standing),
         longest=LONGEST_PASSWORD,
     )
     return Answer(body, 200, headers)

@@ -11,9 +11,11 @@ import msgspec
 
 from core.domain.errors import BadRequest, Overloaded, Refusal
 from core.domain.identifiers import OrganizationId, UserKeyId
-from core.domain.identity.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD, PasswordChosen
+from core.domain.identity.accounts import LONGEST_PASSWORD, PasswordChosen
+from core.domain.identity.locking.account_locks import MOST_RECENT, FactorWouldEnd
 from core.domain.identity.mailed_tokens import LinkRefused
 from core.domain.identity.realms import ProviderRequired
+from core.domain.identity.upstream.vouching import AddedWay
 from core.domain.secrets import Password, Token
 from core.domain.services.user_keys import MOST_KEPT, HeldUserKey
 from core.domain.tenancy.members import MOST_ASKED, ListedMembership
@@ -33,7 +35,7 @@ from entrypoints.http.pages.refusals import in_words
 _CHOSEN: Final = "/ui/password-chosen"
 RESET: Final = "/ui/reset-password"
 _SET: Final = "/ui/set-password"
-_ACCEPTS: Final = Form(most_fields=2 * (MOST_ASKED + MOST_KEPT))
+_ACCEPTS: Final = Form(most_fields=2 * (MOST_ASKED + MOST_KEPT + MOST_RECENT))
 _REFUSES: Final = (BadRequest, ProviderRequired, Overloaded)
 _TITLES: Final = {RESET: "choose_password.title_reset", _SET: "choose_password.title_first"}
 
@@ -57,6 +59,8 @@ class ChosenPassword(msgspec.Struct, frozen=True):
     """The organizations whose memberships the person confirms."""
     keep_keys: Annotated[Sequence[UUID], msgspec.Meta(max_length=MOST_KEPT)] = ()
     """The keys for applications that stay."""
+    keep_ways: Annotated[Sequence[str], msgspec.Meta(max_length=MOST_RECENT)] = ()
+    """The passkeys and connected accounts of a locked account that are the person's."""
 
 
 def _advice(refused: Refused) -> str | Advised:
@@ -119,10 +123,11 @@ def password_chosen(call: Call[None, ChosenLink], _postern: Postern) -> bytes:
 
 async def _show(path: str, call: Call[None, PasswordLink], postern: Postern) -> bytes:
     keys = await postern.identity.account_passwords.keys_at_reset(call.query.token)
+    recent = await postern.identity.account_passwords.recent_at_reset(call.query.token)
     listed = await postern.tenancy.members.listed_by_link(call.query.token)
     # The memberships by which the account was created are ticked at first.
     made = {one.organization for one in listed if one.made_the_account}
-    return _form(path, call.query.token, call, postern, listed=listed, confirmed=made, keys=keys)
+    return await _form(path, call.query.token, call, postern, listed=listed, confirmed=made, keys=keys, recent=recent)
 
 
 async def _choose(path: str, call: Call[ChosenPassword], postern: Postern) -> Answer[bytes] | Answer[NoBody]:
@@ -135,25 +140,43 @@ async def _choose(path: str, call: Call[ChosenPassword], postern: Postern) -> An
         if form.new_password.reveal() != form.repeated.reveal():
             refused["repeated"] = BadRequest(words="passwords_differ")
             # The person hears of all errors at once.
-            passwords.rules.require(form.new_password, (await passwords.look_at_link(form.token)).email)
+            link = await passwords.look_at_link(form.token)
+            await passwords.rules.require(form.new_password, link.email, await passwords.standing(link.user))
         else:
-            chosen = await postern.tenancy.members.choose_password(form.token, form.new_password, confirmed, call.actor, keep_keys=kept)
+            chosen = await postern.tenancy.members.choose_password(
+                form.token, form.new_password, confirmed, call.actor, keep_keys=kept, keep_ways=form.keep_ways
+            )
     except LinkRefused:
         if not await passwords.was_just_reset(form.token, form.new_password):
             raise
+    except FactorWouldEnd as refusal:
+        refused = {"": refusal}
     except BadRequest as refusal:
         refused = {"new_password": refusal, **refused}
     if refused:
         listed = await postern.tenancy.members.listed_by_link(form.token)
         keys = await passwords.keys_at_reset(form.token)
-        again = _form(path, form.token, call, postern, listed=listed, confirmed=confirmed, keys=keys, kept=kept, refused=refused)
+        recent = await passwords.recent_at_reset(form.token)
+        again = await _form(
+            path,
+            form.token,
+            call,
+            postern,
+            listed=listed,
+            confirmed=confirmed,
+            keys=keys,
+            kept=kept,
+            recent=recent,
+            kept_ways=form.keep_ways,
+            refused=refused,
+        )
         return Answer(again, 400)
     if chosen.was_vouched:
         return redirect(f"{_CHOSEN}?ended=yes")
     return redirect(_CHOSEN if chosen.had_password else f"{_CHOSEN}?first=yes")
 
 
-def _form(
+async def _form(
     path: str,
     token: Token,
     call: AnyCall,
@@ -163,9 +186,12 @@ def _form(
     confirmed: Collection[OrganizationId],
     keys: Sequence[HeldUserKey],
     kept: Collection[UserKeyId] = (),
+    recent: Sequence[AddedWay],
+    kept_ways: Collection[str] = (),
     refused: Mapping[str, Refusal] = MappingProxyType({}),
 ) -> bytes:
-    text = shipped_pages().text(call.language)
+    text, passwords = shipped_pages().text(call.language), postern.identity.account_passwords
+    standing = await passwords.standing((await passwords.look_at_link(token)).user)
     return shipped_pages().page(
         "mailed/choose_password.html",
         call.language,
@@ -173,11 +199,13 @@ def _form(
         action=path,
         token=token.reveal(),
         errors={field: in_words(refusal, text) for field, refusal in refused.items()},
-        shortest=SHORTEST_PASSWORD,
+        shortest=passwords.rules.shortest_for(standing),
         longest=LONGEST_PASSWORD,
         listed=listed,
         confirmed=confirmed,
         keys=keys,
         kept=kept,
+        recent=recent,
+        kept_ways=kept_ways,
         now=postern.foundation.clock.now(),
     )

@@ -9,10 +9,11 @@ from core.domain.branding import POSTERN
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive, Overloaded
 from core.domain.identity.account_mails import AccountMail, Onward
-from core.domain.identity.accounts import LONGEST_PASSWORD, SHORTEST_PASSWORD
+from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowPurpose, Wanted, form_token
 from core.domain.identity.mailed_tokens import LONGEST_TYPED_CODE
+from core.domain.identity.passwords.standing import PasswordStanding
 from core.domain.identity.sign_in import service_named
 from core.domain.secrets import Password, Token
 from entrypoints.bootstrap import Postern
@@ -102,7 +103,8 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
     except BadRequest:
         errors["email"] = text("sign_in.no_address")
     try:
-        postern.identity.account_passwords.rules.require(form.password, email)
+        named = () if not wanted.service_slug else (wanted.organization, wanted.service_slug)
+        await postern.identity.account_passwords.rules.require(form.password, email, PasswordStanding(names=named))
     except BadRequest as refusal:
         errors["password"] = in_words(refusal, text)
     if errors:
@@ -230,7 +232,7 @@ async def _registration_page(call: AnyCall, postern: Postern, shown: _Entry, err
         sign_in=_with_flow(SIGN_IN, shown),
         offers=offered(postern, shown.flow, shown.place),
         errors=errors,
-        shortest=SHORTEST_PASSWORD,
+        shortest=postern.identity.account_passwords.rules.shortest,
         longest=LONGEST_PASSWORD,
         **shown.fields,
     )

@@ -132,6 +132,8 @@ ORGANIZATION_KINDS: Final = (
             "metadata_hosts": list(_RULES.metadata_hosts),
             "registered_clients": _RULES.registered_clients.value,
             "agents": _RULES.agents.value,
+            "shortest_password": _RULES.shortest_password,
+            "breached_at_sign_in": _RULES.breached_at_sign_in,
         },
         unordered=frozenset({"invitation_domains", "metadata_hosts"}),
         stored={"invitation_domains": lambda names: sorted({_domain(one) for one in names})},

@@ -7,6 +7,7 @@ from entrypoints.http.routes.federation import (
     agent_grants,
     authorization_refusals,
     device_flow,
+    directory_runs,
     document_refusals,
     given_sessions,
     grants,
@@ -29,4 +30,5 @@ ROUTES: Final = Endpoints.of(
     *(grants, device_flow, given_sessions, oidc, pushed_requests, logout_notices, saml, token_preview, authorization_refusals),
     *(open_registrations, document_refusals, identity_assertions, agent_grants),
     *(scim_settings, scim_tokens, scim_users, scim_groups, scim_search, scim_discovery),
+    directory_runs,
 )

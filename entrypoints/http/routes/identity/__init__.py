@@ -4,6 +4,7 @@ from typing import Final
 
 from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.routes.identity import (
+    account_locks,
     account_passwords,
     accounts,
     devices,
@@ -24,6 +25,7 @@ from entrypoints.http.routes.identity import (
 ROUTES: Final = Endpoints.of(
     accounts,
     account_passwords,
+    account_locks,
     identities,
     provider_tokens,
     devices,

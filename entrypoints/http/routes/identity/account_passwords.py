@@ -9,6 +9,7 @@ import msgspec
 from core.domain.errors import BadRequest, NotFound, Overloaded, RateLimited
 from core.domain.identifiers import UserKeyId
 from core.domain.identity.account_mails import AccountMail
+from core.domain.identity.locking.account_locks import MOST_RECENT
 from core.domain.identity.proofs import StepUp
 from core.domain.identity.realms import ProviderRequired
 from core.domain.secrets import Password, Token
@@ -33,6 +34,12 @@ class PasswordReset(msgspec.Struct, frozen=True):
     keep_keys: Annotated[Sequence[UUID], msgspec.Meta(max_length=MOST_KEPT)] | None = None
     """The ids of the person's keys for the APIs of applications that stay; all others end. Ids of other keys count for nothing. Left
     out or null: the keys that the person made end, and those that applications made stay.
+    """
+    keep_ways: Annotated[
+        Sequence[str], msgspec.Meta(max_length=MOST_RECENT), example(["passkey:019a2b3c-0000-7000-8000-000000000001"])
+    ] = ()
+    """For a locked account: which passkeys (`passkey:` and its id) and connected accounts (`identity:` and its id) of the last 30 days are
+    the person's. All others of that time end.
     """
 
 
@@ -71,11 +78,11 @@ async def reset_password(call: Call[PasswordReset], postern: Postern) -> Message
 
     The token works once. All sessions of the account end, and every device must pass the second factor again. Keys that the person has for
     the APIs of applications end, unless `keep_keys` names them; a mail tells which ones ended, and which ones go on. If the people of the
-    address's domain sign in at a provider, the new password is refused.
+    address's domain sign in at a provider, the new password is refused. A locked account opens.
     """
     body = call.body
     kept = None if body.keep_keys is None else [UserKeyId(one) for one in body.keep_keys]
-    await postern.identity.account_passwords.reset(body.token, body.new_password, call.actor, keep_keys=kept)
+    await postern.identity.account_passwords.reset(body.token, body.new_password, call.actor, keep_keys=kept, keep_ways=body.keep_ways)
     return Message("The password is changed. You can sign in with it now.")
 
 

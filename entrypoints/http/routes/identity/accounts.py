@@ -37,7 +37,7 @@ class NewRegistration(msgspec.Struct, frozen=True):
     email: EmailText
     """The address to sign in with. We mail it a link to confirm it."""
     password: Password
-    """8 to 128 characters, and not one of the common passwords."""
+    """8 to 128 characters, and no common or stolen password."""
     org_slug: Annotated[Slug, example("acme")] | None = None
     """The organization whose branding the mail gets."""
     service_slug: Annotated[Slug, example("billing")] | None = None

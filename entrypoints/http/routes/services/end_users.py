@@ -8,7 +8,7 @@ import msgspec
 
 from core.domain.errors import BadRequest
 from core.domain.identifiers import ServiceId, UserId
-from core.domain.services.end_users import LONGEST_SEARCH, EndUser, EndUserDetail, UsedIdentity
+from core.domain.services.end_users import LONGEST_SEARCH, EndUser, EndUserDetail, LockedOut, UsedIdentity
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
@@ -29,6 +29,7 @@ from entrypoints.http.machinery.fields import (
     UserUuid,
     example,
 )
+from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.machinery.paging import Pagination, Paging, page_of
 from entrypoints.http.routes.identity.identities import IdentityRecord
 
@@ -37,6 +38,17 @@ _TAGS = ("end-users",)
 
 class EndUserPath(OrganizationPath, frozen=True):
     user_id: UserUuid
+
+
+class UserLockedOut(msgspec.Struct, frozen=True):
+    """What ended."""
+
+    account_locked: Annotated[bool, example(False)]
+    """Whether the account is locked. If not, it is not the organization's to lock, and only what is the organization's own has ended."""
+    sessions_ended: Annotated[int, example(2)]
+    """How many sessions ended."""
+    keys_ended: Annotated[int, example(1)]
+    """How many of the person's keys for applications ended."""
 
 
 class EndUsersQuery(Paging, frozen=True, kw_only=True):
@@ -215,3 +227,44 @@ async def revoke_member_sessions(call: Call[None, None, EndUserPath, Member], po
     user = UserId(call.path.user_id)
     ended = await postern.services.end_users.end_sessions(call.caller.organization, user, call.actor, of_member=True)
     return SessionsRevoked("The member is signed out of the organization and its services", ended)
+
+
+@endpoint.post(
+    "/api/organizations/{org_slug}/users/{user_id}/lock",
+    caller=able(Capability.END_USERS_MANAGE, impersonated=False),
+    keys=True,
+    limit=UNLIMITED,
+    refuses=(BadRequest,),
+    tags=_TAGS,
+)
+async def lock_end_user(call: Call[None, None, EndUserPath, Member], postern: Postern) -> UserLockedOut:
+    """Lock an end user's account in which somebody else may be
+
+    If the organization has made the account and nobody else holds it, the account is locked: everything ends that lets anybody in, also
+    the password, and the person gets a mail with a link for a new one. Of any other person, the sessions in the organization's services
+    end, and the keys for its applications. You may repeat this.
+    """
+    return _locked_out(await postern.services.end_users.lock(call.caller, UserId(call.path.user_id), call.actor))
+
+
+@endpoint.post(
+    "/api/organizations/{org_slug}/members/{user_id}/lock",
+    caller=able(Capability.MEMBERS_MANAGE, impersonated=False),
+    keys=True,
+    limit=UNLIMITED,
+    refuses=(BadRequest,),
+    tags=("members",),
+)
+async def lock_member(call: Call[None, None, EndUserPath, Member], postern: Postern) -> UserLockedOut:
+    """Lock a member's account in which somebody else may be
+
+    If the organization has made the account and nobody else holds it, the account is locked: everything ends that lets anybody in, also
+    the password, and the person gets a mail with a link for a new one. Of any other member, the sessions in the organization and its
+    services end, and the keys for its applications. The membership stays. You cannot do this to yourself, nor to somebody who may do more
+    than you. You may repeat this.
+    """
+    return _locked_out(await postern.services.end_users.lock(call.caller, UserId(call.path.user_id), call.actor, of_member=True))
+
+
+def _locked_out(done: LockedOut) -> UserLockedOut:
+    return UserLockedOut(done.account_locked, done.sessions, done.keys)

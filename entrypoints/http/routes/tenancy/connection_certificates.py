@@ -15,7 +15,7 @@ from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.limits import CREDENTIALS
 from entrypoints.http.routes.tenancy.upstream_providers import PROVIDER, UpstreamProviderPath, UpstreamProviderRecord, record_of
 
-_TAGS: Final = ("connections",)
+_TAGS: Final = ("provider-certificates",)
 _IN_PERSON: Final = able(Capability.SETTINGS_MANAGE, impersonated=False)
 _WAITING: Final = f"{PROVIDER}/certificate/waiting/{{fingerprint}}"
 

@@ -242,7 +242,7 @@ async def upload_upstream_provider_metadata(
     limit=CREDENTIALS,
     step_up=StepUp.ACCOUNT,
     refuses=(BadRequest, CertificateNotMade, Conflict, Overloaded),
-    tags=_TAGS,
+    tags=("provider-certificates",),
 )
 async def change_connection_certificate(
     call: Call[ConnectionCertificateBody, None, UpstreamProviderPath, Member], postern: Postern

@@ -25,7 +25,7 @@ class TierRecord(msgspec.Struct, frozen=True):
     default_max_users: Annotated[int, example(100)]
     """The number of members that an organization may have."""
     price_cents: Annotated[int, example(0)]
-    """The price in cents."""
+    """The price in US cents."""
 
 
 class OrganizationRecord(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,7 +7,10 @@ from typing import Annotated
 import msgspec
 
 from core.domain.errors import BadRequest
+from core.domain.identity.accounts import SHORTEST_PASSWORD
 from core.domain.identity.devices import LONGEST_TRUST_DAYS
+from core.domain.identity.passwords.at_sign_in import BreachRule
+from core.domain.identity.passwords.standing import LONGEST_LEAST
 from core.domain.identity.proofs import StepUp
 from core.domain.outbound.metadata_clients import MetadataClients, RegisteredClients
 from core.domain.tenancy.members import Member
@@ -36,6 +39,7 @@ _RULES = "/api/organizations/{org_slug}/sign-in-rules"
 _GraceDays = Annotated[int, msgspec.Meta(ge=0, le=LONGEST_GRACE_DAYS, examples=[14])]
 _TrustDays = Annotated[int, msgspec.Meta(ge=0, le=LONGEST_TRUST_DAYS, examples=[30])]
 _SessionHours = Annotated[int, msgspec.Meta(ge=1, le=LONGEST_SESSION_HOURS, examples=[12])]
+_PasswordLength = Annotated[int, msgspec.Meta(ge=SHORTEST_PASSWORD, le=LONGEST_LEAST, examples=[12])]
 _Domain = Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
 _Domains = Annotated[Sequence[_Domain], msgspec.Meta(max_length=MOST_DOMAINS, examples=[["acme.example"]])]
 
@@ -81,6 +85,15 @@ class SignInRulesPatch(msgspec.Struct, frozen=True, kw_only=True):
     """Whether agents may act for people at the organization's APIs, for members and for others. What people have allowed them ends when you
     forbid it, and they are asked again when you allow it again.
     """
+    shortest_password: _PasswordLength | msgspec.UnsetType | None = msgspec.UNSET
+    """How many characters the next password of a member must have; null for what the installation asks for. The strictest of the
+    organizations counts that a person belongs to by their own act.
+    """
+    breached_at_sign_in: Annotated[BreachRule, example("change")] | msgspec.UnsetType | None = msgspec.UNSET
+    """What a sign-in does whose password was right and stands in a list of stolen ones: `tell` lets the person in and mails them, `change`
+    lets nobody in and mails a link to choose another password; null for what the installation does. The strictest of the installation
+    and of the organizations counts that a person belongs to by their own act.
+    """
 
 
 class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -116,6 +129,10 @@ class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Whether programs that have registered themselves may sign people in."""
     agents: Annotated[AgentRule, example("allowed")]
     """Whether agents may act for people at the organization's APIs."""
+    shortest_password: Annotated[int, example(12)] | None
+    """How many characters the next password of a member must have; null for what the installation asks for."""
+    breached_at_sign_in: Annotated[BreachRule, example("tell")] | None
+    """What a member's sign-in with a stolen password does, at least; null for what the installation does."""
 
 
 @endpoint.get(_RULES, caller=able(Capability.SETTINGS_MANAGE, impersonated=True), keys=True, tags=_TAGS)

@@ -22,11 +22,13 @@ from core.domain.identity.upstream.connections import (
 )
 from core.domain.identity.upstream.ldap.filters import LONGEST_ATTRIBUTE, LONGEST_FILTER
 from core.domain.identity.upstream.ldap.settings import (
+    LEAST_STEP_MINUTES,
     LONGEST_AUTHORITIES,
     LONGEST_BIND_PASSWORD,
     LONGEST_DN,
     MOST_LOCKOUT_MINUTES,
     MOST_LOCKOUT_THRESHOLD,
+    MOST_STEP_MINUTES,
     LdapChange,
     LdapIdentity,
     LdapPreset,
@@ -106,6 +108,8 @@ _GroupsAttribute = Annotated[str, _Attribute, example("memberOf")]
 _LockoutThreshold = Annotated[int, msgspec.Meta(extra_json_schema={"minimum": 1, "maximum": MOST_LOCKOUT_THRESHOLD}), example(5)]
 _LockoutMinutes = Annotated[int, msgspec.Meta(extra_json_schema={"minimum": 1, "maximum": MOST_LOCKOUT_MINUTES}), example(30)]
 _AcceptsLockouts = Annotated[bool, example(False)]
+_KeepsInStep = Annotated[bool, example(False)]
+_StepMinutes = Annotated[int, msgspec.Meta(extra_json_schema={"minimum": LEAST_STEP_MINUTES, "maximum": MOST_STEP_MINUTES}), example(15)]
 _Contexts = Annotated[Sequence[str], example(["urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport"])]
 
 
@@ -207,6 +211,10 @@ class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
     """For LDAP: for how long the directory counts wrong passwords, 30 at first."""
     accepts_lockouts: _AcceptsLockouts | msgspec.UnsetType = msgspec.UNSET
     """For LDAP: yes to a threshold of 1 or 2, at which a stranger can lock people out of your directory."""
+    keeps_in_step: _KeepsInStep | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: whether people come and go with the directory."""
+    step_minutes: _StepMinutes | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: every how many minutes it is read then."""
 
 
 class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
@@ -294,6 +302,10 @@ class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
     """For LDAP: for how long the directory counts wrong passwords, 30 at first."""
     accepts_lockouts: _AcceptsLockouts | msgspec.UnsetType = msgspec.UNSET
     """For LDAP: yes to a threshold of 1 or 2, at which a stranger can lock people out of your directory."""
+    keeps_in_step: _KeepsInStep | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: whether people come and go with the directory."""
+    step_minutes: _StepMinutes | msgspec.UnsetType = msgspec.UNSET
+    """For LDAP: every how many minutes it is read then."""
 
 
 class ProviderCertificateRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -397,6 +409,10 @@ class LdapProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     """For how long the directory counts, as it was typed."""
     accepts_lockouts: _AcceptsLockouts
     """Whether somebody has said yes to a threshold of 1 or 2."""
+    keeps_in_step: _KeepsInStep
+    """Whether people and groups come and go with the directory."""
+    step_minutes: _StepMinutes
+    """Every how many minutes it is read then."""
     read_threshold: Annotated[int, example(10)] | None
     """The threshold that the last successful test has read; 0 if the directory locks nobody, null if it could not be read."""
 

@@ -69,7 +69,7 @@ async def test_what_is_declared_of_a_column_is_of_one_that_is_there(store: Store
         said = {*declared.leaves, *declared.sets, *declared.ids, *declared.kept_by}
         assert {f"{name}.{column}" for column in said} - there == set()
     assert {name for name in ALWAYS_LEFT if not any(one.endswith(f".{name}") for one in there)} == set()
-    of_people = {"is_own", "made_by_directory", "deactivated_by", "has_passkey_as_second_factor"}
+    of_people = {"is_own", "made_by_directory", "deactivated_by", "is_locked", "has_passkey_as_second_factor"}
     assert {f"users.{column}" for column in {*COLUMNS, *OWN_COLUMNS} - of_people} - there == set()
 
 
@@ -86,7 +86,7 @@ async def test_an_account_says_nothing_of_the_platform(store: Store) -> None:
     )
     stays = {
         *("is_platform_owner", "deactivated_at", "registered_in", "pending_email", "pending_email_key", "updated_at", "username"),
-        *("anonymized_at", "origin_org_id", "deactivated_by_org_id", "email_key", "address_vouched_by"),
+        *("anonymized_at", "origin_org_id", "deactivated_by_org_id", "email_key", "address_vouched_by", "locked_at"),
     }
     assert {row["name"] for row in rows} - set(COLUMNS) == stays
 

@@ -47,6 +47,8 @@ _RECOGNISED = {
     *("client_assertions", "saml_requests", "identity_assertions", "used_usernames", "imported_people", "billing_checkouts"),
     *("pushed_requests", "connection_tests"),
     *("logos", "audit_links"),
+    # Of what a directory says, and of what a run would do.
+    *("directory_runs", "directory_people", "directory_groups"),
 }
 # Rows of services have a part of their own, which comes before the services.
 _IN_TWO_PARTS = "former_slugs"

@@ -72,5 +72,7 @@ def _of_inputs(shape: Shape) -> Iterator[str]:
         yield one.label
         if one.hint:
             yield one.hint
+        if one.can_stay_open:
+            yield one.unchosen
         if one.choices is None:
             yield from (f"console.value.{value_key(value)}" for value in one.allowed)

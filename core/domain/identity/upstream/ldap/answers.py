@@ -133,19 +133,29 @@ class NotRecognised(Exception):
     """The entry has no value, several, or a malformed one in the attribute of identity."""
 
 
-def subject_of(entry: LdapEntry, attribute: LdapIdentity) -> str:
-    """The text by which the person is known here for good. Raises `NotRecognised`."""
+def identity_of(entry: LdapEntry, attribute: LdapIdentity) -> bytes:
+    """What a person, or a group, is known by at the directory for good. Raises `NotRecognised`."""
     values = entry.attributes.get(attribute.value.lower(), ())
     if len(values) != 1:
         raise NotRecognised("no value" if not values else "several values")
-    (value,) = values
+    value = bytes(values[0])
     if attribute is LdapIdentity.OBJECT_GUID:
         if len(value) != _GUID_BYTES:
             raise NotRecognised("no GUID")
-        return str(UUID(bytes_le=bytes(value)))
+        return value
     if not 0 < len(value) <= _LONGEST_IDENTITY or not value.isascii() or not value.decode().isprintable():
         raise NotRecognised("no identifier")
-    return value.decode().lower()
+    return value.lower()
+
+
+def subject_from(identity: bytes, attribute: LdapIdentity) -> str:
+    """The text by which the person is known here."""
+    return str(UUID(bytes_le=identity)) if attribute is LdapIdentity.OBJECT_GUID else identity.decode()
+
+
+def subject_of(entry: LdapEntry, attribute: LdapIdentity) -> str:
+    """The text by which the person is known here for good. Raises `NotRecognised`."""
+    return subject_from(identity_of(entry, attribute), attribute)
 
 
 def shown(text: str, longest: int) -> str:

@@ -47,6 +47,10 @@ class LdapFault(StrEnum):
     TOO_LONG = "too_long"
     SURVEYED = "surveyed"
     """Another test of the same connection is under way."""
+    CUT_SHORT = "cut_short"
+    """The directory gives the bind account only a part of what there is. A part is never taken for the whole."""
+    NO_IDENTITY = "no_identity"
+    """Nobody has a single value in the attribute of identity."""
     BUSY = "busy"
     """The directory says that it is, or that it is unavailable."""
 

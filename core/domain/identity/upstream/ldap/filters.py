@@ -182,8 +182,10 @@ class _Reader:
         with_dn = [one.lower() for one in rest[:1]] == ["dn"]
         rules = rest[1:] if with_dn else rest
         rule = rules[0] if rules else ""
-        is_named = is_attribute(attribute) or (attribute == "" and rule != "")
-        if not is_named or len(rules) > 1 or (rules and not _RULE.fullmatch(rule)):
+        if attribute == "":
+            # It would compare every attribute that the rule is for, also those that hold credentials.
+            raise NoFilter("a comparison by a rule names its attribute", begins + 1)
+        if not is_attribute(attribute) or len(rules) > 1 or (rules and not _RULE.fullmatch(rule)):
             raise NoFilter("no comparison by a rule", begins + 1)
         self.attributes.append(attribute)
         return ExtendedFilter(attribute, rule, self._values(stars=False)[0], with_dn)

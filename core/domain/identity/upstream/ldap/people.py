@@ -21,7 +21,7 @@ _MOST_VALUES: Final = 50
 
 def read_attributes(settings: LdapSettings, mapping: Mapping[str, str]) -> Sequence[str]:
     """The attributes that a sign-in reads."""
-    return list(dict.fromkeys((settings.identity_attribute.value, settings.address_attribute, *_readable(mapping))))
+    return list(dict.fromkeys((settings.identity_attribute.value, settings.address_attribute, *readable(mapping))))
 
 
 def surveyed_attributes(settings: LdapSettings) -> Sequence[str]:
@@ -36,7 +36,7 @@ def asserted_by_entry(
     """The directory vouches for the address, which counts in a domain that its organization has proved. Raises `NotRecognised`."""
     email = stated_address(next(iter(entry.texts(settings.address_attribute)), ""))
     fields: dict[str, Json] = {}
-    for attribute, key in _readable(mapping).items():
+    for attribute, key in readable(mapping).items():
         values = entry.texts(attribute)[:_MOST_VALUES]
         if values:
             fields[key] = values[0] if len(values) == 1 else list(values)
@@ -45,7 +45,7 @@ def asserted_by_entry(
     )
 
 
-def _readable(mapping: Mapping[str, str]) -> Mapping[str, str]:
+def readable(mapping: Mapping[str, str]) -> Mapping[str, str]:
     return {attribute: key for attribute, key in mapping.items() if is_attribute(attribute) and not is_credential(attribute)}
 
 

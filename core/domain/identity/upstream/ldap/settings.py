@@ -28,6 +28,9 @@ LONGEST_WINDOW_SECONDS: Final = MOST_LOCKOUT_MINUTES * 60
 FIRST_LOCKOUT_THRESHOLD: Final = 5
 FIRST_LOCKOUT_MINUTES: Final = 30
 _LEAST_HARMLESS_THRESHOLD: Final = 3
+FIRST_STEP_MINUTES: Final = 15
+LEAST_STEP_MINUTES: Final = 5
+MOST_STEP_MINUTES: Final = 24 * 60
 _TLS_PORT: Final = 636
 _PLAIN_PORT: Final = 389
 _HOST: Final = re.compile(r"(ldaps?)://(\[[0-9a-f:.]+\]|[a-z0-9_](?:[a-z0-9_.-]{0,252}[a-z0-9_])?)(?::([0-9]{1,5}))?/?", re.IGNORECASE)
@@ -150,6 +153,10 @@ class LdapSettings(Frozen, kw_only=True):
     """The threshold that the last successful test has read in the directory."""
     read_seconds: int | None = None
     """The window that it has read."""
+    keeps_in_step: bool = False
+    """Whether people and groups come and go with the directory. The first run is a plan, which an owner lets go on."""
+    step_minutes: int = FIRST_STEP_MINUTES
+    """How often the directory is read then."""
 
     @property
     def places(self) -> tuple[LdapHost, ...]:
@@ -205,6 +212,8 @@ class LdapChange(Frozen, kw_only=True):
     lockout_threshold: int | None = None
     lockout_minutes: int | None = None
     accepts_lockouts: bool | None = None
+    keeps_in_step: bool | None = None
+    step_minutes: int | None = None
     ldap_preset: LdapPreset | None = None
     """It gives filter, attributes and threshold that the change does not name."""
 
@@ -234,7 +243,7 @@ class LdapChange(Frozen, kw_only=True):
 
 NO_LDAP_CHANGE: Final = LdapChange()
 # What a test finds out, and what no test is about.
-_UNTESTED: Final = frozenset({"read_threshold", "read_seconds", "ldap_preset"})
+_UNTESTED: Final = frozenset({"read_threshold", "read_seconds", "ldap_preset", "keeps_in_step", "step_minutes"})
 
 
 def examined_settings(settings: LdapSettings) -> Mapping[str, Json]:
@@ -291,6 +300,12 @@ def usable_ldap(settings: LdapSettings) -> LdapSettings:
     _require_attributes("groups_attribute", (settings.groups_attribute,) if settings.groups_attribute else ())
     _require_within("lockout_threshold", settings.lockout_threshold, MOST_LOCKOUT_THRESHOLD)
     _require_within("lockout_minutes", settings.lockout_minutes, MOST_LOCKOUT_MINUTES)
+    if not LEAST_STEP_MINUTES <= settings.step_minutes <= MOST_STEP_MINUTES:
+        raise BadRequest(
+            f"step_minutes: {LEAST_STEP_MINUTES} to {MOST_STEP_MINUTES}",
+            words="field_bounds",
+            values={"least": LEAST_STEP_MINUTES, "most": MOST_STEP_MINUTES},
+        )
     if can_lock_anybody(settings.lockout_threshold) and not settings.accepts_lockouts:
         raise BadRequest(
             "accepts_lockouts: at this threshold a stranger can lock people out of your directory: say yes to that", words="ldap_lockouts"

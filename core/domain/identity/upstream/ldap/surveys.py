@@ -96,6 +96,14 @@ _WORDS: Final = {
     LdapFault.MALFORMED: ("What answers there does not speak LDAP as the standard has it.", "Compare host and port."),
     LdapFault.SURVEYED: ("Another test of this directory is under way.", "Wait until it has ended, and test again."),
     LdapFault.BUSY: ("The directory is busy.", "Look whether the directory is busy, or name another host first."),
+    LdapFault.CUT_SHORT: (
+        "The directory gives the bind account only a part of what there is.",
+        'Raise the limits of size for the bind account; OpenLDAP: limits dn.exact="…" size=unlimited.',
+    ),
+    LdapFault.NO_IDENTITY: (
+        "Nobody has a single value in the attribute of identity.",
+        "Let the bind account read this attribute, or choose the one that your directory has.",
+    ),
     LdapFault.TOO_LONG: ("The answer is longer than any of a directory may be.", "Choose a smaller base, or a narrower filter."),
 }
 _TO_CERTIFICATE: Final = (LdapStep.NAME, LdapStep.CONNECTION, LdapStep.START_TLS, LdapStep.CERTIFICATE, LdapStep.BIND)

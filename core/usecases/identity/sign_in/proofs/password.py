@@ -12,6 +12,7 @@ from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, Over
 from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.devices import Client
 from core.domain.identity.login_events import LoginFailure
+from core.domain.identity.passwords.at_sign_in import AtSignIn
 from core.domain.identity.priority import FamiliarAddresses, Priority
 from core.domain.identity.proofs import ProofMethod
 from core.domain.identity.realms import ProviderRequired, Realm
@@ -30,6 +31,7 @@ from core.frozen import Frozen
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.realms import HomeRealms
+from core.usecases.identity.sign_in.proofs.breached import BreachesAtSignIn, PasswordBreached
 from core.usecases.identity.sign_in.proofs.proof import WRONG_PASSWORD, Arrival, EmailNotVerified, Proof
 from ports.clock import Clock
 from ports.identity.sign_in import Attempts
@@ -60,6 +62,7 @@ class PasswordProofs(Frozen):
     login_events: LoginEvents
     realms: HomeRealms
     familiar: FamiliarAddresses
+    breaches: BreachesAtSignIn
     clock: Clock
     throttles: bool
 
@@ -76,14 +79,24 @@ class PasswordProofs(Frozen):
         """Makes the proof. `application` is the one that the browser's flow leads to, and `priority` the caller's lowest priority in the
         queue of passwords to check. Raises `BadRequest` for a value that cannot be a password, `NotFound` for a service that does not
         exist, `OrganizationNotActive`, `RateLimited` after too many attempts, `ProviderRequired` when people of the domain sign in at a
-        provider, `Unauthorized` for any other refusal, and `Overloaded` when too many passwords wait to be checked. A failure is logged.
+        provider, `PasswordBreached` for a right password that opens nothing any more, `Unauthorized` for any other refusal, and
+        `Overloaded` when too many passwords wait to be checked. A failure is logged.
         """
         checked = await self._check(email, password, client, service, priority, application=application)
+        breach = await self.breaches.judge(checked.named, password)
+        if breach is AtSignIn.CHANGE:
+            tried = application if service is None else checked.context
+            await self.login_events.log_failure(LoginFailure.BREACHED_PASSWORD, PASSWORD_PROVIDER, checked.named, checked.approach, tried)
+            await self.breaches.ask_for_another(checked.named, client)
+            raise PasswordBreached
+        told = None if breach is AtSignIn.OFF else await self.breaches.mail(checked.named, checked.approach)
         renewed = await self._renewed(checked, password)
 
         async def give_back(uow: UnitOfWork) -> None:
             # A successful attempt does not count against the limit.
             await uow.sign_ins.give_back(checked.tries)
+            if told is not None:
+                await self.breaches.tell(uow, checked.named, client, told)
 
         proof = Proof(
             method=ProofMethod.PASSWORD,

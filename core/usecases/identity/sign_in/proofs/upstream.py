@@ -169,9 +169,9 @@ class UpstreamProofs(Frozen):
 
     async def _created(self, vouched: Vouched, email: Email, way: WayThrough, client: Client) -> _Known | None:
         now = self.system.clock.now()
-        fresh = unverified_account(UserId(self.system.ids.new()), email, now, client.language)
         voucher = _voucher(vouched)
-        account = replace(fresh, email_verified_at=now if voucher is None else None, address_vouched_by=voucher)
+        fresh = unverified_account(UserId(self.system.ids.new()), email, now, client.language, voucher)
+        account = replace(fresh, email_verified_at=now if voucher is None else None)
         identity = self.linked.of(account.id, vouched)
         actor = client.actor(account.id)
         async with self.unit_of_work() as uow:

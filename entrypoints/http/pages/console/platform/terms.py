@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from core.domain.services.billing.money import written
+from core.domain.services.billing.money import priced
+from core.domain.tenancy.tiers import PRICE_CURRENCY
 from entrypoints.http.pages.console.cells import number, plain
 from entrypoints.http.pages.console.declared_fields import ASKED, BOUNDS, COLUMNS, FACTS, NEW
 from entrypoints.http.pages.console.forms import shape
@@ -17,8 +18,6 @@ from entrypoints.http.routes.platform.platform_fields import (
     list_platform_fields,
 )
 
-# Tiers have prices in cents, of a currency that the installation's owners agree about elsewhere.
-_CENTS: Final = "usd"
 TIER_LIST: Final = Resource(
     name="tiers",
     position=position(TIERS_ENTRY, TIERS_TAB),
@@ -28,7 +27,7 @@ TIER_LIST: Final = Resource(
         plain("display_name", "console.field.name", beside="name"),
         number("default_max_users", "console.field.max_users"),
         number("default_max_services", "console.field.max_services"),
-        plain(lambda tier: written(tier.price_cents, _CENTS), "console.plans.price"),
+        plain(lambda tier: priced(tier.price_cents, PRICE_CURRENCY), "console.plans.price"),
     ),
 )
 

@@ -20,7 +20,7 @@ from core.domain.identity.upstream.ldap.filters import (
 
 
 def test_each_kind_of_comparison_is_read() -> None:
-    found = read_filter(r"(&(objectClass=*)(|(cn=A\2a*c)(sn=*)(n>=1)(n<=2)(n~=3))(!(uac:1.2.840.113556.1.4.803:=2))(:dn:rule:=x)(a:=b))")
+    found = read_filter(r"(&(objectClass=*)(|(cn=A\2a*c)(sn=*)(n>=1)(n<=2)(n~=3))(!(uac:1.2.840.113556.1.4.803:=2))(sn:dn:rule:=x)(a:=b))")
     assert found == EveryFilter(
         (
             PresentFilter("objectClass"),
@@ -34,7 +34,7 @@ def test_each_kind_of_comparison_is_read() -> None:
                 )
             ),
             NotFilter(ExtendedFilter("uac", "1.2.840.113556.1.4.803", b"2", with_dn=False)),
-            ExtendedFilter("", "rule", b"x", with_dn=True),
+            ExtendedFilter("sn", "rule", b"x", with_dn=True),
             ExtendedFilter("a", "", b"b", with_dn=False),
         )
     )
@@ -58,6 +58,8 @@ def test_each_kind_of_comparison_is_read() -> None:
         ("(n>=a*b)", 6),
         ("(a:b:c:=x)", 2),
         ("(:=x)", 2),
+        ("(:caseExactMatch:=x)", 2),
+        ("(&(uid=*)(:dn:caseExactMatch:=x))", 11),
         ("(a:r!:=x)", 2),
         ("(!" * 12 + "(a=b)" + ")" * 12, 21),
         ("(&" + "(a=b)" * 120 + ")", 498),

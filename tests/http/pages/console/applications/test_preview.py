@@ -21,7 +21,7 @@ async def test_each_claim_is_shown_with_its_source_and_each_missing_one_with_the
     tab = await console.at(f"{billing}/token-preview?person={address}")
     assert tab.status == 200
     text = tab.page.text
-    assert "The application lets in anybody with an account." in text
+    assert "Anybody with an account may sign in to the application." in text
     assert "has not been asked for consent yet" in text
     assert str(console.ada.user) in text
     assert "The token itself" in text

@@ -127,7 +127,7 @@ async def test_a_role_gets_permissions_and_is_given_to_a_person_by_address(conso
     assert "bob@example.org" in tab.page.text
     await console.at(f"{billing}/assignments/~new")
     await console.submit(f"{billing}/assignments/~new", role="editor", organization_role="admin")
-    assert "admin" in console.tab.page.text
+    assert "Administrator" in console.tab.page.text
 
 
 @pytest.mark.parametrize(
@@ -213,6 +213,27 @@ async def test_a_plan_is_made_changed_and_deleted(console: ConsoleScene, billing
     await console.submit(f"{billing}/plans/{plan['id']}/end")
     assert console.tab.place == f"/ui/o/acme{billing}/plans?done=console.plans.end"
     assert "19.00 EUR" not in console.tab.page.text
+
+
+async def test_a_price_shows_its_currency_wherever_it_stands(console: ConsoleScene, billing: str) -> None:
+    await console.at(f"{billing}/plans/~new")
+    await console.submit(f"{billing}/plans/~new", name="Team", price_cents="990", currency="jpy")
+    (plan,) = console.people.rows("select id from plans where name = 'Team'")
+    one = f"{billing}/plans/{plan['id']}"
+    await console.at(one)
+    await console.submit(f"{one}/change", price_cents="1200")
+    # What an undo would bring back, and what the audit log says, though the currency stayed.
+    said = (await console.at(one)).page.text
+    assert "Before that: Price 990 JPY Put it back" in said
+    assert "Price 1200 JPY" in said
+    assert "Currency jpy" not in said
+    (entry,) = console.people.rows("select id from audit_log where action = 'plan.updated'")
+    assert "Price 990 JPY 1200 JPY" in (await console.at(f"/audit-log/{entry['id']}")).page.text
+    await console.at(one)
+    await console.submit(f"{one}/change", price_cents="15", currency="eur")
+    (entry,) = console.people.rows("select id from audit_log where action = 'plan.updated' order by id desc limit 1")
+    said = (await console.at(f"/audit-log/{entry['id']}")).page.text
+    assert "Price 1200 JPY 15.00 EUR" in said, said
 
 
 async def test_a_price_is_typed_in_the_own_unit_of_its_currency(console: ConsoleScene, billing: str) -> None:

@@ -57,6 +57,11 @@ async def test_the_side_list_counts_what_needs_a_hand(platform: PlatformScene) -
     assert platform.log.events("request")[-1]["db_round_trips"] <= 3
 
 
+async def test_prices_of_tiers_have_a_currency(platform: PlatformScene) -> None:
+    page = (await platform.at("/tiers")).page.text
+    assert "49.00 USD" in page, page
+
+
 async def test_the_overview_draws_organizations_and_people_over_time(platform: PlatformScene) -> None:
     now = platform.postern.foundation.clock.now()
     platform.people.change("update users set created_at = %s where id = %s", now - timedelta(days=3), platform.ada.user)
@@ -173,7 +178,7 @@ async def test_health_says_in_each_language_what_each_check_is_about_and_what_me
     assert all(len(set(texts)) == len(keys) for texts in said.values())
     platform.tabs.language = "de"
     text = (await platform.at("/health")).page.text
-    assert "Machen Sie eine Sicherung, und prüfen Sie sie" in text
+    assert "Legen Sie eine Sicherung an, und prüfen Sie sie" in text
 
 
 async def test_a_provider_that_is_away_and_the_processes_stand_on_the_page_of_health(platform: PlatformScene) -> None:

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from core.domain.services.billing.money import written
+from core.domain.services.billing.money import priced, written
 from entrypoints.http.pages.console.cells import code, copied, listed, number, plain, when
 from entrypoints.http.pages.console.forms import Asked, shape
 from entrypoints.http.pages.console.organization.applications import application_tabs
@@ -16,7 +16,7 @@ def _amount(plan: Any) -> str:
 
 
 def _price(plan: Any) -> str:
-    return f"{_amount(plan)} {plan.currency.upper()}"
+    return priced(plan.price_cents, plan.currency)
 
 
 _FIELDS: Final = (

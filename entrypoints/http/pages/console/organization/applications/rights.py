@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Any, Final
 
-from entrypoints.http.pages.console.cells import Tone, code, copied, listed, plain, state, when, yes_or_no
+from entrypoints.http.pages.console.cells import Tone, code, copied, listed, plain, role_in_words, sentence, state, when, yes_or_no
 from entrypoints.http.pages.console.forms import Asked, Choice, ShortName, shape
 from entrypoints.http.pages.console.organization.applications import application_tabs
 from entrypoints.http.pages.console.resource_pages import pages
@@ -24,6 +24,7 @@ from entrypoints.http.routes.services.service_roles import (
     get_service_role,
     list_service_roles,
 )
+from ports.texts import Text
 
 
 async def _permissions(visit: PageVisit) -> Sequence[Choice]:
@@ -90,6 +91,11 @@ def _whom(assignment: Any) -> str:
     return str(assignment.email or assignment.user_id or assignment.organization_role or assignment.team)
 
 
+def _whom_in_words(assignment: Any, text: Text) -> str:
+    role = assignment.organization_role
+    return role_in_words(role, text) if role else _whom(assignment)
+
+
 def _kind_of(assignment: Any) -> str:
     if assignment.user_id is not None:
         return "person"
@@ -111,7 +117,7 @@ ASSIGNMENTS: Final = Resource(
     at=application_tabs.ASSIGNMENTS,
     listed=list_assignments,
     rows="assignments",
-    columns=(plain(_whom, "console.assignments.whom"), _KIND, code("role"), when("created_at")),
+    columns=(sentence(_whom_in_words, "console.assignments.whom"), _KIND, code("role"), when("created_at")),
     filters=(Filter("role", "console.field.role", roles),),
     parameter="assignment_id",
     called=_whom,

@@ -15,12 +15,14 @@ from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.lists import latest_of
 from entrypoints.http.pages.console.organization.connections.certificates_pages import CERTIFICATES
 from entrypoints.http.pages.console.organization.connections.connection_pages import CONNECTION, EXCHANGES_AT, above, steps_of
+from entrypoints.http.pages.console.organization.connections.directory_runs import DIRECTORY_RUNS
 from entrypoints.http.pages.console.organization.connections.identity_assertions import ASSERTIONS
 from entrypoints.http.pages.console.organization.connections.owners_word import settings_of
 from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES, DIRECTORIES_ENTRY, DIRECTORIES_TAB, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Ending, Making, Resource, Section
 from entrypoints.http.pages.console.visit import PageVisit
+from entrypoints.http.routes.federation.directory_runs import create_directory_run, list_directory_runs
 from entrypoints.http.routes.tenancy.connections import activate_upstream_provider, list_connection_exchanges
 from entrypoints.http.routes.tenancy.upstream_providers import (
     change_upstream_provider,
@@ -100,6 +102,10 @@ def _state(one: Any) -> str:
 def _may_be_activated(one: Any) -> bool:
     """A directory has to be tested before."""
     return one.state is ConnectionState.TESTED or (one.state is ConnectionState.DRAFT and one.kind is ProviderKind.OIDC)
+
+
+def _keeps_in_step(one: Any) -> bool:
+    return bool(one.ldap is not None and one.ldap.keeps_in_step and one.enabled)
 
 
 EXCHANGES: Final = Resource(
@@ -213,6 +219,8 @@ PROVIDERS: Final = Resource(
                 _ldap("lockout_threshold", hint="console.providers.lockout_hint"),
                 _ldap("lockout_minutes"),
                 _ldap("accepts_lockouts", hint="console.providers.accepts_lockouts_hint"),
+                _ldap("keeps_in_step", hint="console.providers.keeps_in_step_hint"),
+                _ldap("step_minutes"),
             ),
         ),
     ),
@@ -225,12 +233,14 @@ PROVIDERS: Final = Resource(
             facts=settings_of(lambda one: one),
             seen=lambda one: str(one.digest),
         ),
+        Act("run", create_directory_run, shows=_keeps_in_step),
     ),
     below=(
         ("console.connection.title", CONNECTION, list_upstream_providers),
         ("console.connection_certificates.title", CERTIFICATES, list_upstream_providers),
         ("console.assertions.title", ASSERTIONS, list_upstream_providers),
         ("console.connection_exchanges.title", EXCHANGES_AT, list_connection_exchanges),
+        ("console.directory_runs.title", DIRECTORY_RUNS, list_directory_runs),
     ),
     ending=Ending(delete_upstream_provider),
     template="organization/connections/provider.html",

@@ -6,9 +6,9 @@ from entrypoints.http.pages.console.cells import copied, listed, number, plain, 
 from entrypoints.http.pages.console.organization.organization_tabs import AUDIT_LOG, END_USERS_TAB, PEOPLE, PEOPLE_ENTRY, position
 from entrypoints.http.pages.console.organization.people.one_person import ASKED, TEMPLATE, as_member, of_end_user
 from entrypoints.http.pages.console.resource_pages import pages
-from entrypoints.http.pages.console.resources import Ending, Filter, Resource
+from entrypoints.http.pages.console.resources import Act, Ending, Filter, Resource
 from entrypoints.http.routes.record.audit import list_audit_log
-from entrypoints.http.routes.services.end_users import get_end_user, list_end_users, revoke_end_user_sessions
+from entrypoints.http.routes.services.end_users import get_end_user, list_end_users, lock_end_user, revoke_end_user_sessions
 from entrypoints.http.routes.tenancy.members import get_member
 
 END_USERS: Final = Resource(
@@ -46,6 +46,7 @@ END_USERS: Final = Resource(
     more=of_end_user,
     also=(*ASKED, get_member),
     instead=as_member,
+    acts=(Act("lock", lock_end_user, asks=True, kind="danger"),),
     ending=Ending(revoke_end_user_sessions),
     below=(
         # `get_person_values` admits every member, and then asks for the capability by which this endpoint is called.

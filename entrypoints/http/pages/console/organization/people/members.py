@@ -13,7 +13,7 @@ from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Bulk, Filter, Resource, Section
 from entrypoints.http.pages.console.visit import ButtonLink, PageVisit
 from entrypoints.http.routes.record.audit import list_audit_log
-from entrypoints.http.routes.services.end_users import get_end_user, revoke_member_sessions
+from entrypoints.http.routes.services.end_users import get_end_user, lock_member, revoke_member_sessions
 from entrypoints.http.routes.tenancy.invitations import create_invitation
 from entrypoints.http.routes.tenancy.members import (
     change_member_role,
@@ -74,6 +74,7 @@ MEMBERS: Final = Resource(
     sections=(Section("role", shape(change_member_role, Asked("role", choices=roles, shown=lambda one: one.membership.role))),),
     acts=(
         Act("end-sessions", revoke_member_sessions, asks=True, shows=lambda one: one.active_sessions > 0),
+        Act("lock", lock_member, asks=True, kind="danger"),
         Act("remove", remove_member, asks=True, kind="danger", leaves=True),
     ),
     bulks=(Bulk("remove", remove_member),),

@@ -7,6 +7,7 @@ import msgspec
 
 from core.domain.claims import ClaimPlace, ClaimSource
 from core.domain.identity.realms import LoginPolicy
+from core.domain.services.billing.money import priced
 from core.domain.services.services import AssertionAudience, ServiceType, SignInPolicy
 from core.domain.signing_keys import TokenAlgorithm
 from core.domain.tenancy.domain_routes import JoinPolicy
@@ -19,6 +20,7 @@ from entrypoints.http.routes.record.audit import LoggedAnywhere
 from ports.texts import Text
 
 _OLD, _NEW, _ADDED, _REMOVED = "old_", "new_", "_added", "_removed"
+_PRICE: Final = "price_cents"
 # The texts of the forms, by the beginning of the action. Forms that have no texts of their own use those that all forms share.
 _FORMS: Final[Sequence[tuple[str, str]]] = (
     ("resource_server.", "console.apis"),
@@ -72,7 +74,7 @@ class ChangedPart(Frozen):
 
 def changes_in(one: LoggedAnywhere, text: Text) -> Sequence[ChangedPart]:
     """What the entry says about before and after: each part once, lists as what they lost and gained."""
-    details = one.details
+    details = _priced(one.details)
     changes = [
         _part(one.action, name, details[f"{_OLD}{name}"], details.get(f"{_NEW}{name}", details.get(name)), text)
         for name in dict.fromkeys(name.removeprefix(_OLD) for name in details if name.startswith(_OLD))
@@ -86,6 +88,16 @@ def changes_in(one: LoggedAnywhere, text: Text) -> Sequence[ChangedPart]:
 
 def _part(action: str, name: str, old: Any, new: Any, text: Text) -> ChangedPart:
     return ChangedPart(name, _label(action, name, text), _shown(name, old, text), _shown(name, new, text))
+
+
+def _priced(details: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The same, with its prices in words. Entries of before the currency was always said keep their numbers."""
+    now = str(details.get("new_currency", details.get("currency", "")))
+    currencies = {f"{_OLD}{_PRICE}": str(details.get("old_currency", now)), f"{_NEW}{_PRICE}": now}
+    return {
+        name: priced(value, currencies[name]) if isinstance(value, int) and currencies.get(name) else value
+        for name, value in details.items()
+    } | {name: details[name].upper() for name in (f"{_OLD}currency", f"{_NEW}currency") if isinstance(details.get(name), str)}
 
 
 def _label(action: str, name: str, text: Text) -> str:

@@ -32,7 +32,7 @@ from entrypoints.http.pages.console.platform.people import ONE, PERSON_TAB, abov
 from entrypoints.http.pages.console.platform.platform_tabs import HOME
 from entrypoints.http.pages.console.platform.questions import Question, QuestionSubject, question_pages
 from entrypoints.http.pages.console.visit import AnyCall, DoneLink, Head, Page, PageVisit
-from entrypoints.http.routes.platform.account_administration import activate_user, deactivate_user
+from entrypoints.http.routes.platform.account_administration import activate_user, deactivate_user, lock_user
 from entrypoints.http.routes.platform.platform_users import (
     NewPlatformOwner,
     demote_platform_owner,
@@ -84,10 +84,11 @@ _ATTEMPTS: Final = (
 _ACTS: Final[tuple[tuple[str, Any, str], ...]] = (
     ("act_as", lambda seen: seen.account.deactivated_at is None and not seen.account.is_platform_owner, "quiet"),
     ("reset_access", lambda _seen: True, "quiet"),
+    ("lock", lambda seen: seen.account.deactivated_at is None, "danger"),
     ("remove_factor", lambda seen: seen.mfa_enabled_at is not None, "quiet"),
     ("promote", lambda seen: not seen.account.is_platform_owner and seen.account.deactivated_at is None, "quiet"),
     ("demote", lambda seen: seen.account.is_platform_owner, "danger"),
-    ("deactivate", lambda seen: seen.account.deactivated_at is None, "danger"),
+    ("deactivate", lambda seen: seen.account.deactivated_at is None or seen.account.is_locked, "danger"),
     ("reactivate", lambda seen: seen.account.deactivated_at is not None, "quiet"),
 )
 
@@ -131,6 +132,8 @@ def _facts(visit: PageVisit, seen: AccountOverview) -> list[tuple[str, Cell]]:
 
 
 def _state(visit: PageVisit, seen: AccountOverview) -> tuple[str, Tone]:
+    if seen.account.is_locked:
+        return visit.text("console.state.locked"), Tone.BAD
     if seen.account.deactivated_at is not None:
         return visit.text("console.state.deactivated"), Tone.BAD
     if seen.account.is_platform_owner:
@@ -156,6 +159,10 @@ async def _reactivate(visit: PageVisit, _subject: QuestionSubject, _body: Any) -
     await visit.ask(activate_user)
 
 
+async def _lock(visit: PageVisit, _subject: QuestionSubject, _body: Any) -> None:
+    await visit.ask(lock_user)
+
+
 async def _reset_access(visit: PageVisit, _subject: QuestionSubject, _body: Any) -> None:
     await visit.postern.platform.account_administration.reset_password(user_of(visit), authority(visit), by_mail=True)
 
@@ -179,6 +186,7 @@ def _question(name: str, do: Any, **more: Any) -> Question:
 _QUESTIONS: Final = (
     _question("deactivate", _deactivate, kind="final", of=deactivate_user),
     _question("reactivate", _reactivate, of=activate_user),
+    _question("lock", _lock, kind="final", of=lock_user),
     _question("reset_access", _reset_access, kind="final", of=PLATFORM_OWNER, step_up=StepUp.ACCOUNT),
     _question(
         "remove_factor",

@@ -54,8 +54,6 @@ class Framework(Frozen):
     kinds: frozenset[ApplicationKind]
     comes_back_to: str = ""
     """The path of the sign-in address that the framework, or these lines, expect."""
-    guide: str = ""
-    """The name of the guide in `docs/guides/applications` that goes on from the lines."""
     tested: bool = False
     """Whether a test runs the lines as they stand. Others say that they are untested."""
 
@@ -106,11 +104,11 @@ _SPA: Final = frozenset({ApplicationKind.SPA})
 _EXAMPLE_HOST: Final = "wiki.example.com"
 _PROXY: Final = frozenset({ApplicationKind.PROXY})
 FRAMEWORKS: Final = (
-    Framework("nextjs", "Next.js", _WEB, "/api/auth/callback/postern", "auth-js", tested=True),
-    Framework("express", "Express", _WEB, "/callback", "express-openid-connect", tested=True),
+    Framework("nextjs", "Next.js", _WEB, "/api/auth/callback/postern", tested=True),
+    Framework("express", "Express", _WEB, "/callback", tested=True),
     Framework("flask", "Flask", _WEB, "/callback", tested=True),
     Framework("fastapi", "FastAPI", _WEB, "/callback", tested=True),
-    Framework("django", "Django", _WEB, "/accounts/oidc/postern/login/callback/", "django-allauth", tested=True),
+    Framework("django", "Django", _WEB, "/accounts/oidc/postern/login/callback/", tested=True),
     Framework("react", "React", _SPA, "/callback", tested=True),
     Framework("vue", "Vue", _SPA, "/callback", tested=True),
     Framework("spring", "Spring Boot", _WEB, "/login/oauth2/code/postern"),

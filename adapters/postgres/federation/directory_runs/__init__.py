@@ -1,0 +1,1 @@
+"""Keeping in step with directories by LDAP, in PostgreSQL."""

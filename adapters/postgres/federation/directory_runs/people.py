@@ -1,0 +1,322 @@
+"""The people and groups whom connections by LDAP list, in PostgreSQL."""
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+import msgspec
+from psycopg.types.json import Jsonb
+
+from adapters.postgres.federation.scim.users import CAPACITY_OF, LIFT, ScimCapacity, entering
+from adapters.postgres.identity.accounts import ACCOUNT, ACCOUNT_AND_WHO_DEACTIVATED
+from adapters.postgres.identity.privacy.holding import HELD_BY_NOTHING_ELSE, IS_THE_MAKERS
+from adapters.postgres.identity.upstream.proved_domains import proved_domains
+from adapters.postgres.rows import IdRow
+from adapters.postgres.statements import first, first_made
+from adapters.postgres.storable import storable, storable_text
+from adapters.postgres.tenancy.relations import RELATED_BESIDES_DIRECTORY
+from adapters.postgres.tenancy.teams import TEAM
+from adapters.postgres.transaction import OnStatements
+from core.domain.email import Email
+from core.domain.federation.directory_runs.people import KnownPerson, MetAccount, PersonInDirectory
+from core.domain.identifiers import MembershipId, OrganizationId, TeamId, UpstreamProviderId, UserId
+from core.domain.identity.accounts import Account
+from core.domain.identity.upstream.ldap.settings import ldap_issuer
+from core.domain.tenancy.roles import beyond_a_member
+from core.domain.tenancy.teams import Team
+from core.frozen import Frozen
+from ports.federation.directory_runs import EndedLately, ListedGroup
+from ports.federation.scim.users import Capacity
+
+
+class _ExternalId(Frozen):
+    external_id: bytes
+
+
+class _Proved(Frozen):
+    domains: Sequence[str] | None
+
+
+class _Addressed(Frozen):
+    external_id: bytes
+    user_id: UUID
+    email: str
+
+
+_OF_MET: Final = (
+    "external_id",
+    "listed_as",
+    "was_active",
+    "is_scims",
+    "is_anothers",
+    "has_other_identity",
+    "may_more",
+    "is_own",
+    "is_used_here_alone",
+    "is_member",
+    "address_is_taken",
+)
+
+
+def _met(**columns: Any) -> MetAccount:
+    own = {name: columns.pop(name) for name in _OF_MET}
+    account = ACCOUNT.row(**columns)
+    used_here_alone = own.pop("is_used_here_alone")
+    return MetAccount(**own, account=account, is_movable=own["is_own"] and used_here_alone and not account.address_is_proved)
+
+
+def _group(*, known_as: bytes, digest: bytes, **team: Any) -> ListedGroup:
+    return ListedGroup(known_as, TEAM.row(**team), digest)
+
+
+class DirectoryPeopleRows(OnStatements):
+    """Implements `ports.federation.directory_runs.DirectoryPeopleStore`."""
+
+    async def known(self, connection: UpstreamProviderId, external_ids: Collection[bytes]) -> Mapping[bytes, KnownPerson]:
+        parameters = {"connection": connection, "external_ids": list(external_ids)}
+        rows = await self._statements.ask_for_many(KnownPerson, _KNOWN, parameters, lambda one: one)
+        return {one.external_id: one for one in rows}
+
+    async def active(self, connection: UpstreamProviderId) -> Sequence[bytes]:
+        return await self._statements.ask_for_many(_ExternalId, _ACTIVE, {"connection": connection}, lambda one: one.external_id)
+
+    async def named(self, connection: UpstreamProviderId, external_ids: Collection[bytes]) -> Mapping[bytes, tuple[UserId, str]]:
+        parameters = {"connection": connection, "external_ids": list(external_ids)}
+        rows = await self._statements.ask_for_many(_Addressed, _NAMED, parameters, lambda one: one)
+        return {one.external_id: (UserId(one.user_id), one.email) for one in rows}
+
+    async def met(
+        self, organization: OrganizationId, connection: UpstreamProviderId, people: Sequence[PersonInDirectory]
+    ) -> Mapping[bytes, MetAccount]:
+        parameters = {
+            **_asked(connection, people),
+            "organization": organization,
+            "beyond": beyond_a_member(),
+        }
+        rows = await self._statements.ask_for_many(_met, MET, parameters, lambda one: one)
+        return {one.external_id: one for one in rows}
+
+    async def ended_lately(self, connection: UpstreamProviderId, since: datetime) -> EndedLately:
+        (row,) = await self._statements.ask(EndedLately, _ENDED_LATELY, {"connection": connection, "since": since})
+        return row
+
+    async def room(self, organization: OrganizationId) -> Capacity | None:
+        rows = await self._statements.ask(ScimCapacity, CAPACITY_OF, {"organization": organization})
+        return first_made(rows, ScimCapacity.capacity)
+
+    async def proved_domains(self, organization: OrganizationId) -> Collection[str]:
+        (row,) = await self._statements.ask(_Proved, _PROVED, {"organization": organization})
+        return frozenset(row.domains or ())
+
+    async def groups(self, connection: UpstreamProviderId) -> Sequence[ListedGroup]:
+        return await self._statements.ask_for_many(_group, _GROUPS, {"connection": connection}, lambda one: one)
+
+    async def users_of(self, connection: UpstreamProviderId, external_ids: Collection[bytes]) -> Sequence[UserId]:
+        parameters = {"connection": connection, "external_ids": list(external_ids)}
+        return await self._statements.ask_for_many(IdRow, _USERS_OF, parameters, lambda row: UserId(row.id))
+
+    async def hold_people(self, connection: UpstreamProviderId, people: Sequence[PersonInDirectory]) -> None:
+        await self._statements.tell(_HOLD_PEOPLE, _asked(connection, people))
+
+    async def add_accounts(self, organization: OrganizationId, accounts: Sequence[Account]) -> Collection[UserId]:
+        rows = [
+            {**ACCOUNT.values(one), "email_key": one.email.key, "origin_org_id": organization, "updated_at": one.created_at}
+            for one in accounts
+        ]
+        parameters = {"accounts": Jsonb(storable(msgspec.to_builtins(rows)))}
+        return {UserId(row.id) for row in await self._statements.ask(IdRow, _ADD_ACCOUNTS, parameters)}
+
+    async def enter(self, organization: OrganizationId, users: Mapping[UserId, MembershipId], at: datetime) -> None:
+        await self._statements.tell(LIFT, {"organization": organization, "users": list(users), "at": at})
+        parameters = {"organization": organization, "users": list(users), "ids": list(users.values()), "at": at}
+        await self._statements.tell(_ENTER, parameters)
+
+    async def save_people(
+        self, organization: OrganizationId, connection: UpstreamProviderId, people: Mapping[UserId, PersonInDirectory], at: datetime
+    ) -> None:
+        named = list(people.values())
+        parameters = {
+            "organization": organization,
+            "connection": connection,
+            "users": list(people),
+            "external_ids": [one.external_id for one in named],
+            "digests": [one.digest for one in named],
+            "given": [_text(one.given_name) for one in named],
+            "family": [_text(one.family_name) for one in named],
+            "display": [_text(one.display_name) for one in named],
+            "at": at,
+        }
+        await self._statements.tell(_SAVE_PEOPLE, parameters)
+        await self._statements.tell(_SAVE_NAMES, parameters)
+
+    async def end_people(self, connection: UpstreamProviderId, users: Collection[UserId], at: datetime) -> None:
+        await self._statements.tell(_END_PEOPLE, {"connection": connection, "users": list(users), "at": at})
+
+    async def team(self, connection: UpstreamProviderId, external_id: bytes) -> Team | None:
+        return first(await self._statements.ask(TEAM.row, _TEAM, {"connection": connection, "external_id": external_id}))
+
+    async def save_group(self, connection: UpstreamProviderId, external_id: bytes, team: TeamId, digest: bytes) -> None:
+        parameters = {"connection": connection, "external_id": external_id, "team": team, "digest": digest}
+        await self._statements.tell(_SAVE_GROUP, parameters)
+
+
+def _asked(connection: UpstreamProviderId, people: Sequence[PersonInDirectory]) -> dict[str, Any]:
+    return {
+        "connection": connection,
+        "provider": str(connection),
+        "issuer": ldap_issuer(connection),
+        "external_ids": [one.external_id for one in people],
+        "subjects": [storable_text(one.subject) for one in people],
+        "email_keys": [storable_text(Email(one.email).key) for one in people],
+    }
+
+
+def _text(text: str | None) -> str | None:
+    return None if text is None else storable_text(text)
+
+
+_KNOWN: Final = """
+    select listed.external_id, users.email_key, listed.digest, listed.is_active
+      from directory_people as listed
+      join users on users.id = listed.user_id
+     where listed.connection_id = %(connection)s and listed.external_id = any(%(external_ids)s)
+"""
+
+_ACTIVE: Final = "select external_id from directory_people where connection_id = %(connection)s and is_active"
+
+_NAMED: Final = """
+    select listed.external_id, listed.user_id, users.email
+      from directory_people as listed
+      join users on users.id = listed.user_id
+     where listed.connection_id = %(connection)s and listed.external_id = any(%(external_ids)s)
+"""
+
+# Whom the directory lists already counts before everything; then whom a sign-in has connected; an address counts last.
+_ASKED: Final[LiteralString] = """
+               unnest(%(external_ids)s::bytea[], %(subjects)s::text[], %(email_keys)s::text[]) as asked (external_id, subject, email_key)
+         cross join lateral (
+                   select coalesce(
+                              (
+                                  select user_id
+                                    from directory_people
+                                   where connection_id = %(connection)s and external_id = asked.external_id
+                              ),
+                              (
+                                  select user_id
+                                    from identities
+                                   where provider = %(provider)s and issuer = %(issuer)s and subject = asked.subject
+                              ),
+                              (select users.id from users where users.email_key = asked.email_key)
+                          ) as user_id
+              ) as led
+"""
+
+_HOLD_PEOPLE: Final[LiteralString] = f"""
+    select from users where id in (select led.user_id from {_ASKED} where led.user_id is not null) order by id for update
+"""
+
+MET: Final[LiteralString] = f"""
+    select asked.external_id, {ACCOUNT_AND_WHO_DEACTIVATED},
+           mine.external_id as listed_as, coalesce(mine.is_active, false) as was_active,
+           (
+               provisioned.user_id is not null
+           and not exists (
+                   select
+                     from directory_people
+                    where org_id = %(organization)s and user_id = users.id and (is_active or not provisioned.is_member)
+               )
+           and exists (select from scim_tokens where scim_tokens.org_id = %(organization)s)
+           ) as is_scims,
+           exists (
+               select
+                 from directory_people
+                where org_id = %(organization)s and user_id = users.id and is_active and connection_id <> %(connection)s
+           ) as is_anothers,
+           exists (
+               select from identities where user_id = users.id and provider = %(provider)s and subject <> asked.subject
+           ) as has_other_identity,
+           exists (
+               select
+                 from organizations as wanted
+                cross join lateral ({RELATED_BESIDES_DIRECTORY}) as related
+                where wanted.id = %(organization)s and related.relation = any(%(beyond)s)
+           ) as may_more,
+           coalesce({IS_THE_MAKERS}, false) as is_own, {HELD_BY_NOTHING_ELSE} as is_used_here_alone,
+           exists (select from memberships where org_id = %(organization)s and user_id = users.id) as is_member,
+           exists (select from users as others where others.email_key = asked.email_key and others.id <> users.id) as address_is_taken
+      from {_ASKED}
+      join users on users.id = led.user_id
+      left join directory_people as mine on mine.connection_id = %(connection)s and mine.user_id = users.id
+      left join provisioned_users as provisioned on provisioned.org_id = %(organization)s and provisioned.user_id = users.id
+"""
+
+_ENDED_LATELY: Final = """
+    select (select count(*) from directory_people where connection_id = %(connection)s and is_active)::int as listed,
+           (
+               select count(*) from directory_people where connection_id = %(connection)s and ended_at >= %(since)s
+           )::int as ended
+"""
+
+_PROVED: Final[LiteralString] = f"select {proved_domains('%(organization)s')} as domains"
+
+_GROUPS: Final[LiteralString] = f"""
+    select directory_groups.external_id as known_as, directory_groups.digest, {TEAM.names}
+      from directory_groups
+      join teams on teams.id = directory_groups.team_id
+     where directory_groups.connection_id = %(connection)s
+"""
+
+_TEAM: Final[LiteralString] = f"""
+    select {TEAM.names}
+      from directory_groups
+      join teams on teams.id = directory_groups.team_id
+     where directory_groups.connection_id = %(connection)s and directory_groups.external_id = %(external_id)s
+"""
+
+_USERS_OF: Final = """
+    select user_id as id
+      from directory_people
+     where connection_id = %(connection)s and external_id = any(%(external_ids)s) and is_active
+     order by user_id
+"""
+
+# The organization's row is held.
+_ADD_ACCOUNTS: Final[LiteralString] = f"""
+    insert into users ({ACCOUNT.into("email_key", "origin_org_id", "updated_at")})
+    select {ACCOUNT.into("email_key", "origin_org_id", "updated_at")}
+      from jsonb_populate_recordset(null::users, %(accounts)s) as added
+     order by email_key
+        on conflict (email_key) do nothing
+ returning id
+"""
+
+_ENTER: Final[LiteralString] = entering("'ldap'")
+
+_SAVE_PEOPLE: Final = """
+    insert into directory_people (connection_id, external_id, org_id, user_id, digest, is_active)
+    select %(connection)s, listed.external_id, %(organization)s, listed.user_id, listed.digest, true
+      from unnest(%(external_ids)s::bytea[], %(users)s::uuid[], %(digests)s::bytea[]) as listed (external_id, user_id, digest)
+        on conflict (connection_id, external_id) do update
+       set digest = excluded.digest, is_active = true
+     where directory_people.user_id = excluded.user_id
+"""
+
+_SAVE_NAMES: Final = """
+    update provisioned_users
+       set given_name = named.given, family_name = named.family, display_name = named.display, updated_at = %(at)s
+      from unnest(%(users)s::uuid[], %(given)s::text[], %(family)s::text[], %(display)s::text[]) as named (user_id, given, family, display)
+     where provisioned_users.org_id = %(organization)s and provisioned_users.user_id = named.user_id
+"""
+
+_END_PEOPLE: Final = """
+    update directory_people
+       set is_active = false, ended_at = %(at)s
+     where connection_id = %(connection)s and user_id = any(%(users)s) and is_active
+"""
+
+_SAVE_GROUP: Final = """
+    insert into directory_groups (connection_id, external_id, team_id, digest)
+    values (%(connection)s, %(external_id)s, %(team)s, %(digest)s)
+        on conflict (connection_id, external_id) do update set team_id = excluded.team_id, digest = excluded.digest
+"""

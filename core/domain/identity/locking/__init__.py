@@ -1,0 +1,1 @@
+"""Accounts that organizations make for people."""

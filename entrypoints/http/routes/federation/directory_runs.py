@@ -1,0 +1,188 @@
+"""Runs that keep an organization in step with its directory by LDAP, and an owner's word about those that wait."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Annotated, Final
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import BadRequest, Conflict
+from core.domain.federation.directory_runs.runs import DirectoryRun, RunKind, RunPerson, RunState
+from core.domain.identifiers import DirectoryRunId, UpstreamProviderId
+from core.domain.identity.proofs import StepUp
+from core.domain.tenancy.members import Member
+from core.domain.tenancy.roles import Capability
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import Id, example
+from entrypoints.http.machinery.limits import CREDENTIALS
+from entrypoints.http.routes.tenancy.connections import ConfirmedSettings
+from entrypoints.http.routes.tenancy.upstream_providers import PROVIDER, UpstreamProviderPath
+
+_TAGS = ("directory-runs",)
+RUNS: Final = f"{PROVIDER}/runs"
+_RUN: Final = f"{RUNS}/{{run_id}}"
+_MANAGE: Final = able(Capability.SETTINGS_MANAGE, impersonated=True)
+_IN_PERSON: Final = able(Capability.SETTINGS_MANAGE, impersonated=False)
+
+
+class DirectoryRunPath(UpstreamProviderPath, frozen=True):
+    run_id: UUID
+    """The id of the run."""
+
+
+class DirectoryRunRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A run: what a reading of the directory has done, or would do."""
+
+    id: Id
+    kind: Annotated[RunKind, example("whole")]
+    """`plan` reads everybody and does nothing; `whole` reads everybody; `changes` reads those whom the directory has changed; `identities`
+    finds out who is gone.
+    """
+    state: Annotated[RunState, example("waiting")]
+    """`running`, `done`, `failed`, `waiting` for an owner, `agreed` by an owner and carried out by another run, `left` by an owner, or
+    `over`, when a newer run has taken its place.
+    """
+    started_at: datetime
+    """When it began."""
+    ended_at: datetime | None
+    """When it ended; null while it is under way."""
+    read: Annotated[int, example(214)]
+    """The number of people that it has read so far."""
+    came: Annotated[int, example(3)]
+    """The number of people who came, or came back."""
+    changed: Annotated[int, example(12)]
+    """The number of people of whom the directory says something else."""
+    ended: Annotated[int, example(1)]
+    """The number of people whom it has ended."""
+    held_back: Annotated[int, example(40)]
+    """The number of people whom it would end if an owner let it go on."""
+    left_out: Annotated[int, example(2)]
+    """The number of people whom it has left out."""
+    reasons: Annotated[Mapping[str, int], example({"other_domain": 2})]
+    """How many people it has left out for each reason."""
+    teams: Annotated[int, example(0)]
+    """The number of teams that it has made, filled otherwise, or deleted."""
+    fault: Annotated[str, example("")]
+    """Why it failed."""
+    digest: Annotated[str, example("9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3")] | None
+    """The digest of names and what happens to them, for a run that waits. An owner who lets it go on sends it back."""
+
+
+class ListedDirectoryRuns(msgspec.Struct, frozen=True, kw_only=True):
+    """The last fifty runs of the last thirty days."""
+
+    runs: Sequence[DirectoryRunRecord]
+    """Newest first."""
+    next_at: datetime | None
+    """When the next run begins; null when none is planned."""
+
+
+class DirectoryRunPersonRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A person whom a run names."""
+
+    what: Annotated[str, example("end")]
+    """`end` for somebody whom it would end, `left_out` for somebody whom it has left out."""
+    reason: Annotated[str, example("gone")]
+    """Why, in one word."""
+    named: Annotated[str, example("ada@acme.example")]
+    """The address, or the name in the directory."""
+
+
+class NamedDirectoryRun(DirectoryRunRecord, frozen=True, kw_only=True):
+    """A run with whom it names."""
+
+    people: Sequence[DirectoryRunPersonRecord]
+    """Those whom it would end, and then those whom it has left out: at most a thousand."""
+
+
+class StartedRun(msgspec.Struct, frozen=True):
+    """A run of everybody begins within a minute."""
+
+    started: bool
+    """Always true."""
+
+
+@endpoint.get(RUNS, caller=_MANAGE, keys=True, tags=_TAGS)
+async def list_directory_runs(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> ListedDirectoryRuns:
+    """List the runs that keep the organization in step with a directory by LDAP
+
+    The newest comes first. A run that is under way says how many people it has read so far.
+    """
+    listed = await postern.federation.directory_runs.list(call.caller, UpstreamProviderId(call.path.provider_id))
+    return ListedDirectoryRuns(runs=[_record(one) for one in listed.runs], next_at=listed.next_at)
+
+
+@endpoint.get(_RUN, caller=_MANAGE, keys=True, tags=_TAGS)
+async def get_directory_run(call: Call[None, None, DirectoryRunPath, Member], postern: Postern) -> NamedDirectoryRun:
+    """Get a run with the people whom it names
+
+    A run that waits names everybody whom it would end, and why.
+    """
+    run, people = await postern.federation.directory_runs.get(
+        call.caller, UpstreamProviderId(call.path.provider_id), DirectoryRunId(call.path.run_id)
+    )
+    return NamedDirectoryRun(**msgspec.structs.asdict(_record(run)), people=[_person(one) for one in people])
+
+
+@endpoint.post(RUNS, caller=_IN_PERSON, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
+async def create_directory_run(call: Call[None, None, UpstreamProviderPath, Member], postern: Postern) -> StartedRun:
+    """Read the whole directory again
+
+    The run begins within a minute. It is a plan as long as no owner has let the first one go on.
+    """
+    await postern.federation.directory_runs.start(call.caller, UpstreamProviderId(call.path.provider_id), call.actor)
+    return StartedRun(started=True)
+
+
+@endpoint.post(
+    f"{_RUN}/go-on",
+    caller=OWNER_IN_PERSON,
+    limit=CREDENTIALS,
+    step_up=StepUp.ACCOUNT,
+    refuses=(BadRequest, Conflict),
+    tags=_TAGS,
+)
+async def approve_directory_run(call: Call[ConfirmedSettings, None, DirectoryRunPath, Member], postern: Postern) -> DirectoryRunRecord:
+    """Let a run that waits do what it would do
+
+    Only an owner can do this, for the `digest` of the run that they have seen. If the run is more than a day old, or the connection has
+    other settings by now, the answer is 409. Another run carries it out within a minute. Whom that run would end besides stops it again.
+    You need a recent proof of who you are: of the second factor, if you have one.
+    """
+    run = await postern.federation.directory_runs.go_on(
+        call.caller,
+        UpstreamProviderId(call.path.provider_id),
+        DirectoryRunId(call.path.run_id),
+        call.actor,
+        seen=call.body.digest,
+    )
+    return _record(run)
+
+
+@endpoint.post(
+    f"{_RUN}/leave",
+    caller=OWNER_IN_PERSON,
+    limit=CREDENTIALS,
+    step_up=StepUp.ACCOUNT,
+    refuses=(Conflict,),
+    tags=_TAGS,
+)
+async def decline_directory_run(call: Call[None, None, DirectoryRunPath, Member], postern: Postern) -> DirectoryRunRecord:
+    """Let a run that waits do nothing
+
+    Only an owner can do this. The people stay, and you are not asked again about the same people. After the first plan, no run begins
+    before somebody starts one. You need a recent proof of who you are: of the second factor, if you have one.
+    """
+    run = await postern.federation.directory_runs.leave(
+        call.caller, UpstreamProviderId(call.path.provider_id), DirectoryRunId(call.path.run_id), call.actor
+    )
+    return _record(run)
+
+
+_record = shown(DirectoryRun, DirectoryRunRecord, within=("counts",), digest=lambda run: None if run.digest is None else run.digest.hex())
+_person = shown(RunPerson, DirectoryRunPersonRecord)

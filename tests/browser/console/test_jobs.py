@@ -1,0 +1,350 @@
+"""The jobs of owners, done as a person does them: by clicks and typing in Chromium, from the overview to the result. Each press, each field
+and each choice counts. `tests/security/organizations/test_distances.py` counts the same by links, in the ordinary run too.
+"""
+
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+import pyotp
+import pytest
+
+from core.domain.secrets import Password
+from tests.browser.console.clicking import CountedClicks, told
+from tests.browser.page import WIDE
+from tests.browser.test_console import Town, town
+from tests.http.people import Person
+from tests.http.signing_in import PASSWORD, unlimited
+from tests.pictures import drawn_png
+from tests.security.organizations.console import signed_in
+
+__all__ = ["town"]  # a fixture
+HOME: Final = "/ui/o/globex"
+PLATFORM: Final = "/ui/platform"
+MOST: Final = 8
+Job = Callable[[CountedClicks], Awaitable[None]]
+OF_OWNERS: Final[dict[str, Job]] = {}
+SAFER: Final[dict[str, Job]] = {}
+"""With a second factor of one's own, without which an owner cannot demand it."""
+OF_PLATFORM: Final[dict[str, Job]] = {}
+
+
+def job(name: str, among: dict[str, Job] = OF_OWNERS) -> Callable[[Job], Job]:
+    def declared(done: Job) -> Job:
+        among[name] = done
+        return done
+
+    return declared
+
+
+@job("thirty people invited at once")
+async def _(one: CountedClicks) -> None:
+    await one.press("People")
+    await one.press("Invite people")
+    await one.type("E-mail addresses", "\n".join(f"p{number}@new.example" for number in range(30)))
+    await one.press("Send invitations")
+    await one.reads("30 invitations")
+
+
+@job("why a person cannot sign in")
+async def _(one: CountedClicks) -> None:
+    await one.press("People")
+    await one.press("bob@people.example")
+    await one.reads("May this person sign in?")
+
+
+@job("a second client secret")
+async def _(one: CountedClicks) -> None:
+    await one.press("Applications")
+    await one.press("Shop")
+    await one.press("Tokens")
+    await one.press("Create a client secret")
+    await one.press("Create a client secret")
+    await one.reads("Copy this now")
+
+
+@job("the end of the old secret")
+async def _(one: CountedClicks) -> None:
+    await one.press("Applications")
+    await one.press("Shop")
+    await one.press("Tokens")
+    await one.press("shop")
+    await one.pick("More: the API, the id and what ends it")
+    await one.press("Delete the secret")
+    await one.press("Delete the secret")
+    await one.reads("The secret is deleted")
+
+
+@job("passkeys for administrators", SAFER)
+async def _(one: CountedClicks) -> None:
+    await one.press("Signing in")
+    await one.press("Change the rules")
+    await one.choose("For administrators", "Second factor and passkey")
+    await one.press("Continue")
+    await one.press("Change the rules")
+    await one.reads("For administrators Second factor and passkey")
+
+
+@job("who signed in to an application last week, as a file")
+async def _(one: CountedClicks) -> None:
+    await one.press("All sign-ins")
+    await one.pick("Filters")
+    await one.choose("Application", "Shop")
+    week = datetime.now(UTC) - timedelta(days=7)
+    await one.type_moment("From (UTC)", f"{week:%m%d%Y}\t1200A")
+    await one.press("Show")
+    assert "bob@people.example" in await one.download("Download as CSV")
+
+
+@job("a team")
+async def _(one: CountedClicks) -> None:
+    await one.press("People")
+    await one.press("Teams")
+    await one.press("Create a team")
+    await one.type("Name", "Support")
+    await one.press("Create a team")
+    await one.reads("Support")
+
+
+@job("a person in a team")
+async def _(one: CountedClicks) -> None:
+    await one.press("People")
+    await one.press("Teams")
+    await one.press("Support")
+    await one.press("Members of the team")
+    await one.type("A member of the organization", "bob@people.example")
+    await one.press("Add")
+    await one.reads("bob@people.example")
+
+
+@job("a role of an application")
+async def _(one: CountedClicks) -> None:
+    await one.press("Applications")
+    await one.press("Shop")
+    await one.press("Access")
+    await one.press("Add a role")
+    await one.type("Name", "Agent")
+    await one.press("Add a role")
+    await one.reads("Agent")
+
+
+@job("a role of an application for a team")
+async def _(one: CountedClicks) -> None:
+    await one.press("Applications")
+    await one.press("Shop")
+    await one.press("Access")
+    await one.press("Give a role")
+    await one.choose("Role", "Agent")
+    await one.choose("Team", "Support")
+    await one.press("Give a role")
+    await one.reads("support")
+
+
+@job("Okta by SAML")
+async def _(one: CountedClicks) -> None:
+    await one.press("Directories")
+    await one.press("Add a provider")
+    await one.pick("Okta SAML")
+    await one.type("Name", "Okta")
+    await one.press("Add a provider")
+    await one.reads("Okta")
+
+
+@job("a mail domain")
+async def _(one: CountedClicks) -> None:
+    await one.press("Directories")
+    await one.press("Mail domains")
+    await one.press("Add a domain")
+    await one.type("Domain", "new.example")
+    await one.press("Add a domain")
+    await one.reads("new.example", "TXT")
+
+
+@job("a token for SCIM")
+async def _(one: CountedClicks) -> None:
+    await one.press("Directories")
+    await one.press("SCIM")
+    await one.press("Create a token")
+    await one.type("Name", "Okta")
+    await one.press("Create a token")
+    await one.reads("Copy this now")
+
+
+@job("the end of one person's sessions")
+async def _(one: CountedClicks) -> None:
+    await one.press("People")
+    await one.press("bob@people.example")
+    await one.press("End all sessions here")
+    await one.press("End all sessions here")
+    await one.reads("bob@people.example is signed out here")
+
+
+@job("a logo")
+async def _(one: CountedClicks) -> None:
+    await one.press("Settings")
+    await one.press("Looks")
+    await one.upload("Logo from a file", Path("logo.png").resolve())
+    await one.press("Upload the logo")
+    await one.reads("The logo is saved")
+
+
+@job("a changed setting put back")
+async def _(one: CountedClicks) -> None:
+    await one.press("Settings")
+    await one.type("Name", "Globex Limited")
+    await one.press("Save")
+    await one.press("Put it back")
+    await one.reads("Put back")
+
+
+@job("one entry of the audit log")
+async def _(one: CountedClicks) -> None:
+    await one.press("Audit log")
+    await one.press("ada@people.example created the team Support")
+    await one.reads("Happened", "About Support")
+
+
+@job("a failed delivery sent again")
+async def _(one: CountedClicks) -> None:
+    await one.press("Events")
+    await one.press("CRM")
+    await one.press("user.removed")
+    await one.press("Send again")
+    await one.reads("The event is on its way again")
+
+
+@job("the events of a span sent again")
+async def _(one: CountedClicks) -> None:
+    await one.press("Events")
+    await one.press("CRM")
+    await one.press("Send events again")
+    week = datetime.now(UTC) - timedelta(days=1)
+    await one.type_moment("Since", f"{week:%m%d%Y}\t1200A")
+    await one.press("Send events again")
+    await one.reads("The events are on their way again")
+
+
+@job("a key for machines")
+async def _(one: CountedClicks) -> None:
+    await one.press("API credentials")
+    await one.press("Create a key")
+    await one.type("Name", "Build")
+    await one.pick("See members org.members.view")
+    await one.press("Create a key")
+    await one.reads("Copy this now")
+
+
+@job("a claim of one's own")
+async def _(one: CountedClicks) -> None:
+    await one.press("Applications")
+    await one.press("Shop")
+    await one.press("Tokens")
+    await one.press("Add a claim")
+    await one.type("Name", "departments")
+    await one.pick("The person\u2019s teams")
+    await one.press("Add a claim")
+    await one.reads("departments")
+
+
+@job("a test sign-in")
+async def _(one: CountedClicks) -> None:
+    await one.press("Applications")
+    await one.press("Shop")
+    await one.press("Test sign-in")
+    await one.press("Begin the test")
+    await one.type("Password", PASSWORD)
+    await one.press("Sign in")
+    await one.reads("What the application would have learned", "May the person sign in? Yes")
+
+
+@job("what ends soon")
+async def _(one: CountedClicks) -> None:
+    await one.press("What ends soon")
+    await one.reads("Robot")
+
+
+@job("the end of an application")
+async def _(one: CountedClicks) -> None:
+    await one.press("Applications")
+    await one.press("App")
+    await one.press("Settings")
+    await one.pick("More: the API, the id and what ends it")
+    await one.press("Delete the application")
+    await one.type("To go on, type App", "App")
+    await one.press("Delete the application")
+    await one.reads("The application is deleted")
+
+
+@job("another owner", SAFER)
+async def _(one: CountedClicks) -> None:
+    await one.press("Settings")
+    await one.press("Transfer and delete")
+    await one.press("Choose the new owner")
+    await one.pick("admin-of-globex@people.example")
+    await one.press("Make another member the owner")
+    await one.reads("The organization has a new owner")
+
+
+@job("a person found everywhere", OF_PLATFORM)
+async def _(one: CountedClicks) -> None:
+    await one.search("cleo")
+    await one.reads("cleo@people.example")
+
+
+@job("higher limits", OF_PLATFORM)
+async def _(one: CountedClicks) -> None:
+    await one.press("Organizations")
+    await one.type("Name, short name or id", "globex")
+    await one.press("Show")
+    await one.press("A company")
+    await one.pick("Tier and limits Change")
+    await one.type("Members at most", "1000")
+    await one.press("Save")
+    await one.reads("1000")
+
+
+@job("acting as a person", OF_PLATFORM)
+async def _(one: CountedClicks) -> None:
+    await one.search("bob@")
+    await one.press("bob@people.example")
+    await one.press("Act as this person")
+    await one.type("Reason", "Ticket 4711")
+    await one.press("Act as this person")
+    await one.reads("You act as")
+
+
+async def has_second_factor(town: Town, person: Person) -> None:
+    """A code and a passkey, without which an owner cannot demand them."""
+    client, token = unlimited(town.postern), await town.people.token(person)
+    secret = (await client.post("/api/user/mfa/setup", token=token)).ok()["secret"]
+    (await client.post("/api/user/mfa/verify", {"code": pyotp.TOTP(secret).now()}, token=token)).ok()
+    town.people.give_passkey(person, second_factor=True)
+
+
+async def test_each_job_takes_eight_actions_at_most(town: Town, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "logo.png").write_bytes(drawn_png(64, 64))
+    monkeypatch.chdir(tmp_path)
+    await town.page.show(width=WIDE)
+    known = await town.postern.identity.passwords.hash(Password(PASSWORD))
+    town.people.change("update users set password_hash = %s where id = %s", known, town.world.ada.user)
+    counted: dict[str, str] = {}
+    for person, home, jobs in (
+        (town.world.ada, HOME, OF_OWNERS),
+        (town.world.ada, HOME, SAFER),
+        (town.world.governor, PLATFORM, OF_PLATFORM),
+    ):
+        if jobs is SAFER:
+            await has_second_factor(town, person)
+        else:
+            await town.enter(signed_in(town.postern, town.people, person))
+        for name, done in jobs.items():
+            await town.page.open(home)
+            clicks = CountedClicks(town.page)
+            try:
+                await done(clicks)
+            except Exception as error:
+                error.add_note(f"{name}, after {told(clicks.actions)}")
+                raise
+            counted[name] = told(clicks.actions)
+    assert {name: said for name, said in counted.items() if int(said.partition(":")[0]) > MOST} == {}
