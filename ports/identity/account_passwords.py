@@ -9,16 +9,18 @@ from core.domain.identity.accounts import AccountPassword, BeforeReset, Registra
 from core.domain.identity.passwords.standing import PasswordStanding
 
 
+class PasswordStandings(Protocol):
+    async def find(self, user: UserId) -> PasswordStanding:
+        """The rules of own memberships of active organizations, and the names of the person, of these organizations and of the services
+        that the person uses by their own act; twenty of each at most. One statement, outside any unit of work.
+        """
+
+
 class AccountPasswordStore(Protocol):
     """All methods need a unit of work. Methods that change an account skip deactivated ones, unless they say otherwise."""
 
     async def find(self, user: UserId) -> AccountPassword | None:
         """None when there is no such account, or it is deactivated."""
-
-    async def standing(self, user: UserId) -> PasswordStanding:
-        """The rules of own memberships of active organizations, and the names of the person, of these organizations and of the services
-        that the person uses by their own act; twenty of each at most.
-        """
 
     async def replace(self, user: UserId, old: str | None, new: str, at: datetime) -> bool:
         """Replaces the old hash, or the absence of one, and ends a pending change of address. False when the hash has changed meanwhile: of

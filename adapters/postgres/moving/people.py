@@ -209,8 +209,8 @@ ADD: Final[LiteralString] = f"""
 """
 
 # After the organization and its services are there. Of people who are not trusted, a deactivation ends when they prove their address:
-# otherwise a file could keep anybody out who has no account here yet. A lock goes on from its moment, so that the person is asked about what
-# was added shortly before it. Of people who are not trusted, nothing of that has come along.
+# otherwise a file could keep anybody out who has no account here yet. A lock goes on from its moment, so that the person is asked about
+# what was added shortly before it. Of people who are not trusted, nothing of that has come along.
 _LOCKS: Final = "(row.is_locked and people.is_trusted)"
 _LOCKED_AT: Final = "coalesce(users.password_changed_at, now())"
 BIND: Final[LiteralString] = f"""

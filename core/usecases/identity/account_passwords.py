@@ -19,6 +19,7 @@ from core.frozen import Frozen, replace
 from core.usecases.identity.account_access import end_access, end_added_way, end_second_factor, end_user_keys, hand_over, require_living
 from core.usecases.identity.realms import HomeRealms
 from ports.clock import Clock
+from ports.identity.account_passwords import PasswordStandings
 from ports.mail_templates import MailTemplates
 from ports.passwords import BreachedPasswords, CommonPasswords, PasswordHasher
 from ports.rate_limits import SharedBuckets
@@ -52,6 +53,7 @@ class AccountPasswords(Frozen):
     unit_of_work: UnitOfWorkFactory
     rules: PasswordRules
     passwords: PasswordHasher
+    standings: PasswordStandings
     realms: HomeRealms
     templates: MailTemplates
     buckets: SharedBuckets
@@ -98,8 +100,7 @@ class AccountPasswords(Frozen):
 
     async def standing(self, user: UserId) -> PasswordStanding:
         """What counts for this person's next password."""
-        async with self.unit_of_work() as uow:
-            return await uow.account_passwords.standing(user)
+        return await self.standings.find(user)
 
     async def encoded(self, new: Password, email: Email, standing: PasswordStanding) -> str:
         """The hash of a new password for this address. Raises `BadRequest` for a password that cannot be used."""

@@ -1,5 +1,6 @@
 """Accounts: their addresses, passwords and mails, which share the rules of passwords."""
 
+from adapters.postgres.identity.proofs.account_passwords import PostgresPasswordStandings
 from adapters.postgres.identity.proofs.sign_in import PostgresDestinations
 from core.frozen import Frozen
 from core.usecases.identity.account_mails import AccountMails
@@ -67,6 +68,7 @@ def assemble_accounts(
             unit_of_work=new_unit_of_work,
             rules=rules,
             passwords=passwords,
+            standings=PostgresPasswordStandings(foundation.pool),
             realms=realms,
             templates=templates,
             buckets=buckets,

@@ -170,7 +170,7 @@ async def test_both_must_have_said_yes(clients: PublishingClients, organization:
     client = await clients.open_client(redirect_uris=[HERE])
     clients.people.change("update all_organizations set registered_clients = %s, metadata_clients = 'any'", organization)
     clients.people.change("update resource_servers set registered_clients = %s, metadata_clients = 'any', admits = 'all'", api)
-    assert "does not let in programs that nobody has registered" in await _is_turned_away(clients, client)
+    assert "This program is not registered. The API or its organization refuses such programs" in await _is_turned_away(clients, client)
     assert not clients.services()
 
 
@@ -178,7 +178,7 @@ async def test_yes_to_documents_is_no_yes_to_them_and_the_other_way_round(client
     clients.publish()
     clients.people.change("update all_organizations set metadata_clients = 'off'")
     clients.people.change("update resource_servers set metadata_clients = 'off'")
-    assert "does not let in" in await _is_turned_away(clients, CLIENT, back="https://app.client.example/back")
+    assert "refuses applications from there" in await _is_turned_away(clients, CLIENT, back="https://app.client.example/back")
     await clients.consents(client_id=await clients.open_client(redirect_uris=[HERE]), redirect_uri=HERE)
 
 
@@ -313,7 +313,7 @@ async def test_a_host_counts_where_both_have_named_it(clients: PublishingClients
         for table, hosts in (("all_organizations", organization), ("resource_servers", api)):
             clients.people.change(f"update {table} set metadata_hosts = %s, metadata_clients = 'any'", hosts)
         for back in (HERE, WEB):
-            assert "lead to vscode.dev" in await _is_turned_away(clients, client, back=back)
+            assert "it leads to vscode.dev" in await _is_turned_away(clients, client, back=back)
     clients.let_registered_in(None, "vscode.dev")
     tokens = await _tokens(clients, client, ORDERS, WEB)
     clients.people.change("update resource_servers set metadata_hosts = '{}'")
@@ -396,7 +396,7 @@ async def test_the_page_of_consent_may_be_late(clients: PublishingClients) -> No
     tab = await clients.consents(client_id=client, redirect_uri=HERE)
     clients.people.change("update resource_servers set registered_clients = 'off'")
     await tab.send(answer="allow")
-    assert "does not let in" in tab.page.text
+    assert "refuses such programs" in tab.page.text
     assert not clients.services()
     clients.people.change("update resource_servers set registered_clients = 'on'")
     assert "code" in left(await (await clients.consents(client_id=client, redirect_uri=HERE)).send(answer="allow"), HERE)

@@ -3,10 +3,11 @@
 from datetime import datetime
 from typing import Any, Final, LiteralString
 
+from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.accounts import ACCOUNT, ACCOUNT_AND_LOCK, OPENS_BY_PROOF, is_locked
 from adapters.postgres.identity.addresses import is_unproved, is_vouched
 from adapters.postgres.rows import AnswerRow, IdRow
-from adapters.postgres.statements import first, first_made
+from adapters.postgres.statements import ask, first, first_made
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP
 from adapters.postgres.transaction import OnTransaction
 from core.domain.email import Email
@@ -33,14 +34,21 @@ class _Standing(Frozen):
         return PasswordStanding(self.shortest, tuple(self.names))
 
 
+class PostgresPasswordStandings:
+    """Implements `ports.identity.account_passwords.PasswordStandings`."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def find(self, user: UserId) -> PasswordStanding:
+        return first_made(await ask(self._pool, _Standing, _FIND_STANDING, {"user": user}), _Standing.standing) or STRANGER
+
+
 class AccountPasswordRows(OnTransaction):
     """Implements `ports.identity.account_passwords.AccountPasswordStore` in one transaction."""
 
     async def find(self, user: UserId) -> AccountPassword | None:
         return first(await self._transaction.ask(_password, _FIND_HASH, {"user": user}))
-
-    async def standing(self, user: UserId) -> PasswordStanding:
-        return first_made(await self._transaction.ask(_Standing, _FIND_STANDING, {"user": user}), _Standing.standing) or STRANGER
 
     async def replace(self, user: UserId, old: str | None, new: str, at: datetime) -> bool:
         return bool(await self._transaction.ask(IdRow, _REPLACE_HASH, {"user": user, "old": old, "new": new, "at": at}))

@@ -98,18 +98,18 @@ async def test_organization_and_api_must_both_let_it_in(
     if enters:
         await clients.consents()
         return
-    await _refused(clients, f"does not let in applications whose document is at {HOST}")
+    await _refused(clients, f"document is at {HOST}. The API or its organization refuses applications from there")
     assert (clients.nothing_is_kept(), clients.receiver.calls) == (True, [])
 
 
 async def test_at_first_nobody_is_let_in(clients: PublishingClients) -> None:
     clients.api()
     clients.publish()
-    await _refused(clients, "does not let in")
+    await _refused(clients, "refuses applications from there")
     # All applications of the organization are its own.
     clients.people.change("update resource_servers set admits = 'all'")
     clients.people.change("update all_organizations set metadata_clients = 'any'")
-    await _refused(clients, "does not let in")
+    await _refused(clients, "refuses applications from there")
 
 
 async def test_the_request_names_an_api(clients: PublishingClients) -> None:
@@ -364,7 +364,7 @@ async def test_documents_without_a_client_are_not_kept(clients: PublishingClient
     await clients.code_of()
     other = "https://other.client.example/client.json"
     clients.publish(other)
-    await _not_placed(clients, "applications by document already", other)
+    await _not_placed(clients, "apps without registration already", other)
     assert [row["url"] for row in clients.people.rows("select url from metadata_documents")] == [CLIENT]
 
 
@@ -618,7 +618,7 @@ async def test_unused_clients_give_way(clients: PublishingClients, monkeypatch: 
         clients.publish(address, redirect_uris=[BACK])
     await clients.code_of(client_id=addresses[0])
     await clients.code_of(client_id=addresses[1])
-    await _not_placed(clients, "applications by document already", addresses[2])
+    await _not_placed(clients, "apps without registration already", addresses[2])
     _unused(clients)
     # The person has taken one of them back, and its code is over.
     user, (_, second) = UserId(clients.ada.user), clients.services()
@@ -646,7 +646,7 @@ async def test_clients_that_an_owner_decided_about_stay(
     _unused(clients)
     other = "https://other.client.example/client.json"
     clients.publish(other)
-    await _not_placed(clients, "applications by document already", other)
+    await _not_placed(clients, "apps without registration already", other)
     assert [row["id"] for row in clients.services()] == [service["id"]]
 
 
@@ -655,7 +655,7 @@ async def test_those_who_look_after_the_api_read_why(clients: PublishingClients)
     clients.publish()
     owner = clients.resident(clients.acme, "owner")
     path = f"{await clients.only_api(owner)}/refusals"
-    await _refused(clients, "does not let in")
+    await _refused(clients, "refuses applications from there")
     clients.let_in()
     clients.publish(client_id=f"{CLIENT}/")
     await _refused(clients, "another client_id")

@@ -6,7 +6,7 @@ from entrypoints.http.application import PAGES
 from entrypoints.http.machinery.accepts import FormWithFile
 from entrypoints.http.machinery.browsers import BROWSER
 from entrypoints.http.machinery.endpoints import Endpoint
-from entrypoints.http.pages.account import APPLICATIONS
+from entrypoints.http.pages.account import APPLICATIONS, PASSWORD
 from tests.http.browsing import Tabs
 from tests.http.pages.account.conftest import COOKIE, AccountPagesScene, is_account_page
 
@@ -48,8 +48,9 @@ async def test_a_page_takes_two_round_trips_at_the_most(home: AccountPagesScene)
     for path in (*SECTIONS, *OTHERS):
         await home.open(path)
         await home.open(path)  # the first time, a key of the installation may be fetched
-        # The applications of a person and the keys for their APIs are of two families, each with a look-up of its own.
-        assert home.log.events("request")[-1]["db_round_trips"] <= (3 if path == APPLICATIONS else 2), path
+        # The applications of a person and the keys for their APIs are of two families, each with a look-up of its own. So are the
+        # account and the rules of the person's organizations for a new password.
+        assert home.log.events("request")[-1]["db_round_trips"] <= (3 if path in {APPLICATIONS, PASSWORD} else 2), path
 
 
 def path_of(one: Endpoint) -> str:

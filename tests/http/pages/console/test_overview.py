@@ -79,7 +79,7 @@ async def test_the_search_finds_end_users_and_pages_by_their_title_in_the_langua
 
 async def test_an_empty_search_says_what_can_be_found_and_shows_the_pages(console: ConsoleScene) -> None:
     tab = await console.at("/search?q=%20")
-    assert "Type a part of the name" in tab.page.text
+    assert "Type part of a name" in tab.page.text
     assert {"/ui/o/acme/people/teams", "/ui/o/acme/sign-ins", "/ui/o/acme/settings/danger"} <= set(tab.page.links)
     member = console.colleague()
     await member.open("/ui/o/acme/search")

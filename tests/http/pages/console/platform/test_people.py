@@ -141,7 +141,7 @@ async def test_the_platform_is_searched_for_people_organizations_applications_an
     assert (await platform.at(f"/search?q={platform.ada.user}")).place == f"/ui/platform/people/{platform.ada.user}"
     assert "Nothing that you may open here has “<b>x”" in (await platform.at("/search?q=%3Cb%3Ex")).page.text
     tab = await platform.at("/search")
-    assert "Type a part of the name" in tab.page.text
+    assert "Type part of a name" in tab.page.text
     assert {"/ui/platform/health", "/ui/platform/people/owners"} <= set(tab.page.links)
     assert f"/ui/platform/people/{platform.ada.user}" in (await platform.at("/people?search=LOVEL")).page.links
 
