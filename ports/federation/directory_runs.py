@@ -34,8 +34,8 @@ class StepsCounted(Frozen):
 
 
 class DirectoryRunStore(Protocol):
-    """Outside a unit of work, each method up to `owners` is one statement and one round trip. The others need a unit of work. `hold_step`
-    and `hold_decision` hold the organization, and then the row of the connection.
+    """Outside a unit of work, `claim_due`, `counted`, `list`, `find`, `people`, `next_at` and `owners` are one statement and one round
+    trip. The others need a unit of work. `hold_step` and `hold_decision` hold the organization, and then the row of the connection.
     """
 
     async def claim_due(self, at: datetime, until: datetime, holder: UUID, limit: int) -> Sequence[DirectoryStep]:
@@ -88,8 +88,8 @@ class DirectoryRunStore(Protocol):
 
 
 class DirectoryPeopleStore(Protocol):
-    """Outside a unit of work, each method up to `users_of` is one statement and one round trip. The others need a unit of work that holds
-    the connection's step.
+    """Outside a unit of work, `known`, `active`, `named`, `met`, `ended_lately`, `room`, `proved_domains`, `groups` and `users_of` are
+    one statement and one round trip. The others need a unit of work that holds the connection's step.
     """
 
     async def known(self, connection: UpstreamProviderId, external_ids: Collection[bytes]) -> Mapping[bytes, KnownPerson]: ...

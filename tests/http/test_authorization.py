@@ -92,7 +92,7 @@ def stand_in(rule: CallerRule) -> Endpoint:
 
 STAND_INS = [stand_in(rule) for rule in (USER_OF_INACTIVE, PERSON, OWN_PERSON, *MEMBER_RULES, *KEY_RULES)]
 # Endpoints that end the caller's session come last.
-WALKED = sorted([*ROUTES, *STAND_INS], key=lambda one: one.caller is LEAVING)
+WALKED = sorted([*ROUTES, *STAND_INS], key=lambda one: (one.caller is LEAVING, one.path == "/api/user/lock"))
 # The organization that paths name. It is active, and no caller belongs to it.
 HOUSE_SLUG = "house"
 

@@ -51,7 +51,7 @@ async def test_sent_twice_and_chosen_nothing(console: ConsoleScene) -> None:
     await console.tab._go("POST", form.action, form.fields)
     tab = await console.tab._go("POST", form.action, form.fields)
     assert tab.status == 409
-    assert "no longer in the list" in tab.page.text
+    assert "The list no longer has what you chose" in tab.page.text
     await console.at("/people")
     tab = await console.submit(REMOVE)
     assert tab.status == 400
