@@ -117,7 +117,12 @@ class TwoFurnishedOrganizations(Cast):
         self.people.change(
             "insert into upstream_providers (id, org_id, name, issuer, client_id, sealed_client_secret, scopes, enabled, created_at,"
             " updated_at) values (%s, %s, %s, 'https://login.example.org', 'client', 'sealed', '{}', true, now(), now())",
-            *(uuid4(), scene.tenant.id, f"Of {name} {more}"),
+            *(provider := uuid4(), scene.tenant.id, f"Of {name} {more}"),
+        )
+        self.people.change(
+            "insert into directory_runs (id, org_id, connection_id, kind, state, started_at, ended_at, counts, settings_digest, digest)"
+            " values (%s, %s, %s, 'plan', 'waiting', now(), now(), '{}', '', %s)",
+            *(uuid4(), scene.tenant.id, provider, bytes(32)),
         )
         link = uuid4()
         self.people.change(
@@ -206,6 +211,7 @@ class TwoFurnishedOrganizations(Cast):
             ("siem_configurations", "org_id"),
             ("scim_tokens", "org_id"),
             ("upstream_providers", "org_id"),
+            ("directory_runs", "org_id"),
             ("domain_routes", "org_id"),
             ("resource_servers", "org_id"),
             ("trusted_issuers", "org_id"),
@@ -251,6 +257,7 @@ async def globex(street: TwoFurnishedOrganizations) -> FurnishedOrganization:
 Asked = Callable[[FurnishedOrganization], Mapping[str, Any]]
 BODIES: Mapping[str, Asked] = {
     "POST /api/organizations/{org_slug}/proposals/{proposal_id}/apply": lambda _: {"digest": "0" * 64},
+    "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/go-on": lambda _: {"digest": "0" * 64},
     "PATCH /api/organizations/{org_slug}/domain-routes/{domain_id}": lambda _: {"join_policy": "on"},
     "PATCH /api/organizations/{org_slug}/resource-servers/{resource_id}": lambda _: {"name": "Taken over"},
     "PATCH /api/organizations/{org_slug}/trusted-issuers/{rule_id}": lambda _: {"name": "Taken over"},
@@ -391,6 +398,7 @@ KEPT = (
     "trusted_issuers",
     "join_requests",
     "proposals",
+    "directory_runs",
 )
 OF_SERVICE = ("client_secrets", "plans", "api_keys", "user_keys", "service_claims", "service_roles", "permissions")
 

@@ -103,6 +103,7 @@ async def test_a_first_visit_loads_little(color: str, lonely_client: Client) -> 
         longest=128,
         listed=[],
         keys=[],
+        recent=[],
     )
     loaded = re.findall(r'(?:href|src)="(/assets/[^"]+)"', page.decode())
     assert [place.rpartition(".")[2] for place in loaded] == ["svg", "css", "js"]

@@ -35,6 +35,7 @@ _ORGANIZATIONS: Final = "it is the organization's, whose pages list it (core/dom
 _NEEDS_PROOF: Final = "nobody gets one whose address is not proved"
 STAYS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("memberships", "relations", "team_members", "provisioned_users", "service_users", "subscriptions"), _TIE),
+    **dict.fromkeys(("directory_people", "directory_run_people"), _TIE),
     **dict.fromkeys(("service_user_marks", "billing_checkouts", "billing_subscriptions", "join_requests", "former_members"), _TIE),
     **dict.fromkeys(("audit_entries", "audit_log", "audit_personal", "events", "login_events", "mfa_events", "impersonations"), _RECORD),
     **dict.fromkeys(("logout_notices", "former_addresses", "imported_people", "privacy_requests"), _RECORD),

@@ -65,7 +65,7 @@ class SucceededProviderForm(BoundForm, frozen=True, kw_only=True):
     """The former provider, which may be deleted."""
 
 
-async def _name(visit: PageVisit) -> str:
+async def connection_name(visit: PageVisit) -> str:
     """The name of the provider. Raises `NotFound`."""
     for one in await visit.ask(list_upstream_providers):
         if str(one.id) == visit.path["provider_id"]:
@@ -73,7 +73,7 @@ async def _name(visit: PageVisit) -> str:
     raise NotFound
 
 
-console.name(ONE, _name, beneath=EXCHANGES_AT)
+console.name(ONE, connection_name, beneath=EXCHANGES_AT)
 
 
 def above(visit: PageVisit) -> Sequence[tuple[str, str]]:

@@ -5,7 +5,8 @@ from typing import Any, Final
 
 from core.domain.federation.directory_runs.runs import RunState
 from entrypoints.http.pages.console.cells import Tone, code, number, plain, sentence, state, when
-from entrypoints.http.pages.console.organization.connections.connection_pages import ONE, above
+from entrypoints.http.pages.console.declaring import console
+from entrypoints.http.pages.console.organization.connections.connection_pages import ONE, above, connection_name
 from entrypoints.http.pages.console.organization.organization_tabs import DIRECTORIES_ENTRY, DIRECTORIES_TAB, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Act, Resource
@@ -18,6 +19,7 @@ from entrypoints.http.routes.federation.directory_runs import (
 )
 
 DIRECTORY_RUNS: Final = f"{ONE}/runs"
+console.name(ONE, connection_name, beneath=DIRECTORY_RUNS)
 _TONES: Final = {
     RunState.RUNNING: Tone.PLAIN,
     RunState.DONE: Tone.GOOD,
