@@ -202,6 +202,8 @@ async def test_a_link_is_bound_to_its_account_and_to_its_address(scene: LockScen
     moved = await scene.nobody().open(f"{LOCK}?token={link}")
     assert (moved.status, "tell your administrator at once" in moved.page.text) == (400, True)
     assert "Choose a new password" not in moved.page.text
+    scene.people.change("update users set deactivated_at = now() where id = %s", scene.ada.user)
+    assert "tell your administrator at once" not in (await scene.nobody().open(f"{LOCK}?token={link}")).page.text
 
 
 async def test_other_links_and_codes_lock_nothing(scene: LockScene) -> None:

@@ -40,6 +40,7 @@ NOT_SHOWN: Final[Mapping[str, str]] = {
     "POST /ui/o/{org_slug}/directories/{provider_id}/activate": "the walk opens a provider that is active",
     "POST /ui/o/{org_slug}/directories/{provider_id}/saml": "the walk opens a provider of OpenID Connect",
     "POST /ui/o/{org_slug}/directories/{provider_id}/ldap": "the walk opens a provider of OpenID Connect",
+    "POST /ui/o/{org_slug}/directories/{provider_id}/run": "only a directory by LDAP keeps in step",
     "POST /ui/o/{org_slug}/directories/{provider_id}/connection/metadata": "the walk opens a provider of OpenID Connect",
     "POST /ui/o/{org_slug}/directories/{provider_id}/connection/certificate": "the walk opens a provider of OpenID Connect",
     "POST /ui/o/{org_slug}/directories/{provider_id}/certificates/{fingerprint}/approve": "the walk opens a provider of OpenID Connect",

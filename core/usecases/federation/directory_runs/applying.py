@@ -44,6 +44,12 @@ class TakenOver(Exception):
     """Another process has taken the run over, or the connection does not keep in step any more: nothing may be written."""
 
 
+async def hold_step(uow: UnitOfWork, step: DirectoryStep, system: System) -> None:
+    """Raises `TakenOver`."""
+    if not await uow.directory_runs.hold_step(step, system.clock.now() + LEASE):
+        raise TakenOver
+
+
 class RunChanges(Frozen):
     unit_of_work: UnitOfWorkFactory
     accounts: Accounts
@@ -54,7 +60,7 @@ class RunChanges(Frozen):
     async def go_on(self, step: DirectoryStep) -> None:
         """The run is still under way. Raises `TakenOver`."""
         async with self.unit_of_work() as uow:
-            await self._hold(uow, step)
+            await hold_step(uow, step, self.system)
             await uow.commit()
 
     async def carry_out(
@@ -63,15 +69,14 @@ class RunChanges(Frozen):
         """Decides about these people while their accounts are held, and does what is decided, except for ends. Raises `TakenOver`."""
         now = self.system.clock.now()
         async with self.unit_of_work() as uow:
-            await self._hold(uow, step)
+            await hold_step(uow, step, self.system)
             # A domain may have been lost since the run began.
             domains = await uow.directory_people.proved_domains(step.organization)
             asked = [asked_about(one, domains) for one in people]
             await uow.directory_people.hold_people(step.connection, asked)
             met = await uow.directory_people.met(step.organization, step.connection, asked)
             capacity = await uow.directory_people.room(step.organization)
-            if capacity is None:
-                raise TakenOver
+            assert capacity is not None  # noqa: S101 - the organization is held
             room = capacity.limit.max_users - capacity.members
             said = await uow.directory_people.known(step.connection, [one.external_id for one in people])
             decisions = decided_together(people, met, domains, step.organization, room)
@@ -95,7 +100,7 @@ class RunChanges(Frozen):
         """Ends these people in the organization. Returns those who stay because they may do more than a member. Raises `TakenOver`."""
         now = self.system.clock.now()
         async with self.unit_of_work() as uow:
-            await self._hold(uow, step)
+            await hold_step(uow, step, self.system)
             named = dict((await uow.directory_people.named(step.connection, external_ids)).values())
             held = [one for _, one in await uow.provisioned_users.hold_all(step.organization, list(named))]
             stay = [one for one in held if not _is_ordinary(one)]
@@ -106,10 +111,6 @@ class RunChanges(Frozen):
             await uow.record_all(events)
             await uow.commit()
         return [named[one.user.id] for one in stay]
-
-    async def _hold(self, uow: UnitOfWork, step: DirectoryStep) -> None:
-        if not await uow.directory_runs.hold_step(step, self.system.clock.now() + LEASE):
-            raise TakenOver
 
     async def _joined(
         self, uow: UnitOfWork, step: DirectoryStep, directory: RunDirectory, decisions: Sequence[PersonDecision], now: datetime
@@ -162,8 +163,7 @@ class RunChanges(Frozen):
         if not person.fields:
             return
         held = await uow.profile_values.hold(user, step.organization)
-        if held is None:
-            return
+        assert held is not None  # noqa: S101 - the account is held
         suitable, _ = suitable_values(held.kept, person.fields, FieldWriter.DIRECTORY)
         if suitable:
             await self.values.written(uow, held, suitable, FieldWriter.DIRECTORY, SYSTEM)

@@ -8,7 +8,7 @@ from typing import Final
 import structlog
 
 from core.domain.federation.directory_runs.people import WhyLeftOut, external_id
-from core.domain.federation.directory_runs.runs import LEASE, DirectoryStep, RunTally, must_stop
+from core.domain.federation.directory_runs.runs import DirectoryStep, RunTally, must_stop
 from core.domain.federation.scim.groups import MOST_MEMBERS, ScimGrouping
 from core.domain.identifiers import TeamId, UserId
 from core.domain.identity.upstream.ldap.answers import LdapSite
@@ -29,7 +29,7 @@ from core.domain.tenancy.teams import (
     team_updated,
 )
 from core.frozen import Frozen, replace
-from core.usecases.federation.directory_runs.applying import TakenOver
+from core.usecases.federation.directory_runs.applying import hold_step
 from ports.federation.directory_runs import DirectoryPeopleStore, ListedGroup
 from ports.federation.scim.teams import DirectoryTeamStore
 from ports.identity.upstream.ldap_reading import LdapReading
@@ -84,7 +84,7 @@ class RunTeams(Frozen):
         now = self.system.clock.now()
         members = {external_id(one, site.settings) for one in group.members}
         async with self.unit_of_work() as uow:
-            await self._hold(uow, step)
+            await hold_step(uow, step, self.system)
             team = None if before is None else await uow.directory_people.team(step.connection, group.identity)
             events = list[Event]()
             if team is None:
@@ -126,18 +126,13 @@ class RunTeams(Frozen):
 
     async def _delete(self, step: DirectoryStep, gone: ListedGroup) -> bool:
         async with self.unit_of_work() as uow:
-            await self._hold(uow, step)
+            await hold_step(uow, step, self.system)
             team = await uow.directory_people.team(step.connection, gone.external_id)
-            if team is None:
-                return False
-            await uow.teams.delete(team.id)
-            await uow.record(team_deleted(team, SYSTEM))
+            # None, if somebody has deleted it at this moment.
+            await uow.teams.delete(gone.team.id)
+            await uow.record_all([] if team is None else [team_deleted(team, SYSTEM)])
             await uow.commit()
-        return True
-
-    async def _hold(self, uow: UnitOfWork, step: DirectoryStep) -> None:
-        if not await uow.directory_runs.hold_step(step, self.system.clock.now() + LEASE):
-            raise TakenOver
+        return team is not None
 
 
 def _name(group: LdapGroup) -> str:

@@ -95,13 +95,10 @@ class DirectoryKeeping(Frozen):
     async def run(self, step: DirectoryStep) -> None:
         """One run of one connection. Raises `Overloaded` and `Unavailable`: then another begins when the lease ends."""
         directory = await self.lookup.directory(step.connection)
-        if directory is None or directory.ldap is None:
-            return
         async with self.unit_of_work() as uow:
-            if not await uow.directory_runs.hold_step(step, self.system.clock.now() + LEASE):
-                return
+            is_held = await uow.directory_runs.hold_step(step, self.system.clock.now() + LEASE)
             provider = await uow.upstream_providers.hold(step.organization, step.connection)
-            if provider is None:
+            if not is_held or provider is None or directory is None or directory.ldap is None:
                 return
             run = begun(step, DirectoryRunId(self.system.ids.new()), provider.digest, self.system.clock.now())
             await uow.directory_runs.begin(run)

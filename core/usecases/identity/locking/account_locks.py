@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Final
 
 from core.domain.email import Email
-from core.domain.errors import BadRequest, Unauthorized
+from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId
 from core.domain.identity.accounts import Account
 from core.domain.identity.callers import Caller
@@ -45,9 +45,7 @@ class AccountLocks(Frozen):
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(caller.user)
             await require_living(uow, caller.session)
-            account = (await uow.accounts.find_all([caller.user])).get(caller.user)
-            if account is None:
-                raise Unauthorized
+            account = (await uow.accounts.find_all([caller.user]))[caller.user]
             done = await self.lock_held(uow, account, LockedBy.PERSON, actor)
             await uow.commit()
         return done
