@@ -62,8 +62,9 @@ class PgBouncer:
     async def _start(self) -> None:
         command = [PROGRAM, "-q", str(self._file)]
         if os.geteuid() == 0:
-            # It refuses to be root, and only the owner of the server's socket may enter its directory.
-            command[1:1] = ["-u", pwd.getpwuid(Path(str(self._server["host"])).stat().st_uid).pw_name]
+            # It refuses to be root, and only the owner of the server's socket may enter its directory. A port is everybody's.
+            host = Path(str(self._server["host"]))
+            command[1:1] = ["-u", pwd.getpwuid(host.stat().st_uid).pw_name if host.is_dir() else "nobody"]
         self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         with trio.fail_after(PATIENCE):
             while True:
