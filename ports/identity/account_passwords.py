@@ -10,7 +10,7 @@ from core.domain.identity.passwords.standing import PasswordStanding
 
 
 class PasswordStandings(Protocol):
-    async def find(self, user: UserId) -> PasswordStanding:
+    async def get(self, user: UserId) -> PasswordStanding:
         """The rules of own memberships of active organizations, and the names of the person, of these organizations and of the services
         that the person uses by their own act; twenty of each at most. One statement, outside any unit of work.
         """

@@ -100,7 +100,7 @@ class AccountPasswords(Frozen):
 
     async def standing(self, user: UserId) -> PasswordStanding:
         """What counts for this person's next password."""
-        return await self.standings.find(user)
+        return await self.standings.get(user)
 
     async def encoded(self, new: Password, email: Email, standing: PasswordStanding) -> str:
         """The hash of a new password for this address. Raises `BadRequest` for a password that cannot be used."""

@@ -40,7 +40,7 @@ class PostgresPasswordStandings:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def find(self, user: UserId) -> PasswordStanding:
+    async def get(self, user: UserId) -> PasswordStanding:
         return first_made(await ask(self._pool, _Standing, _FIND_STANDING, {"user": user}), _Standing.standing) or STRANGER
 
 
