@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Final
 
 from core.domain.errors import BadRequest, Conflict, NotFound, found
-from core.domain.identifiers import TeamId, UserId
+from core.domain.identifiers import OrganizationId, TeamId, UserId
 from core.domain.identity.proofs import FreshProofNeeded
 from core.domain.record.events import Actor
 from core.domain.tenancy.members import Member
@@ -16,8 +16,11 @@ from core.domain.tenancy.teams import (
     Team,
     TeamMember,
     TeamMembers,
+    TeamSource,
+    free_slug,
     member_added,
     member_removed_from_team,
+    slug_stem,
     team_created,
     team_deleted,
     team_name,
@@ -213,3 +216,22 @@ async def _require_carried(uow: UnitOfWork, caller: Member, acting: Acting, team
     role = await uow.roles.assignable(caller.organization, team.role) if team.role else None
     if role is not None:
         require_no_more(role.capabilities, acting.capabilities)
+
+
+async def add_directory_team(
+    uow: UnitOfWork, team: TeamId, organization: OrganizationId, name: str, now: datetime, *, external_id: str | None = None
+) -> Team:
+    """Adds a team whose members a directory sets. The caller has held the organization, and has seen that there is room."""
+    stem = slug_stem(name)
+    made = Team(
+        id=team,
+        organization=organization,
+        slug=free_slug(stem, await uow.teams.slugs_like(organization, stem)),
+        name=name,
+        source=TeamSource.DIRECTORY,
+        external_id=external_id,
+        created_at=now,
+        updated_at=now,
+    )
+    await uow.teams.add(made)
+    return made

@@ -253,7 +253,7 @@ async def test_groups_without_room_take_one_look_in_each_run(
     keeping: KeepingScene, monkeypatch: pytest.MonkeyPatch, log: CapturedLog
 ) -> None:
     log.allow("directory_group_without_room")
-    monkeypatch.setattr("core.usecases.federation.directory_runs.groups.MOST_TEAMS", 2)
+    monkeypatch.setattr("core.usecases.tenancy.teams.MOST_TEAMS", 2)
     await keeping.with_teams()
     keeping.memory.listed_groups = [group(number, f"Group {number}", 1) for number in range(1, 10)]
     provider = await keeping.begun(named(1))

@@ -7,6 +7,7 @@ from typing import Final
 
 import structlog
 
+from core.domain.errors import BadRequest
 from core.domain.federation.directory_runs.people import WhyLeftOut, external_id
 from core.domain.federation.directory_runs.runs import DirectoryStep, RunTally, must_stop
 from core.domain.federation.scim.groups import MOST_MEMBERS, ScimGrouping
@@ -16,25 +17,20 @@ from core.domain.identity.upstream.ldap.reading import LdapGroup
 from core.domain.record.events import SYSTEM, Event
 from core.domain.tenancy.teams import (
     LONGEST_NAME,
-    MOST_FORMER_TEAMS,
-    MOST_TEAMS,
-    Team,
-    TeamSource,
-    free_slug,
     member_added,
     member_removed_from_team,
-    slug_stem,
     team_created,
     team_deleted,
     team_updated,
 )
 from core.frozen import Frozen, replace
 from core.usecases.federation.directory_runs.applying import hold_step
+from core.usecases.tenancy.teams import add_directory_team, require_room
 from ports.federation.directory_runs import DirectoryPeopleStore, ListedGroup
 from ports.federation.scim.teams import DirectoryTeamStore
 from ports.identity.upstream.ldap_reading import LdapReading
 from ports.system import System
-from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+from ports.unit_of_work import UnitOfWorkFactory
 
 log = structlog.get_logger()
 
@@ -88,11 +84,12 @@ class RunTeams(Frozen):
             team = None if before is None else await uow.directory_people.team(step.connection, group.identity)
             events = list[Event]()
             if team is None:
-                present, former = await uow.teams.count(step.organization)
-                if present >= MOST_TEAMS or former >= MOST_FORMER_TEAMS:
+                try:
+                    require_room(*await uow.teams.count(step.organization))
+                except BadRequest:
                     log.warning("directory_group_without_room", connection=str(step.connection))
                     return None
-                team = await self._made(uow, step, group)
+                team = await add_directory_team(uow, TeamId(self.system.ids.new()), step.organization, _name(group), now)
                 events.append(team_created(team, SYSTEM))
             elif team.name != _name(group):
                 renamed = replace(team, name=_name(group), updated_at=now)
@@ -108,21 +105,6 @@ class RunTeams(Frozen):
             await uow.record_all(events)
             await uow.commit()
         return len(events) > 0
-
-    async def _made(self, uow: UnitOfWork, step: DirectoryStep, group: LdapGroup) -> Team:
-        name, now = _name(group), self.system.clock.now()
-        stem = slug_stem(name)
-        team = Team(
-            id=TeamId(self.system.ids.new()),
-            organization=step.organization,
-            slug=free_slug(stem, await uow.teams.slugs_like(step.organization, stem)),
-            name=name,
-            source=TeamSource.DIRECTORY,
-            created_at=now,
-            updated_at=now,
-        )
-        await uow.teams.add(team)
-        return team
 
     async def _delete(self, step: DirectoryStep, gone: ListedGroup) -> bool:
         async with self.unit_of_work() as uow:

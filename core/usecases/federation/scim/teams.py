@@ -30,11 +30,8 @@ from core.domain.record.events import Actor, Event
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.teams import (
     Team,
-    TeamSource,
-    free_slug,
     member_added,
     member_removed_from_team,
-    slug_stem,
     team_created,
     team_deleted,
     team_updated,
@@ -42,7 +39,7 @@ from core.domain.tenancy.teams import (
 from core.frozen import Frozen, replace
 from core.usecases.federation.scim.changes import Changes
 from core.usecases.tenancy.rights import hold_members, require_owner
-from core.usecases.tenancy.teams import require_room
+from core.usecases.tenancy.teams import add_directory_team, require_room
 from ports.clock import Clock
 from ports.federation.scim.teams import DirectoryTeamStore
 from ports.federation.scim.users import FoundGroup
@@ -99,18 +96,7 @@ class ScimTeams(Frozen):
             named, external = group_name(name), text_of("externalId", external_id)
             require_room(*await uow.teams.count(holder.organization))
             await self._require_free(uow, holder.organization, external, None)
-            stem = slug_stem(named)
-            team = Team(
-                id=TeamId(self.system.ids.new()),
-                organization=holder.organization,
-                slug=free_slug(stem, await uow.teams.slugs_like(holder.organization, stem)),
-                name=named,
-                source=TeamSource.DIRECTORY,
-                external_id=external,
-                created_at=now,
-                updated_at=now,
-            )
-            await uow.teams.add(team)
+            team = await add_directory_team(uow, TeamId(self.system.ids.new()), holder.organization, named, now, external_id=external)
             events = await self._fill(uow, team, members, actor, now)
             await uow.record_all([team_created(team, actor), *events])
             await uow.commit()
