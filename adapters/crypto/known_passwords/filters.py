@@ -9,6 +9,7 @@ import hashlib
 import os
 import stat
 import struct
+import sys
 from collections.abc import Callable, Mapping
 from datetime import date
 from enum import StrEnum
@@ -119,7 +120,8 @@ class PasswordFilter:
         self.head = head
         self.state = state
         self._file: int | None = file
-        os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
+        if sys.platform != "darwin":  # it has no such word
+            os.posix_fadvise(file, 0, 0, os.POSIX_FADV_RANDOM)
         self._hash = _HASHES[head.kind]
 
     def contains(self, password: Password) -> bool:
