@@ -212,7 +212,7 @@ async def test_figures_of_runs_follow_what_is_there(keeping: KeepingScene) -> No
     assert await _in_need(keeping) == (1, 0)
     assert (await keeping.request("DELETE", f"{PATH}/{provider}")).status == 204
     assert await _in_need(keeping) == (0, 0)
-    keeping.memory.fault = [named(1)], LdapFailed(LdapStep.CONNECTION, LdapFault.TOO_SLOW)
+    keeping.memory.fault = LdapFailed(LdapStep.CONNECTION, LdapFault.TOO_SLOW)
     second = await keeping.draft(name="Second", keeps_in_step=True)
     await keeping.test(second)
     (await keeping.activate(second)).ok()
