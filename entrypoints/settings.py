@@ -498,6 +498,13 @@ class Settings:
         "`off` lifts every rate limit: per address, account, device and API key. Use `off` for measurements only, since it invites "
         "guessing. The limits for pending invitations and for the keys of a service are not rate limits, and stay.",
     )
+    puzzles: bool = _setting(
+        forms.switch,
+        "on",
+        _LIMITS,
+        "Where many requests come from, pages ask the browser for a computation before they register somebody, mail something or check a "
+        "password. In quiet times they ask for nothing. `off` never asks. Without rate limits, nothing is asked for either.",
+    )
     body_limit: int = _setting(
         forms.size(1024, 1 << 30),
         "64KiB",
