@@ -16,7 +16,8 @@ def in_words(refused: Refused, text: Text) -> str:
     if kind is NotFound and message_of(refused) == NotFound.text:
         return text("refusals.no_such_page")
     if isinstance(refused, RateLimited):
-        return text("refusals.rate_limited", count=max(1, ceil(refused.retry_after / 60)))
+        words = "rate_limited" if refused.words == refused.code.lower() else refused.words
+        return text(f"refusals.{words}", count=max(1, ceil(refused.retry_after / 60)))
     if isinstance(refused, type):
         return text(f"refusals.{refused.code.lower()}")
     return text(f"refusals.{refused.words}", **refused.values)

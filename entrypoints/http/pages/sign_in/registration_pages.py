@@ -7,7 +7,7 @@ import msgspec
 
 from core.domain.branding import POSTERN
 from core.domain.email import Email
-from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive, Overloaded
+from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive, Overloaded, RateLimited
 from core.domain.identity.account_mails import AccountMail, Onward
 from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.callers import Caller
@@ -17,9 +17,10 @@ from core.domain.identity.passwords.standing import PasswordStanding
 from core.domain.identity.sign_in import service_named
 from core.domain.secrets import Password, Token
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.answers import Answer, redirect
+from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN, FlowForm, bound_to, token_for
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.errors import headers_of
 from entrypoints.http.machinery.fields import email_field
 from entrypoints.http.machinery.limits import FORGOT_PASSWORD, PAGE_LOADS, REGISTER, RESEND_VERIFICATION, UNLIMITED
 from entrypoints.http.pages import shipped_pages
@@ -41,7 +42,7 @@ from entrypoints.http.pages.flows import (
 )
 from entrypoints.http.pages.refusals import in_words
 from entrypoints.http.pages.sign_in.providers import to_provider
-from entrypoints.http.pages.sign_in.sign_in_pages import offered
+from entrypoints.http.pages.sign_in.sign_in_pages import mailed, offered
 
 _RESEND: Final = "/ui/check-mail/resend"
 MAILED_CODE: Final = f"{CHECK_MAIL}/code"
@@ -59,6 +60,8 @@ class EntryLink(msgspec.Struct, frozen=True):
 class SentLink(msgspec.Struct, frozen=True):
     flow: str = ""
     mail: AskedKind = "verification"
+    later: str = ""
+    """Not empty when a budget of mails holds the mail back."""
 
 
 class RegistrationForm(FlowForm, frozen=True, kw_only=True):
@@ -83,7 +86,13 @@ async def show_registration(call: Call[None, EntryLink, None, Caller | None], po
     return Answer(await _registration_page(call, postern, shown), 200, headers)
 
 
-@page.post(REGISTER_PAGE, caller=IN_FLOW, limit=REGISTER, policy=IN_POPUP, refuses=(OrganizationNotActive, NotFound, Conflict, Overloaded))
+@page.post(
+    REGISTER_PAGE,
+    caller=IN_FLOW,
+    limit=REGISTER,
+    policy=IN_POPUP,
+    refuses=(OrganizationNotActive, NotFound, Conflict, RateLimited, Overloaded),
+)
 async def send_registration(call: Call[RegistrationForm, None, None, Caller | None], postern: Postern) -> Page:
     """Register an account"""
     form = call.body
@@ -118,6 +127,11 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
         )
     except BadRequest as refusal:
         return await refused({"password": in_words(refusal, text)})
+    except RateLimited as refusal:
+        # What the person has typed stays. A limit of the process or the database answers before this handler.
+        shown = _Entry(browser, flow, form.email, form.to, form.org_slug)
+        body = await _registration_page(call, postern, shown, {"": in_words(refusal, text)})
+        return Answer(body, 429, headers_of(refusal))
     except Conflict:
         # When a form is sent twice, the second request finds the account of the first.
         if not await postern.identity.accounts.was_just_registered(email, form.password):
@@ -135,15 +149,18 @@ async def check_mail(call: Call[None, SentLink, None, Caller | None], postern: P
 
     The page is the same for every address, also for one without an account.
     """
-    return check_mail_page(call, postern, await flow_of(call, postern, call.query.flow), call.query.mail)
+    return check_mail_page(call, postern, await flow_of(call, postern, call.query.flow), call.query.mail, later=bool(call.query.later))
 
 
-def check_mail_page(call: AnyCall, postern: Postern, flow: Flow, mail: AskedKind, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
+def check_mail_page(
+    call: AnyCall, postern: Postern, flow: Flow, mail: AskedKind, errors: Mapping[str, str] = NO_ERRORS, *, later: bool = False
+) -> bytes:
     return shipped_pages().page(
         "sign_in/check_mail.html",
         call.language,
         brand=flow.branding,
         mail=mail,
+        later=later,
         email=flow.email,
         action=_RESEND,
         code_action=MAILED_CODE,
@@ -162,8 +179,7 @@ async def resend_mail(call: Call[FlowForm, None, None, Caller | None], postern: 
     flow = await flow_of(call, postern, call.body.flow)
     if flow.email:
         email = email_field(flow.email, postern.foundation.email_syntax)
-        onward = Onward(flow=str(flow.id))
-        await postern.identity.accounts.ask_for_mail(AccountMail.VERIFICATION, email, flow.wanted.organization, call.language, onward)
+        return await mailed(call, postern, flow, email, AccountMail.VERIFICATION)
     return to(CHECK_MAIL, flow)
 
 
@@ -196,10 +212,7 @@ async def send_forgotten(call: Call[ForgottenForm, None, None, Caller | None], p
     elsewhere = to_provider(call, postern, flow, email.address, await postern.identity.realms.way_in(email))
     if elsewhere is not None:
         return elsewhere
-    # The link in this mail leads to no flow, but the code beside the link counts in this one.
-    onward = Onward(flow=str(flow.id))
-    await postern.identity.accounts.ask_for_mail(AccountMail.RESET, email, flow.wanted.organization, call.language, onward)
-    return redirect(f"{CHECK_MAIL}?flow={flow.id}&mail=reset")
+    return await mailed(call, postern, flow, email, AccountMail.RESET)
 
 
 class _Entry(msgspec.Struct, frozen=True):

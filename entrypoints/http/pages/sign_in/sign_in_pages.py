@@ -27,7 +27,7 @@ from core.domain.secrets import Password
 from core.usecases.identity.sign_in.admission import SignInEnded
 from core.usecases.identity.sign_in.proofs.proof import EmailNotVerified
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.answers import Answer, redirect
+from entrypoints.http.machinery.answers import Answer, NoBody, redirect
 from entrypoints.http.machinery.browsers import ANOTHER, IN_FLOW, SIGN_IN, FlowForm, bound_to, token_for
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import email_field
@@ -183,10 +183,18 @@ async def mail_sign_in_link(call: Call[FlowForm, None, None, Caller | None], pos
     elsewhere = to_provider(call, postern, flow, flow.email, await _way_in(postern, flow.email))
     if elsewhere is not None:
         return elsewhere
-    await postern.identity.accounts.ask_for_mail(
-        AccountMail.SIGN_IN_LINK, email, flow.wanted.organization, call.language, Onward(flow=str(flow.id))
+    return await mailed(call, postern, flow, email, AccountMail.SIGN_IN_LINK)
+
+
+async def mailed(call: AnyCall, postern: Postern, flow: Flow, email: Email, kind: AccountMail) -> Answer[NoBody]:
+    """Asks for a mail, whether or not the address has an account, and leads to the page that says so. The code beside its link counts in
+    this flow.
+    """
+    waits = await postern.identity.accounts.ask_as_stranger(
+        kind, email, flow.wanted.organization, call.client, Onward(flow=str(flow.id)), may_wait=True
     )
-    return redirect(f"{CHECK_MAIL}?{urlencode({'flow': str(flow.id), 'mail': 'sign_in_link'})}")
+    later = {"later": "yes"} if waits else {}
+    return redirect(f"{CHECK_MAIL}?{urlencode({'flow': str(flow.id), 'mail': kind.value, **later})}")
 
 
 @page.get(SECOND_FACTOR, caller=IN_FLOW, limit=UNLIMITED, policy=IN_POPUP_WITH_PASSKEYS)
