@@ -525,6 +525,13 @@ class Settings:
         "How many mails strangers may ask for in an hour altogether. It also bounds how many rows the other budgets make. 0: no such "
         "budget.",
     )
+    puzzles: bool = _setting(
+        forms.switch,
+        "on",
+        _LIMITS,
+        "Where many requests come from, pages ask the browser for a computation before they register somebody, mail something or check a "
+        "password. In quiet times they ask for nothing. `off` never asks. Without rate limits, nothing is asked for either.",
+    )
     body_limit: int = _setting(
         forms.size(1024, 1 << 30),
         "64KiB",

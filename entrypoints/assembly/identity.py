@@ -11,11 +11,13 @@ from adapters.crypto.known_passwords.watched import WatchedFilter
 from adapters.postgres.federation.facts import PostgresFacts
 from adapters.postgres.identity.account_summaries import PostgresAccountSummaries
 from adapters.postgres.identity.proofs.foreign_hashes import PostgresForeignHashes
+from adapters.postgres.identity.proofs.puzzles import PostgresPuzzles
 from adapters.postgres.identity.sessions.own_sessions import PostgresOwnSessions
 from adapters.postgres.identity.sessions.presence import PostgresPresence
 from adapters.postgres.identity.sessions.refresh_tokens import PostgresRefreshTokens
 from adapters.time_zones import is_time_zone
 from core.domain.identifiers import SessionId
+from core.domain.identity.guards.traffic import BusyPlaces
 from core.frozen import Frozen
 from core.usecases.identity.account_mails import AccountMails
 from core.usecases.identity.account_passwords import AccountPasswords
@@ -25,6 +27,7 @@ from core.usecases.identity.address_proofs import AddressProofs
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.flows import Flows
 from core.usecases.identity.foreign_hashes import ForeignHashes
+from core.usecases.identity.guards.puzzles import Puzzles
 from core.usecases.identity.impersonation import Impersonations
 from core.usecases.identity.locking.account_locks import AccountLocks
 from core.usecases.identity.login_events import LoginEvents
@@ -92,6 +95,7 @@ class Identity(Frozen, kw_only=True):
     admission: Admission
     sign_in: SignIn
     flows: Flows
+    puzzles: Puzzles
     browser_sessions: BrowserSessions
     sign_in_links: SignInLinks
     passkeys: Passkeys
@@ -167,6 +171,7 @@ def _assembled(settings: Settings, foundation: Foundation, decline: Declining, p
             issuer=settings.public_url,
         ),
         flows=flows,
+        puzzles=_puzzles(settings, foundation),
         sign_in_links=sign_ins.links,
         passkeys=sign_ins.passkeys,
         passkey_proofs=sign_ins.passkey_proofs,
@@ -226,6 +231,18 @@ def _sessions(settings: Settings, foundation: Foundation) -> Sessions:
         access_lifetime=settings.access_token_lifetime,
         lifetime=settings.session_lifetime,
         system=foundation.system,
+    )
+
+
+def _puzzles(settings: Settings, foundation: Foundation) -> Puzzles:
+    return Puzzles(
+        PostgresPuzzles(foundation.pool),
+        foundation.keyring,
+        BusyPlaces(),
+        foundation.metrics,
+        foundation.ids,
+        foundation.clock,
+        is_on=settings.puzzles and settings.rate_limits,
     )
 
 

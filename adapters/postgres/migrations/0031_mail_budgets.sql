@@ -1,7 +1,6 @@
 -- additive
 --
--- How many mails strangers have asked for in an hour, by where they ask from and whom they name; and whom an organization's pages give an
--- account.
+-- How many mails strangers have asked for in an hour, by where they ask from and whom they name.
 
 -- Unlogged: losing it in a crash of the database opens the budgets once, ends the exceptions, and costs no write-ahead log. Only what counts
 -- makes rows, so an hour has four for each mail of the installation's budget, however many networks ask.
@@ -22,7 +21,3 @@ create unlogged table mail_budgets (
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.05, autovacuum_vacuum_threshold = 500);
 
 create index mail_budgets_hour on mail_budgets (hour);
-
-alter table all_organizations add column registration        text   not null default 'anybody'
-    check (registration in ('anybody', 'domains', 'others', 'invitation', 'closed'));
-alter table all_organizations add column registration_domains text[] not null default '{}'; -- of addresses; for 'domains' and 'others'

@@ -49,6 +49,7 @@ class Accounts(Frozen):
         *,
         browser: Token | None = None,
         onward: Onward = NOWHERE,
+        solved: bool = False,
     ) -> UserId:
         """Creates an account that can sign in once its address is verified. The organization, named by its slug, gives the mail its name
         and colour. The service is recorded as the origin of the account; a person becomes a user of the service by signing in there. If a
@@ -61,7 +62,7 @@ class Accounts(Frozen):
         named = () if service is None else (service.organization, service.service)
         await self.rules.require(password, email, PasswordStanding(names=named))
         # Before any hash: a flood costs no more than the page. Nothing waits here, since an account without its mail helps nobody.
-        await self.budgets.count(asked_from(actor.address, email, organization), may_wait=False)
+        await self.budgets.count(asked_from(actor.address, email, organization), may_wait=False, solved=solved)
         context = context_in(service, None if service is None else await self.destinations.find(service))
         encoded = await self.passwords.hash(password)
         user = UserId(self.system.ids.new())
@@ -108,12 +109,14 @@ class Accounts(Frozen):
         onward: Onward = NOWHERE,
         *,
         may_wait: bool,
+        solved: bool = False,
     ) -> bool:
-        """As `ask_for_mail`, for everybody: the request counts in the budgets of mails, whether or not the address has an account. Returns
-        whether the mail waits. Raises `RateLimited` when a budget is used up and the mail cannot wait.
+        """As `ask_for_mail`, for everybody: the request counts in the budgets of mails, whether or not the address has an account.
+        `solved`: it has solved a puzzle. Returns whether the mail waits. Raises `RateLimited` when a budget is used up and the mail cannot
+        wait.
         """
         asked = asked_from(client.address, email, organization)
-        until = await self.budgets.count(asked, may_wait=may_wait)
+        until = await self.budgets.count(asked, may_wait=may_wait, solved=solved)
         waits = None if until is None else Waiting(until, asked.network)
         await self._queue(AskedMail(kind, email, organization, client.language, onward, asked_at=self.system.clock.now(), waits=waits))
         return waits is not None

@@ -5,17 +5,16 @@ The narrowest budget is asked first, and a request that one of them refuses coun
 networks for it. What does not go out now waits for a place in the next hours, and the first mail of a mailbox goes out from a reserve.
 """
 
-import ipaddress
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from functools import lru_cache
 from typing import Final
 from uuid import UUID
 
 from core.domain.email import Email, mail_domain
 from core.domain.errors import BadRequest, RateLimited
 from core.domain.identifiers import OrganizationId
+from core.domain.identity.guards.traffic import FIRST_BITS, network_of
 from core.domain.identity.registering.free_mail import FREE_MAIL
 from core.domain.json import timestamp
 from core.domain.rate_limits import RateLimit
@@ -31,9 +30,8 @@ MOST_EXCEPTIONS: Final = 100
 MOST_LISTED: Final = 100
 # One mail of each mailbox in an hour may come from the reserve.
 FIRST_OF_HOUR: Final = RateLimit("first_mail_of_hour", burst=1, seconds_per_request=3600)
-# A customer's network: of IPv4 as those who keep lists of senders count it, of IPv6 as providers give it to a household.
-_BITS_4: Final = 24
-_BITS_6: Final = 56
+# What a form solves where a budget is over. Whoever had to solve as much for the traffic alone need not do it twice.
+BUDGET_BITS: Final = FIRST_BITS
 # The mails of an hour go out within its first minute, the oldest first.
 _SPREAD: Final = 60
 
@@ -108,6 +106,10 @@ class AskedFrom(Frozen):
         ]
 
 
+class MailsHeldBack(RateLimited):
+    """A budget is used up, and the request has come to nothing. The same for every address."""
+
+
 class Verdict(StrEnum):
     GO = "go"
     WAIT = "wait"
@@ -156,20 +158,6 @@ def untouched(organization: OrganizationId, size: int) -> BudgetStanding:
     )
 
 
-@lru_cache(maxsize=4096)
-def mail_network(address: str | None) -> str:
-    """The network of a client: a /24 of IPv4, a /56 of IPv6. An IPv4 address mapped into IPv6 counts as the IPv4 address."""
-    try:
-        parsed = ipaddress.ip_address((address or "").partition("%")[0])
-    except ValueError:
-        return "unknown"
-    if isinstance(parsed, ipaddress.IPv6Address):
-        if parsed.ipv4_mapped is None:
-            return str(ipaddress.IPv6Network((int(parsed), _BITS_6), strict=False))
-        parsed = parsed.ipv4_mapped
-    return str(ipaddress.IPv4Network((int(parsed), _BITS_4), strict=False))
-
-
 def hour_of(now: datetime) -> datetime:
     """The beginning of the hour, in every time zone the same."""
     return now.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
@@ -181,10 +169,9 @@ def held_until(now: datetime, hours: int) -> datetime:
     return hour + hours * HOUR + (now - hour) * (_SPREAD / HOUR.total_seconds())
 
 
-def held_back(now: datetime) -> RateLimited:
-    """A budget is used up, and the request has come to nothing. The same for every address."""
+def held_back(now: datetime) -> MailsHeldBack:
     wait = (hour_of(now) + HOUR - now).total_seconds()
-    return RateLimited("Too many mails were asked for from here: try again in the next hour", retry_after=wait, words="mails_held_back")
+    return MailsHeldBack("Too many mails were asked for from here: try again in the next hour", retry_after=wait)
 
 
 def budget_key(scope: BudgetScope, text: str) -> str:
@@ -193,7 +180,7 @@ def budget_key(scope: BudgetScope, text: str) -> str:
     if scope is BudgetScope.INSTALLATION:
         return ""
     if scope is BudgetScope.NETWORK:
-        network = mail_network(text.partition("/")[0])
+        network = network_of(text.partition("/")[0])
         if network == "unknown":
             raise BadRequest("key: name a network by an address in it, such as 203.0.113.7", words="budget_network")
         return network

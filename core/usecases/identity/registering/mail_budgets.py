@@ -8,6 +8,7 @@ from uuid import UUID
 from core.domain.email import Email
 from core.domain.errors import Conflict, found
 from core.domain.identifiers import OrganizationId
+from core.domain.identity.guards.traffic import network_of
 from core.domain.identity.registering.mail_budgets import (
     FIRST_OF_HOUR,
     MOST_EXCEPTIONS,
@@ -18,13 +19,13 @@ from core.domain.identity.registering.mail_budgets import (
     BudgetScope,
     BudgetSizes,
     BudgetStanding,
+    Counted,
     Verdict,
     budget_key,
     budget_lifted,
     budget_restored,
     held_back,
     held_until,
-    mail_network,
     require_end,
     untouched,
 )
@@ -50,19 +51,24 @@ class MailBudgets(Frozen):
     metrics: Metrics
     clock: Clock
 
-    async def count(self, asked: AskedFrom, *, may_wait: bool) -> datetime | None:
+    async def count(self, asked: AskedFrom, *, may_wait: bool, solved: bool = False) -> datetime | None:
         """Counts a request for a mail, whether or not the address has an account. Returns None when the mail may go out at once, and
-        otherwise the moment until which it waits. Raises `RateLimited` when a budget is used up and the mail cannot wait.
+        otherwise the moment until which it waits. A request that has solved a puzzle counts first in budgets that only such requests use,
+        and only if those are used up as everybody's. Raises `RateLimited` when a budget is used up and the mail cannot wait.
         """
         budgets, now = asked.budgets(self.sizes), self.clock.now()
-        if not budgets:
+        if not budgets or (solved and (await self._count(BudgetLane.SOLVED, budgets, now)).verdict is Verdict.GO):
             return None
-        counted = await self.store.count(BudgetLane.OPEN, budgets, now, may_wait=may_wait)
-        if counted.over is not None:
-            self.metrics.rate_limited(f"mails_{counted.over}", "shared")
+        counted = await self._count(BudgetLane.OPEN, budgets, now, may_wait=may_wait)
         if counted.verdict is Verdict.REFUSE:
             raise held_back(now)
         return held_until(now, counted.hours) if counted.verdict is Verdict.WAIT else None
+
+    async def _count(self, lane: BudgetLane, budgets: Sequence[Budget], now: datetime, *, may_wait: bool = False) -> Counted:
+        counted = await self.store.count(lane, budgets, now, may_wait=may_wait)
+        if counted.over is not None:
+            self.metrics.rate_limited(f"mails_{counted.over}", "shared")
+        return counted
 
     async def comes_from_reserve(self, asked: AskedFrom, *, known: bool) -> bool:
         """Whether a mail that waits may go out at once: the first of this hour to the mailbox of an account, as long as the reserve of each
@@ -109,4 +115,4 @@ class MailBudgets(Frozen):
 
 def asked_from(address: str | None, email: Email, organization: str) -> AskedFrom:
     """`organization` is the slug that the request names."""
-    return AskedFrom(mail_network(address), email, organization)
+    return AskedFrom(network_of(address), email, organization)

@@ -156,7 +156,7 @@ async def resend_verification(call: Call[AccountAddress], postern: Postern) -> M
     """
     email = email_field(call.body.email, postern.foundation.email_syntax)
     await postern.identity.accounts.ask_as_stranger(
-        AccountMail.VERIFICATION, email, call.body.org_slug or "", call.request.client, may_wait=False
+        AccountMail.VERIFICATION, email, call.body.org_slug or "", call.request.sender, may_wait=False
     )
     return Message("If this address is waiting for confirmation, a mail with a new link is on its way.")
 

@@ -14,9 +14,9 @@ OWN_BUDGET: Final = Resource(
     at=f"{SIGN_IN}/held-back",
     is_single=True,
     listed=get_mail_budget,
-    of_record=lambda counts: counts if counts.size else None,
     columns=(
-        number("size"),
+        # The installation may have no such budget.
+        number(lambda counts: counts.size or None, "console.field.size"),
         number("taken", "console.own_budget.used"),
         number("waiting", "console.own_budget.waiting"),
         number("held"),
