@@ -8,10 +8,10 @@ from core.domain.identity.guards.puzzles import WAIT, WAITED_UNTIL
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from tests.http.browsing import Tab, Tabs
+from tests.http.pages.solving import solve
 from tests.http.people import People
 from tests.http.postbox import Postbox
 from tests.http.signing_in import PASSWORD, unlimited
-from tests.http.solving import solve
 from tests.usecases.set_clock import SetClock
 
 # One more than what is usual of an address.
@@ -123,7 +123,7 @@ async def test_a_sign_in_after_many_failures(postern: Postern, people: People) -
     assert asks(tab)
     await tab.send(password=PASSWORD)
     assert tab.status == 400
-    assert tab.tabs.session is None
+    assert "__Host-postern_session" not in tab.tabs.cookies
     # A solution counts once, also with a wrong password.
     await tab.send(password="another guess", solution=solution_of(tab))
     assert "not right" in tab.page.text or "wrong" in tab.page.text.lower()
@@ -152,8 +152,6 @@ async def test_a_device_that_the_person_is_known_by_is_never_asked(postern: Post
     other = browser(postern)
     other.cookies = dict(device)
     assert asks(await asked_for_password(other, "eve@example.org"))
-    refused = await (await asked_for_password(other, "eve@example.org")).send(email="nobody\0@example.org", password=PASSWORD)
-    assert (refused.status, asks(refused)) == (400, True)
 
 
 async def test_without_scripts_an_hour_of_waiting_counts_once_in_a_network(postern: Postern, people: People) -> None:

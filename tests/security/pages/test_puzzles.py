@@ -16,10 +16,10 @@ from entrypoints.bootstrap import Postern
 from tests.http import conftest as http
 from tests.http.browsing import Tabs
 from tests.http.conftest import postern_on
+from tests.http.pages.solving import solve
 from tests.http.pages.test_puzzles import make_mails_busy, make_sign_ins_busy
 from tests.http.people import People
 from tests.http.signing_in import PASSWORD, unlimited
-from tests.http.solving import solve
 from tests.patience import PATIENCE
 from tests.usecases.set_clock import SetClock
 

@@ -18,7 +18,7 @@ from core.domain.identity.guards.puzzles import (
 )
 from core.domain.identity.guards.traffic import Traffic
 from core.frozen import replace
-from tests.http.solving import solve
+from tests.http.pages.solving import solve
 
 NOW = datetime(2026, 11, 27, 5, tzinfo=UTC)
 REGISTRATION = PuzzleDemand(PuzzlePurpose.REGISTRATION, busy=16)
