@@ -110,7 +110,7 @@ class MailsHeldBack(RateLimited):
     """A budget is used up, and the request has come to nothing. The same for every address."""
 
 
-class Verdict(StrEnum):
+class BudgetVerdict(StrEnum):
     GO = "go"
     WAIT = "wait"
     REFUSE = "refuse"
@@ -119,7 +119,7 @@ class Verdict(StrEnum):
 class Counted(Frozen):
     """What became of a request. `over` is the narrowest budget that is used up, `hours` how many hours the mail waits."""
 
-    verdict: Verdict
+    verdict: BudgetVerdict
     over: BudgetScope | None = None
     hours: int = 0
 
