@@ -10,8 +10,8 @@ from adapters.postgres.tenancy.callers import PostgresCallers
 from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
 from adapters.postgres.tenancy.keys.management_keys import MANAGEMENT_KEYS, PostgresManagementKeys
 from adapters.postgres.tenancy.relations import PostgresRelations
+from adapters.postgres.tenancy.setup.test_starters import PostgresTestStarters
 from adapters.postgres.tenancy.siem_queue import PostgresSiemQueue
-from adapters.postgres.tenancy.test_starters import PostgresTestStarters
 from adapters.postgres.tenancy.tiers import PostgresTiers
 from adapters.postgres.tenancy.webhook_queue import WEBHOOKS
 from adapters.saml.certificates import RsaCertificates
