@@ -10,7 +10,7 @@ from actors.audit_linker import AuditLinker
 from actors.billing_reconciler import BillingReconciler
 from actors.database_watcher import DatabaseWatcher
 from actors.dispatcher import DeliveryDispatcher
-from actors.displaced_sessions import displaced_session_teller
+from actors.tellers.displaced_sessions import displaced_session_teller
 from actors.foreign_hashes import ForeignHashWatcher
 from actors.janitor import Janitor
 from actors.job_worker import Workplace

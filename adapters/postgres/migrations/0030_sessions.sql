@@ -11,7 +11,7 @@ alter table all_services add column session_lifetime_hours smallint check (sessi
 alter table all_services add column session_idle_minutes integer  check (session_idle_minutes between 5 and 43200);
 alter table all_services add column most_sessions        smallint check (most_sessions between 1 and 100);
 
-alter table sessions add column idle_minutes    integer;   -- without a use for so long, it ends; null: thirty days
+alter table sessions add column minutes_idle    integer;   -- without a use for so long, it ends; null: thirty days
 alter table sessions add column most            smallint;  -- sign-ins of its person at once: their own, or in the organization; null: any number
 alter table sessions add column most_in_service smallint;  -- the same for its service
 

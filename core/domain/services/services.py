@@ -478,7 +478,7 @@ def checked_settings(service: _Settings) -> _Settings:
 
 def _require_session_bounds(service: ServiceSettings) -> None:
     limits = service.session_limits
-    require_session_bounds(limits.hours, limits.idle_minutes, limits.most)
+    require_session_bounds(limits.hours, limits.minutes_idle, limits.most)
 
 
 def _scopes(given: Sequence[str] | None, field: str) -> Sequence[str] | None:

@@ -145,7 +145,6 @@ class AuthorizationCodes(Frozen):
             event=EventId(self.system.ids.new()),
             lifetime=self.sessions.lifetime,
             idle=self.sessions.idle,
-            idle_minutes=self.sessions.idle_minutes,
         )
         for _ in range(_LOOKS):
             client, found = await look(opening, self.system.clock.now())

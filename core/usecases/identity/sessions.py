@@ -80,11 +80,6 @@ class Sessions(Frozen):
     idle: timedelta = IDLE_LIFETIME
     most: int | None = None
 
-    @property
-    def idle_minutes(self) -> int | None:
-        """None for `IDLE_LIFETIME`, which needs no number beside the session."""
-        return None if self.idle >= IDLE_LIFETIME else int(self.idle.total_seconds()) // 60
-
     async def open(
         self,
         uow: UnitOfWork,
@@ -168,7 +163,7 @@ class Sessions(Frozen):
             proved=proved,
             scopes=scopes,
             opened_through=own_provider_of(opened_through),
-            idle_minutes=self.idle_minutes,
+            idle=self.idle,
             most=self.most,
         )
         await uow.sessions.add(session)

@@ -3,7 +3,7 @@
 from typing import Final, LiteralString
 
 # How long a session rests before it ends. It carries what the rules said when it was opened.
-IDLE: Final = "coalesce(sessions.idle_minutes * interval '1 minute', %(idle)s)"
+IDLE: Final = "coalesce(sessions.minutes_idle * interval '1 minute', %(idle)s)"
 
 # The conditions for the lives that the organization and the service of a session say, the shorter one. A null number says nothing.
 _IS_YOUNG_ENOUGH: Final = """

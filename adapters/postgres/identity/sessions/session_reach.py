@@ -27,10 +27,10 @@ class PostgresSessionReach(OnPool):
             "service": service,
             "asker": asker,
             "hours": after.hours,
-            "idle_minutes": after.idle_minutes,
+            "minutes_idle": after.minutes_idle,
             "most": after.most,
             "hours_before": before.hours,
-            "idle_minutes_before": before.idle_minutes,
+            "minutes_idle_before": before.minutes_idle,
             "limit": MOST_COUNTED,
         }
         return only(await ask(self._pool, SessionReach, _REACH, parameters))
@@ -53,9 +53,9 @@ _REACH: Final[LiteralString] = f"""
          judged as (
              select here.*,
                     coalesce(proved_at + %(hours_before)s::int * interval '1 hour' > now(), true)
-                and coalesce(last_seen_at + %(idle_minutes_before)s::int * interval '1 minute' > now(), true) as works,
+                and coalesce(last_seen_at + %(minutes_idle_before)s::int * interval '1 minute' > now(), true) as works,
                     coalesce(proved_at + %(hours)s::int * interval '1 hour' > now(), true)
-                and coalesce(last_seen_at + %(idle_minutes)s::int * interval '1 minute' > now(), true) as would_work
+                and coalesce(last_seen_at + %(minutes_idle)s::int * interval '1 minute' > now(), true) as would_work
                from here
          ),
          own as (

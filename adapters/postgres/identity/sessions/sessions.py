@@ -22,7 +22,7 @@ from core.domain.identifiers import DeviceId, OrganizationId, SessionId, UserId
 from core.domain.identity.devices import located
 from core.domain.identity.proofs import Proved
 from core.domain.identity.session_limits.displaced import DisplacedPerson, Displacement
-from core.domain.identity.sessions import Parent, Session
+from core.domain.identity.sessions import Parent, Session, minutes_kept
 from core.domain.identity.upstream.sign_in import FEDERATED
 from core.domain.languages import Language
 from core.frozen import Frozen
@@ -85,7 +85,7 @@ class SessionRows(OnTransaction):
                 "refuses_applications": session.proved.refuses_applications,
                 "scopes": None if session.scopes is None else array_of_texts(session.scopes),
                 "opened_through": session.opened_through,
-                "idle_minutes": session.idle_minutes,
+                "minutes_idle": minutes_kept(session.idle),
                 "most": session.most,
                 "is_own": session.is_own,
                 "is_impersonated": impersonated is not None,
@@ -188,10 +188,10 @@ _LIVES: Final[LiteralString] = f"select {SESSION_LIVES} as yes"
 # merely lists a person says nothing about their own sessions. A session rests no longer than the one that it was opened from.
 _RULES: Final[LiteralString] = f"""
                select least(
-                          %(idle_minutes)s::integer,
-                          case when %(is_own)s::boolean then own.idle_minutes end,
-                          (select parents.idle_minutes from sessions as parents where parents.id = %(parent)s)
-                      ) as idle_minutes,
+                          %(minutes_idle)s::integer,
+                          case when %(is_own)s::boolean then own.minutes_idle end,
+                          (select parents.minutes_idle from sessions as parents where parents.id = %(parent)s)
+                      ) as minutes_idle,
                       case
                           when %(is_own)s::boolean then least(%(most)s::smallint, own.most)
                           when not %(is_impersonated)s::boolean
@@ -202,7 +202,7 @@ _RULES: Final[LiteralString] = f"""
                           then (select most_sessions from services where services.id = %(service)s)
                       end as most_in_service
                  from (
-                          select min(organizations.session_idle_minutes) as idle_minutes, min(organizations.most_sessions) as most
+                          select min(organizations.session_idle_minutes) as minutes_idle, min(organizations.most_sessions) as most
                             from memberships
                             join organizations on organizations.id = memberships.org_id
                            where %(is_own)s::boolean and memberships.user_id = %(user)s and {IS_OWN_MEMBERSHIP}
@@ -215,14 +215,14 @@ _RULES: Final[LiteralString] = f"""
 _ADD: Final[LiteralString] = f"""
     insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
                           authenticated_by, impersonator_id, impersonation_id, parent_id, depth, proved_at, second_factor_at, stated_at,
-                          refuses_applications, scopes, opened_through, expires_day, idle_minutes, most, most_in_service)
+                          refuses_applications, scopes, opened_through, expires_day, minutes_idle, most, most_in_service)
     select %(id)s, %(user)s, %(device)s, %(organization)s, %(service)s, %(created_at)s, %(last_seen_at)s, until.expires_at, %(ends_at)s,
            %(authenticated_by)s::text[], %(impersonator)s, %(impersonation)s, %(parent)s, %(depth)s, %(proved_at)s, %(second_factor_at)s,
            %(stated_at)s, %(refuses_applications)s, %(scopes)s::text[], %(opened_through)s,
-           (until.expires_at at time zone 'UTC')::date, rules.idle_minutes, rules.most, rules.most_in_service
+           (until.expires_at at time zone 'UTC')::date, rules.minutes_idle, rules.most, rules.most_in_service
       from ({_RULES}) as rules
      cross join lateral (
-               select least(%(expires_at)s, %(created_at)s + rules.idle_minutes * interval '1 minute') as expires_at
+               select least(%(expires_at)s, %(created_at)s + rules.minutes_idle * interval '1 minute') as expires_at
            ) as until
 """
 

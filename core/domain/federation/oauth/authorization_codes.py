@@ -107,8 +107,6 @@ class Opening(Frozen, kw_only=True):
     """The longest time that a session lasts."""
     idle: timedelta = IDLE_LIFETIME
     """The longest time without a use."""
-    idle_minutes: int | None = None
-    """The same, where the session keeps it."""
 
 
 class EarlierUse(Frozen):

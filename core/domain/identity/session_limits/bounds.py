@@ -13,10 +13,10 @@ LONGEST_IDLE_MINUTES: Final = 30 * 24 * 60
 MOST_SESSIONS: Final = 100
 
 
-def require_session_bounds(hours: int | None, idle_minutes: int | None, most: int | None) -> None:
+def require_session_bounds(hours: int | None, minutes_idle: int | None, most: int | None) -> None:
     """None says nothing. Raises `BadRequest`, with the name of the field."""
     require_within("session_lifetime_hours", hours, 1, LONGEST_SESSION_HOURS)
-    require_within("session_idle_minutes", idle_minutes, SHORTEST_IDLE_MINUTES, LONGEST_IDLE_MINUTES)
+    require_within("session_idle_minutes", minutes_idle, SHORTEST_IDLE_MINUTES, LONGEST_IDLE_MINUTES)
     require_within("most_sessions", most, 1, MOST_SESSIONS)
 
 

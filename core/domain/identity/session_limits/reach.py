@@ -7,7 +7,7 @@ class SessionLimits(Frozen):
     """What an organization, or one of its services, says about sessions. None says nothing."""
 
     hours: int | None
-    idle_minutes: int | None
+    minutes_idle: int | None
     most: int | None
 
 
@@ -29,5 +29,5 @@ def reaches_anybody(before: SessionLimits, after: SessionLimits) -> bool:
     """Whether the change can end sessions: something becomes shorter, or less."""
     return any(
         new is not None and (old is None or new < old)
-        for old, new in ((before.hours, after.hours), (before.idle_minutes, after.idle_minutes), (before.most, after.most))
+        for old, new in ((before.hours, after.hours), (before.minutes_idle, after.minutes_idle), (before.most, after.most))
     )

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 import trio
 
-from actors.displaced_sessions import displaced_session_teller
+from actors.tellers.displaced_sessions import displaced_session_teller
 from actors.job_worker import JobRefused, Workplace
 from core.domain.identity.session_limits.displaced import DISPLACED_JOB, Displacement, NoDisplacement
 from core.domain.jobs import Job
@@ -219,16 +219,16 @@ async def test_an_own_session_rests_as_long_as_the_own_organization_says_and_tak
     scene.say(session_idle_minutes=10)
     tokens = await scene.sign_in()
     (own,) = scene.people.rows(
-        "select id, idle_minutes, expires_at - created_at as lasts, expires_day = (expires_at at time zone 'UTC')::date as is_its_day"
+        "select id, minutes_idle, expires_at - created_at as lasts, expires_day = (expires_at at time zone 'UTC')::date as is_its_day"
         " from sessions where user_id = %s",
         scene.grace.user,
     )
-    assert (own["idle_minutes"], own["lasts"], own["is_its_day"]) == (10, timedelta(minutes=10), True)
+    assert (own["minutes_idle"], own["lasts"], own["is_its_day"]) == (10, timedelta(minutes=10), True)
     # An application of another organization rests no longer than the browser that it came from.
     opened = await scene.signed_in(scene.theirs, replace(scene.grace, session=own["id"]))
     assert (await scene.refresh(scene.theirs, opened["refresh_token"])).status == 200
-    (theirs,) = scene.people.rows("select idle_minutes from sessions where parent_id = %s", own["id"])
-    assert theirs["idle_minutes"] == 10
+    (theirs,) = scene.people.rows("select minutes_idle from sessions where parent_id = %s", own["id"])
+    assert theirs["minutes_idle"] == 10
     (pair,) = scene.people.rows(
         "select children.expires_at <= parents.expires_at as ends_with_it from sessions as children"
         " join sessions as parents on parents.id = children.parent_id where parents.id = %s",
