@@ -13,13 +13,15 @@ from core.domain.identity.guards.traffic import Crossing
 from core.frozen import replace
 from core.usecases.identity.guards.puzzles import Puzzles
 from entrypoints.bootstrap import Postern
+from entrypoints.http.application import build_application
 from tests.http import conftest as http
 from tests.http.browsing import Tabs
+from tests.http.client import Client
 from tests.http.conftest import postern_on
 from tests.http.pages.solving import solve
-from tests.http.pages.test_puzzles import make_mails_busy, make_sign_ins_busy
+from tests.http.pages.test_puzzles import asks, make_mails_busy, make_sign_ins_busy, solution_of
 from tests.http.people import People
-from tests.http.signing_in import PASSWORD, unlimited
+from tests.http.signing_in import PASSWORD, UNLIMITED, unlimited
 from tests.patience import PATIENCE
 from tests.usecases.set_clock import SetClock
 
@@ -134,6 +136,28 @@ async def test_a_flood_that_solves_nothing_writes_nothing_and_hashes_nothing(pos
         # Not even a look: a hash would have had its answer written.
         assert trips.count == 0
     assert people.rows("select from users union all select from flows union all select from used_puzzles") == []
+
+
+async def test_a_flood_that_makes_up_an_organization_each_time_is_counted_together(postern: Postern) -> None:
+    application = build_application(postern, UNLIMITED)
+    tab = await Tabs(Client(application, "192.0.2.1")).tab().open("/ui/register")
+    form = tab.page.forms[0]
+    places = len(postern.identity.puzzles.places)
+    for number in range(301):
+        tabs = Tabs(Client(application, f"10.{number // 200}.{number % 200}.1"))
+        tabs.cookies = tab.tabs.cookies
+        await tabs.request("POST", form.action, {**form.fields, "email": "none", "password": PASSWORD, "org_slug": f"made-up-{number}"})
+    # An address and its network, each, and the installation's own pages.
+    assert len(postern.identity.puzzles.places) == places + 2 * 301 + 1
+    assert asks(await tab.open("/ui/register"))
+
+
+async def test_an_address_that_is_none_uses_no_solution_up(postern: Postern) -> None:
+    await make_mails_busy(postern)
+    tab = await Tabs(unlimited(postern)).tab().open("/ui/register")
+    fields = {**tab.page.forms[0].fields, "password": PASSWORD, "solution": solution_of(tab)}
+    answers = [await tab.tabs.request("POST", "/ui/register", {**fields, "email": email}) for email in ("none", "ada@example.org")]
+    assert [answer.status for answer in answers] == [400, 303]
 
 
 async def test_the_puzzle_comes_before_the_password_is_hashed(postern: Postern, people: People) -> None:

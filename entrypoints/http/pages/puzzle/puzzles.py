@@ -48,8 +48,11 @@ class PagePuzzle(Frozen):
     crossing: Crossing
 
     @classmethod
-    def of(cls, call: AnyCall, postern: Postern, purpose: PuzzlePurpose, organization: str = "") -> "PagePuzzle":
-        """`organization` is the slug of the one whose pages they are."""
+    def of(cls, call: AnyCall, postern: Postern, purpose: PuzzlePurpose, flow: Flow | None) -> "PagePuzzle":
+        """Without a flow, or in one whose organization nobody has found, the request counts as one to the installation's own pages: a link
+        may say any slug, and a new one each time would never be busy.
+        """
+        organization = "" if flow is None or flow.organization is None else flow.wanted.organization
         crossing = Crossing(call.client_address, organization)
         return cls(call, postern, postern.identity.puzzles.demand(purpose, crossing), crossing)
 

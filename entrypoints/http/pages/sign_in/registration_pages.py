@@ -110,8 +110,11 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
         email = email_field(email.address, postern.foundation.email_syntax)
     except BadRequest:
         errors["email"] = text("sign_in.no_address")
-    asked = PagePuzzle.of(call, postern, PuzzlePurpose.REGISTRATION, wanted.organization)
+    asked = PagePuzzle.of(call, postern, PuzzlePurpose.REGISTRATION, flow)
     asked.count()
+    if errors and asked.demand.bits:
+        # A mistyped address uses no solution up, nor the one form of somebody who has waited for an hour.
+        return await refused(errors)
     try:
         await asked.check(form)
     except PuzzleUnsolved as refusal:
@@ -175,7 +178,7 @@ async def resend_mail(call: Call[PuzzleForm, None, None, Caller | None], postern
     """Send the verification mail again, whether or not there is such an account"""
     flow = await flow_of(call, postern, call.body.flow)
     if flow.email:
-        asked = PagePuzzle.of(call, postern, PuzzlePurpose.VERIFICATION, flow.wanted.organization)
+        asked = PagePuzzle.of(call, postern, PuzzlePurpose.VERIFICATION, flow)
         asked.count()
         try:
             await asked.check(call.body)
@@ -208,7 +211,7 @@ async def send_forgotten(call: Call[ForgottenForm, None, None, Caller | None], p
     except BadRequest:
         said = shipped_pages().text(call.language)("sign_in.no_address")
         return Answer(_forgotten_page(call, postern, _Entry(browser, flow, text, form.to), {"email": said}), 400)
-    asked = PagePuzzle.of(call, postern, PuzzlePurpose.RESET, _organization_of(flow))
+    asked = PagePuzzle.of(call, postern, PuzzlePurpose.RESET, flow)
     asked.count()
     try:
         await asked.check(form)
@@ -249,7 +252,7 @@ class _Entry(msgspec.Struct, frozen=True):
         return form_token(self.browser, bound_to("" if self.flow is None else str(self.flow.id)))
 
     def puzzle(self, call: AnyCall, postern: Postern, purpose: PuzzlePurpose) -> Puzzle | None:
-        return PagePuzzle.of(call, postern, purpose, _organization_of(self.flow, self.org_slug)).shown(self.form_token)
+        return PagePuzzle.of(call, postern, purpose, self.flow).shown(self.form_token)
 
 
 async def _registration_page(call: AnyCall, postern: Postern, shown: _Entry, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
@@ -285,10 +288,6 @@ def _forgotten_page(call: AnyCall, postern: Postern, shown: _Entry, errors: Mapp
         puzzle=shown.puzzle(call, postern, PuzzlePurpose.RESET),
         **shown.fields,
     )
-
-
-def _organization_of(flow: Flow | None, org_slug: str = "") -> str:
-    return org_slug if flow is None else flow.wanted.organization
 
 
 def _with_flow(place: str, shown: _Entry) -> str:
