@@ -41,6 +41,7 @@ from core.usecases.identity.privacy import Declining, Privacy
 from core.usecases.identity.profiles import Profiles
 from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.reauthentication import Reauthentication
+from core.usecases.identity.registering.mail_budgets import MailBudgets
 from core.usecases.identity.sessions import Sessions
 from core.usecases.identity.sign_in.admission import Admission
 from core.usecases.identity.sign_in.landings.api import SignIn
@@ -76,6 +77,7 @@ class Identity(Frozen, kw_only=True):
     account_passwords: AccountPasswords
     account_locks: AccountLocks
     account_mails: AccountMails
+    mail_budgets: MailBudgets
     mailed_codes: MailedCodes
     mailed_proofs: MailedProofs
     account_summaries: AccountSummaries
@@ -141,6 +143,7 @@ def _assembled(settings: Settings, foundation: Foundation, decline: Declining, p
         account_passwords=room.passwords,
         account_locks=room.locks,
         account_mails=room.mails,
+        mail_budgets=room.budgets,
         mailed_codes=sign_ins.mailed_codes,
         mailed_proofs=sign_ins.mailed_proofs,
         account_summaries=AccountSummaries(PostgresAccountSummaries(pool), clock),

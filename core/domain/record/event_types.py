@@ -392,6 +392,8 @@ _FURTHER: Final = (
         ("platform.work.released", "Held work let go"),
         ("platform.import.finished", "People imported from another system"),
         ("platform.job.revived", "Job taken up again"),
+        ("platform.mail_budget.lifted", "Budget of mails lifted"),
+        ("platform.mail_budget.restored", "Exception of a budget of mails ended"),
         published=False,
         audience=Audience.PLATFORM,
     ),

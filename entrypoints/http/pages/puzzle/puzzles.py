@@ -8,6 +8,7 @@
 A form without fields to fill in leads to `puzzle_page` instead.
 """
 
+from contextlib import suppress
 from typing import Annotated
 
 import msgspec
@@ -21,6 +22,7 @@ from core.domain.identity.guards.puzzles import (
     PuzzleAnswer,
     PuzzleDemand,
     PuzzlePurpose,
+    PuzzleUnsolved,
 )
 from core.domain.identity.guards.traffic import Crossing
 from core.frozen import Frozen, replace
@@ -79,6 +81,22 @@ class PagePuzzle(Frozen):
     def count(self) -> None:
         """Count the request, or the sign-in that failed."""
         self.postern.identity.puzzles.count(self.demand.purpose, self.crossing)
+
+    @property
+    def is_on(self) -> bool:
+        """Whether puzzles are asked for at all."""
+        return self.postern.identity.puzzles.is_on
+
+    async def passed(self, form: PuzzleForm, bits: int) -> bool:
+        """Whether the form brings a solution of so many bits, or its browser has waited: more than may be asked for. That is then used up.
+        Raises `PuzzleUnsolved` for a form that brings less than is asked for.
+        """
+        if self.is_on and (form.solution or waiting_ticket(self.call.request, self.postern.foundation.public_url)):
+            with suppress(PuzzleUnsolved):
+                await self.at_least(bits).check(form)
+                return True
+        await self.check(form)
+        return False
 
     async def check(self, form: PuzzleForm) -> None:
         """Raises `PuzzleUnsolved`. The token of the form was compared before, so it names this browser and this flow."""

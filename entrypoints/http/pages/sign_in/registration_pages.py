@@ -7,7 +7,7 @@ import msgspec
 
 from core.domain.branding import POSTERN
 from core.domain.email import Email
-from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive, Overloaded
+from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive, Overloaded, RateLimited
 from core.domain.identity.account_mails import AccountMail, Onward
 from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.callers import Caller
@@ -15,12 +15,14 @@ from core.domain.identity.flows import Flow, FlowPurpose, Wanted, form_token
 from core.domain.identity.guards.puzzles import Puzzle, PuzzlePurpose, PuzzleUnsolved
 from core.domain.identity.mailed_tokens import LONGEST_TYPED_CODE
 from core.domain.identity.passwords.standing import PasswordStanding
+from core.domain.identity.registering.mail_budgets import BUDGET_BITS
 from core.domain.identity.sign_in import service_named
 from core.domain.secrets import Password, Token
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.answers import Answer, redirect
+from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN, bound_to, token_for
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.errors import headers_of
 from entrypoints.http.machinery.fields import email_field
 from entrypoints.http.machinery.limits import FORGOT_PASSWORD, PAGE_LOADS, REGISTER, RESEND_VERIFICATION, UNLIMITED
 from entrypoints.http.pages import shipped_pages
@@ -43,7 +45,7 @@ from entrypoints.http.pages.flows import (
 from entrypoints.http.pages.puzzle.puzzles import PagePuzzle, PuzzleForm, puzzle_page
 from entrypoints.http.pages.refusals import in_words
 from entrypoints.http.pages.sign_in.providers import to_provider
-from entrypoints.http.pages.sign_in.sign_in_pages import offered
+from entrypoints.http.pages.sign_in.sign_in_pages import PuzzleFirst, mailed, offered
 
 _RESEND: Final = "/ui/check-mail/resend"
 MAILED_CODE: Final = f"{CHECK_MAIL}/code"
@@ -61,6 +63,8 @@ class EntryLink(msgspec.Struct, frozen=True):
 class SentLink(msgspec.Struct, frozen=True):
     flow: str = ""
     mail: AskedKind = "verification"
+    later: str = ""
+    """Not empty when a budget of mails holds the mail back."""
 
 
 class RegistrationForm(PuzzleForm, frozen=True, kw_only=True):
@@ -90,7 +94,7 @@ async def show_registration(call: Call[None, EntryLink, None, Caller | None], po
     caller=IN_FLOW,
     limit=REGISTER,
     policy=IN_POPUP_WITH_PUZZLE,
-    refuses=(OrganizationNotActive, NotFound, Conflict, Overloaded),
+    refuses=(OrganizationNotActive, NotFound, Conflict, RateLimited, Overloaded),
 )
 async def send_registration(call: Call[RegistrationForm, None, None, Caller | None], postern: Postern) -> Page:
     """Register an account"""
@@ -104,19 +108,14 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
         shown = _Entry(browser, flow, form.email, form.to, form.org_slug)
         return Answer(await _registration_page(call, postern, shown, errors), 400)
 
-    errors: dict[str, str] = {}
-    email = Email(form.email.strip())
-    try:
-        email = email_field(email.address, postern.foundation.email_syntax)
-    except BadRequest:
-        errors["email"] = text("sign_in.no_address")
+    email, errors = _typed_address(form.email.strip(), call, postern)
     asked = PagePuzzle.of(call, postern, PuzzlePurpose.REGISTRATION, flow)
     asked.count()
     if errors and asked.demand.bits:
         # A mistyped address uses no solution up, nor the one form of somebody who has waited for an hour.
         return await refused(errors)
     try:
-        await asked.check(form)
+        solved = await asked.passed(form, BUDGET_BITS)
     except PuzzleUnsolved as refusal:
         return await refused({**errors, "": in_words(refusal, text)})
     try:
@@ -129,21 +128,46 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
     # The link in the mail leads back to this flow.
     onward = flow or postern.identity.flows.made(FlowPurpose.ACCOUNT, {"to": own_place(form.to)}, wanted, email=email.address)
     try:
-        service = service_named(wanted.organization, wanted.service_slug)
-        await postern.identity.accounts.register(
-            email, form.password, wanted.organization, call.actor, service, browser=browser, onward=Onward(flow=str(onward.id))
-        )
-    except BadRequest as refusal:
-        return await refused({"password": in_words(refusal, text)})
-    except Conflict:
-        # When a form is sent twice, the second request finds the account of the first.
-        if not await postern.identity.accounts.was_just_registered(email, form.password):
-            return await refused({"email": text("register.taken")})
+        errors = await _register(call, postern, email, onward, browser, solved=solved)
+    except RateLimited as refusal:
+        # What the person has typed stays. A limit by address answers before this handler.
+        shown = _Entry(browser, flow, form.email, form.to, form.org_slug, 0 if solved else BUDGET_BITS)
+        return Answer(await _registration_page(call, postern, shown, {"": in_words(refusal, text)}), 429, headers_of(refusal))
+    if errors:
+        return await refused(errors)
     if flow is None:
         await postern.identity.flows.keep(onward, browser)
     else:
         await postern.identity.flows.name(flow, email)
     return to(CHECK_MAIL, onward)
+
+
+def _typed_address(typed: str, call: AnyCall, postern: Postern) -> tuple[Email, dict[str, str]]:
+    """The address, and what is wrong with it, by field."""
+    try:
+        return email_field(typed, postern.foundation.email_syntax), {}
+    except BadRequest:
+        return Email(typed), {"email": shipped_pages().text(call.language)("sign_in.no_address")}
+
+
+async def _register(
+    call: Call[RegistrationForm, None, None, Caller | None], postern: Postern, email: Email, flow: Flow, browser: Token, *, solved: bool
+) -> dict[str, str]:
+    """What stands in the way, by field."""
+    text, wanted, password = shipped_pages().text(call.language), flow.wanted, call.body.password
+    onward = Onward(flow=str(flow.id))
+    try:
+        service = service_named(wanted.organization, wanted.service_slug)
+        await postern.identity.accounts.register(
+            email, password, wanted.organization, call.actor, service, browser=browser, onward=onward, solved=solved
+        )
+    except BadRequest as refusal:
+        return {"password": in_words(refusal, text)}
+    except Conflict:
+        # When a form is sent twice, the second request finds the account of the first.
+        if not await postern.identity.accounts.was_just_registered(email, password):
+            return {"email": text("register.taken")}
+    return {}
 
 
 @page.get(CHECK_MAIL, caller=IN_FLOW, limit=UNLIMITED, policy=IN_POPUP)
@@ -152,15 +176,18 @@ async def check_mail(call: Call[None, SentLink, None, Caller | None], postern: P
 
     The page is the same for every address, also for one without an account.
     """
-    return check_mail_page(call, postern, await flow_of(call, postern, call.query.flow), call.query.mail)
+    return check_mail_page(call, postern, await flow_of(call, postern, call.query.flow), call.query.mail, later=bool(call.query.later))
 
 
-def check_mail_page(call: AnyCall, postern: Postern, flow: Flow, mail: AskedKind, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
+def check_mail_page(
+    call: AnyCall, postern: Postern, flow: Flow, mail: AskedKind, errors: Mapping[str, str] = NO_ERRORS, *, later: bool = False
+) -> bytes:
     return shipped_pages().page(
         "sign_in/check_mail.html",
         call.language,
         brand=flow.branding,
         mail=mail,
+        later=later,
         email=flow.email,
         action=_RESEND,
         code_action=MAILED_CODE,
@@ -179,14 +206,11 @@ async def resend_mail(call: Call[PuzzleForm, None, None, Caller | None], postern
     flow = await flow_of(call, postern, call.body.flow)
     if flow.email:
         asked = PagePuzzle.of(call, postern, PuzzlePurpose.VERIFICATION, flow)
-        asked.count()
-        try:
-            await asked.check(call.body)
-        except PuzzleUnsolved:
-            return puzzle_page(asked, flow, _RESEND, call.body.form_token.reveal())
         email = email_field(flow.email, postern.foundation.email_syntax)
-        onward = Onward(flow=str(flow.id))
-        await postern.identity.accounts.ask_for_mail(AccountMail.VERIFICATION, email, flow.wanted.organization, call.language, onward)
+        try:
+            return await mailed(asked, call.body, flow, email, AccountMail.VERIFICATION)
+        except PuzzleFirst as first:
+            return puzzle_page(first.asked, flow, _RESEND, call.body.form_token.reveal())
     return to(CHECK_MAIL, flow)
 
 
@@ -212,24 +236,22 @@ async def send_forgotten(call: Call[ForgottenForm, None, None, Caller | None], p
         said = shipped_pages().text(call.language)("sign_in.no_address")
         return Answer(_forgotten_page(call, postern, _Entry(browser, flow, text, form.to), {"email": said}), 400)
     asked = PagePuzzle.of(call, postern, PuzzlePurpose.RESET, flow)
-    asked.count()
+    flows = postern.identity.flows
+    # A flow that nothing comes of is not stored.
+    onward = flow or flows.made(FlowPurpose.ACCOUNT, {"to": own_place(form.to)}, Wanted(), email=email.address)
+    answer: Page | None = to_provider(call, postern, onward, email.address, await postern.identity.realms.way_in(email))
     try:
-        await asked.check(form)
-    except PuzzleUnsolved as refusal:
-        told = {"": in_words(refusal, shipped_pages().text(call.language))}
-        return Answer(_forgotten_page(call, postern, _Entry(browser, flow, text, form.to), told), 400)
+        if answer is None:
+            answer = await mailed(asked, form, onward, email, AccountMail.RESET)
+    except PuzzleFirst as first:
+        told = {"": in_words(first.refusal, shipped_pages().text(call.language))}
+        shown = _Entry(browser, flow, text, form.to, bits=first.asked.demand.bits)
+        return Answer(_forgotten_page(call, postern, shown, told), 400)
     if flow is None:
-        request = {"to": own_place(form.to)}
-        flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, request, Wanted(), email=email.address)
+        await flows.keep(onward, browser)
     else:
-        await postern.identity.flows.name(flow, email)
-    elsewhere = to_provider(call, postern, flow, email.address, await postern.identity.realms.way_in(email))
-    if elsewhere is not None:
-        return elsewhere
-    # The link in this mail leads to no flow, but the code beside the link counts in this one.
-    onward = Onward(flow=str(flow.id))
-    await postern.identity.accounts.ask_for_mail(AccountMail.RESET, email, flow.wanted.organization, call.language, onward)
-    return redirect(f"{CHECK_MAIL}?flow={flow.id}&mail=reset")
+        await flows.name(flow, email)
+    return answer
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -240,6 +262,8 @@ class _Entry(msgspec.Struct, frozen=True):
     email: str
     place: str = ""
     org_slug: str = ""
+    bits: int = 0
+    """What the form has to solve at least, because a budget of mails is over."""
 
     @property
     def fields(self) -> Mapping[str, object]:
@@ -252,7 +276,7 @@ class _Entry(msgspec.Struct, frozen=True):
         return form_token(self.browser, bound_to("" if self.flow is None else str(self.flow.id)))
 
     def puzzle(self, call: AnyCall, postern: Postern, purpose: PuzzlePurpose) -> Puzzle | None:
-        return PagePuzzle.of(call, postern, purpose, self.flow).shown(self.form_token)
+        return PagePuzzle.of(call, postern, purpose, self.flow).at_least(self.bits).shown(self.form_token)
 
 
 async def _registration_page(call: AnyCall, postern: Postern, shown: _Entry, errors: Mapping[str, str] = NO_ERRORS) -> bytes:

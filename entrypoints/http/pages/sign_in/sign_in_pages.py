@@ -23,12 +23,13 @@ from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Want
 from core.domain.identity.guards.puzzles import PuzzlePurpose, PuzzleUnsolved
 from core.domain.identity.mfa import LONGEST_CODE
 from core.domain.identity.realms import ANY_WAY, ProviderRequired, WayIn
+from core.domain.identity.registering.mail_budgets import BUDGET_BITS
 from core.domain.languages import Language
 from core.domain.secrets import Password
 from core.usecases.identity.sign_in.admission import SignInEnded
 from core.usecases.identity.sign_in.proofs.proof import EmailNotVerified
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.answers import Answer, redirect
+from entrypoints.http.machinery.answers import Answer, NoBody, redirect
 from entrypoints.http.machinery.browsers import ANOTHER, IN_FLOW, SIGN_IN, FlowForm, bound_to, token_for
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import email_field
@@ -198,15 +199,47 @@ async def mail_sign_in_link(call: Call[PuzzleForm, None, None, Caller | None], p
     if elsewhere is not None:
         return elsewhere
     asked = PagePuzzle.of(call, postern, PuzzlePurpose.LINK, flow)
+    try:
+        return await mailed(asked, call.body, flow, email, AccountMail.SIGN_IN_LINK)
+    except PuzzleFirst as first:
+        return puzzle_page(first.asked, flow, _MAIL_LINK, call.body.form_token.reveal())
+
+
+class PuzzleFirst(Exception):
+    """The request needs a solution: for what is asked of it, or because a budget of mails is over. Nothing was written."""
+
+    def __init__(self, asked: PagePuzzle, refusal: RateLimited | PuzzleUnsolved) -> None:
+        self.asked = asked
+        self.refusal = refusal
+        super().__init__()
+
+
+async def mailed(asked: PagePuzzle, form: PuzzleForm, flow: Flow, email: Email, kind: AccountMail) -> Answer[NoBody]:
+    """Asks for a mail, whether or not the address has an account, and leads to the page that says so. The code beside the link counts in
+    this flow. Raises `PuzzleFirst`, and `RateLimited` where a solution helps no more.
+    """
+    postern = asked.postern
     asked.count()
     try:
-        await asked.check(call.body)
-    except PuzzleUnsolved:
-        return puzzle_page(asked, flow, _MAIL_LINK, call.body.form_token.reveal())
-    await postern.identity.accounts.ask_for_mail(
-        AccountMail.SIGN_IN_LINK, email, flow.wanted.organization, call.language, Onward(flow=str(flow.id))
-    )
-    return redirect(f"{CHECK_MAIL}?{urlencode({'flow': str(flow.id), 'mail': 'sign_in_link'})}")
+        solved = await asked.passed(form, BUDGET_BITS)
+    except PuzzleUnsolved as refusal:
+        raise PuzzleFirst(asked, refusal) from None
+    try:
+        waits = await postern.identity.accounts.ask_as_stranger(
+            kind,
+            email,
+            flow.wanted.organization,
+            asked.call.sender,
+            Onward(flow=str(flow.id)),
+            may_wait=solved or not asked.is_on,
+            solved=solved,
+        )
+    except RateLimited as refusal:
+        if solved or not asked.is_on:
+            raise
+        raise PuzzleFirst(asked.at_least(BUDGET_BITS), refusal) from None
+    later = {"later": "yes"} if waits else {}
+    return redirect(f"{CHECK_MAIL}?{urlencode({'flow': str(flow.id), 'mail': kind.value, **later})}")
 
 
 @page.get(SECOND_FACTOR, caller=IN_FLOW, limit=UNLIMITED, policy=IN_POPUP_WITH_PASSKEYS)
