@@ -423,6 +423,7 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/teams/{te
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/teams/{team_slug}/members
 .ao..   po.  no         org-key   PUT    /api/organizations/{org_slug}/teams/{team_slug}/members/{user_id}
 .ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/teams/{team_slug}/members/{user_id}
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/mail-budget
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/sign-in-rules
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/sign-ins
 .ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/sign-in-rules
@@ -693,6 +694,9 @@ everybody                         POST   /webhooks/billing
 ...g.   po.  no         platform-key GET    /api/platform/audit-log/{entry_id}
 ...g.   po.  no         -         GET    /api/platform/jobs
 ...g.   po.  no         -         POST   /api/platform/jobs/{job_id}/retry
+...g.   po.  no         -         GET    /api/platform/mail-budgets
+...g.   po.  no         -         POST   /api/platform/mail-budgets
+...g.   po.  no         -         DELETE /api/platform/mail-budgets/{budget_id}/exception
 ...g.   po.  no         -         GET    /api/platform/signing-keys
 ...g.   po.  no         -         POST   /api/platform/signing-keys/rotate
 ...g.   po.  no         -         GET    /api/platform/settings
