@@ -177,7 +177,7 @@ _COUNT: Final[LiteralString] = f"""
                from standing
               cross join decided
                left join over on over.number = standing.number
-              where decided.verdict <> 'refuse' and %(known)s::boolean
+              where decided.verdict <> 'refuse' and (%(known)s::boolean or standing.scope = 'network')
               order by standing.number
                  on conflict (lane, scope, key) do update
                 set (hour, size, taken, waiting, held, held_since, held_at) = (

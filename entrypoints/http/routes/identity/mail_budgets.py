@@ -36,7 +36,7 @@ class MailBudgetException(msgspec.Struct, frozen=True, kw_only=True):
     """What the budget is of."""
     key: Annotated[str, msgspec.Meta(max_length=253), example("203.0.113.7")] = ""
     """Which one: an address in the network, a mail domain, or an organization's id; empty for the installation."""
-    until: datetime
+    until: Annotated[datetime, msgspec.Meta(tz=True)]
     """When the exception ends, at most seven days from now."""
 
 

@@ -99,11 +99,15 @@ async def test_of_fifty_requests_at_once_as_many_go_as_the_budget_holds(budgets:
     assert verdicts.count(Verdict.REFUSE) == 30
 
 
-async def test_each_lane_counts_for_itself_and_the_unknown_use_nothing_up(store: Store, budgets: MailBudgetRows) -> None:
+async def test_each_lane_counts_for_itself_and_the_unknown_use_up_their_network_alone(store: Store, budgets: MailBudgetRows) -> None:
     assert [await ask(budgets, of()) for _ in range(3)][2].verdict is Verdict.REFUSE
-    for known in (False, False, False, True, True):
-        assert await budgets.count(BudgetLane.RESERVE, of(), NOW, may_wait=False, known=known) == GO
-    assert (await budgets.count(BudgetLane.RESERVE, of(), NOW, may_wait=False)).verdict is Verdict.REFUSE
+    for number in range(4):
+        for known in (False, number == 0):
+            network = of(f"198.51.{number}.0/24")
+            assert await budgets.count(BudgetLane.RESERVE, network, NOW, may_wait=False, known=known) == GO
+    assert (await budgets.count(BudgetLane.RESERVE, of("198.51.0.0/24"), NOW, may_wait=False)) == refused(BudgetScope.NETWORK)
+    taken = await store.query("select key, taken from mail_budgets where lane = 'reserve' and scope <> 'network' order by key")
+    assert taken == [{"key": "", "taken": 1}, {"key": "acme.example", "taken": 1}]
     assert (await rows(store))[NETWORK] == (2, 0, 1)
 
 
