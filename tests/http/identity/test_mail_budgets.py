@@ -21,10 +21,10 @@ from tests.http.browsing import Tab, Tabs
 from tests.http.cast import Neighbours
 from tests.http.client import Client, Received
 from tests.http.conftest import postern_on, with_keys
+from tests.http.pages.solving import solve
 from tests.http.people import People
 from tests.http.postbox import Postbox
 from tests.http.signing_in import PASSWORD, unlimited
-from tests.http.pages.solving import solve
 
 BUDGETS: Final = "/api/platform/mail-budgets"
 FORGOT, REGISTER, LINK, RESEND = (f"/api/auth/{name}" for name in ("forgot-password", "register", "magic-link", "resend-verification"))

@@ -49,10 +49,12 @@ def solved(puzzles: Puzzles, demand: PuzzleDemand = DEMAND) -> PuzzleAnswer:
     return PuzzleAnswer(puzzle.challenge, solve(puzzle.challenge, puzzle.bits))
 
 
-async def why(puzzles: Puzzles, answer: PuzzleAnswer, demand: PuzzleDemand = DEMAND, binding: str = FORM) -> str:
+async def why(
+    puzzles: Puzzles, answer: PuzzleAnswer, demand: PuzzleDemand = DEMAND, binding: str = FORM, *, crossing: Crossing = HERE
+) -> str:
     """Why it is refused; empty if it counts."""
     try:
-        await puzzles.check(demand, binding, answer, HERE)
+        await puzzles.check(demand, binding, answer, crossing)
     except PuzzleUnsolved as refusal:
         return refusal.reason
     return ""
@@ -110,6 +112,15 @@ async def test_challenges_under_other_keys_or_of_somebodys_own_making(puzzles: P
     clock = SetClock(puzzles.clock.now() + timedelta(hours=1))
     for ticket in (good.challenge, "A" * 300, "%"):
         assert await why(replace(puzzles, clock=clock), PuzzleAnswer(waited=ticket)) == "none"
+
+
+async def test_whoever_has_a_48_waits_an_hour_for_one_form_and_not_for_256(puzzles: Puzzles) -> None:
+    later = replace(puzzles, clock=SetClock(puzzles.clock.now() + timedelta(hours=1)))
+    reasons = []
+    for number in range(4):
+        place = Crossing(f"2001:db8:1:{number << 8:x}::1")
+        reasons.append(await why(later, PuzzleAnswer(waited=puzzles.ticket(place, "")), crossing=place))
+    assert reasons == ["", "none", "none", "none"]
 
 
 async def test_an_enormous_field_is_refused_before_it_is_read(postern: Postern) -> None:
