@@ -200,6 +200,19 @@ async def test_whoever_asks_for_what_a_mailbox_does_not_get_takes_no_turn_from_i
     assert [mail.to for mail in await postbox.empty()] == [KNOWN]
 
 
+@pytest.mark.parametrize("more", [WITHOUT_PUZZLES], indirect=True)
+async def test_a_stranger_who_uses_up_a_domain_for_a_day_keeps_the_first_mail_from_nobody(postern: Postern, people: People) -> None:
+    await people.with_password(PASSWORD, KNOWN)
+    await use_up_domain(postern)
+    people.change("update mail_budgets set waiting = 24 * size where scope = 'mail_domain'")
+    postbox = Postbox(postern)
+    await postbox.empty()
+    # The page says the same to both, and nobody waits for the other's mail.
+    for email, mailed in ((UNKNOWN, []), (KNOWN, [KNOWN]), (KNOWN, [])):
+        await asked_without_puzzles(postern, email)
+        assert [mail.to for mail in await postbox.empty()] == mailed
+
+
 async def test_what_is_left_of_a_networks_reserve_tells_of_no_account(postern: Postern) -> None:
     """A stranger asks for two addresses, and then for a mailbox of their own."""
 

@@ -155,7 +155,7 @@ _COUNT: Final[LiteralString] = f"""
          ),
          decided as (
              select case when not exists (select from over) then 'go'
-                         when %(may_wait)s::boolean and room.has_room and room.hours <= %(most_hours)s then 'wait'
+                         when %(may_wait)s::boolean and room.has_room then 'wait'
                          else 'refuse'
                     end as verdict,
                     room.hours
@@ -163,7 +163,7 @@ _COUNT: Final[LiteralString] = f"""
                         select coalesce(
                                    bool_and(standing.waiting < standing.size or standing.scope not in ('network', 'installation')), true
                                ) as has_room,
-                               coalesce(max(1 + standing.waiting / standing.size), 1) as hours
+                               coalesce(max(least(1 + standing.waiting / standing.size, 1 + %(most_hours)s)), 1) as hours
                           from standing
                          where not standing.is_exempt
                     ) as room
@@ -171,7 +171,7 @@ _COUNT: Final[LiteralString] = f"""
          counted as (
              insert into mail_budgets as budget (lane, scope, key, hour, size, taken, waiting, held, held_since, held_at)
              select %(lane)s, standing.scope, standing.key, %(hour)s, standing.size, (decided.verdict = 'go')::int,
-                    (decided.verdict = 'wait')::int, (over.number is not null)::int,
+                    (decided.verdict = 'wait' and standing.waiting / standing.size < %(most_hours)s)::int, (over.number is not null)::int,
                     case when over.number is not null then %(now)s::timestamptz end,
                     case when over.number is not null then %(now)s::timestamptz end
                from standing

@@ -121,7 +121,9 @@ class Verdict(StrEnum):
 
 
 class Counted(Frozen):
-    """What became of a request. `over` is the narrowest budget that is used up, `hours` how many hours the mail waits."""
+    """What became of a request. `over` is the narrowest budget that is used up, `hours` how many hours the mail waits: more than
+    `MOST_HOURS` when no hour of a day has room.
+    """
 
     verdict: Verdict
     over: BudgetScope | None = None
@@ -171,6 +173,11 @@ def held_until(now: datetime, hours: int) -> datetime:
     """When a mail goes out that waits so many hours. Those that were asked for earlier go earlier."""
     hour = hour_of(now)
     return hour + hours * HOUR + (now - hour) * (_SPREAD / HOUR.total_seconds())
+
+
+def comes_from_reserve_alone(until: datetime, asked_at: datetime) -> bool:
+    """Whether a mail that waits until then has no hour of its own, since its domain's or its organization's are used up for a day."""
+    return until >= hour_of(asked_at) + (MOST_HOURS + 1) * HOUR
 
 
 def held_back(now: datetime) -> MailsHeldBack:

@@ -8,10 +8,12 @@ from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identity.registering.mail_budgets import (
     HOUR,
+    MOST_HOURS,
     AskedFrom,
     BudgetScope,
     BudgetSizes,
     budget_key,
+    comes_from_reserve_alone,
     held_back,
     held_until,
     hour_of,
@@ -60,6 +62,12 @@ def test_what_was_asked_for_earlier_goes_out_earlier_within_the_first_minute_of_
     assert moments[0] == eleven
     assert moments[-1] <= eleven + timedelta(minutes=1)
     assert held_until(NOW, 3) == moments[1] + 2 * HOUR
+
+
+def test_what_has_no_hour_of_the_day_is_told_from_what_waits() -> None:
+    for at in (hour_of(NOW), NOW, hour_of(NOW) + HOUR - timedelta(microseconds=1)):
+        assert not comes_from_reserve_alone(held_until(at, MOST_HOURS), at)
+        assert comes_from_reserve_alone(held_until(at, MOST_HOURS + 1), at)
 
 
 def test_an_hour_is_the_same_in_every_time_zone() -> None:

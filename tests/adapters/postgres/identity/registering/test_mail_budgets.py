@@ -79,11 +79,14 @@ async def test_the_waiting_of_a_network_and_of_the_installation_has_an_end(store
     assert len(await rows(store)) == 5
 
 
-async def test_nothing_waits_longer_than_a_day(budgets: MailBudgetRows) -> None:
+async def test_nothing_waits_longer_than_a_day_but_for_the_reserve(store: Store, budgets: MailBudgetRows) -> None:
     sizes = (100, 1, 100)
-    asked = [await ask(budgets, of(sizes=sizes), may_wait=True) for _ in range(26)]
-    assert [one.hours for one in asked] == [*range(25), 0]
-    assert asked[-1] == refused(MAIL_DOMAIN)
+    asked = [await ask(budgets, of(sizes=sizes), may_wait=True) for _ in range(28)]
+    assert [one.hours for one in asked] == [*range(25), 25, 25, 25]
+    assert asked[-1] == Counted(Verdict.WAIT, MAIL_DOMAIN, 25)
+    # These have no hour of the domain, but a place for waiting of their network and of the installation.
+    assert (await rows(store))["acme.example"][:2] == (1, 24)
+    assert (await rows(store))[NETWORK][:2] == (1, 27)
 
 
 async def test_of_fifty_requests_at_once_as_many_go_as_the_budget_holds(budgets: MailBudgetRows) -> None:
