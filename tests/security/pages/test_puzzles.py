@@ -123,6 +123,28 @@ async def test_whoever_has_a_48_waits_an_hour_for_one_form_and_not_for_256(puzzl
     assert reasons == ["", "none", "none", "none"]
 
 
+async def test_whoever_is_asked_for_nothing_leaves_the_hour_to_a_neighbour_who_waits(database_url: str, tmp_path: Path) -> None:
+    async with postern_on(database_url, tmp_path / "wide", {"POSTERN_MAILS_PER_NETWORK": "0"}) as postern:
+        await whoever_is_asked_for_nothing(postern)
+
+
+async def whoever_is_asked_for_nothing(postern: Postern) -> None:
+    clock = SetClock(postern.foundation.clock.now())
+    postern = replace(postern, identity=replace(postern.identity, puzzles=replace(postern.identity.puzzles, clock=clock)))
+    await make_mails_busy(postern)
+    somebody, neighbour = Tabs(unlimited(postern)), Tabs(unlimited(postern))
+    for tabs in (somebody, neighbour):
+        await tabs.tab().open("/ui/forgot-password")
+    clock.at += timedelta(hours=1)
+    tab = await somebody.tab().open("/ui/forgot-password")
+    assert not asks(tab)
+    assert (await tab.send(email="ada@example.org")).place.startswith("/ui/check-mail")
+    await make_mails_busy(postern)
+    tab = await neighbour.tab().open("/ui/forgot-password")
+    assert asks(tab)
+    assert (await tab.send(email="ada@example.org")).place.startswith("/ui/check-mail")
+
+
 async def test_an_enormous_field_is_refused_before_it_is_read(postern: Postern) -> None:
     tabs = Tabs(unlimited(postern))
     tab = await tabs.tab().open("/ui/register")
