@@ -29,7 +29,14 @@ function hashing(prefix, part) {
         + (((x >>> 7) | (x << 25)) ^ ((x >>> 18) | (x << 14)) ^ (x >>> 3))
         + (((y >>> 17) | (y << 15)) ^ ((y >>> 19) | (y << 13)) ^ (y >>> 10));
     }
-    let [a, b, c, d, e, f, g, h] = FIRST;
+    let a = FIRST[0];
+    let b = FIRST[1];
+    let c = FIRST[2];
+    let d = FIRST[3];
+    let e = FIRST[4];
+    let f = FIRST[5];
+    let g = FIRST[6];
+    let h = FIRST[7];
     for (let i = 0; i < 64; i += 1) {
       const one = (h + (((e >>> 6) | (e << 26)) ^ ((e >>> 11) | (e << 21)) ^ ((e >>> 25) | (e << 7))) + ((e & f) ^ (~e & g)) + K[i] + w[i]) | 0;
       const two = ((((a >>> 2) | (a << 30)) ^ ((a >>> 13) | (a << 19)) ^ ((a >>> 22) | (a << 10))) + ((a & b) ^ (a & c) ^ (b & c))) | 0;
@@ -68,6 +75,7 @@ function show(box) {
   // `sends`: nobody has anything to fill in, so the form goes by itself.
   let awaited = "sends" in box.dataset;
   let sent = false;
+  let failed = false;
   const worker = new Worker(script);
   worker.addEventListener("message", ({ data }) => {
     numbers.push(data);
@@ -78,8 +86,12 @@ function show(box) {
     worker.terminate();
     if (awaited) form.requestSubmit();
   });
-  worker.addEventListener("error", () => { told.textContent = box.dataset.failed; });
+  worker.addEventListener("error", () => {
+    failed = true;
+    told.textContent = box.dataset.failed;
+  });
   form.addEventListener("submit", event => {
+    if (failed) return;
     // A solution counts once, so a second click must not take the first one's answer away.
     if (sent || !form.elements.solution.value) event.preventDefault();
     if (form.elements.solution.value) {

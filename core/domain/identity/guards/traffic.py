@@ -6,6 +6,7 @@ that starts anew remembers nothing: quiet times cost no statement.
 
 from collections import OrderedDict
 from enum import StrEnum
+from functools import lru_cache
 from ipaddress import IPv6Address, ip_address, ip_network
 from math import exp, log2
 from typing import Final
@@ -90,6 +91,8 @@ class BusyPlaces:
         return level * exp(min(0.0, at - now) / FADES_IN)
 
 
+# Each request asks a few times, and people make several requests.
+@lru_cache(maxsize=4096)
 def network_of(address: str | None) -> str:
     """The IPv4 /24 or the IPv6 /56 around an address, as text."""
     try:
