@@ -107,7 +107,6 @@ TABLES: Final = (
                 Eraser.JANITOR,
                 "A day after its last hour.",
             ),
-            plain(ID, "id"),
             plain(WORD, "lane", "scope"),
         ),
         moves=THE_INSTALLATIONS,

@@ -14,8 +14,8 @@ from core.domain.identity.registering.mail_budgets import (
     BudgetLane,
     BudgetScope,
     BudgetStanding,
+    BudgetVerdict,
     Counted,
-    Verdict,
     hour_of,
 )
 from core.frozen import Frozen
@@ -27,7 +27,7 @@ class _Count(Frozen):
     hours: int
 
     def counted(self) -> Counted:
-        return Counted(Verdict(self.verdict), None if self.over is None else BudgetScope(self.over), self.hours)
+        return Counted(BudgetVerdict(self.verdict), None if self.over is None else BudgetScope(self.over), self.hours)
 
 
 class _Standing(Frozen, kw_only=True):

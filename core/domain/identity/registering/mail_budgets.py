@@ -114,7 +114,7 @@ class MailsHeldBack(RateLimited):
     """A budget is used up, and the request has come to nothing. The same for every address."""
 
 
-class Verdict(StrEnum):
+class BudgetVerdict(StrEnum):
     GO = "go"
     WAIT = "wait"
     REFUSE = "refuse"
@@ -125,7 +125,7 @@ class Counted(Frozen):
     `MOST_HOURS` when no hour of a day has room.
     """
 
-    verdict: Verdict
+    verdict: BudgetVerdict
     over: BudgetScope | None = None
     hours: int = 0
 

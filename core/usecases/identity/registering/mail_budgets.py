@@ -19,8 +19,8 @@ from core.domain.identity.registering.mail_budgets import (
     BudgetScope,
     BudgetSizes,
     BudgetStanding,
+    BudgetVerdict,
     Counted,
-    Verdict,
     budget_key,
     budget_lifted,
     budget_restored,
@@ -57,12 +57,12 @@ class MailBudgets(Frozen):
         and only if those are used up as everybody's. Raises `RateLimited` when a budget is used up and the mail cannot wait.
         """
         budgets, now = asked.budgets(self.sizes), self.clock.now()
-        if not budgets or (solved and (await self._count(BudgetLane.SOLVED, budgets, now)).verdict is Verdict.GO):
+        if not budgets or (solved and (await self._count(BudgetLane.SOLVED, budgets, now)).verdict is BudgetVerdict.GO):
             return None
         counted = await self._count(BudgetLane.OPEN, budgets, now, may_wait=may_wait)
-        if counted.verdict is Verdict.REFUSE:
+        if counted.verdict is BudgetVerdict.REFUSE:
             raise held_back(now)
-        return held_until(now, counted.hours) if counted.verdict is Verdict.WAIT else None
+        return held_until(now, counted.hours) if counted.verdict is BudgetVerdict.WAIT else None
 
     async def _count(self, lane: BudgetLane, budgets: Sequence[Budget], now: datetime, *, may_wait: bool = False) -> Counted:
         counted = await self.store.count(lane, budgets, now, may_wait=may_wait)
@@ -81,7 +81,7 @@ class MailBudgets(Frozen):
             return False
         budgets = asked.budgets(self.sizes)
         counted = await self.store.count(BudgetLane.RESERVE, budgets, self.clock.now(), may_wait=False, known=known)
-        return known and counted.verdict is Verdict.GO
+        return known and counted.verdict is BudgetVerdict.GO
 
     async def held_today(self) -> Sequence[BudgetStanding]:
         """The budgets that have held something back in the last day, and those that somebody has lifted."""

@@ -8,12 +8,12 @@ import trio
 from adapters.postgres.driver.connection import TripCounter, round_trips
 from adapters.postgres.identity.registering.mail_budgets import MailBudgetRows
 from adapters.postgres.statements import Statements
-from core.domain.identity.registering.mail_budgets import Budget, BudgetLane, BudgetScope, Counted, Verdict
+from core.domain.identity.registering.mail_budgets import Budget, BudgetLane, BudgetScope, BudgetVerdict, Counted
 from tests.adapters.postgres.conftest import Store
 
 NOW = datetime(2026, 11, 27, 10, 15, tzinfo=UTC)
 HOUR = timedelta(hours=1)
-GO = Counted(Verdict.GO)
+GO = Counted(BudgetVerdict.GO)
 NETWORK = "203.0.113.0/24"
 MAIL_DOMAIN, INSTALLATION = BudgetScope.MAIL_DOMAIN, BudgetScope.INSTALLATION
 
@@ -41,7 +41,7 @@ async def rows(store: Store) -> dict[str, tuple[int, int, int]]:
 
 
 def refused(over: BudgetScope) -> Counted:
-    return Counted(Verdict.REFUSE, over)
+    return Counted(BudgetVerdict.REFUSE, over)
 
 
 async def test_the_narrowest_budget_keeps_a_request_from_the_wider_ones(store: Store, budgets: MailBudgetRows) -> None:
@@ -60,10 +60,10 @@ async def test_a_wider_budget_keeps_it_from_the_narrower_ones(store: Store, budg
 async def test_what_may_wait_waits_for_the_next_hours_in_order(store: Store, budgets: MailBudgetRows) -> None:
     sizes = (10, 2, 100)
     asked = [await ask(budgets, of(sizes=sizes), may_wait=True) for _ in range(7)]
-    assert asked == [GO, GO, *(Counted(Verdict.WAIT, MAIL_DOMAIN, hours) for hours in (1, 1, 2, 2, 3))]
+    assert asked == [GO, GO, *(Counted(BudgetVerdict.WAIT, MAIL_DOMAIN, hours) for hours in (1, 1, 2, 2, 3))]
     assert (await rows(store))["acme.example"] == (2, 5, 5)
     # The next hour belongs to what waited: nothing of it is left, and whoever comes now waits behind the others.
-    assert await ask(budgets, of(sizes=sizes), NOW + HOUR, may_wait=True) == Counted(Verdict.WAIT, MAIL_DOMAIN, 2)
+    assert await ask(budgets, of(sizes=sizes), NOW + HOUR, may_wait=True) == Counted(BudgetVerdict.WAIT, MAIL_DOMAIN, 2)
     assert (await rows(store))["acme.example"] == (2, 4, 6)
     # Three hours later nothing waits any more.
     assert await ask(budgets, of(sizes=sizes), NOW + 4 * HOUR) == GO
@@ -72,9 +72,9 @@ async def test_what_may_wait_waits_for_the_next_hours_in_order(store: Store, bud
 
 async def test_the_waiting_of_a_network_and_of_the_installation_has_an_end(store: Store, budgets: MailBudgetRows) -> None:
     asked = [await ask(budgets, of(sizes=(2, 3, 3)), may_wait=True) for _ in range(5)]
-    assert [one.verdict for one in asked] == [Verdict.GO] * 2 + [Verdict.WAIT] * 2 + [Verdict.REFUSE]
+    assert [one.verdict for one in asked] == [BudgetVerdict.GO] * 2 + [BudgetVerdict.WAIT] * 2 + [BudgetVerdict.REFUSE]
     others = [await ask(budgets, of(f"192.0.{number}.0/24", sizes=(2, 9, 3)), may_wait=True) for number in range(5)]
-    assert [one.verdict for one in others] == [Verdict.GO, Verdict.WAIT, Verdict.REFUSE, Verdict.REFUSE, Verdict.REFUSE]
+    assert [one.verdict for one in others] == [BudgetVerdict.GO, BudgetVerdict.WAIT, *[BudgetVerdict.REFUSE] * 3]
     # Networks that got nothing have no row, however many they are.
     assert len(await rows(store)) == 5
 
@@ -83,14 +83,14 @@ async def test_nothing_waits_longer_than_a_day_but_for_the_reserve(store: Store,
     sizes = (100, 1, 100)
     asked = [await ask(budgets, of(sizes=sizes), may_wait=True) for _ in range(28)]
     assert [one.hours for one in asked] == [*range(25), 25, 25, 25]
-    assert asked[-1] == Counted(Verdict.WAIT, MAIL_DOMAIN, 25)
+    assert asked[-1] == Counted(BudgetVerdict.WAIT, MAIL_DOMAIN, 25)
     # These have no hour of the domain, but a place for waiting of their network and of the installation.
     assert (await rows(store))["acme.example"][:2] == (1, 24)
     assert (await rows(store))[NETWORK][:2] == (1, 27)
 
 
 async def test_of_fifty_requests_at_once_as_many_go_as_the_budget_holds(budgets: MailBudgetRows) -> None:
-    verdicts = list[Verdict]()
+    verdicts = list[BudgetVerdict]()
 
     async def one(number: int) -> None:
         verdicts.append((await ask(budgets, of(f"10.0.{number}.0/24", sizes=(5, 20, 100)))).verdict)
@@ -98,12 +98,12 @@ async def test_of_fifty_requests_at_once_as_many_go_as_the_budget_holds(budgets:
     async with trio.open_nursery() as nursery:
         for number in range(50):
             nursery.start_soon(one, number)
-    assert verdicts.count(Verdict.GO) == 20
-    assert verdicts.count(Verdict.REFUSE) == 30
+    assert verdicts.count(BudgetVerdict.GO) == 20
+    assert verdicts.count(BudgetVerdict.REFUSE) == 30
 
 
 async def test_each_lane_counts_for_itself_and_the_unknown_use_up_their_network_alone(store: Store, budgets: MailBudgetRows) -> None:
-    assert [await ask(budgets, of()) for _ in range(3)][2].verdict is Verdict.REFUSE
+    assert [await ask(budgets, of()) for _ in range(3)][2].verdict is BudgetVerdict.REFUSE
     for number in range(4):
         for known in (False, number == 0):
             network = of(f"198.51.{number}.0/24")
@@ -117,7 +117,7 @@ async def test_each_lane_counts_for_itself_and_the_unknown_use_up_their_network_
 async def test_one_statement_counts_in_a_table_that_no_log_and_no_backup_has(store: Store, budgets: MailBudgetRows) -> None:
     trips = TripCounter()
     round_trips.set(trips)
-    for verdict in (Verdict.GO, Verdict.GO, Verdict.REFUSE):
+    for verdict in (BudgetVerdict.GO, BudgetVerdict.GO, BudgetVerdict.REFUSE):
         assert (await ask(budgets, of())).verdict is verdict
     assert trips.count == 3
     assert await store.query("select relpersistence from pg_class where relname = 'mail_budgets'") == [{"relpersistence": "u"}]
