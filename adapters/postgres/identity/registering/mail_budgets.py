@@ -202,7 +202,7 @@ _COUNT: Final[LiteralString] = f"""
          )
   select case when not late.is_late then decided.verdict when %(may_wait)s::boolean then 'wait' else 'refuse' end as verdict,
          coalesce((select over.scope from over), late.scope) as over,
-         case when decided.verdict = 'wait' or late.is_late then decided.hours else 0 end as hours
+         case when decided.verdict = 'wait' or (late.is_late and %(may_wait)s::boolean) then decided.hours else 0 end as hours
     from decided
    cross join (
              select coalesce(bool_or(counted.is_over), false) and (select decided.verdict = 'go' from decided) as is_late,

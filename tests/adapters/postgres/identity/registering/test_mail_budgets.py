@@ -5,11 +5,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import trio
 
-from adapters.postgres.driver.connection import TripCounter, round_trips
+from adapters.postgres.driver.connection import Connection, TripCounter, round_trips
 from adapters.postgres.identity.registering.mail_budgets import MailBudgetRows
 from adapters.postgres.statements import Statements
 from core.domain.identity.registering.mail_budgets import Budget, BudgetLane, BudgetScope, BudgetVerdict, Counted
 from tests.adapters.postgres.conftest import Store
+from tests.patience import PATIENCE
 
 NOW = datetime(2026, 11, 27, 10, 15, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -100,6 +101,27 @@ async def test_of_fifty_requests_at_once_as_many_go_as_the_budget_holds(budgets:
             nursery.start_soon(one, number)
     assert verdicts.count(BudgetVerdict.GO) == 20
     assert verdicts.count(BudgetVerdict.REFUSE) == 30
+
+
+async def test_of_two_that_see_the_last_place_at_once_one_gets_it(store: Store, budgets: MailBudgetRows) -> None:
+    sizes = (5, 2, 100)
+    assert await ask(budgets, of("10.0.0.0/24", sizes=sizes)) == GO
+    counted = list[Counted]()
+
+    async def one(number: int) -> None:
+        counted.append(await ask(budgets, of(f"10.0.{number}.0/24", sizes=sizes)))
+
+    async with await Connection.connect(store.url) as holder:
+        await holder.execute(b"begin")
+        await holder.execute(b"update mail_budgets set held = 0 where key = 'acme.example'")
+        async with trio.open_nursery() as nursery:
+            for number in (1, 2):
+                nursery.start_soon(one, number)
+            with trio.fail_after(PATIENCE):
+                while await store.waiting() < 2:
+                    await trio.sleep(0.01)
+            await holder.execute(b"commit")
+    assert sorted(counted, key=str) == [GO, refused(MAIL_DOMAIN)]
 
 
 async def test_each_lane_counts_for_itself_and_the_unknown_use_up_their_network_alone(store: Store, budgets: MailBudgetRows) -> None:
