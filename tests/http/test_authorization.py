@@ -693,6 +693,9 @@ WHO: dict[str, set[str]] = {
         "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/certificate/waiting/{fingerprint}",
         "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/go-on",
         "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/leave",
+        "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/take-over",
+        "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/keep",
+        "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/end",
     },
     OWNER_IN_PERSON_OF_INACTIVE.name: {
         "DELETE /api/organizations/{org_slug}",
@@ -718,6 +721,7 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}/upstream-providers/{provider_id}/exchanges",
         "GET /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs",
         "GET /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}",
+        "GET /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/people",
         "PATCH /api/organizations/{org_slug}",
         "PATCH /api/organizations/{org_slug}/branding",
         "PUT /api/organizations/{org_slug}/branding/logo",

@@ -476,8 +476,12 @@ maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs
 .ao..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}
+..o..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/end
 ..o..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/go-on
+..o..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/keep
 ..o..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/leave
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/people
+..o..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/take-over
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/todos
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/expiries
 maog.   po.  yes        -         GET    /api/organizations/{org_slug}/search

@@ -542,7 +542,7 @@ TABLES: Final = (
     ),
     Table(
         "connection_tests",
-        opens=NO_CREDENTIAL,
+        opens=CredentialKind.CONNECTION_TEST,
         whose=PROVIDER,
         holds=(
             sealed(
