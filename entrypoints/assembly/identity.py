@@ -42,6 +42,7 @@ from core.usecases.identity.profiles import Profiles
 from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.reauthentication import Reauthentication
 from core.usecases.identity.registering.mail_budgets import MailBudgets
+from core.usecases.identity.session_limits.displaced_sessions import DisplacedSessions
 from core.usecases.identity.sessions import Sessions
 from core.usecases.identity.sign_in.admission import Admission
 from core.usecases.identity.sign_in.landings.api import SignIn
@@ -78,6 +79,7 @@ class Identity(Frozen, kw_only=True):
     account_locks: AccountLocks
     account_mails: AccountMails
     mail_budgets: MailBudgets
+    displaced_sessions: DisplacedSessions
     mailed_codes: MailedCodes
     mailed_proofs: MailedProofs
     account_summaries: AccountSummaries
@@ -144,6 +146,7 @@ def _assembled(settings: Settings, foundation: Foundation, decline: Declining, p
         account_locks=room.locks,
         account_mails=room.mails,
         mail_budgets=room.budgets,
+        displaced_sessions=DisplacedSessions(new_unit_of_work, foundation.mail_templates, foundation.shared_buckets),
         mailed_codes=sign_ins.mailed_codes,
         mailed_proofs=sign_ins.mailed_proofs,
         account_summaries=AccountSummaries(PostgresAccountSummaries(pool), clock),
@@ -231,6 +234,8 @@ def _sessions(settings: Settings, foundation: Foundation) -> Sessions:
         access_lifetime=settings.access_token_lifetime,
         lifetime=settings.session_lifetime,
         system=foundation.system,
+        idle=settings.session_idle,
+        most=settings.most_sessions,
     )
 
 

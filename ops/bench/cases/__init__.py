@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from ops.bench import answers, console, directories, exchanges, furnished, proxied, resources, upstream
+from ops.bench import answers, console, directories, exchanges, furnished, in_step, proxied, resources, upstream
 from ops.bench.cases import (
     aftermath,
     analytics,
@@ -11,7 +11,6 @@ from ops.bench.cases import (
     clients,
     faults,
     identity,
-    in_step,
     pages,
     peers,
     providers,
