@@ -105,10 +105,13 @@ class MailBudgetRows(OnStatements):
         return first_made(await self._statements.ask(_Standing, _RESTORE, parameters), _Standing.standing)
 
 
-# What a row says at the hour `hour`: each hour that has passed since has taken its part of what waited. `budget` names the row.
+# What a row says at the hour `hour`: each hour that has passed since has taken its part of what waited. `budget` names the row. One that is
+# more than an hour ahead comes from a clock that was wrong, and nothing of it counts: otherwise it would stand until that time comes.
 _LATER: Final = """
     cross join lateral (
-             select greatest(0, extract(epoch from %(hour)s::timestamptz - budget.hour)::int / 3600) as hours
+             select case when budget.hour > %(hour)s::timestamptz + interval '1 hour' then 1000000
+                         else greatest(0, extract(epoch from %(hour)s::timestamptz - budget.hour)::int / 3600)
+                    end as hours
          ) as passed
     cross join lateral (
              select case when passed.hours = 0 then budget.taken + budget.waiting
@@ -181,7 +184,10 @@ _COUNT: Final[LiteralString] = f"""
               order by standing.number
                  on conflict (lane, scope, key) do update
                 set (hour, size, taken, waiting, held, held_since, held_at) = (
-                        select greatest(budget.hour, excluded.hour), excluded.size, present.taken + excluded.taken,
+                        select case when budget.hour > excluded.hour + interval '1 hour' then excluded.hour
+                                    else greatest(budget.hour, excluded.hour)
+                               end,
+                               excluded.size, present.taken + excluded.taken,
                                present.waiting + excluded.waiting,
                                case when {_IS_TODAYS} then budget.held else 0 end + excluded.held,
                                case when {_IS_TODAYS} then budget.held_since else excluded.held_since end,

@@ -145,6 +145,16 @@ async def test_one_statement_counts_in_a_table_that_no_log_and_no_backup_has(sto
     assert await store.query("select relpersistence from pg_class where relname = 'mail_budgets'") == [{"relpersistence": "u"}]
 
 
+async def test_a_clock_that_was_a_year_ahead_for_a_moment_keeps_no_mail_back(store: Store, budgets: MailBudgetRows) -> None:
+    assert await ask(budgets, of(), NOW + timedelta(days=365)) == GO
+    assert [await ask(budgets, of()) for _ in range(3)] == [GO, GO, refused(BudgetScope.NETWORK)]
+    assert await ask(budgets, of(), NOW + HOUR) == GO
+    assert (await rows(store))[NETWORK] == (1, 0, 1)
+    # Two clocks on both sides of a full hour count together.
+    assert await ask(budgets, of()) == GO
+    assert (await rows(store))[NETWORK] == (2, 0, 1)
+
+
 async def test_an_exception_lifts_one_budget_until_its_end(budgets: MailBudgetRows) -> None:
     budget = Budget(BudgetScope.NETWORK, NETWORK, 2)
     assert [await ask(budgets, of()) for _ in range(3)][2] == refused(BudgetScope.NETWORK)
