@@ -80,11 +80,14 @@ async def test_the_waiting_of_a_network_and_of_the_installation_has_an_end(store
     assert len(await rows(store)) == 5
 
 
-async def test_nothing_waits_longer_than_a_day(budgets: MailBudgetRows) -> None:
+async def test_nothing_waits_longer_than_a_day_but_for_the_reserve(store: Store, budgets: MailBudgetRows) -> None:
     sizes = (100, 1, 100)
-    asked = [await ask(budgets, of(sizes=sizes), may_wait=True) for _ in range(26)]
-    assert [one.hours for one in asked] == [*range(25), 0]
-    assert asked[-1] == refused(MAIL_DOMAIN)
+    asked = [await ask(budgets, of(sizes=sizes), may_wait=True) for _ in range(28)]
+    assert [one.hours for one in asked] == [*range(25), 25, 25, 25]
+    assert asked[-1] == Counted(BudgetVerdict.WAIT, MAIL_DOMAIN, 25)
+    # These have no hour of the domain, but a place for waiting of their network and of the installation.
+    assert (await rows(store))["acme.example"][:2] == (1, 24)
+    assert (await rows(store))[NETWORK][:2] == (1, 27)
 
 
 async def test_of_fifty_requests_at_once_as_many_go_as_the_budget_holds(budgets: MailBudgetRows) -> None:
@@ -121,11 +124,15 @@ async def test_of_two_that_see_the_last_place_at_once_one_gets_it(store: Store, 
     assert sorted(counted, key=str) == [GO, refused(MAIL_DOMAIN)]
 
 
-async def test_each_lane_counts_for_itself_and_the_unknown_use_nothing_up(store: Store, budgets: MailBudgetRows) -> None:
+async def test_each_lane_counts_for_itself_and_the_unknown_use_up_their_network_alone(store: Store, budgets: MailBudgetRows) -> None:
     assert [await ask(budgets, of()) for _ in range(3)][2].verdict is BudgetVerdict.REFUSE
-    for known in (False, False, False, True, True):
-        assert await budgets.count(BudgetLane.RESERVE, of(), NOW, may_wait=False, known=known) == GO
-    assert (await budgets.count(BudgetLane.RESERVE, of(), NOW, may_wait=False)).verdict is BudgetVerdict.REFUSE
+    for number in range(4):
+        for known in (False, number == 0):
+            network = of(f"198.51.{number}.0/24")
+            assert await budgets.count(BudgetLane.RESERVE, network, NOW, may_wait=False, known=known) == GO
+    assert (await budgets.count(BudgetLane.RESERVE, of("198.51.0.0/24"), NOW, may_wait=False)) == refused(BudgetScope.NETWORK)
+    taken = await store.query("select key, taken from mail_budgets where lane = 'reserve' and scope <> 'network' order by key")
+    assert taken == [{"key": "", "taken": 1}, {"key": "acme.example", "taken": 1}]
     assert (await rows(store))[NETWORK] == (2, 0, 1)
 
 
@@ -136,6 +143,16 @@ async def test_one_statement_counts_in_a_table_that_no_log_and_no_backup_has(sto
         assert (await ask(budgets, of())).verdict is verdict
     assert trips.count == 3
     assert await store.query("select relpersistence from pg_class where relname = 'mail_budgets'") == [{"relpersistence": "u"}]
+
+
+async def test_a_clock_that_was_a_year_ahead_for_a_moment_keeps_no_mail_back(store: Store, budgets: MailBudgetRows) -> None:
+    assert await ask(budgets, of(), NOW + timedelta(days=365)) == GO
+    assert [await ask(budgets, of()) for _ in range(3)] == [GO, GO, refused(BudgetScope.NETWORK)]
+    assert await ask(budgets, of(), NOW + HOUR) == GO
+    assert (await rows(store))[NETWORK] == (1, 0, 1)
+    # Two clocks on both sides of a full hour count together.
+    assert await ask(budgets, of()) == GO
+    assert (await rows(store))[NETWORK] == (2, 0, 1)
 
 
 async def test_an_exception_lifts_one_budget_until_its_end(budgets: MailBudgetRows) -> None:
