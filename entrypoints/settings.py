@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from core.domain.identity.accounts import SHORTEST_PASSWORD
 from core.domain.identity.passwords.standing import LONGEST_LEAST
+from core.domain.identity.session_limits.bounds import MOST_SESSIONS
 from core.domain.secrets import Password, Secret
 from core.frozen import Frozen
 from entrypoints import settings_forms as forms
@@ -193,7 +194,21 @@ class Settings:
         forms.duration(3600, 365 * 86_400),
         "90d",
         _TOKENS,
-        "How long a session lasts at most, even if it is used. An unused session ends 30 days after its last use.",
+        "How long a session lasts at most, even if it is used. Organizations and services may say less.",
+    )
+    session_idle: timedelta = _setting(
+        forms.duration(300, 30 * 86_400),
+        "30d",
+        _TOKENS,
+        "How long after its last use a session ends. Organizations and services may say less. A change counts for new sign-ins. The use of "
+        "a session is written once a minute, and applications that check tokens themselves use one when they refresh it.",
+    )
+    most_sessions: int | None = _optional(
+        forms.whole(1, MOST_SESSIONS),
+        "any number",
+        _TOKENS,
+        "How many sign-ins of one person may be open at once. The next one ends the oldest, and the person gets a mail. Organizations and "
+        "services may say less.",
     )
     reauthentication_window: timedelta = _setting(
         forms.duration(60, 86_400),

@@ -10,6 +10,7 @@ from actors.audit_linker import AuditLinker
 from actors.billing_reconciler import BillingReconciler
 from actors.database_watcher import DatabaseWatcher
 from actors.dispatcher import DeliveryDispatcher
+from actors.displaced_sessions import displaced_session_teller
 from actors.foreign_hashes import ForeignHashWatcher
 from actors.janitor import Janitor
 from actors.job_worker import Workplace
@@ -93,6 +94,7 @@ def assemble_actors(
         mailer(foundation.mail, workplace),
         organization_mailer(tenancy.mail_servers, workplace),
         account_mailer(identity.account_mails, workplace),
+        displaced_session_teller(identity.displaced_sessions, workplace),
         reencrypter(foundation.reencryption, workplace),
         identity.presence,
         *(() if identity.password_filter is None else (PasswordFilterWatcher(identity.password_filter),)),

@@ -38,6 +38,7 @@ from core.usecases.identity.privacy import Declining, Privacy
 from core.usecases.identity.profiles import Profiles
 from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.reauthentication import Reauthentication
+from core.usecases.identity.session_limits.displaced_sessions import DisplacedSessions
 from core.usecases.identity.sessions import Sessions
 from core.usecases.identity.sign_in.admission import Admission
 from core.usecases.identity.sign_in.landings.api import SignIn
@@ -73,6 +74,7 @@ class Identity(Frozen, kw_only=True):
     account_passwords: AccountPasswords
     account_locks: AccountLocks
     account_mails: AccountMails
+    displaced_sessions: DisplacedSessions
     mailed_codes: MailedCodes
     mailed_proofs: MailedProofs
     account_summaries: AccountSummaries
@@ -137,6 +139,7 @@ def _assembled(settings: Settings, foundation: Foundation, decline: Declining, p
         account_passwords=room.passwords,
         account_locks=room.locks,
         account_mails=room.mails,
+        displaced_sessions=DisplacedSessions(new_unit_of_work, foundation.mail_templates, foundation.shared_buckets),
         mailed_codes=sign_ins.mailed_codes,
         mailed_proofs=sign_ins.mailed_proofs,
         account_summaries=AccountSummaries(PostgresAccountSummaries(pool), clock),
@@ -223,6 +226,8 @@ def _sessions(settings: Settings, foundation: Foundation) -> Sessions:
         access_lifetime=settings.access_token_lifetime,
         lifetime=settings.session_lifetime,
         system=foundation.system,
+        idle=settings.session_idle,
+        most=settings.most_sessions,
     )
 
 

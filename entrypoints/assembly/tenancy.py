@@ -4,6 +4,7 @@ import trio
 
 from actors.presence import PresenceWriter
 from adapters.crypto.heads import Es256HeadSigner
+from adapters.postgres.identity.sessions.session_reach import PostgresSessionReach
 from adapters.postgres.identity.upstream.directory_failures import PostgresDirectoryFailures
 from adapters.postgres.record.deliveries import PostgresDeliveryQueue
 from adapters.postgres.tenancy.callers import PostgresCallers
@@ -216,7 +217,9 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         profile_values=profile_values,
         roles=Roles(new_unit_of_work, stores.roles, system),
         teams=Teams(new_unit_of_work, stores.teams, system),
-        sign_in_rules=OrganizationSignInRules(new_unit_of_work, stores.sign_in_rules, foundation.email_syntax, clock),
+        sign_in_rules=OrganizationSignInRules(
+            new_unit_of_work, stores.sign_in_rules, PostgresSessionReach(foundation.pool), foundation.email_syntax, clock
+        ),
         access=AccessExplainer(PostgresRelations(pool)),
         mail_servers=MailServers(
             new_unit_of_work,

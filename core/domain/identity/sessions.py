@@ -183,6 +183,17 @@ class Session(Frozen):
     """The authentication context that a directory of the service's own organization has stated for this sign-in."""
     opened_through: UUID | None = None
     """The organization's own provider by which the person signed in. None also for sessions that were opened from another one."""
+    idle_minutes: int | None = None
+    """It ends when nobody uses it for so long, if the installation says less than `IDLE_LIFETIME`. What organizations say, the statement
+    that stores it adds.
+    """
+    most: int | None = None
+    """How many of the person's own sign-ins may be open at once, if the installation says it."""
+
+    @property
+    def is_own(self) -> bool:
+        """The person signed in for themselves, and for no organization or service."""
+        return self.context.organization is None and self.parent is None and self.impersonated is None
 
     @property
     def context_class(self) -> str:
