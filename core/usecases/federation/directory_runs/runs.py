@@ -1,5 +1,6 @@
 """Runs of directories by LDAP, as an organization's administrators see them, and an owner's word about those that wait."""
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -196,17 +197,21 @@ class DirectoryRuns(Frozen):
         return connection, of
 
     async def _taken_over(self, runs: DirectoryRunStore, store: DirectoryPeopleStore, run: DirectoryRun) -> Sequence[RunPerson]:
-        """As things are now: whoever has another directory by now, or none, is not among them."""
+        """As things are now: whoever has another directory by now, or none, is not among them. Nor is an account to which two entries lead:
+        people may write their own address in many directories, and whoever writes another's would get the other's place.
+        """
         left_out = await runs.open(run.id, WhyLeftOut.LISTED_BY_SCIM)
         asked = {one.external_id: _asked(one) for one in left_out if one.external_id is not None}
         met = await store.met(run.organization, run.connection, list(asked.values()))
         domains = await store.proved_domains(run.organization)
+        led = Counter(account.user for account in met.values())
         return [
             replace(one, reason=STAYS_MEMBER if account.is_member else COMES_BACK)
             for one in left_out
             if one.external_id is not None
             and (account := met.get(one.external_id)) is not None
             and account.user == one.user
+            and led[account.user] == 1
             and comes_without_scim(asked[one.external_id], account, domains, run.organization)
         ]
 
