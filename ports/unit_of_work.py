@@ -76,6 +76,7 @@ from ports.tenancy.oauth_credentials import OAuthCredentialStore
 from ports.tenancy.organizations import OrganizationStore
 from ports.tenancy.profile_fields import ProfileFieldStore
 from ports.tenancy.profile_values import ProfileValueStore
+from ports.tenancy.risk.risk_policies import RiskPolicyStore
 from ports.tenancy.roles import RoleStore
 from ports.tenancy.setup_links import SetupLinkStore
 from ports.tenancy.siem import SiemStore
@@ -103,6 +104,7 @@ class AskedStores(Protocol):
     organizations: OrganizationStore
     members: MemberStore
     sign_in_rules: SignInRulesStore
+    risk_policies: RiskPolicyStore
     profile_fields: ProfileFieldStore
     profile_values: ProfileValueStore
     roles: RoleStore

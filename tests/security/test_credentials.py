@@ -258,6 +258,8 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   POST   /ui/organizations/{org_slug}/membership
 .....   ...  -          browser   GET    /ui/organizations/{org_slug}/ownership
 .....   ...  -          browser   POST   /ui/organizations/{org_slug}/ownership
+.....   ...  -          browser   GET    /ui/organizations/{org_slug}/risk-rules
+.....   ...  -          browser   POST   /ui/organizations/{org_slug}/risk-rules
 .....   ...  -          browser   GET    /ui/join-requests
 .....   ...  -          browser   GET    /ui/organizations/invitations
 .....   ...  -          browser   GET    /ui/organizations/invitations/{invitation_id}

@@ -162,6 +162,16 @@ class Parent(Frozen):
             raise BadRequest("This session was opened through too many other sessions: sign in again", words="session_too_deep")
 
 
+class Doors(Frozen):
+    """What the rules for risk of organizations have said of the sign-in of a session: see `core.domain.identity.risk_policies`."""
+
+    let_in_by: tuple[OrganizationId, ...] = ()
+    kept_out_by: tuple[OrganizationId, ...] = ()
+
+
+NOT_JUDGED: Final = Doors()
+
+
 class Session(Frozen):
     id: SessionId
     user: UserId
@@ -183,6 +193,7 @@ class Session(Frozen):
     """The authentication context that a directory of the service's own organization has stated for this sign-in."""
     opened_through: UUID | None = None
     """The organization's own provider by which the person signed in. None also for sessions that were opened from another one."""
+    doors: Doors = NOT_JUDGED
 
     @property
     def context_class(self) -> str:
