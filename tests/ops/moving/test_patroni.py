@@ -3,7 +3,7 @@
 import os
 import re
 import subprocess
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from inspect import signature
 from pathlib import Path
 from typing import Any
@@ -69,6 +69,12 @@ def haproxy_configuration(cluster: Cluster, port: int, asked: dict[str, int]) ->
 
 
 async def answer_as_patroni(cluster: Cluster, node: Node, stream: trio.SocketStream) -> None:
+    # On a busy machine HAProxy gives a question up while it is answered.
+    with suppress(trio.BrokenResourceError):
+        await _answer(cluster, node, stream)
+
+
+async def _answer(cluster: Cluster, node: Node, stream: trio.SocketStream) -> None:
     async with stream:
         asked = await stream.receive_some(4096)
         assert asked.startswith(b"OPTIONS /primary HTTP/1."), asked

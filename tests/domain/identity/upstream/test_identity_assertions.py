@@ -7,7 +7,15 @@ import pytest
 
 from core.domain.federation.refusal_reasons import RefusalReason
 from core.domain.federation.refusal_reasons import in_words as refusal_in_words
-from core.domain.identity.upstream.identity_assertions import IdentityAssertionFault, claimed, in_words, is_identity_assertion, refusal_of
+from core.domain.identity.upstream.identity_assertions import (
+    AssertionUse,
+    IdentityAssertionFault,
+    IdentityAssertionRefusal,
+    claimed,
+    in_words,
+    is_identity_assertion,
+    refusal_of,
+)
 from core.domain.identity.upstream.jwt_assertions import LONGEST_ASSERTION, AssertionFault
 
 
@@ -51,3 +59,22 @@ def test_each_fault_has_words_for_the_recorder_and_for_the_application() -> None
 def test_the_faults_of_every_assertion_are_among_these() -> None:
     for fault in AssertionFault:
         assert refusal_of(fault).fault.value == fault.value
+
+
+@pytest.mark.parametrize(
+    ("use", "fault"),
+    [
+        (AssertionUse(issues=False, is_member=True, is_first=True), IdentityAssertionFault.NOT_ISSUING),
+        (AssertionUse(issues=True, is_member=False, is_first=True), IdentityAssertionFault.NOT_MEMBER),
+        (AssertionUse(issues=True, is_member=True, is_first=False), IdentityAssertionFault.USED),
+        (AssertionUse(issues=False, is_member=False, is_first=False), IdentityAssertionFault.NOT_ISSUING),
+    ],
+)
+def test_what_has_ended_meanwhile_opens_no_session(use: AssertionUse, fault: IdentityAssertionFault) -> None:
+    with pytest.raises(IdentityAssertionRefusal) as refusal:
+        use.require()
+    assert refusal.value.fault is fault
+
+
+def test_a_member_opens_a_session_by_an_assertion_once() -> None:
+    AssertionUse(issues=True, is_member=True, is_first=True).require()
