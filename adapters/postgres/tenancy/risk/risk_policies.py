@@ -11,6 +11,7 @@ from adapters.postgres.identity.proofs.login_events import LOGIN
 from adapters.postgres.identity.proofs.risk_rules import risk_policies
 from adapters.postgres.statements import first
 from adapters.postgres.storable import storable
+from adapters.postgres.ties import IS_OWN_MEMBERSHIP
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import DeviceId, LoginEventId, OrganizationId, ServiceId, UserId, first_id
 from core.domain.identity.risk_policies.policies import NO_ROLE, RiskPolicies, stored_exception, stored_policy
@@ -106,8 +107,8 @@ _SAVE: Final = """
      where id = %(id)s
 """
 
-_PEOPLE: Final = """
-    select memberships.user_id, memberships.role, memberships.own_since is not null as is_own,
+_PEOPLE: Final[LiteralString] = f"""
+    select memberships.user_id, memberships.role, {IS_OWN_MEMBERSHIP} as is_own,
            array(
                select team_id
                  from team_members

@@ -184,10 +184,10 @@ def risk_policies_updated(organization: OrganizationId, before: RiskPolicies, af
 
 
 def _facts(rules: RiskPolicies) -> Mapping[str, Json]:
-    return {"risk_policies": [_told(one) for one in rules.policies], "risk_exceptions": len(rules.exceptions)}
+    return {"risk_policies": [_in_short(one) for one in rules.policies], "risk_exceptions": len(rules.exceptions)}
 
 
-def _told(policy: RiskPolicy) -> str:
+def _in_short(policy: RiskPolicy) -> str:
     return f"{policy.name}: {policy.action.value}{'' if policy.counts else ' (shadow)'}"
 
 

@@ -31,6 +31,7 @@ from entrypoints.http.pages.console.organization.people import (
     teams,
 )
 from entrypoints.http.pages.console.organization.proposals import proposals
+from entrypoints.http.pages.console.organization.risk import risk_policies
 from entrypoints.http.pages.console.organization.settings import (
     audit_log,
     billing,
@@ -75,6 +76,7 @@ CONSOLE: Final = Endpoints(
         *keys.PAGES,
         *trusted_issuers.PAGES,
         *rules.PAGES,
+        *risk_policies.PAGES,
         *credentials.PAGES,
         *audit_log.PAGES,
         *general.PAGES,
