@@ -1,9 +1,10 @@
 """What a rule for risk can know of a sign-in, and whether a rule fits it. The sign-in and the report of rules in shadow ask the same."""
 
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_address, ip_network
 from operator import attrgetter
 from typing import Final
 from uuid import UUID
@@ -46,26 +47,33 @@ def has_two_countries(country: str | None, last: tuple[str | None, datetime] | N
     return last[0] != country and timedelta(0) <= now - last[1] < TRAVEL
 
 
-@lru_cache(maxsize=65_536)
-def _parsed(address: str) -> IPv4Address | IPv6Address | None:
+@lru_cache(maxsize=1024)
+def _parsed(address: str) -> tuple[int, int] | None:
+    """The version and number of an address. The rules of one sign-in all ask for the same address."""
     try:
-        return ip_address(address)
+        known = ip_address(address)
     except ValueError:
         return None
+    return known.version, int(known)
 
 
 def within(networks: Sequence[str]) -> Callable[[str | None], bool]:
     """Tests whether an address is in one of these networks. An address that nobody knows is in none."""
+    starts: dict[int, list[int]] = {4: [], 6: []}
+    ends: dict[int, list[int]] = {4: [], 6: []}
     known = [ip_network(one) for one in networks]
-    ranges = [(one.version, int(one.network_address), int(one.broadcast_address)) for one in known]
+    for kind in (IPv4Network, IPv6Network):
+        for one in collapse_addresses(one for one in known if isinstance(one, kind)):
+            starts[one.version].append(int(one.network_address))
+            ends[one.version].append(int(one.broadcast_address))
 
-    @lru_cache(maxsize=65_536)
     def holds(text: str | None) -> bool:
         address = None if text is None else _parsed(text)
         if address is None:
             return False
-        number, version = int(address), address.version
-        return any(kind == version and first <= number <= last for kind, first, last in ranges)
+        version, number = address
+        place = bisect_right(starts[version], number) - 1
+        return place >= 0 and number <= ends[version][place]
 
     return holds
 

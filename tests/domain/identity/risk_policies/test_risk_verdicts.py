@@ -27,7 +27,7 @@ NOW: Final = datetime(2026, 11, 27, 12, tzinfo=UTC)
 ACME, GLOBEX = OrganizationId(UUID(int=1)), OrganizationId(UUID(int=2))
 LAPTOP: Final = DeviceId(UUID(int=3))
 APPROACH: Final = Approach(
-    Client(address="192.0.2.1"), UserAgent(DeviceType.BROWSER, "Firefox", None, "Linux", None), Location("DE", "Bonn"), through_proxy=True
+    Client("192.0.2.1", ""), UserAgent(DeviceType.BROWSER, "Firefox", None, "Linux", None), Location("DE", "Bonn"), through_proxy=True
 )
 SIGHTING: Final = Sighting(APPROACH, Recognition.TOKEN, LAPTOP, trusted=True, needs_token=False, risk=Risk(0.9, (RiskFactor.PROXY,)))
 CAME: Final = Came(

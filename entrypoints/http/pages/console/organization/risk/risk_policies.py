@@ -8,6 +8,7 @@ import msgspec
 
 from core.domain.errors import Refusal
 from core.domain.identity.risk_policies.policies import RiskAction
+from core.domain.secrets import Token
 from core.domain.tenancy.members import Member
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
@@ -32,7 +33,6 @@ from entrypoints.http.routes.tenancy.risk.risk_policies import (
 _POSITION: Final = position(SIGN_IN_ENTRY, RISK_TAB)
 # The latest sign-ins about which a rule has decided.
 _LATEST: Final = 20
-_LISTS: Final = ("countries", "except_countries", "networks", "except_networks")
 
 
 class RiskPolicyForm(BoundForm, frozen=True, kw_only=True):
@@ -60,7 +60,13 @@ async def show_risk_policies(call: Call[None, None, OrganizationPath, Member], p
 async def add_risk_policy(call: Call[RiskPolicyForm, None, OrganizationPath, Member], postern: Postern) -> Page:
     """Add a rule for risk, in shadow"""
     visit, form = PageVisit(call, postern), call.body
-    when = RiskConditionsBody(**{name: _words(getattr(form, name)) for name in _LISTS}, new_device=True if form.new_device else None)
+    when = RiskConditionsBody(
+        countries=_words(form.countries),
+        except_countries=_words(form.except_countries),
+        networks=_words(form.networks),
+        except_networks=_words(form.except_networks),
+        new_device=True if form.new_device else None,
+    )
     added = RiskPolicyBody(id=uuid4(), name=form.name, when=when, action=form.action)
     return await _changed(visit, lambda policies: [*policies, added], form)
 
@@ -112,7 +118,7 @@ async def _shown(visit: PageVisit, form: RiskPolicyForm | None = None, errors: M
         decided=() if decided is None else decided.risk_events,
         judged=None if report is None else report.judged,
         actions=[(one.value, visit.text(f"console.risk.action_{one.value}")) for one in RiskAction],
-        values=form or RiskPolicyForm(form_token=""),
+        values=form or RiskPolicyForm(form_token=Token("")),
         may_change=visit.may(set_risk_policies),
         action=visit.here(RISK),
         act=visit.here(f"{RISK}/act"),
