@@ -123,7 +123,7 @@ class RiskPoliciesRecord(msgspec.Struct, frozen=True, kw_only=True):
     """When the first rule that counts began to; null while none does."""
 
 
-class MetSignIn(msgspec.Struct, frozen=True, kw_only=True):
+class MetPerson(msgspec.Struct, frozen=True, kw_only=True):
     """A person whom a rule would have met, with their latest such sign-in."""
 
     user_id: UUID
@@ -158,7 +158,7 @@ class RiskPolicyReport(msgspec.Struct, frozen=True, kw_only=True):
     """The number of people."""
     days: Sequence[MetOnDay]
     """The sign-ins by day, without days that had none."""
-    latest: Sequence[MetSignIn]
+    latest: Sequence[MetPerson]
     """Those who were met last, twenty at most."""
 
 
@@ -332,7 +332,7 @@ def _reported(one: PolicyReport, report: RiskReport) -> RiskPolicyReport:
         people=one.people,
         days=[MetOnDay(day=day, count=count) for day, count in one.days],
         latest=[
-            MetSignIn(user_id=met.user, email=report.addresses.get(met.user), at=met.at, country=met.country, ip_address=met.address)
+            MetPerson(user_id=met.user, email=report.addresses.get(met.user), at=met.at, country=met.country, ip_address=met.address)
             for met in one.latest
         ],
     )
