@@ -77,8 +77,9 @@ from ports.tenancy.oauth_credentials import OAuthCredentialStore
 from ports.tenancy.organizations import OrganizationStore
 from ports.tenancy.profile_fields import ProfileFieldStore
 from ports.tenancy.profile_values import ProfileValueStore
+from ports.tenancy.risk.risk_policies import RiskPolicyStore
 from ports.tenancy.roles import RoleStore
-from ports.tenancy.setup_links import SetupLinkStore
+from ports.tenancy.setup.setup_links import SetupLinkStore
 from ports.tenancy.siem import SiemStore
 from ports.tenancy.sign_in_rules import SignInRulesStore
 from ports.tenancy.teams import TeamStore
@@ -105,6 +106,7 @@ class AskedStores(Protocol):
     organizations: OrganizationStore
     members: MemberStore
     sign_in_rules: SignInRulesStore
+    risk_policies: RiskPolicyStore
     profile_fields: ProfileFieldStore
     profile_values: ProfileValueStore
     roles: RoleStore

@@ -80,6 +80,7 @@ from adapters.postgres.tenancy.members import MemberRows
 from adapters.postgres.tenancy.oauth_credentials import OAuthCredentialRows
 from adapters.postgres.tenancy.organizations import OrganizationRows
 from adapters.postgres.tenancy.owners import OwnershipRows
+from adapters.postgres.tenancy.risk.risk_policies import RiskPolicyRows
 from adapters.postgres.tenancy.roles import RoleRows
 from adapters.postgres.tenancy.setup.setup_links import SetupLinkRows
 from adapters.postgres.tenancy.siem import SiemRows
@@ -148,6 +149,7 @@ class Stores(AskedStores):
     roles = anywhere(RoleRows)
     teams = anywhere(TeamRows)
     sign_in_rules = anywhere(SignInRulesRows)
+    risk_policies = anywhere(RiskPolicyRows)
     mail_servers = anywhere(MailServerRows)
     looks = anywhere(LookRows)
     connection_refreshes = anywhere(ConnectionRefreshRows)

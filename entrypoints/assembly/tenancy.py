@@ -50,6 +50,8 @@ from core.usecases.tenancy.organizations import Organizations
 from core.usecases.tenancy.ownerships import Ownerships
 from core.usecases.tenancy.profile_fields import ProfileFields
 from core.usecases.tenancy.profile_values import ProfileValues
+from core.usecases.tenancy.risk.risk_policies import OrganizationRiskPolicies
+from core.usecases.tenancy.risk.ways_back import RiskWaysBack
 from core.usecases.tenancy.roles import Roles
 from core.usecases.tenancy.setup.activations import Activations
 from core.usecases.tenancy.setup.connection_drafts import ConnectionDrafts
@@ -84,6 +86,8 @@ class Tenancy(Frozen, kw_only=True):
     roles: Roles
     teams: Teams
     sign_in_rules: OrganizationSignInRules
+    risk_policies: OrganizationRiskPolicies
+    risk_ways_back: RiskWaysBack
     access: AccessExplainer
     mail_servers: MailServers
     management_keys: ManagementKeys
@@ -219,6 +223,18 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         profile_values=profile_values,
         roles=Roles(new_unit_of_work, stores.roles, system),
         teams=Teams(new_unit_of_work, stores.teams, system),
+        risk_ways_back=RiskWaysBack(
+            new_unit_of_work,
+            stores.risk_policies,
+            foundation.keyring,
+            foundation.shared_buckets,
+            foundation.mail_templates,
+            foundation.links,
+            system,
+        ),
+        risk_policies=OrganizationRiskPolicies(
+            new_unit_of_work, stores.risk_policies, identity.devices.locations, system, knows_countries=settings.geoip_database is not None
+        ),
         sign_in_rules=OrganizationSignInRules(
             new_unit_of_work, stores.sign_in_rules, PostgresSessionReach(foundation.pool), foundation.email_syntax, clock
         ),

@@ -909,6 +909,16 @@ WHO: dict[str, set[str]] = {
         "POST /api/organizations/{org_slug}/scim-tokens",
         "POST /api/organizations/{org_slug}/siem",
     },
+    Capability.RISK_POLICIES_MANAGE: {
+        "GET /api/organizations/{org_slug}/risk-policies",
+    },
+    f"{Capability.RISK_POLICIES_MANAGE}_in_person": {
+        "PUT /api/organizations/{org_slug}/risk-policies",
+    },
+    Capability.RISK_EVENTS_VIEW: {
+        "GET /api/organizations/{org_slug}/risk-events",
+        "GET /api/organizations/{org_slug}/risk-policies/report",
+    },
     Capability.AUDIT_LOGS_VIEW: {
         "GET /api/organizations/{org_slug}/audit-log",
         "GET /api/organizations/{org_slug}/audit-log/event-types",

@@ -258,6 +258,8 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   POST   /ui/organizations/{org_slug}/membership
 .....   ...  -          browser   GET    /ui/organizations/{org_slug}/ownership
 .....   ...  -          browser   POST   /ui/organizations/{org_slug}/ownership
+.....   ...  -          browser   GET    /ui/organizations/{org_slug}/risk-rules
+.....   ...  -          browser   POST   /ui/organizations/{org_slug}/risk-rules
 .....   ...  -          browser   GET    /ui/join-requests
 .....   ...  -          browser   GET    /ui/organizations/invitations
 .....   ...  -          browser   GET    /ui/organizations/invitations/{invitation_id}
@@ -424,9 +426,13 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/teams/{te
 .ao..   po.  no         org-key   PUT    /api/organizations/{org_slug}/teams/{team_slug}/members/{user_id}
 .ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/teams/{team_slug}/members/{user_id}
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/mail-budget
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/risk-events
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/risk-policies
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/risk-policies/report
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/sign-in-rules
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/sign-ins
 .ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/sign-in-rules
+.ao..   po.  no         org-key   PUT    /api/organizations/{org_slug}/risk-policies
 ..o..   po.  no         -         POST   /api/organizations/{org_slug}/transfer-ownership
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/users
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/users/{user_id}

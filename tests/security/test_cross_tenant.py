@@ -329,6 +329,8 @@ WITHOUT_IDS = {
     "DELETE /api/organizations/{org_slug}/branding/logo",
     "POST /api/organizations/{org_slug}/billing/portal",
     "PATCH /api/organizations/{org_slug}/sign-in-rules",
+    # What its rules and exceptions name decides about sign-ins to this organization alone.
+    "PUT /api/organizations/{org_slug}/risk-policies",
     "POST /api/organizations/{org_slug}/domain",
     "POST /api/organizations/{org_slug}/domain-routes",
     "POST /api/organizations/{org_slug}/resource-servers",

@@ -14,7 +14,8 @@ create or replace view organizations as
            suspended_at, suspension_reason, member_count, logo_url, primary_color, device_trust_days, created_at, updated_at,
            mfa_required_since, mfa_grace_days, session_hours, invitation_domains, sign_in_links, logo_digest, metadata,
            help_url, privacy_url, terms_url, admin_factor, admin_required_since, metadata_clients, metadata_hosts, agents, agents_since,
-           registered_clients, shortest_password, breached_at_sign_in, session_idle_minutes, most_sessions
+           registered_clients, shortest_password, breached_at_sign_in, session_idle_minutes, most_sessions, risk_policies, risk_exceptions,
+           risk_counts_since
       from all_organizations
      where deleted_at is null;
 
@@ -731,4 +732,64 @@ begin
         exit when swept >= most;
     end loop;
     return swept;
+end $$;
+
+-- Rules for risk.
+
+-- The rules for risk that a sign-in of this person has to be judged by: those of the organization that it leads to, and of the organizations
+-- that the person belongs to. Null where none counts, as for most people. A function and not a part of the last look, since PostgreSQL sets up
+-- all parts of a statement at each run. Of a person whom an organization merely lists, it gives what that organization has seen itself.
+create or replace function risk_rules_asked(person uuid, entered uuid) returns jsonb
+    language plpgsql stable as $$
+begin
+    if not exists (select from all_organizations where id = entered and risk_counts_since is not null)
+       and not exists (
+               select
+                 from memberships
+                 join all_organizations as mine on mine.id = memberships.org_id
+                where memberships.user_id = person and mine.risk_counts_since is not null
+           )
+    then
+        return null;
+    end if;
+    return (
+               select jsonb_agg(
+                          jsonb_build_object(
+                              'organization', mine.id,
+                              'policies', mine.risk_policies,
+                              'exceptions', mine.risk_exceptions,
+                              'is_own', memberships.own_since is not null,
+                              'role', memberships.role,
+                              'teams', array(
+                                  select team_id from team_members where team_members.org_id = mine.id and team_members.user_id = person
+                              ),
+                              'seen', case
+                                  when memberships.own_since is not null
+                                  then array(
+                                           select jsonb_build_array(extract(epoch from created_at), country, device_id, null)
+                                             from login_events
+                                            where user_id = person and success and not flagged
+                                            order by id desc
+                                            limit 1
+                                       )
+                                  else array(
+                                           select jsonb_build_array(extract(epoch from created_at), country, device_id, reason)
+                                             from (
+                                                      select *
+                                                        from login_events
+                                                       where user_id = person
+                                                       order by id desc
+                                                       limit 200
+                                                  ) as latest
+                                            where latest.organization_id = mine.id
+                                            limit 50
+                                       )
+                              end
+                          )
+                      )
+                 from organizations as mine
+                 left join memberships on memberships.org_id = mine.id and memberships.user_id = person
+                where mine.risk_counts_since is not null and mine.status = 'active'
+                  and (mine.id = entered or mine.id in (select org_id from memberships as ties where ties.user_id = person))
+           );
 end $$;

@@ -366,6 +366,7 @@ TABLES: Final = (
             personal("country", "The country of that address.", Eraser.DELETION, f"{_SIGN_INS} {WHOLE_MONTHS}", "user_id"),
             personal("city", "The city of that address.", Eraser.DELETION, f"{_SIGN_INS} {WHOLE_MONTHS}", "user_id"),
             plain(WORD, "provider", "reason", "risk_factors"),
+            plain(FACT, "decision"),
         ),
         moves=OF_SIGN_INS,
         ends=Ends.OWN,

@@ -162,6 +162,16 @@ class Parent(Frozen):
             raise BadRequest("This session was opened through too many other sessions: sign in again", words="session_too_deep")
 
 
+class Doors(Frozen):
+    """What the rules for risk of organizations have said of the sign-in of a session: see `core.domain.identity.risk_policies`."""
+
+    let_in_by: tuple[OrganizationId, ...] = ()
+    kept_out_by: tuple[OrganizationId, ...] = ()
+
+
+NOT_JUDGED: Final = Doors()
+
+
 class Session(Frozen):
     id: SessionId
     user: UserId
@@ -187,6 +197,7 @@ class Session(Frozen):
     """It ends when nobody uses it for so long. What organizations say, the statement that stores it adds."""
     most: int | None = None
     """How many of the person's own sign-ins may be open at once, if the installation says it."""
+    doors: Doors = NOT_JUDGED
 
     @property
     def is_own(self) -> bool:

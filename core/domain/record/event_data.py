@@ -241,6 +241,10 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "organization.sign_in_rules.updated": EventData(
         "Each changed rule before and after.", {"old_mfa_policy": "optional", "new_mfa_policy": "required"}
     ),
+    "organization.risk_policies.updated": EventData(
+        "The names and actions of the rules, in order, and the number of exceptions, each before and after if it changed.",
+        {"old_risk_policies": [], "new_risk_policies": ["Second factor outside Germany: second_factor (shadow)"]},
+    ),
     "organization.smtp.configured": EventData("The mail server.", {"host": "smtp.example.org", "port": 587}),
     "organization.smtp.removed": EventData("The mail server that was removed.", {"host": "smtp.example.org"}),
     "organization.smtp.failed": EventData(

@@ -200,6 +200,7 @@ _FURTHER: Final = (
         ("organization.owner.confirmed", "Ownership confirmed by the new owner"),
         ("organization.owner.declined", "Ownership declined by the new owner"),
         ("organization.sign_in_rules.updated", "Sign-in rules changed"),
+        ("organization.risk_policies.updated", "Rules for risk changed"),
         ("organization.smtp.failed", "Mail server failed for an hour"),
         ("organization.smtp.recovered", "Mail server works again"),
         ("organization.upstream_provider.created", "Upstream provider set up"),

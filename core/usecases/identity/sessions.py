@@ -28,10 +28,12 @@ from core.domain.identity.sessions import (
     IDLE_LIFETIME,
     IMPERSONATION_LIFETIME,
     NO_SUBSCRIPTION,
+    NOT_JUDGED,
     PLATFORM,
     AgentsForbidden,
     Application,
     Context,
+    Doors,
     Impersonated,
     OpenedSession,
     Parent,
@@ -96,6 +98,7 @@ class Sessions(Frozen):
         application: Application | None = None,
         session_id: SessionId | None = None,
         opened_through: str = "",
+        doors: Doors = NOT_JUDGED,
     ) -> OpenedSession:
         """Opens a session within the caller's unit of work, after the device, without a round trip of its own. `parent` is the session from
         which the new session is opened, if any: the new session ends with its parent. With `application`, the session is given to this
@@ -113,6 +116,7 @@ class Sessions(Frozen):
             scopes=None if application is None else application.scopes,
             session_id=session_id,
             opened_through=opened_through,
+            doors=doors,
         )
         token = self.system.secrets.token()
         await uow.sessions.issue(session.id, token.digest(), session.created_at)
@@ -133,6 +137,7 @@ class Sessions(Frozen):
         session_id: SessionId | None = None,
         ends_by: datetime | None = None,
         opened_through: str = "",
+        doors: Doors = NOT_JUDGED,
     ) -> Session:
         """Does what `open` does, but without a refresh token: the caller gives the session another credential, such as a cookie.
         `opened_through` is the provider that the person signed in at, if they did.
@@ -165,6 +170,7 @@ class Sessions(Frozen):
             opened_through=own_provider_of(opened_through),
             idle=self.idle,
             most=self.most,
+            doors=doors,
         )
         await uow.sessions.add(session)
         return session

@@ -35,6 +35,7 @@ TAGS: Final[Mapping[str, str]] = {
     "passkeys": "Your passkeys, with which you sign in without a password.",
     "services": "The applications of an organization, and the client secrets by which the applications authenticate.",
     "proposals": "Configuration documents that wait a day for an owner, who applies exactly what was planned.",
+    "risk": "Rules for sign-ins under certain circumstances, and whom they meet.",
     "trusted-issuers": "The issuers whose signed tokens let build jobs and clusters in without a secret.",
     "resource-servers": "The APIs of an organization that tokens are made for.",
     "user-keys": "The keys that users of a service make for its API.",

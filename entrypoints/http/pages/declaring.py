@@ -11,6 +11,7 @@ from typing_extensions import Unpack
 from core.domain.errors import MethodNotAllowed, Refusal, SecondFactorRequired
 from core.domain.identity.flows import FlowOver
 from core.domain.identity.proofs import StepUp
+from core.domain.identity.risk_policies.verdicts import KeptOut
 from core.domain.languages import DEFAULT, Language
 from core.domain.rate_limits import RateLimit
 from entrypoints.http.machinery.accepts import Accepts, Form
@@ -126,8 +127,8 @@ class PageErrors:
     def _advised(self, refused: Refused) -> Advised:
         if isinstance(refused, FlowOver | PageOutOfDate):
             return _stale(refused)
-        if isinstance(refused, SecondFactorRequired):
-            return _SET_UP_FIRST
+        if isinstance(refused, KeptOut | SecondFactorRequired):
+            return _closed(refused)
         if for_now := _FOR_NOW.get(status_of(refused)):
             return for_now
         if isinstance(refused, MethodNotAllowed):
@@ -142,6 +143,12 @@ def _stale(refused: FlowOver | PageOutOfDate) -> Advised:
     if isinstance(refused, PageOutOfDate) and refused.place:
         return Advised("stale.again", WayOn(refused.place))
     return Advised("stale.text", WayOn(SIGN_IN))
+
+
+def _closed(refused: KeptOut | SecondFactorRequired) -> Advised:
+    if isinstance(refused, KeptOut):
+        return Advised("risk_rules.kept_out", WayOn(f"/ui/organizations/{refused.slug}/risk-rules", "risk_rules.title"))
+    return _SET_UP_FIRST
 
 
 def refused_page(refused: Refused, advised: Advised, language: Language, request_id: str = "") -> bytes:

@@ -24,7 +24,7 @@ TEMPLATES = ShippedMailTemplates(ShippedTexts(), "https://id.example.org")
 LINK = "https://id.example.org/auth/verify-email?token=2b1c6c1e-7b7e-4a2e-9a8b-0f3a5f1c9d10"
 WHEN = datetime(2026, 5, 1, 14, 5, tzinfo=timezone(timedelta(hours=2)))
 CIRCUMSTANCES: dict[str, Any] = {"when": WHEN, "address": "192.0.2.7", "device": "Firefox on Linux", "location": "Vienna, Austria"}
-LINKED = ("verification", "welcome", "reset", "set_password", "email_changed_new")
+LINKED = ("verification", "welcome", "reset", "set_password", "email_changed_new", "risk_way_back")
 TOLD = ("mfa_disabled", "password_breached", "backup_codes_renewed", "new_device", "unusual_sign_in")
 VALUES: dict[str, dict[str, Any]] = {
     **{name: {"link": LINK} for name in LINKED},

@@ -128,6 +128,7 @@ def test_these_routes_ask_for_a_fresh_proof() -> None:
     routes, providers = "/api/organizations/acme/domain-routes", "/api/organizations/acme/upstream-providers"
     assert declared == {
         *(DISABLE, RENEW, TRANSFER, ("PATCH", "/api/organizations/acme/sign-in-rules")),
+        ("PUT", "/api/organizations/acme/risk-policies"),
         *(("POST", routes), ("PATCH", f"{routes}/{{domain_id}}"), ("DELETE", f"{routes}/{{domain_id}}")),
         ("DELETE", "/api/organizations/acme/members/{user_id}/mfa"),
         *(

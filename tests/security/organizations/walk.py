@@ -257,6 +257,20 @@ CHANGES: Final = (
     Step("POST", f"{ORGANIZATION}/configuration/apply", DOCUMENT),
     Step("PATCH", f"{ORGANIZATION}/branding", {"primary_color": "#123456", "help_url": "https://help.example/"}),
     Step("DELETE", f"{ORGANIZATION}/branding/logo"),
+    Step(
+        "PUT",
+        f"{ORGANIZATION}/risk-policies",
+        {
+            "policies": [
+                {
+                    "id": "7d2f9f2c-4f0e-4c43-9f0a-6a3f0c1c9d10",
+                    "name": "Not from there",
+                    "when": {"networks": ["198.51.100.0/24"]},
+                    "action": "passkey",
+                }
+            ]
+        },
+    ),
     Step("PATCH", f"{ORGANIZATION}/sign-in-rules", {"sign_in_links": False, "device_trust_days": 3, "invitation_domains": []}),
     Step(
         "POST",

@@ -9,6 +9,7 @@ from adapters.postgres.arrays import array, array_of_texts
 from adapters.postgres.columns import Columns
 from adapters.postgres.identity.accounts import ACCOUNT
 from adapters.postgres.identity.sessions.audiences import kept_audiences
+from adapters.postgres.identity.sessions.doors import door_parameters
 from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
 from adapters.postgres.identity.sessions.renewed_proofs import RENEWED, proof_parameters
 from adapters.postgres.identity.sessions.revoking import LINE, ending_codes, noticing, revoking
@@ -89,6 +90,7 @@ class SessionRows(OnTransaction):
                 "most": session.most,
                 "is_own": session.is_own,
                 "is_impersonated": impersonated is not None,
+                **door_parameters(session.doors),
             },
         )
 
@@ -215,10 +217,12 @@ _RULES: Final[LiteralString] = f"""
 _ADD: Final[LiteralString] = f"""
     insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
                           authenticated_by, impersonator_id, impersonation_id, parent_id, depth, proved_at, second_factor_at, stated_at,
-                          refuses_applications, scopes, opened_through, expires_day, minutes_idle, most, most_in_service)
+                          refuses_applications, scopes, opened_through, let_in_by, kept_out_by, expires_day, minutes_idle, most,
+                          most_in_service)
     select %(id)s, %(user)s, %(device)s, %(organization)s, %(service)s, %(created_at)s, %(last_seen_at)s, until.expires_at, %(ends_at)s,
            %(authenticated_by)s::text[], %(impersonator)s, %(impersonation)s, %(parent)s, %(depth)s, %(proved_at)s, %(second_factor_at)s,
            %(stated_at)s, %(refuses_applications)s, %(scopes)s::text[], %(opened_through)s,
+           %(let_in_by)s::uuid[], %(kept_out_by)s::uuid[],
            (until.expires_at at time zone 'UTC')::date, rules.minutes_idle, rules.most, rules.most_in_service
       from ({_RULES}) as rules
      cross join lateral (

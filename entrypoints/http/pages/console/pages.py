@@ -31,6 +31,7 @@ from entrypoints.http.pages.console.organization.people import (
     teams,
 )
 from entrypoints.http.pages.console.organization.proposals import proposals
+from entrypoints.http.pages.console.organization.risk import risk_policies
 from entrypoints.http.pages.console.organization.settings import (
     audit_log,
     billing,
@@ -77,6 +78,7 @@ CONSOLE: Final = Endpoints(
         *trusted_issuers.PAGES,
         *rules.PAGES,
         *held_back.PAGES,
+        *risk_policies.PAGES,
         *credentials.PAGES,
         *audit_log.PAGES,
         *general.PAGES,
