@@ -247,3 +247,18 @@ async def test_an_owner_ends_people_who_may_more_and_other_owners_stay(keeping: 
     assert keeping.people.rows("select 1 from relations where user_id = %s", keeping.user("person1@example.org")) == []
     again = await keeping.shown(provider, run)
     assert (await _decide(keeping, provider, again, "end")).status == 409, "owners alone are left"
+
+
+@pytest.mark.parametrize("act", ["keep", "end"])
+async def test_an_owner_decides_by_the_last_run_alone(keeping: KeepingScene, act: str) -> None:
+    provider = await keeping.begun(*(named(number) for number in range(1, 5)))
+    _promote(keeping, "person1@example.org")
+    keeping.memory.everybody = [named(2), named(3), named(4)]
+    run = await _whole(keeping, provider)
+    assert [one["named"] for one in run["privileged"]] == ["person1@example.org"]
+    # The directory names them again, and the owner presses what the page of the morning shows.
+    keeping.memory.everybody = [named(1), named(2), named(3), named(4)]
+    assert (await _whole(keeping, provider))["privileged"] == []
+    assert (await _decide(keeping, provider, run, act)).status == 409
+    assert (await keeping.shown(provider, run))["privileged_digest"] is None
+    assert keeping.members()["person1@example.org"]["role"] == "admin"

@@ -43,6 +43,7 @@ from ports.system import System
 from ports.tenancy.upstream_providers import UpstreamProviderStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
+_OPEN_TO_OWNERS = frozenset({WhyLeftOut.LISTED_BY_SCIM, WhyLeftOut.MAY_MORE})
 _NO_SUCH_RUN = "There is no such run"
 
 
@@ -80,7 +81,10 @@ class DirectoryRuns(Frozen):
         """Raises `NotFound`."""
         one = found(await self.lookup.find(member.organization, provider, run), _NO_SUCH_RUN)
         shown = await self.lookup.people(one.id, None, Page(limit=MOST_PEOPLE_SHOWN))
-        if not is_decidable(one, self.system.clock.now()):
+        if _OPEN_TO_OWNERS.isdisjoint(one.counts.reasons):
+            return DecidableRun(run=one, people=shown)
+        newest = await self.lookup.list(member.organization, provider, MOST_RUNS_SHOWN)
+        if not is_decidable(one, newest, self.system.clock.now()):
             return DecidableRun(run=one, people=shown)
         return DecidableRun(
             run=one,
@@ -193,7 +197,7 @@ class DirectoryRuns(Frozen):
         self, uow: UnitOfWork, member: Member, provider: UpstreamProviderId, run: DirectoryRunId, now: datetime
     ) -> tuple[UpstreamProvider, DirectoryRun]:
         connection, of = await self._held(uow, member, provider, run, now)
-        require_decidable(of, connection, now)
+        require_decidable(of, await uow.directory_runs.list(member.organization, provider, MOST_RUNS_SHOWN), connection, now)
         return connection, of
 
     async def _taken_over(self, runs: DirectoryRunStore, store: DirectoryPeopleStore, run: DirectoryRun) -> Sequence[RunPerson]:
