@@ -15,6 +15,7 @@ from core.domain.identity.risk_policies.policies import (
     MOST_NETWORKS,
     MOST_NETWORKS_IN_ALL,
     MOST_POLICIES,
+    MOST_SERVICES_IN_ALL,
     ExceptionKind,
     RiskAction,
     RiskConditions,
@@ -44,6 +45,9 @@ def checked_policies(policies: Sequence[RiskPolicy], *, knows_countries: bool) -
     if sum(len(one.when.networks) + len(one.when.except_networks) for one in policies) > MOST_NETWORKS_IN_ALL:
         message = f"policies: at most {MOST_NETWORKS_IN_ALL} networks in all rules together"
         raise BadRequest(message, words="risk_too_many", values={"most": MOST_NETWORKS_IN_ALL})
+    if len({service for one in policies for service in one.when.services}) > MOST_SERVICES_IN_ALL:
+        message = f"policies: at most {MOST_SERVICES_IN_ALL} services in all rules together"
+        raise BadRequest(message, words="risk_too_many", values={"most": MOST_SERVICES_IN_ALL})
     checked = tuple(_checked(one, place, knows_countries=knows_countries) for place, one in enumerate(policies))
     _require_different(checked)
     return checked

@@ -179,6 +179,13 @@ def test_all_rules_together_have_a_bound_of_networks() -> None:
     assert words(*(rule(f"Rule {place}", networks=each[place]) for place in range(6))) == "risk_too_many"
 
 
+def test_all_rules_together_have_a_bound_of_services() -> None:
+    services = tuple(uuid4() for _ in range(26))
+    assert checked_policies([rule("First", services=services), rule("Second", services=services[1:])], knows_countries=True)
+    others = tuple(uuid4() for _ in range(25))
+    assert words(rule("First", services=services), rule("Second", services=others)) == "risk_too_many"
+
+
 def test_networks_that_all_lie_within_others_are_compared_in_a_moment() -> None:
     inner = (*(f"10.{number}.0.0/24" for number in range(199)), "192.0.2.0/24")
     outer = (*(f"172.16.{number}.0/24" for number in range(199)), "10.0.0.0/8")
