@@ -1,0 +1,1 @@
+"""Who tries and sets up a connection."""
