@@ -4,12 +4,14 @@ import trio
 
 from actors.presence import PresenceWriter
 from adapters.crypto.heads import Es256HeadSigner
+from adapters.postgres.identity.sessions.session_reach import PostgresSessionReach
 from adapters.postgres.identity.upstream.directory_failures import PostgresDirectoryFailures
 from adapters.postgres.record.deliveries import PostgresDeliveryQueue
 from adapters.postgres.tenancy.callers import PostgresCallers
 from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
 from adapters.postgres.tenancy.keys.management_keys import MANAGEMENT_KEYS, PostgresManagementKeys
 from adapters.postgres.tenancy.relations import PostgresRelations
+from adapters.postgres.tenancy.setup.test_starters import PostgresTestStarters
 from adapters.postgres.tenancy.siem_queue import PostgresSiemQueue
 from adapters.postgres.tenancy.tiers import PostgresTiers
 from adapters.postgres.tenancy.webhook_queue import WEBHOOKS
@@ -148,6 +150,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
     connection_tests = ConnectionTests(
         new_unit_of_work,
         identity.connection_lookup,
+        PostgresTestStarters(pool),
         foundation.upstreams,
         identity.journeys,
         directory_surveys,
@@ -232,7 +235,9 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         risk_policies=OrganizationRiskPolicies(
             new_unit_of_work, stores.risk_policies, identity.devices.locations, system, knows_countries=settings.geoip_database is not None
         ),
-        sign_in_rules=OrganizationSignInRules(new_unit_of_work, stores.sign_in_rules, foundation.email_syntax, clock),
+        sign_in_rules=OrganizationSignInRules(
+            new_unit_of_work, stores.sign_in_rules, PostgresSessionReach(foundation.pool), foundation.email_syntax, clock
+        ),
         access=AccessExplainer(PostgresRelations(pool)),
         mail_servers=MailServers(
             new_unit_of_work,

@@ -195,7 +195,7 @@ ENCOUNTER: Final[LiteralString] = f"""
            organizations.id as organization_id, organizations.slug as organization_slug, organizations.name as organization_name,
            organizations.status = 'active' as organization_is_active, organizations.logo_digest, organizations.primary_color,
            {links_of("organizations")} as links,
-           organizations.session_hours,
+           least(organizations.session_hours, services.session_lifetime_hours) as session_hours,
            sessions.user_id, sessions.id as session_id, coalesce(sessions.proved_at, sessions.created_at) as proved_at,
            sessions.stated_at, sessions.refuses_applications, sessions.authenticated_by,
            {has_second_factor("sessions.user_id")} as has_second_factor,

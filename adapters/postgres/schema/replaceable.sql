@@ -1,4 +1,4 @@
--- edition 4
+-- edition 5
 --
 -- The views and functions that nothing in the schema is built on: no index, default, check or trigger uses them. A change of them is a change
 -- of this file, and no migration: raise the number in the first line, and `migrate` replaces all of them, after the migrations and in one
@@ -14,7 +14,8 @@ create or replace view organizations as
            suspended_at, suspension_reason, member_count, logo_url, primary_color, device_trust_days, created_at, updated_at,
            mfa_required_since, mfa_grace_days, session_hours, invitation_domains, sign_in_links, logo_digest, metadata,
            help_url, privacy_url, terms_url, admin_factor, admin_required_since, metadata_clients, metadata_hosts, agents, agents_since,
-           registered_clients, shortest_password, breached_at_sign_in, risk_policies, risk_exceptions, risk_counts_since
+           registered_clients, shortest_password, breached_at_sign_in, session_idle_minutes, most_sessions,
+           risk_policies, risk_exceptions, risk_counts_since
       from all_organizations
      where deleted_at is null;
 
@@ -23,7 +24,7 @@ create or replace view services as
            device_activation_uri, user_count, created_at, updated_at, sign_in_policy, trusted, jwks, id_token_alg, post_logout_redirect_uris,
            backchannel_logout_uri, backchannel_logout_session_required, jwks_uri, jwks_fetched_at, credential_removed_at, metadata,
            assertion_audience, access_token_alg, kept_client_id, coalesce(kept_client_id, client_id::text) as oauth_client_id,
-           is_agent, agent_since
+           is_agent, agent_since, session_lifetime_hours, session_idle_minutes, most_sessions
       from all_services
      where deleted_at is null;
 

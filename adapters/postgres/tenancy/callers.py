@@ -274,7 +274,7 @@ def _its_person(of_membership: LiteralString = "", which_services: LiteralString
      cross join lateral (select * from users where id = sessions.user_id limit 1) as users
       left join lateral (
                 select organizations.id, organizations.slug, organizations.status, organizations.session_hours,
-                       memberships.role {of_membership}
+                       organizations.session_idle_minutes, memberships.role {of_membership}
                   from organizations
                   left join memberships on memberships.org_id = organizations.id and memberships.user_id = sessions.user_id
                         and {counts_for()}
@@ -282,7 +282,7 @@ def _its_person(of_membership: LiteralString = "", which_services: LiteralString
                  limit 1
            ) as organizations on true
       left join lateral (
-                select id, slug, org_id, sign_in_policy, is_agent, agent_since
+                select id, slug, org_id, sign_in_policy, is_agent, agent_since, session_lifetime_hours, session_idle_minutes
                   from services
                  where sessions.service_id is not null and services.id = sessions.service_id {which_services}
                  limit 1

@@ -194,6 +194,15 @@ class Session(Frozen):
     opened_through: UUID | None = None
     """The organization's own provider by which the person signed in. None also for sessions that were opened from another one."""
     doors: Doors = NOT_JUDGED
+    idle: timedelta = IDLE_LIFETIME
+    """It ends when nobody uses it for so long. What organizations say, the statement that stores it adds."""
+    most: int | None = None
+    """How many of the person's own sign-ins may be open at once, if the installation says it."""
+
+    @property
+    def is_own(self) -> bool:
+        """The person signed in for themselves, and for no organization or service."""
+        return self.context.organization is None and self.parent is None and self.impersonated is None
 
     @property
     def context_class(self) -> str:
@@ -213,6 +222,11 @@ class Application(Frozen):
     """Signs its access tokens."""
     is_agent: bool = False
     """It acts for the person of the session."""
+
+
+def minutes_kept(idle: timedelta) -> int | None:
+    """The minutes that a session keeps beside it. None for `IDLE_LIFETIME`, which needs no number."""
+    return None if idle >= IDLE_LIFETIME else int(idle.total_seconds()) // 60
 
 
 class OpenedSession(Frozen):

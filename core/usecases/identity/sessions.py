@@ -65,7 +65,9 @@ _LOOKS: Final = 3
 
 
 class Sessions(Frozen):
-    """`lifetime` is the longest time that a session lasts, even while the session is in use."""
+    """`lifetime` is the longest time that a session lasts, even while the session is in use, and `idle` the longest without a use. `most`
+    is how many sign-ins of one person may be open at once.
+    """
 
     unit_of_work: UnitOfWorkFactory
     refresh_tokens: RefreshTokens
@@ -77,6 +79,8 @@ class Sessions(Frozen):
     access_lifetime: timedelta
     lifetime: timedelta
     system: System
+    idle: timedelta = IDLE_LIFETIME
+    most: int | None = None
 
     async def open(
         self,
@@ -142,7 +146,7 @@ class Sessions(Frozen):
         ends_at = now + (self.lifetime if impersonation is None else min(IMPERSONATION_LIFETIME, self.lifetime))
         if ends_by is not None:
             ends_at = min(ends_at, ends_by)
-        expires_at = now + IDLE_LIFETIME
+        expires_at = now + self.idle
         if parent is not None:
             parent.require_room()
             # Both times end no later than the parent's and move with the parent's: when the parent expires, this session has expired, too,
@@ -165,6 +169,8 @@ class Sessions(Frozen):
             scopes=scopes,
             opened_through=own_provider_of(opened_through),
             doors=doors,
+            idle=self.idle,
+            most=self.most,
         )
         await uow.sessions.add(session)
         return session

@@ -36,6 +36,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "account_locked": {"link": LINK, "by": "mail", "recent": ("Laptop", "GitHub"), "has_recent_app": True, **CIRCUMSTANCES},
     "access_reset": {"link": LINK, "at_provider": False, "when": WHEN},
     **{f"passkey_{what}": {"passkey": "Laptop", **CIRCUMSTANCES} for what in ("added", "removed", "copied")},
+    "session_displaced": {"place": "Shop", **CIRCUMSTANCES},
     "mail_server_failed": {"host": "smtp.example.org"},
     "mail_server_test": {"host": "smtp.example.org", "when": WHEN},
     "domain_proof_missing": {"domain": "login.example.org", "record": "_postern-verification.login.example.org", "when": WHEN},
