@@ -518,7 +518,8 @@ class Settings:
         "20",
         _LIMITS,
         "How many mails strangers in one network may ask for in an hour, by registering, or by asking for a link or a code. A network is a "
-        "/24 of IPv4 or a /56 of IPv6. Beyond it mails wait for the next hour, or the request is refused. 0: no such budget.",
+        "/24 of IPv4 or a /56 of IPv6; a /48 has four times as many. Beyond it mails wait for the next hour, or the request is refused. "
+        "0: no such budget.",
     )
     mails_per_domain: int = _setting(
         forms.whole(0, 1_000_000),

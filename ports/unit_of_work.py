@@ -79,7 +79,7 @@ from ports.tenancy.profile_fields import ProfileFieldStore
 from ports.tenancy.profile_values import ProfileValueStore
 from ports.tenancy.risk.risk_policies import RiskPolicyStore
 from ports.tenancy.roles import RoleStore
-from ports.tenancy.setup_links import SetupLinkStore
+from ports.tenancy.setup.setup_links import SetupLinkStore
 from ports.tenancy.siem import SiemStore
 from ports.tenancy.sign_in_rules import SignInRulesStore
 from ports.tenancy.teams import TeamStore

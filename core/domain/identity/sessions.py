@@ -193,11 +193,11 @@ class Session(Frozen):
     """The authentication context that a directory of the service's own organization has stated for this sign-in."""
     opened_through: UUID | None = None
     """The organization's own provider by which the person signed in. None also for sessions that were opened from another one."""
-    doors: Doors = NOT_JUDGED
     idle: timedelta = IDLE_LIFETIME
     """It ends when nobody uses it for so long. What organizations say, the statement that stores it adds."""
     most: int | None = None
     """How many of the person's own sign-ins may be open at once, if the installation says it."""
+    doors: Doors = NOT_JUDGED
 
     @property
     def is_own(self) -> bool:

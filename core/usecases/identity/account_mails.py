@@ -12,7 +12,7 @@ from core.domain.identity.account_mails import AccountMail, AskedMail, MailWaits
 from core.domain.identity.accounts import ACCOUNT_MAILS
 from core.domain.identity.links import Links
 from core.domain.identity.mailed_tokens import CODE_DIGITS, CODE_LENGTH, MailedToken, code_digest, mailed_token
-from core.domain.identity.registering.mail_budgets import AskedFrom
+from core.domain.identity.registering.mail_budgets import AskedFrom, comes_from_reserve_alone
 from core.domain.identity.sign_in import account_key, service_named
 from core.domain.secrets import Secret
 from core.frozen import Frozen, replace
@@ -56,8 +56,7 @@ class AccountMails(Frozen):
         if kind.opens_a_way_of_ours and await self.realms.closes_links(email, account, signs_in=signs_in):
             permitted = False
         is_due = account is not None and permitted and kind.is_due(account, asked.asked_at)
-        await self._require_turn(asked, known=is_due)
-        if await self.buckets.take(ACCOUNT_MAILS, f"{kind}:{account_key(email)}") > 0:
+        if not await self._has_turn(asked, known=is_due) or await self.buckets.take(ACCOUNT_MAILS, f"{kind}:{account_key(email)}") > 0:
             return False
         branding = await self.brandings.find(organization) if organization else None
         address, language = email, asked.language
@@ -80,13 +79,18 @@ class AccountMails(Frozen):
             await uow.commit()
         return is_due
 
-    async def _require_turn(self, asked: AskedMail, *, known: bool) -> None:
-        """Raises `MailWaits`."""
+    async def _has_turn(self, asked: AskedMail, *, known: bool) -> bool:
+        """Whether the mail may go out, now or, with `MailWaits`, later. The answer is no when a stranger has used up a whole day of its
+        domain, and the reserve is empty, too.
+        """
         waits = asked.waits
         if waits is None or waits.until <= self.system.clock.now():
-            return
-        if not await self.budgets.comes_from_reserve(AskedFrom(waits.network, asked.email, asked.organization), known=known):
-            raise MailWaits(waits.until)
+            return True
+        if await self.budgets.comes_from_reserve(AskedFrom(waits.network, asked.email, asked.organization), known=known):
+            return True
+        if asked.asked_at is not None and comes_from_reserve_alone(waits.until, asked.asked_at):
+            return False
+        raise MailWaits(waits.until)
 
     async def _with_code(self, link: MailedToken, asked: AskedMail) -> tuple[MailedToken, str]:
         """Returns the link with the code beside it, and the code's digits. Without a browser that asked there is no code."""

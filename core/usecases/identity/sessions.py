@@ -168,9 +168,9 @@ class Sessions(Frozen):
             proved=proved,
             scopes=scopes,
             opened_through=own_provider_of(opened_through),
-            doors=doors,
             idle=self.idle,
             most=self.most,
+            doors=doors,
         )
         await uow.sessions.add(session)
         return session

@@ -14,9 +14,10 @@ class MailBudgetStore(Protocol):
 
     async def count(self, lane: BudgetLane, budgets: Sequence[Budget], now: datetime, *, may_wait: bool, known: bool = True) -> Counted:
         """Counts one mail in all budgets, or in none, in one statement: the first of them that is used up keeps it from the others. A mail
-        that `may_wait` is counted for the next hour that has room, while its network and the installation have places for waiting. An
+        that `may_wait` is counted for the next hour that has room, while its network and the installation have places for waiting; if no
+        hour of a day has room, it waits for longer than that, and only the reserve may send it. An
         organization is named by its slug; one that does not exist has no budget. Of 50 requests at once, no more go than the budget holds.
-        Unless it is `known`, nothing is counted, at the same cost.
+        Unless it is `known`, it counts for its network alone, at the same cost.
         """
 
     async def find_all(self, since: datetime, now: datetime, most: int) -> Sequence[BudgetStanding]:

@@ -10,8 +10,9 @@ import pytest
 
 from actors.job_worker import JobDelayed
 from core.domain.email import Email
-from core.domain.identity.account_mails import ACCOUNT_MAIL_JOB, AskedMail
-from core.domain.identity.registering.mail_budgets import FIRST_OF_HOUR
+from core.domain.identity.account_mails import ACCOUNT_MAIL_JOB, AccountMail, AskedMail
+from core.domain.identity.devices import Client as Sender
+from core.domain.identity.registering.mail_budgets import FIRST_OF_HOUR, AskedFrom
 from core.domain.identity.sign_in import account_key
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
@@ -185,13 +186,53 @@ async def test_the_first_mail_of_a_mailbox_comes_from_the_reserve(postern: Poste
 
 
 @pytest.mark.parametrize("more", [WITHOUT_PUZZLES], indirect=True)
+async def test_whoever_asks_for_what_a_mailbox_does_not_get_takes_no_turn_from_it(postern: Postern, people: People) -> None:
+    await people.with_password(PASSWORD, KNOWN)
+    await use_up_domain(postern)
+    postbox = Postbox(postern)
+    await postbox.empty()
+    # A stranger asks to verify an address that is verified, which no mail comes of.
+    client = Sender("198.51.9.7", "")
+    assert await postern.identity.accounts.ask_as_stranger(AccountMail.VERIFICATION, Email(KNOWN), "", client, may_wait=True)
+    with pytest.raises(JobDelayed):
+        await postbox.empty()
+    await asked_without_puzzles(postern, KNOWN)
+    assert [mail.to for mail in await postbox.empty()] == [KNOWN]
+
+
+@pytest.mark.parametrize("more", [WITHOUT_PUZZLES], indirect=True)
+async def test_a_stranger_who_uses_up_a_domain_for_a_day_keeps_the_first_mail_from_nobody(postern: Postern, people: People) -> None:
+    await people.with_password(PASSWORD, KNOWN)
+    await use_up_domain(postern)
+    people.change("update mail_budgets set waiting = 24 * size where scope = 'mail_domain'")
+    postbox = Postbox(postern)
+    await postbox.empty()
+    # The page says the same to both, and nobody waits for the other's mail.
+    for email, mailed in ((UNKNOWN, []), (KNOWN, [KNOWN]), (KNOWN, [])):
+        await asked_without_puzzles(postern, email)
+        assert [mail.to for mail in await postbox.empty()] == mailed
+
+
+async def test_what_is_left_of_a_networks_reserve_tells_of_no_account(postern: Postern) -> None:
+    """A stranger asks for two addresses, and then for a mailbox of their own."""
+
+    async def own_mail_comes(network: str, *, known: bool) -> bool:
+        for number in range(2):
+            candidate = AskedFrom(network, Email(f"candidate{number}@{network}.example"))
+            await postern.identity.mail_budgets.comes_from_reserve(candidate, known=known)
+        return await postern.identity.mail_budgets.comes_from_reserve(AskedFrom(network, Email(f"own@{network}.test")), known=True)
+
+    assert await own_mail_comes("198.51.1.0", known=True) is await own_mail_comes("198.51.2.0", known=False)
+
+
+@pytest.mark.parametrize("more", [WITHOUT_PUZZLES], indirect=True)
 @pytest.mark.parametrize("email", [KNOWN, UNKNOWN])
 async def test_what_waits_goes_out_when_its_hour_comes(postern: Postern, people: People, email: str) -> None:
     await people.with_password(PASSWORD, KNOWN)
     await use_up_domain(postern)
     await Postbox(postern).empty()
     # The mailbox has had its first mail of the hour.
-    await postern.foundation.shared_buckets.take(FIRST_OF_HOUR, account_key(Email(email)))
+    await postern.foundation.shared_buckets.take(FIRST_OF_HOUR, f"{'' if email == KNOWN else 'nobody:'}{account_key(Email(email))}")
     await asked_without_puzzles(postern, email)
     (job,) = await postern.foundation.jobs.claim([ACCOUNT_MAIL_JOB], 1, timedelta(minutes=1))
     asked = AskedMail.of_job(job.payload)
@@ -239,6 +280,7 @@ async def test_an_owner_sees_what_was_held_back_and_lifts_a_budget_for_a_while(p
         ({"budget": "mail_domain", "key": "gmail.com"}, "key"),
         ({"budget": "installation", "until": in_hours(-1)}, "until"),
         ({"budget": "installation", "until": in_hours(24 * 8)}, "until"),
+        ({"budget": "installation", "until": (datetime.now(UTC) + timedelta(hours=1)).replace(tzinfo=None).isoformat()}, "until"),
     ],
 )
 async def test_what_cannot_be_lifted_is_refused_at_its_field(postern: Postern, people: People, wrong: dict[str, str], field: str) -> None:

@@ -13,13 +13,15 @@ from core.domain.identity.guards.traffic import Crossing
 from core.frozen import replace
 from core.usecases.identity.guards.puzzles import Puzzles
 from entrypoints.bootstrap import Postern
+from entrypoints.http.application import build_application
 from tests.http import conftest as http
 from tests.http.browsing import Tabs
+from tests.http.client import Client
 from tests.http.conftest import postern_on
 from tests.http.pages.solving import solve
-from tests.http.pages.test_puzzles import make_mails_busy, make_sign_ins_busy
+from tests.http.pages.test_puzzles import asks, make_mails_busy, make_sign_ins_busy, solution_of
 from tests.http.people import People
-from tests.http.signing_in import PASSWORD, unlimited
+from tests.http.signing_in import PASSWORD, UNLIMITED, unlimited
 from tests.patience import PATIENCE
 from tests.usecases.set_clock import SetClock
 
@@ -47,10 +49,12 @@ def solved(puzzles: Puzzles, demand: PuzzleDemand = DEMAND) -> PuzzleAnswer:
     return PuzzleAnswer(puzzle.challenge, solve(puzzle.challenge, puzzle.bits))
 
 
-async def why(puzzles: Puzzles, answer: PuzzleAnswer, demand: PuzzleDemand = DEMAND, binding: str = FORM) -> str:
+async def why(
+    puzzles: Puzzles, answer: PuzzleAnswer, demand: PuzzleDemand = DEMAND, binding: str = FORM, *, crossing: Crossing = HERE
+) -> str:
     """Why it is refused; empty if it counts."""
     try:
-        await puzzles.check(demand, binding, answer, HERE)
+        await puzzles.check(demand, binding, answer, crossing)
     except PuzzleUnsolved as refusal:
         return refusal.reason
     return ""
@@ -110,6 +114,37 @@ async def test_challenges_under_other_keys_or_of_somebodys_own_making(puzzles: P
         assert await why(replace(puzzles, clock=clock), PuzzleAnswer(waited=ticket)) == "none"
 
 
+async def test_whoever_has_a_48_waits_an_hour_for_one_form_and_not_for_256(puzzles: Puzzles) -> None:
+    later = replace(puzzles, clock=SetClock(puzzles.clock.now() + timedelta(hours=1)))
+    reasons = []
+    for number in range(4):
+        place = Crossing(f"2001:db8:1:{number << 8:x}::1")
+        reasons.append(await why(later, PuzzleAnswer(waited=puzzles.ticket(place, "")), crossing=place))
+    assert reasons == ["", "none", "none", "none"]
+
+
+async def test_whoever_is_asked_for_nothing_leaves_the_hour_to_a_neighbour_who_waits(database_url: str, tmp_path: Path) -> None:
+    async with postern_on(database_url, tmp_path / "wide", {"POSTERN_MAILS_PER_NETWORK": "0"}) as postern:
+        await whoever_is_asked_for_nothing(postern)
+
+
+async def whoever_is_asked_for_nothing(postern: Postern) -> None:
+    clock = SetClock(postern.foundation.clock.now())
+    postern = replace(postern, identity=replace(postern.identity, puzzles=replace(postern.identity.puzzles, clock=clock)))
+    await make_mails_busy(postern)
+    somebody, neighbour = Tabs(unlimited(postern)), Tabs(unlimited(postern))
+    for tabs in (somebody, neighbour):
+        await tabs.tab().open("/ui/forgot-password")
+    clock.at += timedelta(hours=1)
+    tab = await somebody.tab().open("/ui/forgot-password")
+    assert not asks(tab)
+    assert (await tab.send(email="ada@example.org")).place.startswith("/ui/check-mail")
+    await make_mails_busy(postern)
+    tab = await neighbour.tab().open("/ui/forgot-password")
+    assert asks(tab)
+    assert (await tab.send(email="ada@example.org")).place.startswith("/ui/check-mail")
+
+
 async def test_an_enormous_field_is_refused_before_it_is_read(postern: Postern) -> None:
     tabs = Tabs(unlimited(postern))
     tab = await tabs.tab().open("/ui/register")
@@ -134,6 +169,28 @@ async def test_a_flood_that_solves_nothing_writes_nothing_and_hashes_nothing(pos
         # Not even a look: a hash would have had its answer written.
         assert trips.count == 0
     assert people.rows("select from users union all select from flows union all select from used_puzzles") == []
+
+
+async def test_a_flood_that_makes_up_an_organization_each_time_is_counted_together(postern: Postern) -> None:
+    application = build_application(postern, UNLIMITED)
+    tab = await Tabs(Client(application, "192.0.2.1")).tab().open("/ui/register")
+    form = tab.page.forms[0]
+    places = len(postern.identity.puzzles.places)
+    for number in range(301):
+        tabs = Tabs(Client(application, f"10.{number // 200}.{number % 200}.1"))
+        tabs.cookies = tab.tabs.cookies
+        await tabs.request("POST", form.action, {**form.fields, "email": "none", "password": PASSWORD, "org_slug": f"made-up-{number}"})
+    # An address and its network, each, and the installation's own pages.
+    assert len(postern.identity.puzzles.places) == places + 2 * 301 + 1
+    assert asks(await tab.open("/ui/register"))
+
+
+async def test_an_address_that_is_none_uses_no_solution_up(postern: Postern) -> None:
+    await make_mails_busy(postern)
+    tab = await Tabs(unlimited(postern)).tab().open("/ui/register")
+    fields = {**tab.page.forms[0].fields, "password": PASSWORD, "solution": solution_of(tab)}
+    answers = [await tab.tabs.request("POST", "/ui/register", {**fields, "email": email}) for email in ("none", "ada@example.org")]
+    assert [answer.status for answer in answers] == [400, 303]
 
 
 async def test_the_puzzle_comes_before_the_password_is_hashed(postern: Postern, people: People) -> None:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from core.domain.identifiers import DeviceId, OrganizationId
 from core.domain.identity.risk_policies.policies import NO_ROLE, RiskPolicies, restored_exception, restored_policy
-from core.domain.identity.risk_policies.verdicts import AskedRules, Seen
+from core.domain.identity.risk_policies.verdicts import AskedRules, SeenSignIn
 
 
 def asked_rules(value: Sequence[Mapping[str, Any]] | None) -> tuple[AskedRules, ...]:
@@ -34,5 +34,5 @@ def _asked(value: Mapping[str, Any]) -> AskedRules:
     )
 
 
-def _seen(at: float, country: str | None, device: str | None, failure: str | None) -> Seen:
-    return Seen(datetime.fromtimestamp(at, UTC), country, None if device is None else DeviceId(UUID(device)), failure)
+def _seen(at: float, country: str | None, device: str | None, failure: str | None) -> SeenSignIn:
+    return SeenSignIn(datetime.fromtimestamp(at, UTC), country, None if device is None else DeviceId(UUID(device)), failure)

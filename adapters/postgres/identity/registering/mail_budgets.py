@@ -105,10 +105,13 @@ class MailBudgetRows(OnStatements):
         return first_made(await self._statements.ask(_Standing, _RESTORE, parameters), _Standing.standing)
 
 
-# What a row says at the hour `hour`: each hour that has passed since has taken its part of what waited. `budget` names the row.
+# What a row says at the hour `hour`: each hour that has passed since has taken its part of what waited. `budget` names the row. One that is
+# more than an hour ahead comes from a clock that was wrong, and nothing of it counts: otherwise it would stand until that time comes.
 _LATER: Final = """
     cross join lateral (
-             select greatest(0, extract(epoch from %(hour)s::timestamptz - budget.hour)::int / 3600) as hours
+             select case when budget.hour > %(hour)s::timestamptz + interval '1 hour' then 1000000
+                         else greatest(0, extract(epoch from %(hour)s::timestamptz - budget.hour)::int / 3600)
+                    end as hours
          ) as passed
     cross join lateral (
              select case when passed.hours = 0 then budget.taken + budget.waiting
@@ -155,7 +158,7 @@ _COUNT: Final[LiteralString] = f"""
          ),
          decided as (
              select case when not exists (select from over) then 'go'
-                         when %(may_wait)s::boolean and room.has_room and room.hours <= %(most_hours)s then 'wait'
+                         when %(may_wait)s::boolean and room.has_room then 'wait'
                          else 'refuse'
                     end as verdict,
                     room.hours
@@ -163,7 +166,7 @@ _COUNT: Final[LiteralString] = f"""
                         select coalesce(
                                    bool_and(standing.waiting < standing.size or standing.scope not in ('network', 'installation')), true
                                ) as has_room,
-                               coalesce(max(1 + standing.waiting / standing.size), 1) as hours
+                               coalesce(max(least(1 + standing.waiting / standing.size, 1 + %(most_hours)s)), 1) as hours
                           from standing
                          where not standing.is_exempt
                     ) as room
@@ -171,17 +174,20 @@ _COUNT: Final[LiteralString] = f"""
          counted as (
              insert into mail_budgets as budget (lane, scope, key, hour, size, taken, waiting, held, held_since, held_at)
              select %(lane)s, standing.scope, standing.key, %(hour)s, standing.size, (decided.verdict = 'go')::int,
-                    (decided.verdict = 'wait')::int, (over.number is not null)::int,
+                    (decided.verdict = 'wait' and standing.waiting / standing.size < %(most_hours)s)::int, (over.number is not null)::int,
                     case when over.number is not null then %(now)s::timestamptz end,
                     case when over.number is not null then %(now)s::timestamptz end
                from standing
               cross join decided
                left join over on over.number = standing.number
-              where decided.verdict <> 'refuse' and %(known)s::boolean
+              where decided.verdict <> 'refuse' and (%(known)s::boolean or standing.scope = 'network')
               order by standing.number
                  on conflict (lane, scope, key) do update
                 set (hour, size, taken, waiting, held, held_since, held_at) = (
-                        select greatest(budget.hour, excluded.hour), excluded.size, present.taken + excluded.taken,
+                        select case when budget.hour > excluded.hour + interval '1 hour' then excluded.hour
+                                    else greatest(budget.hour, excluded.hour)
+                               end,
+                               excluded.size, present.taken + excluded.taken,
                                present.waiting + excluded.waiting,
                                case when {_IS_TODAYS} then budget.held else 0 end + excluded.held,
                                case when {_IS_TODAYS} then budget.held_since else excluded.held_since end,
@@ -202,7 +208,7 @@ _COUNT: Final[LiteralString] = f"""
          )
   select case when not late.is_late then decided.verdict when %(may_wait)s::boolean then 'wait' else 'refuse' end as verdict,
          coalesce((select over.scope from over), late.scope) as over,
-         case when decided.verdict = 'wait' or late.is_late then decided.hours else 0 end as hours
+         case when decided.verdict = 'wait' or (late.is_late and %(may_wait)s::boolean) then decided.hours else 0 end as hours
     from decided
    cross join (
              select coalesce(bool_or(counted.is_over), false) and (select decided.verdict = 'go' from decided) as is_late,

@@ -86,11 +86,11 @@ class SessionRows(OnTransaction):
                 "refuses_applications": session.proved.refuses_applications,
                 "scopes": None if session.scopes is None else array_of_texts(session.scopes),
                 "opened_through": session.opened_through,
-                **door_parameters(session.doors),
                 "minutes_idle": minutes_kept(session.idle),
                 "most": session.most,
                 "is_own": session.is_own,
                 "is_impersonated": impersonated is not None,
+                **door_parameters(session.doors),
             },
         )
 

@@ -18,6 +18,8 @@ FADES_IN: Final = 600.0
 MOST_PLACES: Final = 50_000
 # The bits of a place that is just busier than usual: some 15 000 hashes, a few hundredths of a second on a desktop.
 FIRST_BITS: Final = 14
+# An IPv6 /48 has 256 times a /56, and often one customer. It has as many networks' shares.
+WIDER: Final = 4
 # A link to our pages may say anything where the slug stands.
 _LONGEST_SLUG: Final = 64
 
@@ -41,6 +43,7 @@ class _Usual(Frozen):
 # A stranger can make an organization or a network busy, and its people pay for it. So the wider a place, the less it may ask for.
 _OF_ADDRESS: Final = {Traffic.MAILS: _Usual(20, 22), Traffic.FAILURES: _Usual(30, 22)}
 _OF_NETWORK: Final = {Traffic.MAILS: _Usual(60, 20), Traffic.FAILURES: _Usual(90, 20)}
+_OF_WIDER_NETWORK: Final = {Traffic.MAILS: _Usual(WIDER * 60, 20), Traffic.FAILURES: _Usual(WIDER * 90, 20)}
 _OF_ORGANIZATION: Final = {Traffic.MAILS: _Usual(300, 18), Traffic.FAILURES: _Usual(450, 18)}
 
 
@@ -54,6 +57,11 @@ class Crossing(Frozen):
     def network(self) -> str:
         """The IPv4 /24 or the IPv6 /56: what one customer of a provider often has at least a share of."""
         return network_of(self.address)
+
+    @property
+    def widest(self) -> str:
+        """The IPv6 /48; the network itself of all others."""
+        return wider_network_of(self.network) or self.network
 
 
 class BusyPlaces:
@@ -98,10 +106,18 @@ def network_of(address: str | None) -> str:
     return str(ip_network((parsed, 24), strict=False))
 
 
+def wider_network_of(network: str) -> str:
+    """The IPv6 /48 around the /56 that `network_of` names. Empty for all others."""
+    return str(ip_network(network).supernet(new_prefix=48)) if network.endswith("/56") else ""
+
+
 def _places(traffic: Traffic, crossing: Crossing) -> tuple[tuple[str, _Usual], ...]:
+    network = crossing.network
+    wider = wider_network_of(network)
     return (
         (f"address {client_key(crossing.address or '')}", _OF_ADDRESS[traffic]),
-        (f"network {crossing.network}", _OF_NETWORK[traffic]),
+        (f"network {network}", _OF_NETWORK[traffic]),
+        *(((f"network {wider}", _OF_WIDER_NETWORK[traffic]),) if wider else ()),
         (f"organization {crossing.organization[:_LONGEST_SLUG]}", _OF_ORGANIZATION[traffic]),
     )
 

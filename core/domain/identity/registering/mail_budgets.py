@@ -14,7 +14,7 @@ from uuid import UUID
 from core.domain.email import Email, mail_domain
 from core.domain.errors import BadRequest, RateLimited
 from core.domain.identifiers import OrganizationId
-from core.domain.identity.guards.traffic import FIRST_BITS, network_of
+from core.domain.identity.guards.traffic import FIRST_BITS, WIDER, network_of, wider_network_of
 from core.domain.identity.registering.free_mail import FREE_MAIL
 from core.domain.json import timestamp
 from core.domain.rate_limits import RateLimit
@@ -92,17 +92,21 @@ class AskedFrom(Frozen):
     organization: str = ""
 
     def budgets(self, sizes: BudgetSizes) -> Sequence[Budget]:
-        """The narrowest first. The providers of free mail have no budget: their people have nothing else in common."""
+        """The narrowest first. The providers of free mail have no budget: their people have nothing else in common. An IPv6 /48 has one,
+        too: whoever has a /48 has 256 networks.
+        """
         domain = mail_domain(self.email)
-        keys = {
-            BudgetScope.NETWORK: self.network,
-            BudgetScope.MAIL_DOMAIN: "" if domain in FREE_MAIL else domain,
-            BudgetScope.ORGANIZATION: self.organization,
-        }
+        places = (
+            (BudgetScope.NETWORK, self.network, 1),
+            (BudgetScope.NETWORK, wider_network_of(self.network), WIDER),
+            (BudgetScope.MAIL_DOMAIN, "" if domain in FREE_MAIL else domain, 1),
+            (BudgetScope.ORGANIZATION, self.organization, 1),
+            (BudgetScope.INSTALLATION, "", 1),
+        )
         return [
-            Budget(scope, keys.get(scope, ""), sizes.of(scope))
-            for scope in BudgetScope
-            if sizes.of(scope) and (keys.get(scope) or scope is BudgetScope.INSTALLATION)
+            Budget(scope, key, times * sizes.of(scope))
+            for scope, key, times in places
+            if sizes.of(scope) and (key or scope is BudgetScope.INSTALLATION)
         ]
 
 
@@ -117,7 +121,9 @@ class BudgetVerdict(StrEnum):
 
 
 class Counted(Frozen):
-    """What became of a request. `over` is the narrowest budget that is used up, `hours` how many hours the mail waits."""
+    """What became of a request. `over` is the narrowest budget that is used up, `hours` how many hours the mail waits: more than
+    `MOST_HOURS` when no hour of a day has room.
+    """
 
     verdict: BudgetVerdict
     over: BudgetScope | None = None
@@ -169,6 +175,11 @@ def held_until(now: datetime, hours: int) -> datetime:
     return hour + hours * HOUR + (now - hour) * (_SPREAD / HOUR.total_seconds())
 
 
+def comes_from_reserve_alone(until: datetime, asked_at: datetime) -> bool:
+    """Whether a mail that waits until then has no hour of its own, since its domain's or its organization's are used up for a day."""
+    return until >= hour_of(asked_at) + (MOST_HOURS + 1) * HOUR
+
+
 def held_back(now: datetime) -> MailsHeldBack:
     wait = (hour_of(now) + HOUR - now).total_seconds()
     return MailsHeldBack("Too many mails were asked for from here: try again in the next hour", retry_after=wait)
@@ -180,7 +191,10 @@ def budget_key(scope: BudgetScope, text: str) -> str:
     if scope is BudgetScope.INSTALLATION:
         return ""
     if scope is BudgetScope.NETWORK:
-        network = network_of(text.partition("/")[0])
+        address, _, length = text.partition("/")
+        network = network_of(address)
+        if length == "48":
+            network = wider_network_of(network) or network
         if network == "unknown":
             raise BadRequest("key: name a network by an address in it, such as 203.0.113.7", words="budget_network")
         return network

@@ -60,10 +60,12 @@ def _parsed(address: str) -> tuple[int, int] | None:
 def within(networks: Sequence[str]) -> Callable[[str | None], bool]:
     """Tests whether an address is in one of these networks. An address that nobody knows is in none."""
     known = [ip_network(one) for one in networks]
-    fours = [*collapse_addresses(one for one in known if isinstance(one, IPv4Network))]
-    sixes = [*collapse_addresses(one for one in known if isinstance(one, IPv6Network))]
-    starts = {4: [int(one.network_address) for one in fours], 6: [int(one.network_address) for one in sixes]}
-    ends = {4: [int(one.broadcast_address) for one in fours], 6: [int(one.broadcast_address) for one in sixes]}
+    fours = collapse_addresses(one for one in known if isinstance(one, IPv4Network))
+    sixes = collapse_addresses(one for one in known if isinstance(one, IPv6Network))
+    merged: tuple[IPv4Network | IPv6Network, ...] = (*fours, *sixes)
+    for one in merged:
+        starts[one.version].append(int(one.network_address))
+        ends[one.version].append(int(one.broadcast_address))
 
     def holds(text: str | None) -> bool:
         address = None if text is None else _parsed(text)

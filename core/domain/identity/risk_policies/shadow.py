@@ -44,7 +44,7 @@ class PastPerson(Frozen):
     teams: frozenset[UUID]
 
 
-class Met(Frozen):
+class MetInShadow(Frozen):
     user: UserId
     at: datetime
     country: str | None
@@ -56,7 +56,7 @@ class PolicyReport(Frozen):
     met: int
     people: int
     days: tuple[tuple[date, int], ...]
-    latest: tuple[Met, ...]
+    latest: tuple[MetInShadow, ...]
     """The latest sign-in of the people who were met last, the newest first."""
 
 
@@ -75,7 +75,7 @@ class ShadowReport:
         self._devices: set[tuple[UserId, DeviceId]] = set()
         self._countries: dict[UserId, set[str]] = {}
         self._days: dict[UUID, Counter[date]] = {one.id: Counter() for one in rules.policies}
-        self._met: dict[UUID, dict[UserId, Met]] = {one.id: {} for one in rules.policies}
+        self._met: dict[UUID, dict[UserId, MetInShadow]] = {one.id: {} for one in rules.policies}
         self.judged = 0
 
     def take(self, sign_ins: Iterable[PastSignIn]) -> None:
@@ -89,7 +89,7 @@ class ShadowReport:
             # The dictionary keeps the order in which people were met last.
             met = self._met[policy.id]
             met.pop(one.user, None)
-            met[one.user] = Met(one.user, one.at, one.country, one.address)
+            met[one.user] = MetInShadow(one.user, one.at, one.country, one.address)
 
     def _facts(self, one: PastSignIn) -> SignInFacts:
         person = self._people.get(one.user, _STRANGER)

@@ -18,7 +18,7 @@ from core.domain.identity.risk_policies.policies import NO_ROLE, Decided, RiskAc
 from core.frozen import Frozen
 
 
-class Seen(Frozen):
+class SeenSignIn(Frozen):
     """A sign-in, or a try, that an organization has seen."""
 
     at: datetime
@@ -36,7 +36,7 @@ class AskedRules(Frozen, kw_only=True):
     """The person is a member by their own act."""
     role: str = NO_ROLE
     teams: frozenset[UUID] = frozenset()
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[SeenSignIn, ...] = ()
     """The person's last sign-ins, the newest first: the last one of all if the membership is own, and else those that led to the
     organization.
     """
@@ -53,7 +53,7 @@ class Came(Frozen, kw_only=True):
     shows_passkey: bool
 
 
-class Verdict(Frozen, kw_only=True):
+class RiskVerdict(Frozen, kw_only=True):
     decided: Decided | None = None
     """The rule of the organization that the sign-in leads to, if one fits."""
     owes: RiskAction | None = None
@@ -64,7 +64,7 @@ class Verdict(Frozen, kw_only=True):
     kept_out_by: tuple[OrganizationId, ...] = ()
 
 
-NOTHING_ASKED: Final = Verdict()
+NOTHING_ASKED: Final = RiskVerdict()
 
 
 class RefusedByRule(Forbidden):
@@ -96,7 +96,7 @@ class KeptOut(Forbidden):
         super().__init__(words="risk_kept_out")
 
 
-def judge_sign_in(asked: Sequence[AskedRules], leads_to: OrganizationId | None, came: Came, now: datetime) -> Verdict:
+def judge_sign_in(asked: Sequence[AskedRules], leads_to: OrganizationId | None, came: Came, now: datetime) -> RiskVerdict:
     let_in: list[OrganizationId] = []
     kept_out: list[OrganizationId] = []
     verdict, insists = NOTHING_ASKED, False
@@ -107,10 +107,10 @@ def judge_sign_in(asked: Sequence[AskedRules], leads_to: OrganizationId | None, 
         (let_in if owes is None else kept_out).append(one.organization)
         if one.organization == leads_to:
             decided = None if policy is None else Decided(one.organization, policy.id, policy.name, policy.action)
-            verdict = Verdict(decided=decided, owes=owes)
+            verdict = RiskVerdict(decided=decided, owes=owes)
         elif one.is_own and owes in {RiskAction.SECOND_FACTOR, RiskAction.PASSKEY}:
             insists = True
-    return Verdict(decided=verdict.decided, owes=verdict.owes, insists=insists, let_in_by=tuple(let_in), kept_out_by=tuple(kept_out))
+    return RiskVerdict(decided=verdict.decided, owes=verdict.owes, insists=insists, let_in_by=tuple(let_in), kept_out_by=tuple(kept_out))
 
 
 def owed(action: RiskAction, came: Came) -> RiskAction | None:
@@ -145,7 +145,7 @@ def facts_of(asked: AskedRules, came: Came, now: datetime) -> SignInFacts:
     )
 
 
-def _as_seen(seen: Sequence[Seen], sighting: Sighting, now: datetime) -> tuple[bool, float]:
+def _as_seen(seen: Sequence[SeenSignIn], sighting: Sighting, now: datetime) -> tuple[bool, float]:
     """Whether the device is new to somebody who has seen no other sign-ins, and the score."""
     good = [one for one in seen if one.failure is None]
     failed = 0

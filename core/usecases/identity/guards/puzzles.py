@@ -84,7 +84,7 @@ class Puzzles(Frozen):
         now = self.clock.now()
         if not answer.solution:
             if self._has_waited(answer.waited, crossing, now) and await self.store.use(
-                hour_of_network(crossing.network, demand.purpose, now), now + WAITED_UNTIL
+                hour_of_network(crossing.widest, demand.purpose, now), now + WAITED_UNTIL
             ):
                 return
             raise PuzzleUnsolved("none")

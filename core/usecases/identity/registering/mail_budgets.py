@@ -72,9 +72,12 @@ class MailBudgets(Frozen):
 
     async def comes_from_reserve(self, asked: AskedFrom, *, known: bool) -> bool:
         """Whether a mail that waits may go out at once: the first of this hour to the mailbox of an account, as long as the reserve of each
-        budget has room. The reserve is for people whose budgets a stranger has used up. Only known addresses use it up.
+        budget has room. The reserve is for people whose budgets a stranger has used up, so a request that no mail comes of takes neither
+        their mailbox's turn nor what is reserved for their domain. In its own network it counts as every other: what is left there would
+        otherwise tell which addresses have accounts.
         """
-        if await self.buckets.take(FIRST_OF_HOUR, account_key(asked.email)) > 0:
+        mailbox = account_key(asked.email)
+        if await self.buckets.take(FIRST_OF_HOUR, mailbox if known else f"nobody:{mailbox}") > 0:
             return False
         budgets = asked.budgets(self.sizes)
         counted = await self.store.count(BudgetLane.RESERVE, budgets, self.clock.now(), may_wait=False, known=known)

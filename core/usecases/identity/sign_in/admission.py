@@ -11,7 +11,7 @@ from core.domain.identity.priority import FamiliarAddresses
 from core.domain.identity.proofs import ProofMethod, Proved
 from core.domain.identity.risk import Approach, Knowledge, Sighting
 from core.domain.identity.risk_policies.policies import Decided, RiskAction
-from core.domain.identity.risk_policies.verdicts import Came, RefusedByRule, Verdict, judge_sign_in
+from core.domain.identity.risk_policies.verdicts import Came, RefusedByRule, RiskVerdict, judge_sign_in
 from core.domain.identity.risk_policies.ways import way_of
 from core.domain.identity.sessions import NOT_JUDGED, PLATFORM, Context, Doors
 from core.domain.identity.sign_in import PASSWORD_PROVIDER, Confirmed, LastLook, NamedAccount, is_unusual, methods, open_context
@@ -296,7 +296,7 @@ class Admission(Frozen):
 
     def _judged(
         self, arrival: Arrival, confirmed: Confirmed, sighting: Sighting, landing: Landing[Kept], *, shows_two_factors: bool
-    ) -> Verdict:
+    ) -> RiskVerdict:
         came = Came(
             user=arrival.named.account.id,
             sighting=sighting,
@@ -388,12 +388,12 @@ def _entered(context: Context, landing: Landing[Kept]) -> OrganizationId | None:
     return context.organization or landing.leads_to.organization
 
 
-def _require_let_in(verdict: Verdict) -> None:
+def _require_let_in(verdict: RiskVerdict) -> None:
     if verdict.owes is not None:
         raise RefusedByRule(verdict.owes, verdict.decided)
 
 
-def _doors(verdict: Verdict) -> Doors:
+def _doors(verdict: RiskVerdict) -> Doors:
     return Doors(verdict.let_in_by, verdict.kept_out_by)
 
 

@@ -39,7 +39,7 @@ from ports.identity.upstream.protocols import UpstreamProtocols
 from ports.metrics import Metrics
 from ports.server_secrets import ServerSecrets
 from ports.system import System
-from ports.tenancy.test_starters import TestStarters
+from ports.tenancy.setup.test_starters import TestStarters
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 TEST_PAGE: Final = "/ui/connections/test"

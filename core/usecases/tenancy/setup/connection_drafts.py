@@ -31,7 +31,7 @@ from core.usecases.tenancy.connections.trials import ConnectionTests
 from core.usecases.tenancy.setup.held_links import drop_connection, held_draft, held_link
 from core.usecases.tenancy.upstream_providers import NO_SUCH_PROVIDER, NewProvider, OrganizationUpstreamProviders, add
 from ports.system import System
-from ports.tenancy.setup_links import SetupLinkStore
+from ports.tenancy.setup.setup_links import SetupLinkStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 _TYPED_AT: Final = "bind_password_typed_at"

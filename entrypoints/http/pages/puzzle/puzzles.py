@@ -50,8 +50,11 @@ class PagePuzzle(Frozen):
     crossing: Crossing
 
     @classmethod
-    def of(cls, call: AnyCall, postern: Postern, purpose: PuzzlePurpose, organization: str = "") -> "PagePuzzle":
-        """`organization` is the slug of the one whose pages they are."""
+    def of(cls, call: AnyCall, postern: Postern, purpose: PuzzlePurpose, flow: Flow | None) -> "PagePuzzle":
+        """Without a flow, or in one whose organization nobody has found, the request counts as one to the installation's own pages: a link
+        may say any slug, and a new one each time would never be busy.
+        """
+        organization = "" if flow is None or flow.organization is None else flow.wanted.organization
         crossing = Crossing(call.client_address, organization)
         return cls(call, postern, postern.identity.puzzles.demand(purpose, crossing), crossing)
 
@@ -86,9 +89,10 @@ class PagePuzzle(Frozen):
 
     async def passed(self, form: PuzzleForm, bits: int) -> bool:
         """Whether the form brings a solution of so many bits, or its browser has waited: more than may be asked for. That is then used up.
-        Raises `PuzzleUnsolved` for a form that brings less than is asked for.
+        A form that its page has asked for nothing uses nothing up: the one form of its network's hour is for whoever waits. Raises
+        `PuzzleUnsolved` for a form that brings less than is asked for.
         """
-        if self.is_on and (form.solution or waiting_ticket(self.call.request, self.postern.foundation.public_url)):
+        if self.is_on and form.challenge:
             with suppress(PuzzleUnsolved):
                 await self.at_least(bits).check(form)
                 return True

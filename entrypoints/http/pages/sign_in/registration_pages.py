@@ -108,14 +108,12 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
         shown = _Entry(browser, flow, form.email, form.to, form.org_slug)
         return Answer(await _registration_page(call, postern, shown, errors), 400)
 
-    errors: dict[str, str] = {}
-    email = Email(form.email.strip())
-    try:
-        email = email_field(email.address, postern.foundation.email_syntax)
-    except BadRequest:
-        errors["email"] = text("sign_in.no_address")
-    asked = PagePuzzle.of(call, postern, PuzzlePurpose.REGISTRATION, wanted.organization)
+    email, errors = _typed_address(form.email.strip(), call, postern)
+    asked = PagePuzzle.of(call, postern, PuzzlePurpose.REGISTRATION, flow)
     asked.count()
+    if errors and asked.demand.bits:
+        # A mistyped address uses no solution up, nor the one form of somebody who has waited for an hour.
+        return await refused(errors)
     try:
         solved = await asked.passed(form, BUDGET_BITS)
     except PuzzleUnsolved as refusal:
@@ -142,6 +140,14 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
     else:
         await postern.identity.flows.name(flow, email)
     return to(CHECK_MAIL, onward)
+
+
+def _typed_address(typed: str, call: AnyCall, postern: Postern) -> tuple[Email, dict[str, str]]:
+    """The address, and what is wrong with it, by field."""
+    try:
+        return email_field(typed, postern.foundation.email_syntax), {}
+    except BadRequest:
+        return Email(typed), {"email": shipped_pages().text(call.language)("sign_in.no_address")}
 
 
 async def _register(
@@ -199,7 +205,7 @@ async def resend_mail(call: Call[PuzzleForm, None, None, Caller | None], postern
     """Send the verification mail again, whether or not there is such an account"""
     flow = await flow_of(call, postern, call.body.flow)
     if flow.email:
-        asked = PagePuzzle.of(call, postern, PuzzlePurpose.VERIFICATION, flow.wanted.organization)
+        asked = PagePuzzle.of(call, postern, PuzzlePurpose.VERIFICATION, flow)
         email = email_field(flow.email, postern.foundation.email_syntax)
         try:
             return await mailed(asked, call.body, flow, email, AccountMail.VERIFICATION)
@@ -229,7 +235,7 @@ async def send_forgotten(call: Call[ForgottenForm, None, None, Caller | None], p
     except BadRequest:
         said = shipped_pages().text(call.language)("sign_in.no_address")
         return Answer(_forgotten_page(call, postern, _Entry(browser, flow, text, form.to), {"email": said}), 400)
-    asked = PagePuzzle.of(call, postern, PuzzlePurpose.RESET, _organization_of(flow))
+    asked = PagePuzzle.of(call, postern, PuzzlePurpose.RESET, flow)
     flows = postern.identity.flows
     # A flow that nothing comes of is not stored.
     onward = flow or flows.made(FlowPurpose.ACCOUNT, {"to": own_place(form.to)}, Wanted(), email=email.address)
@@ -270,7 +276,7 @@ class _Entry(msgspec.Struct, frozen=True):
         return form_token(self.browser, bound_to("" if self.flow is None else str(self.flow.id)))
 
     def puzzle(self, call: AnyCall, postern: Postern, purpose: PuzzlePurpose) -> Puzzle | None:
-        return PagePuzzle.of(call, postern, purpose, _organization_of(self.flow, self.org_slug)).at_least(self.bits).shown(self.form_token)
+        return PagePuzzle.of(call, postern, purpose, self.flow).at_least(self.bits).shown(self.form_token)
 
 
 async def _registration_page(call: AnyCall, postern: Postern, shown: _Entry, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
@@ -306,10 +312,6 @@ def _forgotten_page(call: AnyCall, postern: Postern, shown: _Entry, errors: Mapp
         puzzle=shown.puzzle(call, postern, PuzzlePurpose.RESET),
         **shown.fields,
     )
-
-
-def _organization_of(flow: Flow | None, org_slug: str = "") -> str:
-    return org_slug if flow is None else flow.wanted.organization
 
 
 def _with_flow(place: str, shown: _Entry) -> str:

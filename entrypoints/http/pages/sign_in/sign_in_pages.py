@@ -198,7 +198,7 @@ async def mail_sign_in_link(call: Call[PuzzleForm, None, None, Caller | None], p
     elsewhere = to_provider(call, postern, flow, flow.email, await _way_in(postern, flow.email))
     if elsewhere is not None:
         return elsewhere
-    asked = PagePuzzle.of(call, postern, PuzzlePurpose.LINK, flow.wanted.organization)
+    asked = PagePuzzle.of(call, postern, PuzzlePurpose.LINK, flow)
     try:
         return await mailed(asked, call.body, flow, email, AccountMail.SIGN_IN_LINK)
     except PuzzleFirst as first:
@@ -417,7 +417,7 @@ async def _way_in(postern: Postern, email: str) -> WayIn:
 
 
 async def _asked_at_sign_in(call: AnyCall, postern: Postern, flow: Flow, email: str) -> PagePuzzle:
-    return await PagePuzzle.of(call, postern, PuzzlePurpose.SIGN_IN, flow.wanted.organization).unless_known(email)
+    return await PagePuzzle.of(call, postern, PuzzlePurpose.SIGN_IN, flow).unless_known(email)
 
 
 def _is_address(text: str) -> bool:

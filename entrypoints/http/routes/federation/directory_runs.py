@@ -242,9 +242,9 @@ async def decline_directory_run(call: Call[None, None, DirectoryRunPath, Member]
 async def take_over_from_scim(call: Call[ConfirmedSettings, None, DirectoryRunPath, Member], postern: Postern) -> DecidedPeople:
     """Take people over from SCIM
 
-    Whoever lists a person ends them. Those in `taken_over` belong to the connection from now on, and what SCIM says of them is refused:
-    409. Only an owner can do this, for the `take_over_digest` that they have seen, of a run of today that has read everybody. If anything
-    has changed since, the answer is 409. You need a recent proof of who you are: of the second factor, if you have one.
+    The directory that lists a person ends them. Those in `taken_over` belong to the connection from now on, and what SCIM says of them is
+    refused: 409. Only an owner can do this, for the `take_over_digest` that they have seen, of a run of today that has read everybody. If
+    anything has changed since, the answer is 409. You need a recent proof of who you are: of the second factor, if you have one.
     """
     return DecidedPeople(await postern.federation.directory_runs.take_over(*_of(call), call.actor, seen=call.body.digest))
 

@@ -18,7 +18,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import Id, OrganizationPath, example
-from entrypoints.http.machinery.limits import CREDENTIALS, UNLIMITED
+from entrypoints.http.machinery.limits import UNLIMITED
 
 _BUDGETS = "/api/platform/mail-budgets"
 _Held = Annotated[int, example(12)]
@@ -36,7 +36,7 @@ class MailBudgetException(msgspec.Struct, frozen=True, kw_only=True):
     """What the budget is of."""
     key: Annotated[str, msgspec.Meta(max_length=253), example("203.0.113.7")] = ""
     """Which one: an address in the network, a mail domain, or an organization's id; empty for the installation."""
-    until: datetime
+    until: Annotated[datetime, msgspec.Meta(tz=True)]
     """When the exception ends, at most seven days from now."""
 
 
@@ -85,7 +85,7 @@ async def list_mail_budgets(_call: Call, postern: Postern) -> Sequence[MailBudge
     return [_record(one) for one in await postern.identity.mail_budgets.held_today()]
 
 
-@endpoint.post(_BUDGETS, caller=PLATFORM_OWNER, limit=CREDENTIALS, status=201, refuses=(BadRequest, Conflict), tags=("installation",))
+@endpoint.post(_BUDGETS, caller=PLATFORM_OWNER, status=201, refuses=(BadRequest, Conflict), tags=("installation",))
 async def lift_mail_budget(call: Call[MailBudgetException], postern: Postern) -> MailBudgetRecord:
     """Lift a budget of mails for a while
 

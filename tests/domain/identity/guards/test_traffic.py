@@ -38,6 +38,15 @@ def test_a_network_pays_for_its_neighbours_and_an_organization_for_strangers_les
     assert places.bits(Traffic.MAILS, Crossing("203.0.113.1", "other"), NOW) == 0
 
 
+def test_whoever_has_a_48_has_not_256_networks() -> None:
+    places = BusyPlaces()
+    for number in range(240):
+        assert made(places, 1, Crossing(f"2001:db8:1:{number << 8:x}::1", f"{number}")) == 0
+    assert places.bits(Traffic.MAILS, Crossing("2001:db8:1::1", "other"), NOW) == 0
+    assert made(places, 1, Crossing("2001:db8:1:ff00::1", "other")) == 14
+    assert places.bits(Traffic.MAILS, Crossing("2001:db8:2::1", "other"), NOW) == 0
+
+
 def test_an_hour_later_it_is_quiet_again() -> None:
     places = BusyPlaces()
     made(places, 400)

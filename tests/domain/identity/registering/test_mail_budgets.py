@@ -8,10 +8,12 @@ from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identity.registering.mail_budgets import (
     HOUR,
+    MOST_HOURS,
     AskedFrom,
     BudgetScope,
     BudgetSizes,
     budget_key,
+    comes_from_reserve_alone,
     held_back,
     held_until,
     hour_of,
@@ -36,6 +38,15 @@ def test_the_narrowest_budget_comes_first() -> None:
     ]
 
 
+def test_whoever_has_a_48_has_not_256_budgets() -> None:
+    asked = AskedFrom("2001:db8:1:200::/56", Email("ada@gmail.com"))
+    assert [(one.scope.value, one.key, one.size) for one in asked.budgets(SIZES)] == [
+        ("network", "2001:db8:1:200::/56", 20),
+        ("network", "2001:db8:1::/48", 80),
+        ("installation", "", 3000),
+    ]
+
+
 def test_free_mail_and_no_organization_have_no_budget() -> None:
     assert [scope for scope, _, _ in scopes("ada@gmail.com")] == ["network", "installation"]
 
@@ -53,6 +64,12 @@ def test_what_was_asked_for_earlier_goes_out_earlier_within_the_first_minute_of_
     assert held_until(NOW, 3) == moments[1] + 2 * HOUR
 
 
+def test_what_has_no_hour_of_the_day_is_told_from_what_waits() -> None:
+    for at in (hour_of(NOW), NOW, hour_of(NOW) + HOUR - timedelta(microseconds=1)):
+        assert not comes_from_reserve_alone(held_until(at, MOST_HOURS), at)
+        assert comes_from_reserve_alone(held_until(at, MOST_HOURS + 1), at)
+
+
 def test_an_hour_is_the_same_in_every_time_zone() -> None:
     kathmandu = timezone(timedelta(hours=5, minutes=45))
     assert hour_of(NOW.astimezone(kathmandu)) == hour_of(NOW) == datetime(2026, 11, 27, 10, tzinfo=UTC)
@@ -66,6 +83,8 @@ def test_an_hour_is_the_same_in_every_time_zone() -> None:
         (BudgetScope.NETWORK, "203.0.113.0/24", "203.0.113.0/24"),
         (BudgetScope.NETWORK, "::ffff:203.0.113.7", "203.0.113.0/24"),
         (BudgetScope.NETWORK, "2001:db8:1:2ff::1", "2001:db8:1:200::/56"),
+        (BudgetScope.NETWORK, "2001:db8:1::/48", "2001:db8:1::/48"),
+        (BudgetScope.NETWORK, "203.0.113.0/48", "203.0.113.0/24"),
         (BudgetScope.MAIL_DOMAIN, "ACME.example", "acme.example"),
         (BudgetScope.ORGANIZATION, "01A21B6F-FC50-77B4-B44E-E961B304300B", "01a21b6f-fc50-77b4-b44e-e961b304300b"),
         (BudgetScope.INSTALLATION, "whatever", ""),

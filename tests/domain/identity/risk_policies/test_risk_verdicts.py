@@ -17,7 +17,7 @@ from core.domain.identity.risk_policies.verdicts import (
     Came,
     KeptOut,
     RefusedByRule,
-    Seen,
+    SeenSignIn,
     facts_of,
     judge_sign_in,
 )
@@ -83,17 +83,17 @@ def test_a_rule_in_shadow_decides_nothing() -> None:
 
 
 def test_an_own_membership_is_judged_by_all_that_is_known() -> None:
-    facts = facts_of(replace(asked(ACME, RiskAction.REFUSE), seen=(Seen(NOW - timedelta(hours=1), "US", None, None),)), CAME, NOW)
+    facts = facts_of(replace(asked(ACME, RiskAction.REFUSE), seen=(SeenSignIn(NOW - timedelta(hours=1), "US", None, None),)), CAME, NOW)
     assert (facts.score, facts.new_device, facts.country, facts.two_countries) == (0.9, False, "DE", True)
 
 
 def test_a_listed_one_is_judged_by_what_the_organization_has_seen() -> None:
     wrong = LoginFailure.WRONG_PASSWORD.value
     seen = (
-        Seen(NOW, "DE", None, wrong),
-        Seen(NOW, "DE", None, LoginFailure.DEACTIVATED.value),
-        Seen(NOW - timedelta(hours=3), "US", LAPTOP, None),
-        Seen(NOW - timedelta(hours=4), None, None, wrong),
+        SeenSignIn(NOW, "DE", None, wrong),
+        SeenSignIn(NOW, "DE", None, LoginFailure.DEACTIVATED.value),
+        SeenSignIn(NOW - timedelta(hours=3), "US", LAPTOP, None),
+        SeenSignIn(NOW - timedelta(hours=4), None, None, wrong),
     )
     stranger = asked(ACME, RiskAction.REFUSE, is_own=False)
     facts = facts_of(replace(stranger, seen=seen), CAME, NOW)

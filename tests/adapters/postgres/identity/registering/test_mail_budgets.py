@@ -5,11 +5,12 @@ from datetime import UTC, datetime, timedelta
 import pytest
 import trio
 
-from adapters.postgres.driver.connection import TripCounter, round_trips
+from adapters.postgres.driver.connection import Connection, TripCounter, round_trips
 from adapters.postgres.identity.registering.mail_budgets import MailBudgetRows
 from adapters.postgres.statements import Statements
 from core.domain.identity.registering.mail_budgets import Budget, BudgetLane, BudgetScope, BudgetVerdict, Counted
 from tests.adapters.postgres.conftest import Store
+from tests.patience import PATIENCE
 
 NOW = datetime(2026, 11, 27, 10, 15, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -79,11 +80,14 @@ async def test_the_waiting_of_a_network_and_of_the_installation_has_an_end(store
     assert len(await rows(store)) == 5
 
 
-async def test_nothing_waits_longer_than_a_day(budgets: MailBudgetRows) -> None:
+async def test_nothing_waits_longer_than_a_day_but_for_the_reserve(store: Store, budgets: MailBudgetRows) -> None:
     sizes = (100, 1, 100)
-    asked = [await ask(budgets, of(sizes=sizes), may_wait=True) for _ in range(26)]
-    assert [one.hours for one in asked] == [*range(25), 0]
-    assert asked[-1] == refused(MAIL_DOMAIN)
+    asked = [await ask(budgets, of(sizes=sizes), may_wait=True) for _ in range(28)]
+    assert [one.hours for one in asked] == [*range(25), 25, 25, 25]
+    assert asked[-1] == Counted(BudgetVerdict.WAIT, MAIL_DOMAIN, 25)
+    # These have no hour of the domain, but a place for waiting of their network and of the installation.
+    assert (await rows(store))["acme.example"][:2] == (1, 24)
+    assert (await rows(store))[NETWORK][:2] == (1, 27)
 
 
 async def test_of_fifty_requests_at_once_as_many_go_as_the_budget_holds(budgets: MailBudgetRows) -> None:
@@ -99,11 +103,36 @@ async def test_of_fifty_requests_at_once_as_many_go_as_the_budget_holds(budgets:
     assert verdicts.count(BudgetVerdict.REFUSE) == 30
 
 
-async def test_each_lane_counts_for_itself_and_the_unknown_use_nothing_up(store: Store, budgets: MailBudgetRows) -> None:
+async def test_of_two_that_see_the_last_place_at_once_one_gets_it(store: Store, budgets: MailBudgetRows) -> None:
+    sizes = (5, 2, 100)
+    assert await ask(budgets, of("10.0.0.0/24", sizes=sizes)) == GO
+    counted = list[Counted]()
+
+    async def one(number: int) -> None:
+        counted.append(await ask(budgets, of(f"10.0.{number}.0/24", sizes=sizes)))
+
+    async with await Connection.connect(store.url) as holder:
+        await holder.execute(b"begin")
+        await holder.execute(b"update mail_budgets set held = 0 where key = 'acme.example'")
+        async with trio.open_nursery() as nursery:
+            for number in (1, 2):
+                nursery.start_soon(one, number)
+            with trio.fail_after(PATIENCE):
+                while await store.waiting() < 2:
+                    await trio.sleep(0.01)
+            await holder.execute(b"commit")
+    assert sorted(counted, key=str) == [GO, refused(MAIL_DOMAIN)]
+
+
+async def test_each_lane_counts_for_itself_and_the_unknown_use_up_their_network_alone(store: Store, budgets: MailBudgetRows) -> None:
     assert [await ask(budgets, of()) for _ in range(3)][2].verdict is BudgetVerdict.REFUSE
-    for known in (False, False, False, True, True):
-        assert await budgets.count(BudgetLane.RESERVE, of(), NOW, may_wait=False, known=known) == GO
-    assert (await budgets.count(BudgetLane.RESERVE, of(), NOW, may_wait=False)).verdict is BudgetVerdict.REFUSE
+    for number in range(4):
+        for known in (False, number == 0):
+            network = of(f"198.51.{number}.0/24")
+            assert await budgets.count(BudgetLane.RESERVE, network, NOW, may_wait=False, known=known) == GO
+    assert (await budgets.count(BudgetLane.RESERVE, of("198.51.0.0/24"), NOW, may_wait=False)) == refused(BudgetScope.NETWORK)
+    taken = await store.query("select key, taken from mail_budgets where lane = 'reserve' and scope <> 'network' order by key")
+    assert taken == [{"key": "", "taken": 1}, {"key": "acme.example", "taken": 1}]
     assert (await rows(store))[NETWORK] == (2, 0, 1)
 
 
@@ -114,6 +143,16 @@ async def test_one_statement_counts_in_a_table_that_no_log_and_no_backup_has(sto
         assert (await ask(budgets, of())).verdict is verdict
     assert trips.count == 3
     assert await store.query("select relpersistence from pg_class where relname = 'mail_budgets'") == [{"relpersistence": "u"}]
+
+
+async def test_a_clock_that_was_a_year_ahead_for_a_moment_keeps_no_mail_back(store: Store, budgets: MailBudgetRows) -> None:
+    assert await ask(budgets, of(), NOW + timedelta(days=365)) == GO
+    assert [await ask(budgets, of()) for _ in range(3)] == [GO, GO, refused(BudgetScope.NETWORK)]
+    assert await ask(budgets, of(), NOW + HOUR) == GO
+    assert (await rows(store))[NETWORK] == (1, 0, 1)
+    # Two clocks on both sides of a full hour count together.
+    assert await ask(budgets, of()) == GO
+    assert (await rows(store))[NETWORK] == (2, 0, 1)
 
 
 async def test_an_exception_lifts_one_budget_until_its_end(budgets: MailBudgetRows) -> None:
