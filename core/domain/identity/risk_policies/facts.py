@@ -59,6 +59,8 @@ def _parsed(address: str) -> tuple[int, int] | None:
 
 def within(networks: Sequence[str]) -> Callable[[str | None], bool]:
     """Tests whether an address is in one of these networks. An address that nobody knows is in none."""
+    starts: dict[int, list[int]] = {4: [], 6: []}
+    ends: dict[int, list[int]] = {4: [], 6: []}
     known = [ip_network(one) for one in networks]
     fours = collapse_addresses(one for one in known if isinstance(one, IPv4Network))
     sixes = collapse_addresses(one for one in known if isinstance(one, IPv6Network))
