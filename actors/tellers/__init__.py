@@ -1,0 +1,1 @@
+"""Actors that tell of what has happened, when the request that caused it has long been answered."""
