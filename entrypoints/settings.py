@@ -513,6 +513,41 @@ class Settings:
         "`off` lifts every rate limit: per address, account, device and API key. Use `off` for measurements only, since it invites "
         "guessing. The limits for pending invitations and for the keys of a service are not rate limits, and stay.",
     )
+    mails_per_network: int = _setting(
+        forms.whole(0, 1_000_000),
+        "20",
+        _LIMITS,
+        "How many mails strangers in one network may ask for in an hour, by registering, or by asking for a link or a code. A network is a "
+        "/24 of IPv4 or a /56 of IPv6; a /48 has four times as many. Beyond it mails wait for the next hour, or the request is refused. "
+        "0: no such budget.",
+    )
+    mails_per_domain: int = _setting(
+        forms.whole(0, 1_000_000),
+        "60",
+        _LIMITS,
+        "How many mails strangers may ask for in an hour to the addresses of one mail domain. Providers of free mail have no budget. 0: "
+        "no such budget.",
+    )
+    mails_per_organization: int = _setting(
+        forms.whole(0, 1_000_000),
+        "300",
+        _LIMITS,
+        "How many mails strangers may ask for in an hour on the pages of one organization. 0: no such budget.",
+    )
+    mails_per_installation: int = _setting(
+        forms.whole(0, 10_000_000),
+        "3000",
+        _LIMITS,
+        "How many mails strangers may ask for in an hour altogether. It also bounds how many rows the other budgets make. 0: no such "
+        "budget.",
+    )
+    puzzles: bool = _setting(
+        forms.switch,
+        "on",
+        _LIMITS,
+        "Where many requests come from, pages ask the browser for a computation before they register somebody, mail something or check a "
+        "password. In quiet times they ask for nothing. `off` never asks. Without rate limits, nothing is asked for either.",
+    )
     body_limit: int = _setting(
         forms.size(1024, 1 << 30),
         "64KiB",

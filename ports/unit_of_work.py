@@ -34,6 +34,7 @@ from ports.identity.pictures import PictureStore
 from ports.identity.privacy import PrivacyStore
 from ports.identity.profiles import ProfileStore
 from ports.identity.realms import ProviderOutageStore
+from ports.identity.registering.mail_budgets import MailBudgetStore
 from ports.identity.sessions import SessionStore
 from ports.identity.sign_in import SignInStore
 from ports.identity.sign_in_links import SignInLinkStore
@@ -89,6 +90,7 @@ from ports.tenancy.webhooks import WebhookStore
 class AskedStores(Protocol):
     """The stores that are also asked outside a unit of work."""
 
+    mail_budgets: MailBudgetStore
     vouched_accounts: VouchedAccountStore
     profiles: ProfileStore
     pictures: PictureStore

@@ -1,1 +1,1 @@
-"""Actors that tell of what has happened, when the request that caused it has long been answered."""
+"""Actors that tell people what has happened to their accounts."""

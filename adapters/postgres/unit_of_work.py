@@ -34,6 +34,7 @@ from adapters.postgres.identity.proofs.mailed_tokens import MailedTokenRows
 from adapters.postgres.identity.proofs.sign_in import SignInRows
 from adapters.postgres.identity.proofs.sign_in_links import SignInLinkRows
 from adapters.postgres.identity.realms.providers import ProviderOutageRows
+from adapters.postgres.identity.registering.mail_budgets import MailBudgetRows
 from adapters.postgres.identity.sessions.browser_sessions import BrowserSessionRows
 from adapters.postgres.identity.sessions.impersonation import ImpersonationRows
 from adapters.postgres.identity.sessions.sessions import SessionRows
@@ -129,6 +130,7 @@ def inside(make: Callable[[Transaction], Store]) -> Store:
 class Stores(AskedStores):
     """With `Statements`, they are asked outside a unit of work."""
 
+    mail_budgets = anywhere(MailBudgetRows)
     vouched_accounts = anywhere(VouchedAccountRows)
     profiles = anywhere(ProfileRows)
     pictures = anywhere(PictureRows)

@@ -10,7 +10,6 @@ from actors.audit_linker import AuditLinker
 from actors.billing_reconciler import BillingReconciler
 from actors.database_watcher import DatabaseWatcher
 from actors.dispatcher import DeliveryDispatcher
-from actors.tellers.displaced_sessions import displaced_session_teller
 from actors.foreign_hashes import ForeignHashWatcher
 from actors.janitor import Janitor
 from actors.job_worker import Workplace
@@ -35,6 +34,7 @@ from actors.sweepers.due_sweepers import (
 )
 from actors.sweepers.password_filter_watcher import PasswordFilterWatcher
 from actors.sweepers.storage_watcher import StorageWatcher
+from actors.tellers.displaced_sessions import displaced_session_teller
 from adapters.postgres.upkeep import housekeeping
 from adapters.postgres.upkeep.deleted_organizations import PostgresDeletedOrganizations
 from adapters.postgres.upkeep.deleted_profile_fields import PostgresDeletedProfileFields

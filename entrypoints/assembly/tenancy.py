@@ -11,6 +11,7 @@ from adapters.postgres.tenancy.callers import PostgresCallers
 from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
 from adapters.postgres.tenancy.keys.management_keys import MANAGEMENT_KEYS, PostgresManagementKeys
 from adapters.postgres.tenancy.relations import PostgresRelations
+from adapters.postgres.tenancy.setup.test_starters import PostgresTestStarters
 from adapters.postgres.tenancy.siem_queue import PostgresSiemQueue
 from adapters.postgres.tenancy.tiers import PostgresTiers
 from adapters.postgres.tenancy.webhook_queue import WEBHOOKS
@@ -145,6 +146,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
     connection_tests = ConnectionTests(
         new_unit_of_work,
         identity.connection_lookup,
+        PostgresTestStarters(pool),
         foundation.upstreams,
         identity.journeys,
         directory_surveys,

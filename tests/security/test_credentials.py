@@ -423,6 +423,7 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/teams/{te
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/teams/{team_slug}/members
 .ao..   po.  no         org-key   PUT    /api/organizations/{org_slug}/teams/{team_slug}/members/{user_id}
 .ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/teams/{team_slug}/members/{user_id}
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/mail-budget
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/sign-in-rules
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/sign-ins
 .ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/sign-in-rules
@@ -475,8 +476,12 @@ maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs
 .ao..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}
+..o..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/end
 ..o..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/go-on
+..o..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/keep
 ..o..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/leave
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/people
+..o..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/take-over
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/todos
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/expiries
 maog.   po.  yes        -         GET    /api/organizations/{org_slug}/search
@@ -693,6 +698,9 @@ everybody                         POST   /webhooks/billing
 ...g.   po.  no         platform-key GET    /api/platform/audit-log/{entry_id}
 ...g.   po.  no         -         GET    /api/platform/jobs
 ...g.   po.  no         -         POST   /api/platform/jobs/{job_id}/retry
+...g.   po.  no         -         GET    /api/platform/mail-budgets
+...g.   po.  no         -         POST   /api/platform/mail-budgets
+...g.   po.  no         -         DELETE /api/platform/mail-budgets/{budget_id}/exception
 ...g.   po.  no         -         GET    /api/platform/signing-keys
 ...g.   po.  no         -         POST   /api/platform/signing-keys/rotate
 ...g.   po.  no         -         GET    /api/platform/settings

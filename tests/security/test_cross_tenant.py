@@ -258,6 +258,9 @@ Asked = Callable[[FurnishedOrganization], Mapping[str, Any]]
 BODIES: Mapping[str, Asked] = {
     "POST /api/organizations/{org_slug}/proposals/{proposal_id}/apply": lambda _: {"digest": "0" * 64},
     "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/go-on": lambda _: {"digest": "0" * 64},
+    "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/take-over": lambda _: {"digest": "0" * 64},
+    "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/keep": lambda _: {"digest": "0" * 64},
+    "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/end": lambda _: {"digest": "0" * 64},
     "PATCH /api/organizations/{org_slug}/domain-routes/{domain_id}": lambda _: {"join_policy": "on"},
     "PATCH /api/organizations/{org_slug}/resource-servers/{resource_id}": lambda _: {"name": "Taken over"},
     "PATCH /api/organizations/{org_slug}/trusted-issuers/{rule_id}": lambda _: {"name": "Taken over"},

@@ -25,7 +25,8 @@ Json = dict[str, Any]
 
 # Every tag that an endpoint may carry, in the order of the documentation.
 TAGS: Final[Mapping[str, str]] = {
-    "registration": "Register an account, prove its e-mail address, and get back in without the password.",
+    "registration": "Register an account, prove its e-mail address, and get back in without the password."
+    " Where many requests come in, our pages ask for a puzzle; endpoints never do, and answer 429 beyond a limit.",
     "sign-in": "Sign in, stay signed in, and sign out.",
     "account": "Your own account.",
     "devices": "The browsers and programs that you sign in with.",

@@ -66,6 +66,12 @@ WITH_PASSKEYS: Final = PagePolicy(scripts=(SELF,), connections=(SELF,), form_act
 
 IN_POPUP_WITH_PASSKEYS: Final = PagePolicy(scripts=(SELF,), connections=(SELF,), form_action=(SELF,), opener="unsafe-none")
 
+IN_POPUP_WITH_PUZZLE: Final = PagePolicy(scripts=(SELF,), workers=(SELF,), form_action=(SELF,), opener="unsafe-none")
+"""`IN_POPUP`, for a page that may ask for a puzzle: a worker of our own script computes it."""
+
+IN_POPUP_WITH_BOTH: Final = PagePolicy(scripts=(SELF,), connections=(SELF,), workers=(SELF,), form_action=(SELF,), opener="unsafe-none")
+"""`IN_POPUP_WITH_PUZZLE`, for an address that may also answer with the page that takes passkeys."""
+
 _SET_UP_FIRST: Final = Advised("two_step.required_advice", WayOn(SECOND_FACTOR))
 # A refusal of too many requests itself says when to try again.
 _FOR_NOW: Final = {429: Advised("", TO_ACCOUNT), 500: Advised("common.later", TO_ACCOUNT), 503: Advised("common.later", TO_ACCOUNT)}

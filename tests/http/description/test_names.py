@@ -42,6 +42,7 @@ VERBS: Final = frozenset(
         "get",
         "impersonate",
         "introspect",
+        "keep",
         "link",
         "list",
         "lock",
@@ -76,6 +77,7 @@ VERBS: Final = frozenset(
         "sign",
         "succeed",
         "suspend",
+        "take",
         "test",
         "transfer",
         "unlink",
@@ -92,6 +94,7 @@ FORBIDDEN: Final = re.compile(
 OLDER_WAYS: Final = {
     "page": {
         "list_audit_log",
+        "list_directory_run_people",
         "list_end_users",
         "list_invitations",
         "list_join_requests",

@@ -11,8 +11,8 @@ import psycopg
 import pytest
 import trio
 
-from actors.tellers.displaced_sessions import displaced_session_teller
 from actors.job_worker import JobRefused, Workplace
+from actors.tellers.displaced_sessions import displaced_session_teller
 from core.domain.identity.session_limits.displaced import DISPLACED_JOB, Displacement, NoDisplacement
 from core.domain.jobs import Job
 from core.frozen import replace
@@ -24,7 +24,7 @@ from tests.http.client import Received
 from tests.http.federation.relying import Application, Relying
 from tests.http.people import People, Person
 from tests.http.postbox import Postbox
-from tests.http.signing_in import PASSWORD, REFRESH, Browser, unlimited
+from tests.http.signing_in import LOGOUT, PASSWORD, REFRESH, Browser, unlimited
 
 database_url, postern, people = http.database_url, http.postern, http.people
 
@@ -54,6 +54,11 @@ class LimitScene(Relying):
 
     async def sign_in(self) -> dict[str, Any]:
         return {**(await Browser(self.client).tokens(self.grace))}
+
+    async def enter(self, tokens: dict[str, Any], slug: str) -> dict[str, Any]:
+        answer = await self.client.post(f"/api/organizations/{slug}/select", token=tokens["access_token"])
+        assert answer.status == 200
+        return {**answer.json()}
 
     async def refresh_own(self, tokens: dict[str, Any]) -> int:
         return (await self.client.post(REFRESH, {"refresh_token": tokens["refresh_token"]})).status
@@ -124,6 +129,25 @@ async def test_an_organization_that_lists_somebody_ends_nothing_outside_itself(s
     first, second = [await scene.signed_in(scene.shop, browser) for browser in browsers]
     assert not (await scene.introspect(scene.shop, first["access_token"]))["active"]
     assert (await scene.introspect(scene.shop, second["access_token"]))["active"]
+
+
+async def test_an_organization_that_lists_somebody_ends_nothing_that_was_opened_from_a_session_in_it(scene: LimitScene) -> None:
+    """A client of ours goes from one organization to the next. The oldest in acme goes, and what was opened from it elsewhere hangs on the
+    sign-in from then on.
+    """
+    scene.tenants.join(scene.grace, scene.acme, listed=True)
+    scene.tenants.join(scene.grace, scene.globex)
+    scene.say(most_sessions=1)
+    first = await scene.sign_in()
+    in_acme = await scene.enter(first, "acme")
+    again = await scene.enter(await scene.enter(in_acme, "acme"), "globex")
+    elsewhere = await scene.enter(in_acme, "globex")
+    await scene.enter(await scene.sign_in(), "acme")
+    assert await scene.refresh_own(in_acme) == 401
+    assert [await scene.refresh_own(tokens) for tokens in (elsewhere, again)] == [200, 200]
+    # They still end with the sign-in.
+    await scene.client.post(LOGOUT, token=first["access_token"])
+    assert [await scene.refresh_own(tokens) for tokens in (elsewhere, again)] == [401, 401]
 
 
 async def test_a_suspended_organization_and_another_persons_bind_nobody(scene: LimitScene) -> None:

@@ -275,6 +275,10 @@ CHANGES: Final = (
     Step("POST", f"{ORGANIZATION}/upstream-providers/{{provider_id}}/runs", refused=400),
     Step("POST", f"{ORGANIZATION}/upstream-providers/{{provider_id}}/runs/{{run_id}}/go-on", {"digest": "0" * 64}, refused=400),
     Step("POST", f"{ORGANIZATION}/upstream-providers/{{provider_id}}/runs/{{run_id}}/leave"),
+    *(
+        Step("POST", f"{ORGANIZATION}/upstream-providers/{{provider_id}}/runs/{{run_id}}/{act}", {"digest": "0" * 64}, refused=400)
+        for act in ("take-over", "keep", "end")
+    ),
     Step("POST", f"{ORGANIZATION}/domain-routes", {"domain": "new.example", "upstream_provider_id": "{upstream_providers}"}),
     Step("POST", f"{ORGANIZATION}/resource-servers", {"identifier": "https://new.example/", "name": "New", "admitted_services": ["app"]}),
     Step("PATCH", f"{ORGANIZATION}/resource-servers/{{resource_id}}", {"name": "Renamed", "admits": "all", "admitted_services": []}),

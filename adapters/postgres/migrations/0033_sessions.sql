@@ -18,6 +18,9 @@ alter table sessions add column most_in_service smallint;  -- the same for its s
 -- A sign-in and all sessions that were opened from it count as one. The oldest sign-ins beyond the number lose what they have there, and all
 -- that was opened from it. A job tells the person and the applications.
 --
+-- A client of ours opens a session in the next organization from one in the last. What was opened in another organization does not end: from
+-- then on it hangs on the nearest session above it that goes on.
+--
 -- Of requests that open sessions of one person, the second waits before its insert for the first to commit. The function looks after the
 -- insert, by statements of its own, and so it sees what the first has opened. The lock on the account is no help here: a sign-in only shares
 -- it. The wait comes before the insert, because a statement that inserts may hold other rows by its end.
@@ -31,9 +34,11 @@ begin
         return new;
     end if;
     with recursive line as (
-             select sessions.id, sessions.id as sign_in from sessions where sessions.user_id = new.user_id and sessions.parent_id is null
+             select sessions.id, sessions.id as sign_in
+               from sessions
+              where sessions.user_id = new.user_id and sessions.parent_id is null and sessions.revoked_at is null
           union all
-             select sessions.id, line.sign_in from line join sessions on sessions.parent_id = line.id
+             select sessions.id, line.sign_in from line join sessions on sessions.parent_id = line.id where sessions.revoked_at is null
          ),
          limits (service, most) as (
              values (null::uuid, new.most), (new.service_id, new.most_in_service)
@@ -79,19 +84,34 @@ begin
         return null;
     end if;
     with recursive ending as (
-             select unnest(beyond) as id
+             select sessions.id, sessions.parent_id as above
+               from sessions
+              where sessions.id = any (beyond) and (sessions.parent_id is null or sessions.parent_id <> all (beyond))
           union
-             select sessions.id from ending join sessions on sessions.parent_id = ending.id
+             select sessions.id, ending.above
+               from ending
+               join sessions on sessions.parent_id = ending.id
+              where new.organization_id is null or sessions.organization_id = new.organization_id
          ),
          held as (
-             select sessions.id
+             select sessions.id, ending.id is not null as ends, above.above
                from sessions
-              where sessions.id in (select ending.id from ending) and sessions.revoked_at is null
+               left join ending on ending.id = sessions.id
+               left join ending as above on above.id = sessions.parent_id and above.above <> all (array(select ending.id from ending))
+              where sessions.id in (
+                        select ending.id from ending
+                         union all
+                        select children.id from ending join sessions as children on children.parent_id = ending.id
+                    )
+                and sessions.revoked_at is null
               order by sessions.id                     -- the same order everywhere, against deadlocks
-                for no key update
+                for no key update of sessions
+         ),
+         goes_on as (
+             update sessions set parent_id = coalesce(held.above, sessions.parent_id) from held where sessions.id = held.id and not held.ends
          ),
          revoked as (
-             update sessions set revoked_at = now() from held where sessions.id = held.id returning sessions.id
+             update sessions set revoked_at = now() from held where sessions.id = held.id and held.ends returning sessions.id
          )
     select array_agg(id order by id) into ended from revoked;
     if ended is not null then
