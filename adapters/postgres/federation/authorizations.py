@@ -11,7 +11,7 @@ from adapters.postgres.branding import links_of
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.mfa import has_second_factor, second_factor_due_in
 from adapters.postgres.identity.proofs.sign_in_policy import is_assigned
-from adapters.postgres.identity.sessions.doors import is_kept_out
+from adapters.postgres.identity.sessions.doors import is_kept_out_of_service
 from adapters.postgres.identity.sessions.liveness import AUTHENTICATES
 from adapters.postgres.statements import ask, tell
 from adapters.postgres.storable import storable, storable_text
@@ -208,7 +208,7 @@ ENCOUNTER: Final[LiteralString] = f"""
            {is_assigned("sessions.user_id")} as is_assigned,
            {is_own_member("organizations.id", "sessions.user_id")} as is_own_member,
            {second_factor_due_in("services.org_id", "sessions.user_id")} as second_factor_due,
-           coalesce({is_kept_out()}, false) as is_kept_out,
+           coalesce({is_kept_out_of_service()}, false) as is_kept_out,
            (
                select consents.scopes from consents where consents.service_id = services.id and consents.user_id = sessions.user_id
            ) as consented"""

@@ -738,7 +738,9 @@ end $$;
 
 -- The rules for risk that a sign-in of this person has to be judged by: those of the organization that it leads to, and of the organizations
 -- that the person belongs to. Null where none counts, as for most people. A function and not a part of the last look, since PostgreSQL sets up
--- all parts of a statement at each run. Of a person whom an organization merely lists, it gives what that organization has seen itself.
+-- all parts of a statement at each run. Of a person whom an organization merely lists, it gives what that organization has seen itself: of the
+-- last sign-ins that were good, and of the last tries, so that tries of strangers push no sign-in out. Anybody can list a person, so no more
+-- than ten such organizations are asked, those that have listed the person for longest.
 create or replace function risk_rules_asked(person uuid, entered uuid) returns jsonb
     language plpgsql stable as $$
 begin
@@ -775,21 +777,45 @@ begin
                                   else array(
                                            select jsonb_build_array(extract(epoch from created_at), country, device_id, reason)
                                              from (
-                                                      select *
-                                                        from login_events
-                                                       where user_id = person
-                                                       order by id desc
-                                                       limit 200
+                                                      (
+                                                          select *
+                                                            from login_events
+                                                           where user_id = person and success and not flagged
+                                                           order by id desc
+                                                           limit 200
+                                                      )
+                                                       union all
+                                                      (
+                                                          select *
+                                                            from login_events
+                                                           where user_id = person and not success
+                                                           order by id desc
+                                                           limit 50
+                                                      )
                                                   ) as latest
                                             where latest.organization_id = mine.id
+                                            order by id desc
                                             limit 50
                                        )
                               end
                           )
                       )
-                 from organizations as mine
+                 from (
+                          select entered as id
+                           union
+                          select org_id from memberships as own where own.user_id = person and own.own_since is not null
+                           union
+                          (
+                              select ties.org_id
+                                from memberships as ties
+                                join all_organizations as lists on lists.id = ties.org_id
+                               where ties.user_id = person and ties.own_since is null and lists.risk_counts_since is not null
+                               order by ties.created_at, ties.org_id
+                               limit 10
+                          )
+                      ) as asked
+                 join organizations as mine on mine.id = asked.id
                  left join memberships on memberships.org_id = mine.id and memberships.user_id = person
                 where mine.risk_counts_since is not null and mine.status = 'active'
-                  and (mine.id = entered or mine.id in (select org_id from memberships as ties where ties.user_id = person))
            );
 end $$;

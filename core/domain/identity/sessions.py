@@ -165,8 +165,9 @@ class Parent(Frozen):
 class Doors(Frozen):
     """What the rules for risk of organizations have said of the sign-in of a session: see `core.domain.identity.risk_policies`."""
 
-    let_in_by: tuple[OrganizationId, ...] = ()
-    kept_out_by: tuple[OrganizationId, ...] = ()
+    let_in_by: tuple[UUID, ...] = ()
+    """Organizations, and services for which one has rules of their own."""
+    kept_out_by: tuple[UUID, ...] = ()
 
 
 NOT_JUDGED: Final = Doors()

@@ -57,7 +57,7 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.risk import Approach
 from core.domain.identity.risk_policies.verdicts import Came, judge_sign_in
-from core.domain.identity.risk_policies.ways import way_of
+from core.domain.identity.risk_policies.ways import shows_key, way_by
 from core.domain.identity.sign_in import LastLook, open_context
 from core.domain.secrets import Secret, Token
 from core.domain.services.services import ServiceType
@@ -265,10 +265,10 @@ class DeviceFlow(Frozen):
             came = Came(
                 user=user,
                 sighting=sighting,
-                way=way_of(PROVIDER),
+                way=way_by(approval.authenticated_by),
                 service=service,
                 shows_two_factors=approval.proved.second_factor_at is not None,
-                shows_passkey=False,
+                shows_passkey=shows_key(approval.authenticated_by),
             )
             verdict = judge_sign_in(confirmed.rules_asked, context.organization, came, now)
             if verdict.owes is not None:

@@ -77,6 +77,18 @@ async def test_whom_scim_has_switched_off_comes_back_by_a_take_over(keeping: Kee
     assert keeping.people.rows("select deactivated_at from users where email = 'person1@example.org'") == [{"deactivated_at": None}]
 
 
+async def test_whoever_writes_anothers_address_in_the_directory_gets_nobodys_place(keeping: KeepingScene) -> None:
+    await keeping.with_scim()
+    for number in (1, 2):
+        await keeping.by_scim(f"person{number}@example.org")
+    provider = await keeping.begun(named(1), named(2), named(9, "person1@example.org"))
+    run = await keeping.shown(provider, await keeping.newest(provider))
+    assert run["reasons"] == {"listed_by_scim": 3}
+    assert [one["named"] for one in run["taken_over"]] == ["person2@example.org"]
+    assert (await _decide(keeping, provider, run, "take-over")).ok() == {"people": 1}
+    assert keeping.people.rows(_LISTED, "person1@example.org") == []
+
+
 async def test_only_an_owner_takes_over_what_they_have_seen(keeping: KeepingScene) -> None:
     provider, run = await _of_scims(keeping)
     admin = keeping.resident(keeping.acme, "admin")
@@ -235,3 +247,18 @@ async def test_an_owner_ends_people_who_may_more_and_other_owners_stay(keeping: 
     assert keeping.people.rows("select 1 from relations where user_id = %s", keeping.user("person1@example.org")) == []
     again = await keeping.shown(provider, run)
     assert (await _decide(keeping, provider, again, "end")).status == 409, "owners alone are left"
+
+
+@pytest.mark.parametrize("act", ["keep", "end"])
+async def test_an_owner_decides_by_the_last_run_alone(keeping: KeepingScene, act: str) -> None:
+    provider = await keeping.begun(*(named(number) for number in range(1, 5)))
+    _promote(keeping, "person1@example.org")
+    keeping.memory.everybody = [named(2), named(3), named(4)]
+    run = await _whole(keeping, provider)
+    assert [one["named"] for one in run["privileged"]] == ["person1@example.org"]
+    # The directory names them again, and the owner presses what the page of the morning shows.
+    keeping.memory.everybody = [named(1), named(2), named(3), named(4)]
+    assert (await _whole(keeping, provider))["privileged"] == []
+    assert (await _decide(keeping, provider, run, act)).status == 409
+    assert (await keeping.shown(provider, run))["privileged_digest"] is None
+    assert keeping.members()["person1@example.org"]["role"] == "admin"

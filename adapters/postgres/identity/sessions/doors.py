@@ -14,6 +14,15 @@ def door_parameters(doors: Doors) -> Mapping[str, Any]:
     return {"let_in_by": array(one.hex for one in doors.let_in_by), "kept_out_by": array(one.hex for one in doors.kept_out_by)}
 
 
+def is_kept_out_of_service() -> LiteralString:
+    """Whether the rules for risk keep this session out of `services`: out of its organization, or out of it alone."""
+    return f"""(
+               {is_kept_out()}
+            or organizations.risk_counts_since is not null and sessions.impersonator_id is null
+           and coalesce(services.id = any (sessions.kept_out_by), false)
+           )"""
+
+
 def is_kept_out(organization: LiteralString = "organizations", session: LiteralString = "sessions") -> LiteralString:
     """Whether the organization's rules for risk keep this session out of it. A session that the rules have not judged comes in if it is
     older than the first of them that counts. A session of the organization itself was judged when it was opened, and a platform owner who

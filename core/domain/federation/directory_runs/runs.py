@@ -283,19 +283,24 @@ def agreed(run: DirectoryRun, provider: UpstreamProvider, seen: str, now: dateti
     return replace(run, state=RunState.AGREED)
 
 
-def is_decidable(run: DirectoryRun, now: datetime) -> bool:
-    """Whether an owner may decide about people whom the run has left out. A plan has read everybody, too, but counts for nothing yet."""
-    has_ended = run.state not in {RunState.RUNNING, RunState.FAILED}
-    return run.kind is RunKind.WHOLE and has_ended and now - run.started_at <= PLAN_LASTS
+def is_decidable(run: DirectoryRun, newest: Sequence[DirectoryRun], now: datetime) -> bool:
+    """Whether an owner may decide about people whom the run has left out: it is the last one that has read everybody, because a later one
+    may have found them otherwise. A plan has read everybody, too, but counts for nothing yet. `newest` are the runs of the connection, the
+    newest first.
+    """
+    last = next((one for one in newest if one.kind is RunKind.WHOLE and one.state not in {RunState.RUNNING, RunState.FAILED}), None)
+    return last is not None and last.id == run.id and now - run.started_at <= PLAN_LASTS
 
 
-def require_decidable(run: DirectoryRun, provider: UpstreamProvider, now: datetime) -> None:
+def require_decidable(run: DirectoryRun, newest: Sequence[DirectoryRun], provider: UpstreamProvider, now: datetime) -> None:
     """For an owner's word about people whom a run has left out. Raises `BadRequest` and `Conflict`."""
     require_kept_in_step(provider)
     if provider.digest != run.settings_digest:
         raise Conflict(CHANGED_SINCE, words="settings_changed")
-    if not is_decidable(run, now):
-        raise Conflict("An owner decides about people whom a run has left out that has read everybody today", words="run_not_decidable")
+    if not is_decidable(run, newest, now):
+        raise Conflict(
+            "An owner decides about people whom the last run has left out that has read everybody today", words="run_not_decidable"
+        )
 
 
 def left(run: DirectoryRun) -> DirectoryRun:

@@ -7,12 +7,15 @@ from typing import Any, Final
 from uuid import UUID
 
 from core.domain.errors import BadRequest
+from core.domain.identity.risk_policies.facts import are_parts
 from core.domain.identity.risk_policies.policies import (
     ANYBODY,
     LONGEST_NAME,
     MOST_EXCEPTIONS,
     MOST_NETWORKS,
+    MOST_NETWORKS_IN_ALL,
     MOST_POLICIES,
+    MOST_SERVICES_IN_ALL,
     ExceptionKind,
     RiskAction,
     RiskConditions,
@@ -39,6 +42,12 @@ def checked_policies(policies: Sequence[RiskPolicy], *, knows_countries: bool) -
     """The rules as they are kept. Raises `BadRequest`."""
     if len(policies) > MOST_POLICIES:
         raise BadRequest(f"policies: at most {MOST_POLICIES}", words="risk_too_many", values={"most": MOST_POLICIES})
+    if sum(len(one.when.networks) + len(one.when.except_networks) for one in policies) > MOST_NETWORKS_IN_ALL:
+        message = f"policies: at most {MOST_NETWORKS_IN_ALL} networks in all rules together"
+        raise BadRequest(message, words="risk_too_many", values={"most": MOST_NETWORKS_IN_ALL})
+    if len({service for one in policies for service in one.when.services}) > MOST_SERVICES_IN_ALL:
+        message = f"policies: at most {MOST_SERVICES_IN_ALL} services in all rules together"
+        raise BadRequest(message, words="risk_too_many", values={"most": MOST_SERVICES_IN_ALL})
     checked = tuple(_checked(one, place, knows_countries=knows_countries) for place, one in enumerate(policies))
     _require_different(checked)
     return checked
@@ -94,7 +103,7 @@ def _checked_conditions(when: RiskConditions, field: str, rule: str) -> RiskCond
     countries, abroad = _countries(f"{field}.countries", when.countries), _countries(f"{field}.except_countries", when.except_countries)
     if countries and set(countries) <= set(abroad):
         raise _never(f"{field}.countries", rule)
-    if networks and all(any(_is_part(one, other) for other in but) for one in networks):
+    if networks and are_parts(networks, but):
         raise _never(f"{field}.networks", rule)
     if any(ip_network(one).prefixlen == 0 for one in (*networks, *but)):
         raise _refused(f"{field}.networks", "a network that holds every address says nothing", "risk_every_network", rule=rule)
@@ -139,13 +148,6 @@ def _network(field: str, text: str) -> IPv4Network | IPv6Network:
         raise _refused(
             field, f"{text[:60]} is no address and no network, such as 192.0.2.0/24", "risk_network", network=text[:60]
         ) from None
-
-
-def _is_part(one: str, other: str) -> bool:
-    inner, outer = ip_network(one), ip_network(other)
-    if isinstance(inner, IPv4Network):
-        return isinstance(outer, IPv4Network) and inner.subnet_of(outer)
-    return isinstance(outer, IPv6Network) and inner.subnet_of(outer)
 
 
 def _countries(field: str, codes: Sequence[str]) -> tuple[str, ...]:

@@ -20,6 +20,10 @@ from core.frozen import Frozen
 MOST_POLICIES: Final = 20
 MOST_EXCEPTIONS: Final = 100
 MOST_NETWORKS: Final = 200
+MOST_NETWORKS_IN_ALL: Final = 1000
+"""Of all rules of one organization. Whoever lists a person lets each of their sign-ins read them."""
+MOST_SERVICES_IN_ALL: Final = 50
+"""Of all rules of one organization, too. Each sign-in is judged for each of them, and its session keeps them."""
 LONGEST_NAME: Final = 80
 
 

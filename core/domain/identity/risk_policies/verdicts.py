@@ -15,7 +15,7 @@ from core.domain.identifiers import DeviceId, OrganizationId, ServiceId, UserId
 from core.domain.identity.risk import FAILED_ATTEMPTS, Circumstances, Knowledge, Sighting, assess, is_known_location, is_usual_hour
 from core.domain.identity.risk_policies.facts import SignInFacts, deciding, has_two_countries, leaves_out
 from core.domain.identity.risk_policies.policies import NO_ROLE, Decided, RiskAction, RiskPolicies, SignInWay
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 
 
 class SeenSignIn(Frozen):
@@ -60,8 +60,9 @@ class RiskVerdict(Frozen, kw_only=True):
     """What this rule asks for and the sign-in has not shown; `REFUSE` for what nothing makes good."""
     insists: bool = False
     """An organization of the person's own asks for a second factor or passkey that the sign-in has not shown."""
-    let_in_by: tuple[OrganizationId, ...] = ()
-    kept_out_by: tuple[OrganizationId, ...] = ()
+    let_in_by: tuple[UUID, ...] = ()
+    """Organizations, and services for which one has rules of their own."""
+    kept_out_by: tuple[UUID, ...] = ()
 
 
 NOTHING_ASKED: Final = RiskVerdict()
@@ -97,14 +98,19 @@ class KeptOut(Forbidden):
 
 
 def judge_sign_in(asked: Sequence[AskedRules], leads_to: OrganizationId | None, came: Came, now: datetime) -> RiskVerdict:
-    let_in: list[OrganizationId] = []
-    kept_out: list[OrganizationId] = []
+    let_in: list[UUID] = []
+    kept_out: list[UUID] = []
     verdict, insists = NOTHING_ASKED, False
     for one in asked:
         facts = facts_of(one, came, now)
-        policy = None if leaves_out(one.rules.exceptions, now)(facts) else deciding(one.rules.counting)(facts)
+        is_left_out, decide = leaves_out(one.rules.exceptions, now)(facts), deciding(one.rules.counting)
+        policy = None if is_left_out else decide(facts)
         owes = None if policy is None else owed(policy.action, came)
         (let_in if owes is None else kept_out).append(one.organization)
+        # The session may go on to services for which the organization has rules of their own.
+        for service in sorted({service for rule in one.rules.counting for service in rule.when.services}):
+            there = None if is_left_out else decide(replace(facts, service=service))
+            (let_in if there is None or owed(there.action, came) is None else kept_out).append(service)
         if one.organization == leads_to:
             decided = None if policy is None else Decided(one.organization, policy.id, policy.name, policy.action)
             verdict = RiskVerdict(decided=decided, owes=owes)

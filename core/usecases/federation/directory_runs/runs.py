@@ -1,5 +1,6 @@
 """Runs of directories by LDAP, as an organization's administrators see them, and an owner's word about those that wait."""
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
@@ -42,6 +43,7 @@ from ports.system import System
 from ports.tenancy.upstream_providers import UpstreamProviderStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
+_OPEN_TO_OWNERS = frozenset({WhyLeftOut.LISTED_BY_SCIM, WhyLeftOut.MAY_MORE})
 _NO_SUCH_RUN = "There is no such run"
 
 
@@ -79,7 +81,10 @@ class DirectoryRuns(Frozen):
         """Raises `NotFound`."""
         one = found(await self.lookup.find(member.organization, provider, run), _NO_SUCH_RUN)
         shown = await self.lookup.people(one.id, None, Page(limit=MOST_PEOPLE_SHOWN))
-        if not is_decidable(one, self.system.clock.now()):
+        if _OPEN_TO_OWNERS.isdisjoint(one.counts.reasons):
+            return DecidableRun(run=one, people=shown)
+        newest = await self.lookup.list(member.organization, provider, MOST_RUNS_SHOWN)
+        if not is_decidable(one, newest, self.system.clock.now()):
             return DecidableRun(run=one, people=shown)
         return DecidableRun(
             run=one,
@@ -192,21 +197,25 @@ class DirectoryRuns(Frozen):
         self, uow: UnitOfWork, member: Member, provider: UpstreamProviderId, run: DirectoryRunId, now: datetime
     ) -> tuple[UpstreamProvider, DirectoryRun]:
         connection, of = await self._held(uow, member, provider, run, now)
-        require_decidable(of, connection, now)
+        require_decidable(of, await uow.directory_runs.list(member.organization, provider, MOST_RUNS_SHOWN), connection, now)
         return connection, of
 
     async def _taken_over(self, runs: DirectoryRunStore, store: DirectoryPeopleStore, run: DirectoryRun) -> Sequence[RunPerson]:
-        """As things are now: whoever has another directory by now, or none, is not among them."""
+        """As things are now: whoever has another directory by now, or none, is not among them. Nor is an account to which two entries lead:
+        people may write their own address in many directories, and whoever writes another's would get the other's place.
+        """
         left_out = await runs.open(run.id, WhyLeftOut.LISTED_BY_SCIM)
         asked = {one.external_id: _asked(one) for one in left_out if one.external_id is not None}
         met = await store.met(run.organization, run.connection, list(asked.values()))
         domains = await store.proved_domains(run.organization)
+        led = Counter(account.user for account in met.values())
         return [
             replace(one, reason=STAYS_MEMBER if account.is_member else COMES_BACK)
             for one in left_out
             if one.external_id is not None
             and (account := met.get(one.external_id)) is not None
             and account.user == one.user
+            and led[account.user] == 1
             and comes_without_scim(asked[one.external_id], account, domains, run.organization)
         ]
 

@@ -6,17 +6,16 @@ from uuid import UUID
 
 from core.domain.errors import BadRequest, found
 from core.domain.identifiers import LoginEventId, UserId
-from core.domain.identity.passkeys import KEY_METHODS
 from core.domain.identity.risk_policies.checking import checked_exceptions, checked_policies
 from core.domain.identity.risk_policies.facts import SignInFacts
 from core.domain.identity.risk_policies.policies import (
     RiskException,
     RiskPolicies,
     RiskPolicy,
-    SignInWay,
     risk_policies_updated,
 )
 from core.domain.identity.risk_policies.shadow import SPAN, OwnOutcome, PolicyReport, ShadowReport, own_outcome
+from core.domain.identity.risk_policies.ways import way_by
 from core.domain.record.events import Actor
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
@@ -106,7 +105,7 @@ class OrganizationRiskPolicies(Frozen):
             teams=frozenset[UUID]() if person is None else person.teams,
             role=member.role,
             score=0.0,
-            way=_way(member.caller.authentication_methods),
+            way=way_by(member.caller.authentication_methods),
             country=None if location is None else location.country,
             address=address,
             new_device=False,
@@ -122,14 +121,3 @@ def _require_shadow_first(before: RiskPolicies, after: Sequence[RiskPolicy]) -> 
         if one.counts and stood.get(one.id) != (one.when, one.action):
             message = f"policies[{place}].counts: save the rule in shadow first, and see whom it would have met"
             raise BadRequest(message, words="risk_shadow_first", values={"rule": one.name})
-
-
-_KEYS: Final = frozenset(KEY_METHODS[method][0] for method in KEY_METHODS)
-
-
-def _way(methods: Sequence[str]) -> SignInWay:
-    if _KEYS.intersection(methods):
-        return SignInWay.PASSKEY
-    if "pwd" in methods:
-        return SignInWay.PASSWORD
-    return SignInWay.LINK if "link" in methods else SignInWay.PROVIDER

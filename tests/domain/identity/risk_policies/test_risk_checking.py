@@ -1,5 +1,6 @@
 """Rules for risk that can never fit, fit everybody, or contradict each other are refused in words."""
 
+import sys
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from uuid import UUID, uuid4
@@ -170,3 +171,36 @@ def test_the_event_names_rules_and_counts_exceptions() -> None:
 def test_a_decision_is_kept_whole() -> None:
     decided = Decided(OrganizationId(UUID(int=1)), UUID(int=2), "A rule", RiskAction.REFUSE)
     assert restored_decision(decided.stored()) == decided
+
+
+def test_all_rules_together_have_a_bound_of_networks() -> None:
+    each = [tuple(f"10.{place}.{number}.0/24" for number in range(200)) for place in range(6)]
+    assert len(checked_policies([rule(f"Rule {place}", networks=each[place]) for place in range(5)], knows_countries=True)) == 5
+    assert words(*(rule(f"Rule {place}", networks=each[place]) for place in range(6))) == "risk_too_many"
+
+
+def test_all_rules_together_have_a_bound_of_services() -> None:
+    services = tuple(uuid4() for _ in range(26))
+    assert checked_policies([rule("First", services=services), rule("Second", services=services[1:])], knows_countries=True)
+    others = tuple(uuid4() for _ in range(25))
+    assert words(rule("First", services=services), rule("Second", services=others)) == "risk_too_many"
+
+
+def test_networks_that_all_lie_within_others_are_compared_in_a_moment() -> None:
+    inner = (*(f"10.{number}.0.0/24" for number in range(199)), "192.0.2.0/24")
+    outer = (*(f"172.16.{number}.0/24" for number in range(199)), "10.0.0.0/8")
+    counted = 0
+
+    def count(*_: Any) -> None:
+        nonlocal counted
+        counted += 1
+
+    sys.setprofile(count)
+    try:
+        checked_policies(
+            [rule(f"Rule {place}", networks=inner, except_networks=(*outer[place:],)) for place in range(2)], knows_countries=True
+        )
+    finally:
+        sys.setprofile(None)
+    assert counted < 1_000_000
+    assert words(rule(networks=inner[:-1], except_networks=outer)) == "risk_never_fits"

@@ -66,3 +66,17 @@ async def test_a_wrong_rule_is_told_in_words_and_keeps_what_was_typed(scene: Ris
     await scene.tab.send(scene.form("policy") + 1, act="first")
     saved = (await scene.request("GET", "/api/organizations/acme/risk-policies")).json()["policies"]
     assert [one["name"] for one in saved] == ["Second", "First"]
+
+
+async def test_a_rule_that_the_page_has_not_shown_does_not_count_by_its_press(scene: RiskPageScene) -> None:
+    await scene.tab.open(PAGE)
+    await scene.tab.send(scene.form("except_networks"), name="Elsewhere", action="refuse", networks="203.0.113.0/24")
+    (shown,) = (await scene.request("GET", "/api/organizations/acme/risk-policies")).json()["policies"]
+    # Somebody else lets the rule meet everybody here, in shadow, before the press.
+    other = {**shown, "when": {"networks": ["192.0.2.0/24"]}}
+    assert (await scene.put(other)).status == 200
+    page = await scene.tab.send(scene.form("policy"), act="count")
+    assert "not those that you have seen" in page.page.text
+    assert (await scene.enter()).status == 200
+    # The page shows what they are now.
+    assert "Counts" in (await scene.tab.send(scene.form("policy"), act="count")).page.text

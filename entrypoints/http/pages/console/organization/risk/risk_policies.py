@@ -1,15 +1,17 @@
 """The rules for risk of an organization, and whom each would have met. A new rule stands in shadow until somebody lets it count."""
 
 from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
 from typing import Any, Final, Literal
 from uuid import UUID, uuid4
 
 import msgspec
 
-from core.domain.errors import Refusal
+from core.domain.errors import Conflict, Refusal
 from core.domain.identity.risk_policies.policies import RiskAction
 from core.domain.secrets import Token
 from core.domain.tenancy.members import Member
+from core.domain.tenancy.upstream_providers import CHANGED_SINCE
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
@@ -47,6 +49,8 @@ class RiskPolicyForm(BoundForm, frozen=True, kw_only=True):
 
 class RiskPolicyAct(BoundForm, frozen=True, kw_only=True):
     policy: UUID
+    seen: str = ""
+    """The digest of the rules that the page has shown."""
     act: Literal["count", "shadow", "first", "remove"]
 
 
@@ -73,9 +77,12 @@ async def add_risk_policy(call: Call[RiskPolicyForm, None, OrganizationPath, Mem
 
 @console.post(f"{RISK}/act", of=set_risk_policies, also=(get_risk_policies, report_risk_policies, list_risk_events))
 async def act_on_risk_policy(call: Call[RiskPolicyAct, None, OrganizationPath, Member], postern: Postern) -> Page:
-    """Let a rule for risk count, put it in shadow, move it to the front, or remove it"""
+    """Let a rule for risk count, put it in shadow, move it to the front, or remove it
+
+    Rules that are not those that the page has shown stay as they are.
+    """
     visit, form = PageVisit(call, postern), call.body
-    return await _changed(visit, lambda policies: _acted(policies, form), None)
+    return await _changed(visit, lambda policies: _acted(policies, form), None, seen=form.seen)
 
 
 def _acted(policies: Sequence[RiskPolicyBody], form: RiskPolicyAct) -> Sequence[RiskPolicyBody]:
@@ -89,15 +96,25 @@ def _acted(policies: Sequence[RiskPolicyBody], form: RiskPolicyAct) -> Sequence[
     return [msgspec.structs.replace(one, counts=counts) if one.id == form.policy else one for one in policies]
 
 
+def _digest(record: RiskPoliciesRecord) -> str:
+    return sha256(msgspec.json.encode((record.policies, record.exceptions))).hexdigest()
+
+
 def _words(text: str) -> Sequence[str]:
     return text.replace(",", " ").split()
 
 
 async def _changed(
-    visit: PageVisit, change: Callable[[Sequence[RiskPolicyBody]], Sequence[RiskPolicyBody]], form: RiskPolicyForm | None
+    visit: PageVisit,
+    change: Callable[[Sequence[RiskPolicyBody]], Sequence[RiskPolicyBody]],
+    form: RiskPolicyForm | None,
+    *,
+    seen: str | None = None,
 ) -> Page:
     record: RiskPoliciesRecord = await visit.ask(get_risk_policies)
     try:
+        if seen not in {None, _digest(record)}:
+            raise Conflict(CHANGED_SINCE, words="settings_changed")
         await visit.ask(set_risk_policies, body=RiskPoliciesBody(policies=change(record.policies), exceptions=record.exceptions))
     except Refusal as refusal:
         return Answer(await _shown(visit, form, {"": visit.said(refusal)}), status_of(refusal))
@@ -114,6 +131,7 @@ async def _shown(visit: PageVisit, form: RiskPolicyForm | None = None, errors: M
         "organization/risk/risk_policies.html",
         _POSITION,
         Head(title=visit.text("console.risk.title"), curl=visit.curl(get_risk_policies), errors=errors),
+        seen=_digest(record),
         rules=[(one, _conditions(visit, one.when), found.get(one.id), one.id == yours) for one in record.policies],
         decided=() if decided is None else decided.risk_events,
         judged=None if report is None else report.judged,
