@@ -34,11 +34,11 @@ from core.frozen import Frozen
 from core.usecases.fetches import not_fetched
 from core.usecases.tenancy.rights import hold_members, hold_rights, require_owner
 from core.usecases.tenancy.session_reach import reached_sessions
+from ports.identity.session_limits.session_reach import SessionReachLookup
 from ports.outbound import Outbound, OutboundFailed
 from ports.services.published_keys import KeySets
 from ports.services.services import ServiceRegister, ServiceStore
 from ports.system import System
-from ports.tenancy.session_reach import SessionReachLookup
 from ports.unit_of_work import UnitOfWorkFactory
 
 NO_SUCH_SERVICE: Final = "The organization has no such service"

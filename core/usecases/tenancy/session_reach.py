@@ -3,7 +3,7 @@
 from core.domain.identifiers import ServiceId
 from core.domain.identity.session_limits.reach import NOBODY_REACHED, SessionLimits, SessionReach, reaches_anybody
 from core.domain.tenancy.members import Member
-from ports.tenancy.session_reach import SessionReachLookup
+from ports.identity.session_limits.session_reach import SessionReachLookup
 
 
 async def reached_sessions(

@@ -20,7 +20,7 @@ from core.usecases.tenancy.rights import hold_rights
 from core.usecases.tenancy.session_reach import reached_sessions
 from ports.clock import Clock
 from ports.identity.accounts import EmailSyntax
-from ports.tenancy.session_reach import SessionReachLookup
+from ports.identity.session_limits.session_reach import SessionReachLookup
 from ports.tenancy.sign_in_rules import SignInRulesStore
 from ports.unit_of_work import UnitOfWorkFactory
 

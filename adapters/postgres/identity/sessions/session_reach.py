@@ -11,7 +11,7 @@ from core.domain.pages import MOST_COUNTED
 
 
 class PostgresSessionReach(OnPool):
-    """Implements `ports.tenancy.session_reach.SessionReachLookup`."""
+    """Implements `ports.identity.session_limits.session_reach.SessionReachLookup`."""
 
     async def reach(
         self,

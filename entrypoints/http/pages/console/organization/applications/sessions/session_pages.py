@@ -18,7 +18,8 @@ from entrypoints.http.pages.console.cells import number
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import WAS, Asked, Input, shape
 from entrypoints.http.pages.console.organization.applications import application_tabs
-from entrypoints.http.pages.console.resource_pages import pages
+from entrypoints.http.pages.console.organization.applications.lists import APPLICATIONS, slug_of
+from entrypoints.http.pages.console.records import record_page
 from entrypoints.http.pages.console.resources import Resource
 from entrypoints.http.pages.console.sent_forms import (
     WrongInput,
@@ -32,9 +33,9 @@ from entrypoints.http.pages.console.sent_forms import (
     sent_texts,
     texts_of,
 )
-from entrypoints.http.pages.console.undo.undo_pages import Undoable, changing, noted
+from entrypoints.http.pages.console.undo.undo_pages import Undoable, changing, noted, undo_pages
 from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisit
-from entrypoints.http.routes.services.services import change_of, change_service, get_service
+from entrypoints.http.routes.services.services import change_of, change_service, get_service, list_services
 
 _CHANGE: Final = f"{application_tabs.SESSIONS}/change"
 _SHAPE: Final = shape(
@@ -55,13 +56,18 @@ _UNDOABLE: Final = Undoable(
 SESSIONS: Final = Resource(
     name="application_sessions",
     position=application_tabs.SIGN_IN_POSITION,
-    at=application_tabs.SESSIONS,
-    is_single=True,
-    listed=get_service,
-    columns=(number("session_lifetime_hours"), number("session_idle_minutes"), number("most_sessions")),
+    at=application_tabs.LIST,
+    page=application_tabs.SESSIONS,
+    listed=list_services,
+    columns=APPLICATIONS.columns,
+    parameter="service_slug",
+    key=slug_of,
+    record=get_service,
+    facts=(number("session_lifetime_hours"), number("session_idle_minutes"), number("most_sessions")),
     below=(("console.application_sessions.change", _CHANGE, change_service),),
     undone=(_UNDOABLE,),
     crumbs=application_tabs.above,
+    titled=lambda visit, _service: visit.text("console.application_sessions.title"),
 )
 
 _SessionsForm: Any = msgspec.defstruct("ApplicationSessionsForm", [("sure", str, "")], bases=(_SHAPE.form,), frozen=True, kw_only=True)
@@ -152,4 +158,4 @@ def _question(visit: PageVisit, own: Sequence[Input], present: Mapping[str, Any]
     )
 
 
-PAGES: Final = (*pages(SESSIONS), ask_for_application_sessions, send_application_sessions)
+PAGES: Final = (record_page(SESSIONS), *undo_pages(_UNDOABLE), ask_for_application_sessions, send_application_sessions)
