@@ -217,7 +217,7 @@ _FURTHER: Final = (
         ("organization.upstream_provider.run.agreed", "Run of a directory let go on"),
         ("organization.upstream_provider.run.left", "Run of a directory left"),
         ("organization.upstream_provider.run.failed", "Run of a directory failed"),
-        ("organization.upstream_provider.people.taken_over", "People of a directory taken over from SCIM"),
+        ("organization.upstream_provider.people.taken_over", "People taken over from SCIM by a directory"),
         ("organization.upstream_provider.people.kept", "People whom a directory names no more kept as own members"),
         ("organization.upstream_provider.people.ended", "People with more rights whom a directory names no more ended"),
         ("organization.upstream_provider.people.released", "People of a directory listed by nobody any more"),

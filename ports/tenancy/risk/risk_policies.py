@@ -20,8 +20,8 @@ class MetSignIn(Frozen):
 
 
 class RiskPolicyStore(Protocol):
-    """Outside a unit of work, each method but `save` is one statement and one round trip. `save` needs a unit of work, in which the
-    organization is held. Sign-ins read the rules on their own.
+    """Outside a unit of work, `find`, `people`, `sign_ins`, `addresses` and `met` are one statement and one round trip. `save` needs a unit
+    of work, in which the organization is held. Sign-ins read the rules on their own.
     """
 
     async def find(self, organization: OrganizationId) -> RiskPolicies | None:

@@ -331,9 +331,16 @@ def run_left(run: DirectoryRun, name: str, actor: Actor) -> Event:
     return _about("organization.upstream_provider.run.left", run, name, actor)
 
 
+_DECIDED: Final[Mapping[DecidedAbout, str]] = {
+    DecidedAbout.TAKEN_OVER: "organization.upstream_provider.people.taken_over",
+    DecidedAbout.KEPT: "organization.upstream_provider.people.kept",
+    DecidedAbout.ENDED: "organization.upstream_provider.people.ended",
+}
+
+
 def people_decided(what: DecidedAbout, run: DirectoryRun, name: str, people: Sequence[RunPerson], actor: Actor) -> Event:
     facts: Mapping[str, str | int] = {"name": name, "run_id": str(run.id), "people": len(people), "digest": digest_of_ends(people).hex()}
-    return _event(f"organization.upstream_provider.people.{what.value}", run.organization, run.connection, actor, facts)
+    return _event(_DECIDED[what], run.organization, run.connection, actor, facts)
 
 
 def run_failed(run: DirectoryRun, name: str) -> Event:

@@ -51,6 +51,8 @@ class SignInWay(StrEnum):
 
 
 class ExceptionKind(StrEnum):
+    """Whom or what an exception leaves out."""
+
     PERSON = "person"
     TEAM = "team"
     NETWORK = "network"

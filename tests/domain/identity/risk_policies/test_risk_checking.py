@@ -204,3 +204,9 @@ def test_networks_that_all_lie_within_others_are_compared_in_a_moment() -> None:
         sys.setprofile(None)
     assert counted < 1_000_000
     assert words(rule(networks=inner[:-1], except_networks=outer)) == "risk_never_fits"
+
+
+@pytest.mark.parametrize(("first", "end"), [(22, 6), (0, 23), (1, 24)])
+def test_hours_of_a_day_or_of_a_night_are_a_rule(first: int, end: int) -> None:
+    (kept,) = checked_policies([rule(from_hour=first, until_hour=end)], knows_countries=False)
+    assert (kept.when.from_hour, kept.when.until_hour) == (first, end)

@@ -6,6 +6,7 @@ from uuid import uuid4
 
 import pytest
 
+from core.usecases.tenancy.risk import risk_policies
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.cast import Shops
@@ -120,6 +121,14 @@ async def test_a_rule_that_refuses_says_so_and_the_log_names_it(scene: RiskScene
     assert logged["failure"] == "refused_by_rule"
     told = [one for one in scene.told() if one["name"] == "user.login.failed"]
     assert told[-1]["details"]["risk_policy"] == "Not from here"
+
+
+async def test_a_rule_that_refuses_asks_for_no_second_factor_first(scene: RiskScene) -> None:
+    await enable_mfa(scene.client, scene.people, scene.ada)
+    await scene.count(policy("refuse", name="Not from here"))
+    answer = await scene.enter()
+    assert refused(answer) == FORBIDDEN
+    assert "refuses this sign-in" in answer.json()["error"]
 
 
 async def test_a_wrong_password_hears_nothing_of_the_rule(scene: RiskScene) -> None:
@@ -256,3 +265,15 @@ async def test_the_report_says_whom_a_rule_in_shadow_would_have_met(scene: RiskS
     assert [(met["email"], met["ip_address"]) for met in told["latest"]] == [("ada@home.example", "192.0.2.1")]
     assert (report["your_policy"], report["your_action"]) == (one["id"], "refuse")
     assert refused(await scene.request("GET", f"{POLICIES}/report", by=scene.member)) == FORBIDDEN
+
+
+@pytest.mark.parametrize(("most", "judged"), [(5, 3), (2, 2)])
+async def test_the_report_reads_in_batches_and_only_so_many(
+    scene: RiskScene, most: int, judged: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(risk_policies, "_BATCH", 1)
+    monkeypatch.setattr(risk_policies, "_MOST_BATCHES", most)
+    await scene.put(policy("refuse"))
+    for _ in range(3):
+        assert (await scene.enter()).status == 200
+    assert (await scene.request("GET", f"{POLICIES}/report")).json()["judged"] == judged

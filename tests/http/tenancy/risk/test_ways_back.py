@@ -1,10 +1,17 @@
 """The way back of an owner whom the rules of their own organization keep out: by mail, with every factor, and never past a factor."""
 
+from datetime import timedelta
 from typing import Final
 from urllib.parse import urlsplit
 
 import pytest
 
+from core.domain.errors import Forbidden
+from core.domain.identifiers import OrganizationId, UserId
+from core.domain.identity.risk_policies import ways_back
+from core.domain.identity.risk_policies.ways_back import WAY_BACK_MAILS
+from core.domain.secrets import Token
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.browsing import Tabs
@@ -85,3 +92,44 @@ async def test_a_member_is_told_that_the_owner_does_this(scene: WayBackScene) ->
     scene.people.change("update memberships set role = 'admin' where user_id = %s", scene.owner.user)
     page = await scene.tab.open(PAGE)
     assert "Only the owner" in page.page.text
+
+
+async def test_a_link_that_is_old_and_one_of_another_person_are_refused(scene: WayBackScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    link = await scene.link()
+    tab = await Tabs(scene.client).tab().open("/ui/sign-in")
+    scene.tenants.join(scene.ada, scene.acme, "admin")
+    await tab.send(email=scene.ada.email)
+    await tab.send(password=PASSWORD)
+    assert "not valid" in (await tab.open(link)).page.text
+    monkeypatch.setattr(ways_back, "WAY_BACK_LIFETIME", timedelta(0))
+    assert "expired" in (await scene.tab.open(link)).page.text
+    assert scene.counting() == ["Not from here", "New devices"]
+
+
+async def test_a_link_lifts_once_and_then_finds_nothing_that_refuses(scene: WayBackScene) -> None:
+    link = await scene.link()
+    second = scene.tab.tabs.tab()
+    await second.open(link)
+    await scene.tab.open(link)
+    await scene.tab.send(-1)
+    await second.send(-1)
+    assert scene.counting() == ["New devices"]
+    assert len(scene.audited("organization.risk_policies.updated")) == 3
+
+
+async def test_an_owner_who_asks_again_and_again_waits(scene: WayBackScene) -> None:
+    for _ in range(WAY_BACK_MAILS.burst):
+        await scene.link()
+    await scene.tab.open(PAGE)
+    page = await scene.tab.send(-1)
+    assert page.answer is not None
+    assert page.answer.status == 429
+
+
+async def test_nobody_asks_while_impersonating(scene: WayBackScene) -> None:
+    owner = UserId(scene.owner.user)
+    found = await scene.postern.tenancy.callers.resolve_browser(Token(scene.tab.tabs.session or ""))
+    assert found is not None
+    caller = replace(found, impersonator=owner)
+    with pytest.raises(Forbidden):
+        await scene.postern.tenancy.risk_ways_back.ask(caller, OrganizationId(scene.acme.id), "acme")

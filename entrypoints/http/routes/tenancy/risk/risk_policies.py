@@ -53,7 +53,7 @@ class RiskConditionsBody(msgspec.Struct, frozen=True, kw_only=True):
 
     least_score: Annotated[float, msgspec.Meta(ge=0.01, le=1, examples=[0.7])] | None = None
     """The risk score of the sign-in is at least this."""
-    ways: Annotated[Sequence[SignInWay], msgspec.Meta(max_length=len(SignInWay))] = ()
+    ways: Annotated[Sequence[SignInWay], msgspec.Meta(max_length=len(SignInWay)), example(["password"])] = ()
     """The person came in one of these ways."""
     countries: _Countries = ()
     """The address is in one of these countries, by the two letters of ISO 3166."""
@@ -71,9 +71,11 @@ class RiskConditionsBody(msgspec.Struct, frozen=True, kw_only=True):
     """The first hour of the day, in UTC, at which the rule fits. Send `until_hour`, too."""
     until_hour: Annotated[int, msgspec.Meta(ge=1, le=24, examples=[6])] | None = None
     """The hour before which this ends. It may be smaller than `from_hour`: then it goes over midnight."""
-    services: Annotated[Sequence[UUID], msgspec.Meta(max_length=_SERVICES)] = ()
+    services: Annotated[Sequence[UUID], msgspec.Meta(max_length=_SERVICES), example(["01928c3e-5f1a-7cc1-9d4e-6b0c2a7f1e55"])] = ()
     """The sign-in leads to one of these services."""
-    roles: Annotated[Sequence[Annotated[str, msgspec.Meta(min_length=1, max_length=50)]], msgspec.Meta(max_length=_ROLES)] = ()
+    roles: Annotated[
+        Sequence[Annotated[str, msgspec.Meta(min_length=1, max_length=50)]], msgspec.Meta(max_length=_ROLES), example(["admin"])
+    ] = ()
     """The person has one of these roles in the organization, such as `owner`; `none` stands for people who are no members."""
 
 
@@ -108,7 +110,11 @@ class RiskPoliciesBody(msgspec.Struct, frozen=True, kw_only=True):
 
     policies: Annotated[Sequence[RiskPolicyBody], msgspec.Meta(max_length=MOST_POLICIES)]
     """The rules. The first that fits decides."""
-    exceptions: Annotated[Sequence[RiskExceptionBody], msgspec.Meta(max_length=MOST_EXCEPTIONS)] = ()
+    exceptions: Annotated[
+        Sequence[RiskExceptionBody],
+        msgspec.Meta(max_length=MOST_EXCEPTIONS),
+        example([{"kind": "network", "value": "192.0.2.0/24", "ends_at": "2027-01-01T00:00:00Z"}]),
+    ] = ()
     """Whom they leave out."""
 
 
@@ -141,7 +147,7 @@ class MetPerson(msgspec.Struct, frozen=True, kw_only=True):
 class MetOnDay(msgspec.Struct, frozen=True, kw_only=True):
     """How many sign-ins a rule would have met on a day."""
 
-    day: date
+    day: Annotated[date, example("2026-11-27")]
     """The day, in UTC."""
     count: Annotated[int, example(3)]
     """The number of sign-ins."""
@@ -253,7 +259,7 @@ async def set_risk_policies(call: Call[RiskPoliciesBody, None, OrganizationPath,
 @endpoint.get(
     f"{_POLICIES}/report", caller=able(Capability.RISK_EVENTS_VIEW, impersonated=True), keys=True, tags=_TAGS, verb="risk-policy report"
 )
-async def report_risk_policies(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> RiskReportRecord:
+async def get_risk_report(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> RiskReportRecord:
     """See whom the rules for risk would have met
 
     The sign-ins to the organization and its services in the last thirty days are judged by the rules as they are now, whether they count or

@@ -27,8 +27,8 @@ from entrypoints.http.routes.tenancy.risk.risk_policies import (
     RiskPoliciesRecord,
     RiskPolicyBody,
     get_risk_policies,
+    get_risk_report,
     list_risk_events,
-    report_risk_policies,
     set_risk_policies,
 )
 
@@ -54,13 +54,13 @@ class RiskPolicyAct(BoundForm, frozen=True, kw_only=True):
     act: Literal["count", "shadow", "first", "remove"]
 
 
-@console.get(RISK, of=get_risk_policies, also=(report_risk_policies, list_risk_events))
+@console.get(RISK, of=get_risk_policies, also=(get_risk_report, list_risk_events))
 async def show_risk_policies(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> Page:
     """See the rules for risk of an organization, and whom they would have met"""
     return Answer(await _shown(PageVisit(call, postern)), 200)
 
 
-@console.post(RISK, of=set_risk_policies, also=(get_risk_policies, report_risk_policies, list_risk_events))
+@console.post(RISK, of=set_risk_policies, also=(get_risk_policies, get_risk_report, list_risk_events))
 async def add_risk_policy(call: Call[RiskPolicyForm, None, OrganizationPath, Member], postern: Postern) -> Page:
     """Add a rule for risk, in shadow"""
     visit, form = PageVisit(call, postern), call.body
@@ -75,7 +75,7 @@ async def add_risk_policy(call: Call[RiskPolicyForm, None, OrganizationPath, Mem
     return await _changed(visit, lambda policies: [*policies, added], form)
 
 
-@console.post(f"{RISK}/act", of=set_risk_policies, also=(get_risk_policies, report_risk_policies, list_risk_events))
+@console.post(f"{RISK}/act", of=set_risk_policies, also=(get_risk_policies, get_risk_report, list_risk_events))
 async def act_on_risk_policy(call: Call[RiskPolicyAct, None, OrganizationPath, Member], postern: Postern) -> Page:
     """Let a rule for risk count, put it in shadow, move it to the front, or remove it
 
@@ -123,7 +123,7 @@ async def _changed(
 
 async def _shown(visit: PageVisit, form: RiskPolicyForm | None = None, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
     record: RiskPoliciesRecord = await visit.ask(get_risk_policies)
-    report = await visit.ask(report_risk_policies) if visit.may(report_risk_policies) else None
+    report = await visit.ask(get_risk_report) if visit.may(get_risk_report) else None
     decided = await visit.ask(list_risk_events, query={"limit": _LATEST}) if visit.may(list_risk_events) else None
     found = {} if report is None else {one.policy_id: one for one in report.policies}
     yours = None if report is None else report.your_policy
