@@ -7,8 +7,8 @@ from typing import Final
 
 import structlog
 
-from actors.job_worker import JobPace, JobRefused, JobWorker, Task, Workplace
-from core.domain.identity.account_mails import ACCOUNT_MAIL_JOB, AskedMail, NoAccountMail
+from actors.job_worker import JobDelayed, JobPace, JobRefused, JobWorker, Task, Workplace
+from core.domain.identity.account_mails import ACCOUNT_MAIL_JOB, AskedMail, MailWaits, NoAccountMail
 from core.domain.jobs import Job, Retry
 from core.usecases.identity.account_mails import AccountMails
 
@@ -17,7 +17,8 @@ log = structlog.get_logger()
 # A mail is made a second and a half after the request on average, and four seconds at the most. Two at once: a directory's import may ask
 # for thousands of mails, and the event loop must stay free for requests.
 PACE: Final = JobPace(concurrency=2, poll=timedelta(seconds=4), heeds_bell=False)
-RETRY: Final = Retry(first=timedelta(seconds=5), longest=timedelta(minutes=5), give_up_after=timedelta(hours=6))
+# Longer than the day that a budget of mails holds one back at most.
+RETRY: Final = Retry(first=timedelta(seconds=5), longest=timedelta(minutes=5), give_up_after=timedelta(hours=30))
 
 
 def account_mailer(
@@ -31,7 +32,10 @@ def account_mailer(
             asked = AskedMail.of_job(job.payload)
         except NoAccountMail:
             raise JobRefused("The payload asks for no account mail") from None
-        queued = await account_mails.send(asked)
+        try:
+            queued = await account_mails.send(asked)
+        except MailWaits as waits:
+            raise JobDelayed(str(waits), after=waits.until - workplace.clock.now(), asked=False) from None
         log.info("account_mail_handled", mail=asked.kind, queued=queued)
 
     task = Task(ACCOUNT_MAIL_JOB, send, RETRY)

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from core.domain.identity.accounts import SHORTEST_PASSWORD
 from core.domain.identity.passwords.standing import LONGEST_LEAST
+from core.domain.identity.session_limits.bounds import MOST_SESSIONS
 from core.domain.secrets import Password, Secret
 from core.frozen import Frozen
 from entrypoints import settings_forms as forms
@@ -193,7 +194,21 @@ class Settings:
         forms.duration(3600, 365 * 86_400),
         "90d",
         _TOKENS,
-        "How long a session lasts at most, even if it is used. An unused session ends 30 days after its last use.",
+        "How long a session lasts at most, even if it is used. Organizations and services may say less.",
+    )
+    session_idle: timedelta = _setting(
+        forms.duration(300, 30 * 86_400),
+        "30d",
+        _TOKENS,
+        "How long after its last use a session ends. Organizations and services may say less. A change counts for new sign-ins. The use of "
+        "a session is written once a minute, and applications that check tokens themselves use one when they refresh it.",
+    )
+    most_sessions: int | None = _optional(
+        forms.whole(1, MOST_SESSIONS),
+        "any number",
+        _TOKENS,
+        "How many sign-ins of one person may be open at once. The next one ends the oldest, and the person gets a mail. Organizations and "
+        "services may say less.",
     )
     reauthentication_window: timedelta = _setting(
         forms.duration(60, 86_400),
@@ -497,6 +512,41 @@ class Settings:
         _LIMITS,
         "`off` lifts every rate limit: per address, account, device and API key. Use `off` for measurements only, since it invites "
         "guessing. The limits for pending invitations and for the keys of a service are not rate limits, and stay.",
+    )
+    mails_per_network: int = _setting(
+        forms.whole(0, 1_000_000),
+        "20",
+        _LIMITS,
+        "How many mails strangers in one network may ask for in an hour, by registering, or by asking for a link or a code. A network is a "
+        "/24 of IPv4 or a /56 of IPv6; a /48 has four times as many. Beyond it mails wait for the next hour, or the request is refused. "
+        "0: no such budget.",
+    )
+    mails_per_domain: int = _setting(
+        forms.whole(0, 1_000_000),
+        "60",
+        _LIMITS,
+        "How many mails strangers may ask for in an hour to the addresses of one mail domain. Providers of free mail have no budget. 0: "
+        "no such budget.",
+    )
+    mails_per_organization: int = _setting(
+        forms.whole(0, 1_000_000),
+        "300",
+        _LIMITS,
+        "How many mails strangers may ask for in an hour on the pages of one organization. 0: no such budget.",
+    )
+    mails_per_installation: int = _setting(
+        forms.whole(0, 10_000_000),
+        "3000",
+        _LIMITS,
+        "How many mails strangers may ask for in an hour altogether. It also bounds how many rows the other budgets make. 0: no such "
+        "budget.",
+    )
+    puzzles: bool = _setting(
+        forms.switch,
+        "on",
+        _LIMITS,
+        "Where many requests come from, pages ask the browser for a computation before they register somebody, mail something or check a "
+        "password. In quiet times they ask for nothing. `off` never asks. Without rate limits, nothing is asked for either.",
     )
     body_limit: int = _setting(
         forms.size(1024, 1 << 30),

@@ -28,6 +28,7 @@ class MailTemplates(Protocol):
     | setup_waiting | `link`, `made`: the name of the set-up link, `thing`: what was set up; the branding is the organization's |
     | join_requested | `person`: the address of the person who asks, `domain`: its domain; the branding is the organization's |
     | ownership_received, ownership_returned, ownership_declined | `link`; the branding is the organization's |
+    | risk_way_back | `link` |
     | join_approved | none; the branding is the organization's |
     | saml_certificate_ends | `service`: its name, `date`: in ISO 8601; the branding is the organization's |
     | connection_ends | `connection`: its name, `what`: a `ConnectionEnding`, `date`: in ISO 8601, `link`; the organization's branding |
@@ -41,6 +42,7 @@ class MailTemplates(Protocol):
     | identity_linked, identity_unlinked | `provider`: its name; the second, `signed_out`: whether all other sessions ended |
     | billing_trial_ends, billing_payment_failed, billing_action_required | `service`, `plan`: names; the branding is the organization's |
     | password_changed, password_set | `keys_ended`, `keys_stay`: names of keys for applications, none or some |
+    | session_displaced | `place`: the name of the application or organization in which a session ended; empty for the person's own |
     | mfa_disabled, backup_codes_renewed, new_device, unusual_sign_in | none |
 
     Every template also takes `when`, `address` (of the client), `device` and `location`. The mail shows those that are given. Mails

@@ -34,6 +34,7 @@ from ports.identity.pictures import PictureStore
 from ports.identity.privacy import PrivacyStore
 from ports.identity.profiles import ProfileStore
 from ports.identity.realms import ProviderOutageStore
+from ports.identity.registering.mail_budgets import MailBudgetStore
 from ports.identity.sessions import SessionStore
 from ports.identity.sign_in import SignInStore
 from ports.identity.sign_in_links import SignInLinkStore
@@ -76,8 +77,9 @@ from ports.tenancy.oauth_credentials import OAuthCredentialStore
 from ports.tenancy.organizations import OrganizationStore
 from ports.tenancy.profile_fields import ProfileFieldStore
 from ports.tenancy.profile_values import ProfileValueStore
+from ports.tenancy.risk.risk_policies import RiskPolicyStore
 from ports.tenancy.roles import RoleStore
-from ports.tenancy.setup_links import SetupLinkStore
+from ports.tenancy.setup.setup_links import SetupLinkStore
 from ports.tenancy.siem import SiemStore
 from ports.tenancy.sign_in_rules import SignInRulesStore
 from ports.tenancy.teams import TeamStore
@@ -89,6 +91,7 @@ from ports.tenancy.webhooks import WebhookStore
 class AskedStores(Protocol):
     """The stores that are also asked outside a unit of work."""
 
+    mail_budgets: MailBudgetStore
     vouched_accounts: VouchedAccountStore
     profiles: ProfileStore
     pictures: PictureStore
@@ -103,6 +106,7 @@ class AskedStores(Protocol):
     organizations: OrganizationStore
     members: MemberStore
     sign_in_rules: SignInRulesStore
+    risk_policies: RiskPolicyStore
     profile_fields: ProfileFieldStore
     profile_values: ProfileValueStore
     roles: RoleStore

@@ -16,6 +16,7 @@ from core.domain.identity.upstream.ldap.entries import STANDING, changed_since, 
 from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault, LdapStep
 from core.domain.identity.upstream.ldap.filters import read_filter
 from core.domain.identity.upstream.ldap.reading import LdapGroup, LdapMarks, LdapPerson
+from core.domain.identity.upstream.ldap.settings import LdapPreset
 
 T = TypeVar("T")
 
@@ -103,6 +104,9 @@ class TrioLdapReading:
         self._directories = directories
 
     async def marks(self, site: LdapSite) -> LdapMarks:
+        if site.settings.ldap_preset is LdapPreset.LLDAP:
+            # It compares nothing by order, and refuses such a filter: each run reads everybody.
+            return LdapMarks(None, None, None)
         connection, host = await self._directories.let_in(site)
         async with connection:
             with in_time(LdapStep.BASE, TALKED_WITHIN, host.name):

@@ -201,6 +201,12 @@ class PrometheusMetrics:
         "outcome",
         known=("valid", *(reason.value for reason in KeyReason)),
     )
+    _puzzles_answered = _counter(
+        "sso_puzzles_answered_total",
+        "Forms of pages that ask for a puzzle, by what the form is for and what it brought",
+        "purpose",
+        "outcome",
+    )
     _billing_events = _counter(
         "sso_billing_events_total",
         "News of the payment provider, by type and by what became of them",
@@ -356,6 +362,9 @@ class PrometheusMetrics:
 
     def user_key_checked(self, outcome: str) -> None:
         self._user_keys_checked.labels(outcome).inc()
+
+    def puzzle_answered(self, purpose: str, outcome: str) -> None:
+        self._puzzles_answered.labels(purpose, outcome).inc()
 
     def upstream_sign_in(self, provider: str, outcome: str) -> None:
         self._upstream_sign_ins.labels(provider, outcome).inc()

@@ -39,6 +39,8 @@ LONGEST_SOCKET_PATH: Final = 100  # Linux takes 107 bytes, macOS 103
 PORT: Final = 5432  # part of the socket's name; nothing listens on the network
 LONGEST_LOG: Final = 10 << 20
 _POLL: Final = 0.01
+# Who is killed goes at once, unless a disk holds it or the machine is busy.
+_KILLED_WITHIN: Final = 10.0
 # PostgreSQL's error messages for two causes that pass in a moment. Either backends of a killed server still hold its shared memory, or a
 # server whose starter was killed took the data directory between our check and our start.
 _PASSING: Final = ("shared memory", 'lock file "postmaster.pid"')
@@ -176,21 +178,21 @@ class EmbeddedPostgres:
                 if self._gone_within(patience):
                     break
             else:
-                self._kill(pid, patience)
+                self._kill(pid)
         self._process = self._adopted = None
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
-    def _kill(self, pid: int, patience: float) -> None:
+    def _kill(self, pid: int) -> None:
         """Kill the server, which has not ended, and its processes. These make sessions of their own, so no signal to a group reaches them,
         and a hung one never looks whether the server is still there. It would keep the next start waiting.
         """
         killed = {pid, *self._holders()}
         for one in killed:
             _signal(one, signal.SIGKILL)
-        self._gone_within(patience)
-        left = self._holders_after(patience)
+        self._gone_within(_KILLED_WITHIN)
+        left = self._holders_after(_KILLED_WITHIN)
         log.warning("embedded_postgres_killed", pids=sorted(killed), left=left, why="it did not end when it was told to")
 
     def is_running(self) -> bool:

@@ -34,6 +34,7 @@ from adapters.postgres.identity.proofs.mailed_tokens import MailedTokenRows
 from adapters.postgres.identity.proofs.sign_in import SignInRows
 from adapters.postgres.identity.proofs.sign_in_links import SignInLinkRows
 from adapters.postgres.identity.realms.providers import ProviderOutageRows
+from adapters.postgres.identity.registering.mail_budgets import MailBudgetRows
 from adapters.postgres.identity.sessions.browser_sessions import BrowserSessionRows
 from adapters.postgres.identity.sessions.impersonation import ImpersonationRows
 from adapters.postgres.identity.sessions.sessions import SessionRows
@@ -79,6 +80,7 @@ from adapters.postgres.tenancy.members import MemberRows
 from adapters.postgres.tenancy.oauth_credentials import OAuthCredentialRows
 from adapters.postgres.tenancy.organizations import OrganizationRows
 from adapters.postgres.tenancy.owners import OwnershipRows
+from adapters.postgres.tenancy.risk.risk_policies import RiskPolicyRows
 from adapters.postgres.tenancy.roles import RoleRows
 from adapters.postgres.tenancy.setup.setup_links import SetupLinkRows
 from adapters.postgres.tenancy.siem import SiemRows
@@ -129,6 +131,7 @@ def inside(make: Callable[[Transaction], Store]) -> Store:
 class Stores(AskedStores):
     """With `Statements`, they are asked outside a unit of work."""
 
+    mail_budgets = anywhere(MailBudgetRows)
     vouched_accounts = anywhere(VouchedAccountRows)
     profiles = anywhere(ProfileRows)
     pictures = anywhere(PictureRows)
@@ -146,6 +149,7 @@ class Stores(AskedStores):
     roles = anywhere(RoleRows)
     teams = anywhere(TeamRows)
     sign_in_rules = anywhere(SignInRulesRows)
+    risk_policies = anywhere(RiskPolicyRows)
     mail_servers = anywhere(MailServerRows)
     looks = anywhere(LookRows)
     connection_refreshes = anywhere(ConnectionRefreshRows)

@@ -11,11 +11,13 @@ from adapters.crypto.known_passwords.watched import WatchedFilter
 from adapters.postgres.federation.facts import PostgresFacts
 from adapters.postgres.identity.account_summaries import PostgresAccountSummaries
 from adapters.postgres.identity.proofs.foreign_hashes import PostgresForeignHashes
+from adapters.postgres.identity.proofs.puzzles import PostgresPuzzles
 from adapters.postgres.identity.sessions.own_sessions import PostgresOwnSessions
 from adapters.postgres.identity.sessions.presence import PostgresPresence
 from adapters.postgres.identity.sessions.refresh_tokens import PostgresRefreshTokens
 from adapters.time_zones import is_time_zone
 from core.domain.identifiers import SessionId
+from core.domain.identity.guards.traffic import BusyPlaces
 from core.frozen import Frozen
 from core.usecases.identity.account_mails import AccountMails
 from core.usecases.identity.account_passwords import AccountPasswords
@@ -25,6 +27,7 @@ from core.usecases.identity.address_proofs import AddressProofs
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.flows import Flows
 from core.usecases.identity.foreign_hashes import ForeignHashes
+from core.usecases.identity.guards.puzzles import Puzzles
 from core.usecases.identity.impersonation import Impersonations
 from core.usecases.identity.locking.account_locks import AccountLocks
 from core.usecases.identity.login_events import LoginEvents
@@ -38,6 +41,8 @@ from core.usecases.identity.privacy import Declining, Privacy
 from core.usecases.identity.profiles import Profiles
 from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.reauthentication import Reauthentication
+from core.usecases.identity.registering.mail_budgets import MailBudgets
+from core.usecases.identity.session_limits.displaced_sessions import DisplacedSessions
 from core.usecases.identity.sessions import Sessions
 from core.usecases.identity.sign_in.admission import Admission
 from core.usecases.identity.sign_in.landings.api import SignIn
@@ -73,6 +78,8 @@ class Identity(Frozen, kw_only=True):
     account_passwords: AccountPasswords
     account_locks: AccountLocks
     account_mails: AccountMails
+    mail_budgets: MailBudgets
+    displaced_sessions: DisplacedSessions
     mailed_codes: MailedCodes
     mailed_proofs: MailedProofs
     account_summaries: AccountSummaries
@@ -90,6 +97,7 @@ class Identity(Frozen, kw_only=True):
     admission: Admission
     sign_in: SignIn
     flows: Flows
+    puzzles: Puzzles
     browser_sessions: BrowserSessions
     sign_in_links: SignInLinks
     passkeys: Passkeys
@@ -137,6 +145,8 @@ def _assembled(settings: Settings, foundation: Foundation, decline: Declining, p
         account_passwords=room.passwords,
         account_locks=room.locks,
         account_mails=room.mails,
+        mail_budgets=room.budgets,
+        displaced_sessions=DisplacedSessions(new_unit_of_work, foundation.mail_templates, foundation.shared_buckets),
         mailed_codes=sign_ins.mailed_codes,
         mailed_proofs=sign_ins.mailed_proofs,
         account_summaries=AccountSummaries(PostgresAccountSummaries(pool), clock),
@@ -164,6 +174,7 @@ def _assembled(settings: Settings, foundation: Foundation, decline: Declining, p
             issuer=settings.public_url,
         ),
         flows=flows,
+        puzzles=_puzzles(settings, foundation),
         sign_in_links=sign_ins.links,
         passkeys=sign_ins.passkeys,
         passkey_proofs=sign_ins.passkey_proofs,
@@ -223,6 +234,20 @@ def _sessions(settings: Settings, foundation: Foundation) -> Sessions:
         access_lifetime=settings.access_token_lifetime,
         lifetime=settings.session_lifetime,
         system=foundation.system,
+        idle=settings.session_idle,
+        most=settings.most_sessions,
+    )
+
+
+def _puzzles(settings: Settings, foundation: Foundation) -> Puzzles:
+    return Puzzles(
+        PostgresPuzzles(foundation.pool),
+        foundation.keyring,
+        BusyPlaces(),
+        foundation.metrics,
+        foundation.ids,
+        foundation.clock,
+        is_on=settings.puzzles and settings.rate_limits,
     )
 
 

@@ -3,6 +3,7 @@
 from actors.billing_turns import BillingTurns
 from actors.mailbox import Mailbox
 from actors.presence import PresenceWriter
+from adapters.postgres.identity.sessions.session_reach import PostgresSessionReach
 from adapters.postgres.services.api_keys import API_KEYS, PostgresApiKeys
 from adapters.postgres.services.billing_inbox import PostgresBillingInbox
 from adapters.postgres.services.rights import RightsRows
@@ -99,7 +100,9 @@ def assemble_services(settings: Settings, foundation: Foundation, ownerships: Ow
     )
     billing_mailbox = Mailbox()
     return Services(
-        services=OrganizationServices(new_unit_of_work, stores.services, foundation.outbound, foundation.key_sets, system=system),
+        services=OrganizationServices(
+            new_unit_of_work, stores.services, PostgresSessionReach(pool), foundation.outbound, foundation.key_sets, system=system
+        ),
         registered_services=RegisteredServices(PostgresServiceRegister(pool)),
         kept_client_ids=KeptClientIds(new_unit_of_work, system.clock),
         assignments=Assignments(new_unit_of_work, stores.assignments, system),

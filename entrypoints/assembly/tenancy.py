@@ -4,12 +4,14 @@ import trio
 
 from actors.presence import PresenceWriter
 from adapters.crypto.heads import Es256HeadSigner
+from adapters.postgres.identity.sessions.session_reach import PostgresSessionReach
 from adapters.postgres.identity.upstream.directory_failures import PostgresDirectoryFailures
 from adapters.postgres.record.deliveries import PostgresDeliveryQueue
 from adapters.postgres.tenancy.callers import PostgresCallers
 from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
 from adapters.postgres.tenancy.keys.management_keys import MANAGEMENT_KEYS, PostgresManagementKeys
 from adapters.postgres.tenancy.relations import PostgresRelations
+from adapters.postgres.tenancy.setup.test_starters import PostgresTestStarters
 from adapters.postgres.tenancy.siem_queue import PostgresSiemQueue
 from adapters.postgres.tenancy.tiers import PostgresTiers
 from adapters.postgres.tenancy.webhook_queue import WEBHOOKS
@@ -48,6 +50,8 @@ from core.usecases.tenancy.organizations import Organizations
 from core.usecases.tenancy.ownerships import Ownerships
 from core.usecases.tenancy.profile_fields import ProfileFields
 from core.usecases.tenancy.profile_values import ProfileValues
+from core.usecases.tenancy.risk.risk_policies import OrganizationRiskPolicies
+from core.usecases.tenancy.risk.ways_back import RiskWaysBack
 from core.usecases.tenancy.roles import Roles
 from core.usecases.tenancy.setup.activations import Activations
 from core.usecases.tenancy.setup.connection_drafts import ConnectionDrafts
@@ -82,6 +86,8 @@ class Tenancy(Frozen, kw_only=True):
     roles: Roles
     teams: Teams
     sign_in_rules: OrganizationSignInRules
+    risk_policies: OrganizationRiskPolicies
+    risk_ways_back: RiskWaysBack
     access: AccessExplainer
     mail_servers: MailServers
     management_keys: ManagementKeys
@@ -144,6 +150,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
     connection_tests = ConnectionTests(
         new_unit_of_work,
         identity.connection_lookup,
+        PostgresTestStarters(pool),
         foundation.upstreams,
         identity.journeys,
         directory_surveys,
@@ -216,7 +223,21 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         profile_values=profile_values,
         roles=Roles(new_unit_of_work, stores.roles, system),
         teams=Teams(new_unit_of_work, stores.teams, system),
-        sign_in_rules=OrganizationSignInRules(new_unit_of_work, stores.sign_in_rules, foundation.email_syntax, clock),
+        risk_ways_back=RiskWaysBack(
+            new_unit_of_work,
+            stores.risk_policies,
+            foundation.keyring,
+            foundation.shared_buckets,
+            foundation.mail_templates,
+            foundation.links,
+            system,
+        ),
+        risk_policies=OrganizationRiskPolicies(
+            new_unit_of_work, stores.risk_policies, identity.devices.locations, system, knows_countries=settings.geoip_database is not None
+        ),
+        sign_in_rules=OrganizationSignInRules(
+            new_unit_of_work, stores.sign_in_rules, PostgresSessionReach(foundation.pool), foundation.email_syntax, clock
+        ),
         access=AccessExplainer(PostgresRelations(pool)),
         mail_servers=MailServers(
             new_unit_of_work,

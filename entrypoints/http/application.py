@@ -25,7 +25,13 @@ from entrypoints.http.pages.account.devices import device_pages, session_pages, 
 from entrypoints.http.pages.account.devices import lock_pages as own_lock_pages
 from entrypoints.http.pages.account.factors import passkey_pages as own_passkey_pages
 from entrypoints.http.pages.account.factors import proof_pages, second_factor_pages
-from entrypoints.http.pages.account.organizations import founding_pages, membership_pages, organization_pages, ownership_pages
+from entrypoints.http.pages.account.organizations import (
+    founding_pages,
+    membership_pages,
+    organization_pages,
+    ownership_pages,
+    risk_rules_pages,
+)
 from entrypoints.http.pages.authorization import authorization_pages, consent_pages, link_request_pages, logout_pages
 from entrypoints.http.pages.console.pages import CONSOLE
 from entrypoints.http.pages.console.platform.people.acting_pages import stop_acting
@@ -109,6 +115,7 @@ _ACCOUNT_AND_FLOW_PAGES: Final = Endpoints.of(
     founding_pages,
     organization_pages,
     ownership_pages,
+    risk_rules_pages,
     application_pages,
     user_key_pages,
     connection_pages,

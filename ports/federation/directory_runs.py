@@ -5,10 +5,11 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from core.domain.federation.directory_runs.people import KnownPerson, MetAccount, PersonInDirectory
-from core.domain.federation.directory_runs.runs import DirectoryRun, DirectoryStep, RunPerson
+from core.domain.federation.directory_runs.people import KnownPerson, MetAccount, PersonInDirectory, WhyLeftOut
+from core.domain.federation.directory_runs.runs import DirectoryRun, DirectoryStep, NamedAs, RunPerson
 from core.domain.identifiers import DirectoryRunId, MembershipId, OrganizationId, TeamId, UpstreamProviderId, UserId
 from core.domain.identity.accounts import Account
+from core.domain.pages import Page
 from core.domain.tenancy.teams import Team
 from core.frozen import Frozen
 from ports.federation.scim.users import Capacity
@@ -20,6 +21,17 @@ class EndedLately(Frozen):
 
     listed: int
     ended: int
+
+
+class ListedPerson(Frozen, kw_only=True):
+    """A person whom a connection lists, or has listed."""
+
+    user: UserId
+    email: str
+    is_active: bool
+    may_more: bool
+    """They may do more than a member."""
+    is_owner: bool
 
 
 class ListedGroup(Frozen):
@@ -34,8 +46,8 @@ class StepsCounted(Frozen):
 
 
 class DirectoryRunStore(Protocol):
-    """Outside a unit of work, `claim_due`, `counted`, `list`, `find`, `people`, `next_at` and `owners` are one statement and one round
-    trip. The others need a unit of work. `hold_step` and `hold_decision` hold the organization, and then the row of the connection.
+    """Outside a unit of work, `claim_due`, `counted`, `list`, `find`, `people`, `open`, `next_at` and `owners` are one statement and one
+    round trip. The others need a unit of work. `hold_step` and `hold_decision` hold the organization, and then the row of the connection.
     """
 
     async def claim_due(self, at: datetime, until: datetime, holder: UUID, limit: int) -> Sequence[DirectoryStep]:
@@ -49,8 +61,11 @@ class DirectoryRunStore(Protocol):
 
     async def find(self, organization: OrganizationId, connection: UpstreamProviderId, run: DirectoryRunId) -> DirectoryRun | None: ...
 
-    async def people(self, run: DirectoryRunId, limit: int | None) -> Sequence[RunPerson]:
-        """Those who end come first. None for all."""
+    async def people(self, run: DirectoryRunId, what: NamedAs | None, page: Page | None) -> Sequence[RunPerson]:
+        """Those who end come first, and those who come last. None for all."""
+
+    async def open(self, run: DirectoryRunId, reason: WhyLeftOut) -> Sequence[RunPerson]:
+        """Those whom the run has left out for this reason, about whom an owner may decide."""
 
     async def next_at(self, organization: OrganizationId, connection: UpstreamProviderId) -> datetime | None: ...
 
@@ -63,6 +78,9 @@ class DirectoryRunStore(Protocol):
 
     async def begin(self, run: DirectoryRun) -> None:
         """A run that was under way before was interrupted. After `hold_step`."""
+
+    async def name(self, run: DirectoryRun, people: Sequence[RunPerson], after: int) -> None:
+        """People who come by a plan, behind as many others. After `hold_step`."""
 
     async def end(self, run: DirectoryRun, people: Sequence[RunPerson]) -> None:
         """Saves the run with whom it names. One that waits takes the place of the one that waited. After `hold_step`."""
@@ -97,8 +115,8 @@ class DirectoryPeopleStore(Protocol):
     async def active(self, connection: UpstreamProviderId) -> Sequence[bytes]:
         """The identities of all whom the connection lists as active."""
 
-    async def named(self, connection: UpstreamProviderId, external_ids: Collection[bytes]) -> Mapping[bytes, tuple[UserId, str]]:
-        """The people whom the connection lists by these identities, with their addresses."""
+    async def named(self, connection: UpstreamProviderId, external_ids: Collection[bytes]) -> Mapping[bytes, ListedPerson]:
+        """The people whom the connection lists by these identities."""
 
     async def met(
         self, organization: OrganizationId, connection: UpstreamProviderId, people: Sequence[PersonInDirectory]
@@ -131,6 +149,19 @@ class DirectoryPeopleStore(Protocol):
         self, organization: OrganizationId, connection: UpstreamProviderId, people: Mapping[UserId, PersonInDirectory], at: datetime
     ) -> None:
         """They are listed as active."""
+
+    async def take_over(self, organization: OrganizationId, connection: UpstreamProviderId, people: Mapping[UserId, bytes]) -> None:
+        """The connection lists these people from now on, by these identities, and SCIM does not. The next run writes what the directory
+        says of them.
+        """
+
+    async def keep(self, connection: UpstreamProviderId, users: Collection[UserId]) -> None:
+        """The connection lists these people no more, as long as they are members."""
+
+    async def release(self, connection: UpstreamProviderId) -> int:
+        """The connection lists nobody any more, and begins anew with a plan. Returns how many it has listed. The caller holds the
+        organization.
+        """
 
     async def end_people(self, connection: UpstreamProviderId, users: Collection[UserId], at: datetime) -> None: ...
 

@@ -7,6 +7,7 @@ from uuid import UUID
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.browser_sessions import Chosen
 from core.domain.identity.proofs import Proved
+from core.domain.identity.sessions import Doors
 
 
 class BrowserSessionStore(Protocol):
@@ -16,7 +17,15 @@ class BrowserSessionStore(Protocol):
         """Adds the cookie of a new session. Needs no round trip of its own."""
 
     async def renew(
-        self, digest: bytes, session: SessionId, user: UserId, proved: Proved, methods: Sequence[str], *, opened_through: UUID | None
+        self,
+        digest: bytes,
+        session: SessionId,
+        user: UserId,
+        proved: Proved,
+        methods: Sequence[str],
+        *,
+        opened_through: UUID | None,
+        doors: Doors,
     ) -> bool:
         """Replaces the cookie of this person's living browser session, and records what the person has just proved in the session. False
         when the session has ended.

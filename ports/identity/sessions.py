@@ -8,6 +8,7 @@ from core.domain.audiences import TokenAudience
 from core.domain.identifiers import DeviceId, OrganizationId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.proofs import Proved
+from core.domain.identity.session_limits.displaced import DisplacedPerson, Displacement
 from core.domain.identity.sessions import Parent, Session
 from core.frozen import Frozen
 
@@ -73,6 +74,12 @@ class SessionStore(Protocol):
 
     async def end_federated(self, user: UserId) -> None:
         """Ends the sessions that somebody else vouched for, and all that were opened from those."""
+
+    async def find_displaced(self, displacement: Displacement) -> DisplacedPerson | None:
+        """Whose sessions a later sign-in has ended. None when the person, or the session of that sign-in, is gone."""
+
+    async def notice_displaced(self, displacement: Displacement) -> None:
+        """Queues the notices for applications whose sessions a later sign-in has ended: one notice for each, however often it is called."""
 
     async def revoke_impersonations(self, impersonator: UserId) -> int:
         """Ends the sessions that this person opened in other people's names. Returns how many ended."""

@@ -76,7 +76,7 @@ class MemberStore(Protocol):
         another organization, no office in the platform.
         """
 
-    async def enter(self, slug: str, user: UserId) -> Entry | None:
+    async def enter(self, slug: str, user: UserId, session: SessionId) -> Entry | None:
         """How the person stands to the organization with this slug. The account is held. The membership stays until the unit of work ends:
         a removal waits. None when there is no such organization.
         """

@@ -19,7 +19,6 @@ class RulesReach(Frozen):
     """The rows that a change of the rules would reach, each counted up to a limit."""
 
     without_second_factor: int
-    outlasted_sessions: int
     uninvitable: int
     administrators_without: int
 

@@ -50,7 +50,8 @@ class ListScene(Shops):
         return self
 
     async def ask(self, one: Endpoint, query: str = "", body: Any = None) -> Received:
-        named = {"org_slug": "acme", "service_slug": "shop", "webhook_id": str(uuid4()), "team_slug": "none"}
+        nothing = {name: str(uuid4()) for name in ("webhook_id", "provider_id", "run_id")}
+        named = {"org_slug": "acme", "service_slug": "shop", "team_slug": "none", **nothing}
         path = re.sub(r"\{(\w+)\}", lambda found: named[found[1]], one.path) + query
         if one.path.startswith("/scim/"):
             given = [] if body is None else [("content-type", "application/scim+json")]
@@ -74,8 +75,9 @@ async def test_a_limit_beyond_what_a_list_gives_is_refused(scene: ListScene) -> 
         for limit, is_right in asked:
             answer = await scene.ask(one, f"?limit={limit}")
             if is_right:
-                # No webhook has the id in the path, and no team the slug.
-                assert answer.status == (404 if re.search(r"\{(webhook_id|team_slug)\}", one.path) else 200), (str(one), limit, answer.body)
+                # No webhook and no run has the id in the path, and no team the slug.
+                names_nothing = re.search(r"\{(webhook_id|run_id|team_slug)\}", one.path)
+                assert answer.status == (404 if names_nothing else 200), (str(one), limit, answer.body)
             else:
                 assert refused(answer) == (400, "BAD_REQUEST"), (str(one), limit)
                 assert "limit" in answer.json()["error"]

@@ -212,7 +212,7 @@ class Wallet:
         return bearer(self._management_key(self._acme, self._residents["o"][0], list(Capability)))
 
     async def powerless_org_key(self) -> Pairs:
-        return bearer(self._management_key(self._acme, self._residents["o"][0], [Capability.RISK_EVENTS_VIEW]))
+        return bearer(self._management_key(self._acme, self._residents["o"][0], []))
 
     async def org_key_of_another(self) -> Pairs:
         return bearer(self._management_key(self._globex, self._residents["x"][0], list(Capability)))

@@ -258,6 +258,8 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   POST   /ui/organizations/{org_slug}/membership
 .....   ...  -          browser   GET    /ui/organizations/{org_slug}/ownership
 .....   ...  -          browser   POST   /ui/organizations/{org_slug}/ownership
+.....   ...  -          browser   GET    /ui/organizations/{org_slug}/risk-rules
+.....   ...  -          browser   POST   /ui/organizations/{org_slug}/risk-rules
 .....   ...  -          browser   GET    /ui/join-requests
 .....   ...  -          browser   GET    /ui/organizations/invitations
 .....   ...  -          browser   GET    /ui/organizations/invitations/{invitation_id}
@@ -423,9 +425,14 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/teams/{te
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/teams/{team_slug}/members
 .ao..   po.  no         org-key   PUT    /api/organizations/{org_slug}/teams/{team_slug}/members/{user_id}
 .ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/teams/{team_slug}/members/{user_id}
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/mail-budget
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/risk-events
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/risk-policies
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/risk-policies/report
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/sign-in-rules
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/sign-ins
 .ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/sign-in-rules
+.ao..   po.  no         org-key   PUT    /api/organizations/{org_slug}/risk-policies
 ..o..   po.  no         -         POST   /api/organizations/{org_slug}/transfer-ownership
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/users
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/users/{user_id}
@@ -475,8 +482,12 @@ maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs
 .ao..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}
+..o..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/end
 ..o..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/go-on
+..o..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/keep
 ..o..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/leave
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/people
+..o..   po.  no         -         POST   /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs/{run_id}/take-over
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/todos
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/expiries
 maog.   po.  yes        -         GET    /api/organizations/{org_slug}/search
@@ -693,6 +704,9 @@ everybody                         POST   /webhooks/billing
 ...g.   po.  no         platform-key GET    /api/platform/audit-log/{entry_id}
 ...g.   po.  no         -         GET    /api/platform/jobs
 ...g.   po.  no         -         POST   /api/platform/jobs/{job_id}/retry
+...g.   po.  no         -         GET    /api/platform/mail-budgets
+...g.   po.  no         -         POST   /api/platform/mail-budgets
+...g.   po.  no         -         DELETE /api/platform/mail-budgets/{budget_id}/exception
 ...g.   po.  no         -         GET    /api/platform/signing-keys
 ...g.   po.  no         -         POST   /api/platform/signing-keys/rotate
 ...g.   po.  no         -         GET    /api/platform/settings

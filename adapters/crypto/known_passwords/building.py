@@ -9,6 +9,7 @@ import gzip
 import mmap
 import os
 import struct
+import sys
 import tempfile
 import zlib
 from binascii import Error as NotHexadecimal
@@ -16,7 +17,6 @@ from binascii import unhexlify
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
-from itertools import repeat
 from pathlib import Path
 from typing import IO, Final, cast
 
@@ -42,10 +42,12 @@ def build_filter(lists: Sequence[Path], out: Path, day: date, advance: Advance) 
     kind, lines = _counted(lists, advance)
     with _beside(out) as (file, name):
         blocks = blocks_for(lines)
-        # Zeros on the disk, and no hole: a page of the map that gets no place there ends the process.
-        with open(file, "wb", closefd=False) as empty:
-            empty.writelines(repeat(bytes(BLOCK), 1 + blocks))
-        with mmap.mmap(file, BLOCK * (1 + blocks)) as pages:
+        size = BLOCK * (1 + blocks)
+        os.ftruncate(file, size)
+        if sys.platform != "darwin":  # it cannot
+            # The place on the disk, too: a page of the map that gets none ends the process.
+            os.posix_fallocate(file, 0, size)
+        with mmap.mmap(file, size) as pages:
             count = sum(_add(pages, blocks, path, kind, advance) for path in lists)
             pages.flush()
         head = FilterHead(kind, day, count, blocks)

@@ -37,7 +37,7 @@ from core.domain.federation.oauth.clients import RegisteredClient
 from core.domain.federation.oauth.scopes import OFFLINE_ACCESS
 from core.domain.identifiers import ClientId, DeviceId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import Proved
-from core.domain.identity.sessions import IDLE_LIFETIME, Context, Session
+from core.domain.identity.sessions import Context, Session, minutes_kept
 from core.domain.services.services import ServiceType
 from ports.federation.authorization_codes import Redemption
 
@@ -202,7 +202,8 @@ def _parameters(claim: Claim, opening: Opening, at: datetime) -> dict[str, objec
         **login_parameters(opening.login),
         **published_parameters(opening.event, opening.login),
         "lifetime": opening.lifetime,
-        "idle": IDLE_LIFETIME,
+        "idle": opening.idle,
+        "minutes_idle": minutes_kept(opening.idle),
         "root": OFFLINE_ACCESS,
     }
 
@@ -282,7 +283,7 @@ _REDEEMING: Final[LiteralString] = f"""
                 for no key update
          ),
          parent as materialized (
-             select id, device_id, expires_at, ends_at, depth, second_factor_at
+             select id, device_id, expires_at, ends_at, depth, second_factor_at, minutes_idle
                from sessions
               where id = (select code.parent_id from code, account where account.id = code.user_id)
                 and user_id = (select user_id from code)
@@ -293,6 +294,8 @@ _REDEEMING: Final[LiteralString] = f"""
          ),
          place as materialized (
              select services.id, services.org_id, services.is_agent, services.oauth_client_id, acting.until as acts_until, memberships.role,
+                    services.most_sessions as most_in_service,
+                    (select organizations.most_sessions from organizations where organizations.id = services.org_id) as most,
                     coalesce(consents.scopes @> code.scopes, false)
                     and {allows_audiences("code.audiences", "code.user_id", "code.service_id")} as has_consent
                from code
@@ -328,11 +331,12 @@ _REDEEMING: Final[LiteralString] = f"""
          opened as (
              insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
                                    authenticated_by, parent_id, depth, proved_at, second_factor_at, stated_at, scopes, audiences,
-                                   expires_day)
+                                   expires_day, minutes_idle, most, most_in_service)
              select %(session)s, code.user_id, parent.device_id, place.org_id, place.id, %(at)s, %(at)s, until.expires_at,
                     least(%(at)s + %(lifetime)s, bounds.ends_at, place.acts_until),
                     code.authenticated_by, bounds.id, case when bounds.id is null then 0 else 1 end, code.auth_time,
-                    parent.second_factor_at, code.stated_at, code.scopes, code.audiences, (until.expires_at at time zone 'UTC')::date
+                    parent.second_factor_at, code.stated_at, code.scopes, code.audiences, (until.expires_at at time zone 'UTC')::date,
+                    least(%(minutes_idle)s::integer, bounds.minutes_idle), place.most, place.most_in_service
                from redeemed
               cross join code
               cross join parent

@@ -11,6 +11,7 @@ from adapters.postgres.branding import links_of
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.mfa import has_second_factor, second_factor_due_in
 from adapters.postgres.identity.proofs.sign_in_policy import is_assigned
+from adapters.postgres.identity.sessions.doors import is_kept_out_of_service
 from adapters.postgres.identity.sessions.liveness import AUTHENTICATES
 from adapters.postgres.statements import ask, tell
 from adapters.postgres.storable import storable, storable_text
@@ -62,6 +63,7 @@ class EncounterRow(Frozen):
     is_assigned: bool
     is_own_member: bool
     second_factor_due: datetime | None
+    is_kept_out: bool
     consented: list[str] | None
     request: Mapping[str, Any] | None = None
 
@@ -111,6 +113,7 @@ class EncounterRow(Frozen):
             is_assigned=self.is_assigned,
             is_own_member=self.is_own_member,
             second_factor_due=self.second_factor_due,
+            is_kept_out=self.is_kept_out,
             consented=self.consented,
         )
 
@@ -192,7 +195,7 @@ ENCOUNTER: Final[LiteralString] = f"""
            organizations.id as organization_id, organizations.slug as organization_slug, organizations.name as organization_name,
            organizations.status = 'active' as organization_is_active, organizations.logo_digest, organizations.primary_color,
            {links_of("organizations")} as links,
-           organizations.session_hours,
+           least(organizations.session_hours, services.session_lifetime_hours) as session_hours,
            sessions.user_id, sessions.id as session_id, coalesce(sessions.proved_at, sessions.created_at) as proved_at,
            sessions.stated_at, sessions.refuses_applications, sessions.authenticated_by,
            {has_second_factor("sessions.user_id")} as has_second_factor,
@@ -205,6 +208,7 @@ ENCOUNTER: Final[LiteralString] = f"""
            {is_assigned("sessions.user_id")} as is_assigned,
            {is_own_member("organizations.id", "sessions.user_id")} as is_own_member,
            {second_factor_due_in("services.org_id", "sessions.user_id")} as second_factor_due,
+           coalesce({is_kept_out_of_service()}, false) as is_kept_out,
            (
                select consents.scopes from consents where consents.service_id = services.id and consents.user_id = sessions.user_id
            ) as consented"""

@@ -274,7 +274,8 @@ _ENTERED: Final[LiteralString] = f"""
            device_codes.created_at, device_codes.expires_at, device_codes.user_id, services.id as service_id,
            services.slug as service_slug, services.name as service_name, organizations.id as organization_id,
            organizations.slug as organization_slug, organizations.status = 'active' as is_open, organizations.name,
-           organizations.logo_digest, organizations.primary_color, organizations.session_hours,
+           organizations.logo_digest, organizations.primary_color,
+           least(organizations.session_hours, services.session_lifetime_hours) as session_hours,
            {links_of("organizations")} as links,
            coalesce(
                (
@@ -346,7 +347,8 @@ _DENY: Final = """
  returning id
 """
 
-# The person's proof must still be younger than the organization's `session_hours`: the device's session outlives the browser's session.
+# The person's proof must still be younger than `session_hours` of the organization and of the service: the device's session outlives the
+# browser's session.
 _CONSUME: Final[LiteralString] = f"""
     with consumed as (
              update device_codes
@@ -359,6 +361,8 @@ _CONSUME: Final[LiteralString] = f"""
                          where all_services.id = device_codes.service_id
                            and (organizations.session_hours is null
                              or device_codes.proved_at + organizations.session_hours * interval '1 hour' > %(at)s)
+                           and (all_services.session_lifetime_hours is null
+                             or device_codes.proved_at + all_services.session_lifetime_hours * interval '1 hour' > %(at)s)
                     )
           returning *
          )

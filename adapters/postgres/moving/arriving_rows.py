@@ -92,7 +92,10 @@ def _organization(row: Values, receiver: Receiver) -> None:
     if row["primary_color"] is not None and brand_color(row["primary_color"]) is None:
         raise BadRequest("primary_color: must be a colour like #0f5f5c")
     _require_addresses(row, "help_url", "privacy_url", "terms_url")
-    names = ("mfa_grace_days", "device_trust_days", "session_hours", "invitation_domains", "shortest_password")
+    names = (
+        *("mfa_grace_days", "device_trust_days", "session_hours", "session_idle_minutes", "most_sessions"),
+        *("invitation_domains", "shortest_password"),
+    )
     SignInRulesChange(**{name: row[name] for name in names}).require_allowed()
     for domain in row["invitation_domains"]:
         if _address(receiver, f"somebody@{domain}", "invitation_domains").domain != domain:

@@ -1,4 +1,4 @@
--- edition 3
+-- edition 4
 --
 -- The views and functions that nothing in the schema is built on: no index, default, check or trigger uses them. A change of them is a change
 -- of this file, and no migration: raise the number in the first line, and `migrate` replaces all of them, after the migrations and in one
@@ -14,7 +14,8 @@ create or replace view organizations as
            suspended_at, suspension_reason, member_count, logo_url, primary_color, device_trust_days, created_at, updated_at,
            mfa_required_since, mfa_grace_days, session_hours, invitation_domains, sign_in_links, logo_digest, metadata,
            help_url, privacy_url, terms_url, admin_factor, admin_required_since, metadata_clients, metadata_hosts, agents, agents_since,
-           registered_clients, shortest_password, breached_at_sign_in
+           registered_clients, shortest_password, breached_at_sign_in, session_idle_minutes, most_sessions, risk_policies, risk_exceptions,
+           risk_counts_since
       from all_organizations
      where deleted_at is null;
 
@@ -23,7 +24,7 @@ create or replace view services as
            device_activation_uri, user_count, created_at, updated_at, sign_in_policy, trusted, jwks, id_token_alg, post_logout_redirect_uris,
            backchannel_logout_uri, backchannel_logout_session_required, jwks_uri, jwks_fetched_at, credential_removed_at, metadata,
            assertion_audience, access_token_alg, kept_client_id, coalesce(kept_client_id, client_id::text) as oauth_client_id,
-           is_agent, agent_since
+           is_agent, agent_since, session_lifetime_hours, session_idle_minutes, most_sessions
       from all_services
      where deleted_at is null;
 
@@ -731,4 +732,90 @@ begin
         exit when swept >= most;
     end loop;
     return swept;
+end $$;
+
+-- Rules for risk.
+
+-- The rules for risk that a sign-in of this person has to be judged by: those of the organization that it leads to, and of the organizations
+-- that the person belongs to. Null where none counts, as for most people. A function and not a part of the last look, since PostgreSQL sets up
+-- all parts of a statement at each run. Of a person whom an organization merely lists, it gives what that organization has seen itself: of the
+-- last sign-ins that were good, and of the last tries, so that tries of strangers push no sign-in out. Anybody can list a person, so no more
+-- than ten such organizations are asked, those that have listed the person for longest.
+create or replace function risk_rules_asked(person uuid, entered uuid) returns jsonb
+    language plpgsql stable as $$
+begin
+    if not exists (select from all_organizations where id = entered and risk_counts_since is not null)
+       and not exists (
+               select
+                 from memberships
+                 join all_organizations as mine on mine.id = memberships.org_id
+                where memberships.user_id = person and mine.risk_counts_since is not null
+           )
+    then
+        return null;
+    end if;
+    return (
+               select jsonb_agg(
+                          jsonb_build_object(
+                              'organization', mine.id,
+                              'policies', mine.risk_policies,
+                              'exceptions', mine.risk_exceptions,
+                              'is_own', memberships.own_since is not null,
+                              'role', memberships.role,
+                              'teams', array(
+                                  select team_id from team_members where team_members.org_id = mine.id and team_members.user_id = person
+                              ),
+                              'seen', case
+                                  when memberships.own_since is not null
+                                  then array(
+                                           select jsonb_build_array(extract(epoch from created_at), country, device_id, null)
+                                             from login_events
+                                            where user_id = person and success and not flagged
+                                            order by id desc
+                                            limit 1
+                                       )
+                                  else array(
+                                           select jsonb_build_array(extract(epoch from created_at), country, device_id, reason)
+                                             from (
+                                                      (
+                                                          select *
+                                                            from login_events
+                                                           where user_id = person and success and not flagged
+                                                           order by id desc
+                                                           limit 200
+                                                      )
+                                                       union all
+                                                      (
+                                                          select *
+                                                            from login_events
+                                                           where user_id = person and not success
+                                                           order by id desc
+                                                           limit 50
+                                                      )
+                                                  ) as latest
+                                            where latest.organization_id = mine.id
+                                            order by id desc
+                                            limit 50
+                                       )
+                              end
+                          )
+                      )
+                 from (
+                          select entered as id
+                           union
+                          select org_id from memberships as own where own.user_id = person and own.own_since is not null
+                           union
+                          (
+                              select ties.org_id
+                                from memberships as ties
+                                join all_organizations as lists on lists.id = ties.org_id
+                               where ties.user_id = person and ties.own_since is null and lists.risk_counts_since is not null
+                               order by ties.created_at, ties.org_id
+                               limit 10
+                          )
+                      ) as asked
+                 join organizations as mine on mine.id = asked.id
+                 left join memberships on memberships.org_id = mine.id and memberships.user_id = person
+                where mine.risk_counts_since is not null and mine.status = 'active'
+           );
 end $$;

@@ -33,7 +33,7 @@ from adapters.postgres.tables.declaring import (
 from adapters.postgres.tables.moving import OF_A_SIGN_IN, OF_CALLS, IdMeaning, Moved
 from core.domain.identity.endings.endings import CredentialKind
 
-_WITH_THE_RUN: Final = "30 days, with the run, and as long as a stop holds the person."
+_WITH_THE_RUN: Final = "30 days, with the run, and as long as a stop holds the person; no longer than the connection to the directory."
 # Nobody has let it go on at the other installation.
 _KEEPS_ANEW: Final = "The connection keeps in step anew there, and its first run is a plan"
 
@@ -385,7 +385,8 @@ TABLES: Final = (
                 "user_id",
             ),
         ),
-        moves=Moved(),
+        # The token is one of the other installation.
+        moves=Moved(leaves=("scim_token_id",)),
         ends=Ends.PEOPLE,
         exported=ExportPart("profiles"),
         forgotten=BY_STATEMENT,
@@ -423,7 +424,7 @@ TABLES: Final = (
         holds=(
             personal(
                 "named",
-                "The address, or the name in the directory, of somebody whom a run of a directory by LDAP ends or leaves out.",
+                "The address, the name, or the DN of somebody whom a run of a directory by LDAP lets in, ends or leaves out.",
                 Eraser.ORGANIZATION,
                 _WITH_THE_RUN,
             ),

@@ -97,6 +97,33 @@ TABLES: Final = (
         forgotten="they live for hours",
     ),
     Table(
+        "mail_budgets",
+        opens=NO_CREDENTIAL,
+        whose=INSTALLATION,
+        holds=(
+            personal(
+                "key",
+                "The network that somebody asked from, or a mail domain.",
+                Eraser.JANITOR,
+                "A day after its last hour.",
+            ),
+            plain(WORD, "lane", "scope"),
+        ),
+        moves=THE_INSTALLATIONS,
+        ends=THE_INSTALLATIONS,
+        until="a day after their hour",
+        ages=(
+            Age(
+                "PastMailBudgets",
+                "hour < now() - interval '1 day' and coalesce(held_at, hour) < now() - interval '1 day'"
+                " and coalesce(exempt_until, hour) < now() - interval '1 day'",
+                oldest_first="hour",
+            ),
+        ),
+        exported="a network and a domain are nobody's alone, and they live for a day",
+        forgotten="a network and a domain are nobody's alone, and they live for a day",
+    ),
+    Table(
         "storage_samples",
         opens=NO_CREDENTIAL,
         whose=INSTALLATION,

@@ -366,6 +366,7 @@ TABLES: Final = (
             personal("country", "The country of that address.", Eraser.DELETION, f"{_SIGN_INS} {WHOLE_MONTHS}", "user_id"),
             personal("city", "The city of that address.", Eraser.DELETION, f"{_SIGN_INS} {WHOLE_MONTHS}", "user_id"),
             plain(WORD, "provider", "reason", "risk_factors"),
+            plain(FACT, "decision"),
         ),
         moves=OF_SIGN_INS,
         ends=Ends.OWN,
@@ -453,6 +454,19 @@ TABLES: Final = (
         ),
     ),
     Table(
+        "used_puzzles",
+        opens=NO_CREDENTIAL,
+        whose=INSTALLATION,
+        holds=(),
+        moves=THE_INSTALLATIONS,
+        ends=THE_INSTALLATIONS,
+        until="when they would count no more, minutes after the page was made",
+        ages=(
+            # The puzzle has expired, or the hour of somebody who waited is over.
+            Age("PastPuzzles", "expires_at < now()", "expires_at"),
+        ),
+    ),
+    Table(
         "identities",
         opens=(CredentialKind.OWN_IDENTITY, CredentialKind.IDENTITY),
         whose=PROVIDER,
@@ -529,7 +543,7 @@ TABLES: Final = (
     ),
     Table(
         "connection_tests",
-        opens=NO_CREDENTIAL,
+        opens=CredentialKind.CONNECTION_TEST,
         whose=PROVIDER,
         holds=(
             sealed(

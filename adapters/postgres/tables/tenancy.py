@@ -424,6 +424,8 @@ TABLES: Final = (
                 "invitation_domains",
                 "metadata_hosts",
                 "metadata",
+                "risk_policies",
+                "risk_exceptions",
             ),
         ),
         moves=Moved(
@@ -431,6 +433,8 @@ TABLES: Final = (
             leaves=(
                 *("approved_at", "approved_by", "rejected_at", "rejection_reason", "suspended_at", "suspension_reason"),
                 *("max_services", "max_users", "member_count", "tier_id", "deleted_at"),
+                # Their networks and people are those of another installation; an owner writes them anew.
+                *("risk_policies", "risk_exceptions", "risk_counts_since"),
             ),
             sets={
                 "slug": "%(slug)s",

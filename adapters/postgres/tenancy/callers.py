@@ -12,6 +12,7 @@ from adapters.postgres.identity.factors.mfa import ACTING, OWES_SECOND_FACTOR, s
 from adapters.postgres.identity.profiles import AS_JSON, profile_of
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.audiences import open_audiences
+from adapters.postgres.identity.sessions.doors import is_kept_out
 from adapters.postgres.identity.sessions.liveness import IS_LIVE
 from adapters.postgres.identity.sessions.profile_columns import tells_more
 from adapters.postgres.shared_lookups import SharedLookups
@@ -80,6 +81,7 @@ class _Standing(NamedTuple):
     wanted_role: str | None
     second_factor_due: datetime | None
     outlasted_hours: int | None
+    is_kept_out: bool | None
     relations: list[str]
 
     def standing(self, slug: str) -> OrganizationStanding | None:
@@ -93,6 +95,7 @@ class _Standing(NamedTuple):
             frozenset(self.relations),
             self.second_factor_due,
             session_lifetime(self.outlasted_hours),
+            is_kept_out=bool(self.is_kept_out),
         )
 
 
@@ -271,7 +274,7 @@ def _its_person(of_membership: LiteralString = "", which_services: LiteralString
      cross join lateral (select * from users where id = sessions.user_id limit 1) as users
       left join lateral (
                 select organizations.id, organizations.slug, organizations.status, organizations.session_hours,
-                       memberships.role {of_membership}
+                       organizations.session_idle_minutes, memberships.role {of_membership}
                   from organizations
                   left join memberships on memberships.org_id = organizations.id and memberships.user_id = sessions.user_id
                         and {counts_for()}
@@ -279,7 +282,7 @@ def _its_person(of_membership: LiteralString = "", which_services: LiteralString
                  limit 1
            ) as organizations on true
       left join lateral (
-                select id, slug, org_id, sign_in_policy, is_agent, agent_since
+                select id, slug, org_id, sign_in_policy, is_agent, agent_since, session_lifetime_hours, session_idle_minutes
                   from services
                  where sessions.service_id is not null and services.id = sessions.service_id {which_services}
                  limit 1
@@ -334,7 +337,7 @@ FIND_FOR_USERINFO: Final[LiteralString] = f"""
 # How the caller stands to the organization with the slug `asked.slug`.
 _STANDING: Final[LiteralString] = f"""
            wanted.id as wanted_id, wanted.status = 'active' as wanted_is_active, wanted.role as wanted_role,
-           wanted.second_factor_due, wanted.outlasted_hours,
+           wanted.second_factor_due, wanted.outlasted_hours, wanted.is_kept_out,
            case when wanted.role is null then '{{}}'::text[] else {RELATIONS_OF_MEMBER} end as relations
 """
 _WANTED: Final[LiteralString] = f"""
@@ -344,7 +347,8 @@ _WANTED: Final[LiteralString] = f"""
                        case
                            when coalesce(sessions.proved_at, sessions.created_at) + organizations.session_hours * interval '1 hour' <= now()
                            then organizations.session_hours
-                       end as outlasted_hours
+                       end as outlasted_hours,
+                       {is_kept_out()} as is_kept_out
                   from organizations
                   left join memberships on memberships.org_id = organizations.id and memberships.user_id = users.id and {counts_for()}
                  where organizations.slug = asked.slug

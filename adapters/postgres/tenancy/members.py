@@ -10,6 +10,7 @@ from adapters.postgres.identity.addresses import may_answer
 from adapters.postgres.identity.factors.mfa import second_factor_due, second_factor_since
 from adapters.postgres.identity.privacy.holding import BELONGS_HERE_ALONE
 from adapters.postgres.identity.proofs.sign_in_policy import admits
+from adapters.postgres.identity.sessions.doors import is_kept_out as kept_out
 from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
 from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import first, only
@@ -66,10 +67,12 @@ def _entry(
     organization_is_active: bool,
     second_factor_due: datetime | None,
     session_hours: int | None,
+    is_kept_out: bool,
     **membership: Any,
 ) -> Entry:
     found = MEMBERSHIP.found(**membership)
-    return Entry(organization, organization_slug, organization_is_active, found, second_factor_due, session_lifetime(session_hours))
+    lifetime = session_lifetime(session_hours)
+    return Entry(organization, organization_slug, organization_is_active, found, second_factor_due, lifetime, is_kept_out=is_kept_out)
 
 
 def _listing(*, by_directory: bool, by_domain: bool, role_name: str | None, **columns: Any) -> ListedMembership:
@@ -178,8 +181,8 @@ class MemberRows(OnStatements):
         rows = await self._statements.ask(AnswerRow, BELONGS_HERE_ALONE, {"organization": organization, "user": user})
         return any(row.yes for row in rows)
 
-    async def enter(self, slug: str, user: UserId) -> Entry | None:
-        parameters = {"slug": storable_text(slug), "user": user}
+    async def enter(self, slug: str, user: UserId, session: SessionId) -> Entry | None:
+        parameters = {"slug": storable_text(slug), "user": user, "session": session}
         await self._statements.tell(_HOLD_ACCOUNT, parameters)
         await self._statements.tell(_HOLD_MEMBERSHIP, parameters)
         return first(await self._statements.ask(_entry, _ENTER, parameters))
@@ -318,10 +321,12 @@ _ENTER: Final[LiteralString] = f"""
     select organizations.id as organization, organizations.slug as organization_slug,
            organizations.status = 'active' as organization_is_active,
            {MEMBERSHIP.names},
-           {second_factor_due("%(user)s")} as second_factor_due, organizations.session_hours
+           {second_factor_due("%(user)s")} as second_factor_due, organizations.session_hours,
+           coalesce({kept_out()}, false) as is_kept_out
       from organizations
       join users as person on person.id = %(user)s
       left join memberships on memberships.org_id = organizations.id and memberships.user_id = person.id and {counts_for("person")}
+      left join sessions on sessions.id = %(session)s
      where organizations.slug = %(slug)s
 """
 

@@ -23,6 +23,8 @@ class _Rules(Frozen, kw_only=True):
     mfa_grace_days: int
     device_trust_days: int
     session_hours: int | None
+    session_idle_minutes: int | None
+    most_sessions: int | None
     invitation_domains: list[str]
     sign_in_links: bool
     admin_factor: str | None
@@ -41,6 +43,8 @@ class _Rules(Frozen, kw_only=True):
             mfa_grace_days=self.mfa_grace_days,
             device_trust_days=self.device_trust_days,
             session_hours=self.session_hours,
+            session_idle_minutes=self.session_idle_minutes,
+            most_sessions=self.most_sessions,
             invitation_domains=tuple(self.invitation_domains),
             sign_in_links=self.sign_in_links,
             admin_factor=AdminFactor.OPTIONAL if self.admin_factor is None else AdminFactor(self.admin_factor),
@@ -70,8 +74,6 @@ class SignInRulesRows(OnStatements):
         parameters = {
             "id": organization,
             "factor": asked.factor,
-            "hours": asked.hours,
-            "hours_before": asked.hours_before,
             "domains": None if asked.domains is None else [storable_text(domain) for domain in asked.domains],
             "admin_factor": asked.admin_factor,
             "most": MOST_COUNTED,
@@ -89,6 +91,8 @@ class SignInRulesRows(OnStatements):
             "mfa_grace_days": rules.mfa_grace_days,
             "device_trust_days": rules.device_trust_days,
             "session_hours": rules.session_hours,
+            "session_idle_minutes": rules.session_idle_minutes,
+            "most_sessions": rules.most_sessions,
             "invitation_domains": [storable_text(domain) for domain in rules.invitation_domains],
             "sign_in_links": rules.sign_in_links,
             "admin_factor": None if rules.admin_factor is AdminFactor.OPTIONAL else rules.admin_factor.value,
@@ -107,7 +111,7 @@ class SignInRulesRows(OnStatements):
 _COLUMNS: Final = """
            mfa_required_since, mfa_grace_days, device_trust_days, session_hours, invitation_domains, sign_in_links, admin_factor,
            admin_required_since, metadata_clients, metadata_hosts, registered_clients, agents, agents_since,
-           shortest_password, breached_at_sign_in"""
+           shortest_password, breached_at_sign_in, session_idle_minutes, most_sessions"""
 
 _FIND_HELD: Final[LiteralString] = f"""
     select {_COLUMNS},
@@ -126,7 +130,8 @@ _SAVE: Final = """
            metadata_clients = %(metadata_clients)s, metadata_hosts = %(metadata_hosts)s,
            registered_clients = %(registered_clients)s,
            agents = %(agents)s, agents_since = %(agents_since)s, shortest_password = %(shortest_password)s,
-           breached_at_sign_in = %(breached_at_sign_in)s
+           breached_at_sign_in = %(breached_at_sign_in)s,
+           session_idle_minutes = %(session_idle_minutes)s, most_sessions = %(most_sessions)s
      where id = %(id)s
 """
 
@@ -135,17 +140,6 @@ _REACH: Final[LiteralString] = f"""
     select (select count(*)
               from (select user_id from memberships where org_id = %(id)s and %(factor)s limit %(most)s) as members
              where not {has_second_factor("members.user_id")})::int as without_second_factor,
-           (select count(*)
-              from (
-                       select coalesce(proved_at, created_at) as proved_at
-                         from sessions
-                        where organization_id = %(id)s and %(hours)s::int is not null
-                          and revoked_at is null and expires_at > now() and ends_at > now()
-                        limit %(most)s
-                   ) as live
-             where live.proved_at + %(hours)s::int * interval '1 hour' <= now()
-               and (%(hours_before)s::int is null or live.proved_at + %(hours_before)s::int * interval '1 hour' > now())
-           )::int as outlasted_sessions,
            (select count(*)
               from (
                        select email_key

@@ -89,11 +89,31 @@ class Onward(Frozen):
 NOWHERE: Final = Onward()
 
 
+class Waiting(Frozen):
+    """A budget of mails has held the mail back until a moment. `network` is where the request came from."""
+
+    until: datetime
+    network: str
+
+    @classmethod
+    def of_job(cls, payload: Mapping[str, Json]) -> "Waiting | None":
+        until, network = payload.get("waits_until"), payload.get("network")
+        return cls(datetime.fromisoformat(until), network) if isinstance(until, str) and isinstance(network, str) else None
+
+
+class MailWaits(Exception):
+    """A budget of mails holds the mail back until a moment."""
+
+    def __init__(self, until: datetime) -> None:
+        self.until = until
+        super().__init__("a budget of mails holds it back")
+
+
 class AskedMail(Frozen):
     """An account mail that somebody asks for. `organization` is a slug; the mail takes its looks from that organization. `language` applies
     unless the account has another. A mail with `can_wait` goes after the mails that people wait for: a directory may cause a hundred
     thousand of them. `account` is None when a stranger asks, because strangers name only an address. `asked_at` is None when nobody has
-    asked for the mail: an organization sends it.
+    asked for the mail: an organization sends it. A mail that `waits` is one that a budget of mails has held back.
     """
 
     kind: AccountMail
@@ -104,6 +124,7 @@ class AskedMail(Frozen):
     can_wait: bool = False
     account: UserId | None = None
     asked_at: datetime | None = None
+    waits: Waiting | None = None
 
     def as_job(self) -> NewJob:
         """The job is sealed, because the addresses that strangers ask about are private."""
@@ -111,7 +132,9 @@ class AskedMail(Frozen):
         onward = {name: value for name in _ONWARD if (value := getattr(self.onward, name))}
         wait = {"can_wait": True} if self.can_wait else {}
         when = {} if self.asked_at is None else {"asked_at": timestamp(self.asked_at)}
-        return NewJob(ACCOUNT_MAIL_JOB, {**asked, **onward, **wait, **when, **naming(self.account)}, sealed=True, priority=self.priority)
+        held = {} if self.waits is None else {"waits_until": timestamp(self.waits.until), "network": self.waits.network}
+        payload = {**asked, **onward, **wait, **when, **held, **naming(self.account)}
+        return NewJob(ACCOUNT_MAIL_JOB, payload, sealed=True, priority=self.priority)
 
     @property
     def priority(self) -> int:
@@ -129,7 +152,17 @@ class AskedMail(Frozen):
         language, can_wait = Language.of(str(payload.get("language"))), payload.get("can_wait") is True
         when = payload.get("asked_at")
         asked_at = datetime.fromisoformat(when) if isinstance(when, str) else None
-        return cls(AccountMail(str(kind)), Email(email), organization, language, onward, can_wait, named_account(payload), asked_at)
+        return cls(
+            AccountMail(str(kind)),
+            Email(email),
+            organization,
+            language,
+            onward,
+            can_wait,
+            named_account(payload),
+            asked_at,
+            Waiting.of_job(payload),
+        )
 
 
 _ONWARD: Final = ("flow", "service", "redirect_uri", "state")

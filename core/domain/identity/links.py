@@ -34,6 +34,10 @@ class Links(Frozen):
         """The page on which the reader of a mail locks the account."""
         return f"{self.base_url}/ui/lock-account?{urlencode({'token': token.reveal()})}"
 
+    def risk_way_back(self, organization: str, token: Token) -> str:
+        """The page on which an owner lifts the rules that refuse."""
+        return f"{self.base_url}/ui/organizations/{organization}/risk-rules?{urlencode({'token': token.reveal()})}"
+
     def setup(self, token: Token) -> str:
         return f"{self.base_url}/ui/setup/{token.reveal()}"
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from core.domain.identifiers import DeviceId, LoginEventId, OrganizationId, ServiceId, UserId
+from core.domain.identity.risk_policies.policies import Decided
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen
@@ -24,6 +25,8 @@ class LoginFailure(StrEnum):
     THROTTLED = "throttled"
     BREACHED_PASSWORD = "breached_password"  # noqa: S105
     """The password was right, stands in a list of stolen ones, and therefore opens nothing."""
+    REFUSED_BY_RULE = "refused_by_rule"
+    """A rule for risk of the organization that the sign-in led to refused it."""
     WRONG_CODE = "wrong_code"
     WRONG_PASSKEY = "wrong_passkey"
     COPIED_PASSKEY = "copied_passkey"
@@ -55,6 +58,8 @@ class LoginEvent(Frozen):
     flagged: bool = False
     country: str | None = None
     city: str | None = None
+    decision: Decided | None = None
+    """The rule for risk that decided, of the organization that the sign-in led to."""
 
 
 def login_event(
@@ -100,6 +105,7 @@ def login_tried(event: LoginEvent, actor: Actor) -> Event:
             "risk_score": event.risk_score,
             "risk_factors": list(event.risk_factors),
             **({} if event.failure is None else {"reason": event.failure.value}),
+            **({} if event.decision is None else {"risk_policy": event.decision.name, "risk_action": event.decision.action.value}),
         },
     )
 

@@ -162,6 +162,17 @@ class Parent(Frozen):
             raise BadRequest("This session was opened through too many other sessions: sign in again", words="session_too_deep")
 
 
+class Doors(Frozen):
+    """What the rules for risk of organizations have said of the sign-in of a session: see `core.domain.identity.risk_policies`."""
+
+    let_in_by: tuple[UUID, ...] = ()
+    """Organizations, and services for which one has rules of their own."""
+    kept_out_by: tuple[UUID, ...] = ()
+
+
+NOT_JUDGED: Final = Doors()
+
+
 class Session(Frozen):
     id: SessionId
     user: UserId
@@ -183,6 +194,16 @@ class Session(Frozen):
     """The authentication context that a directory of the service's own organization has stated for this sign-in."""
     opened_through: UUID | None = None
     """The organization's own provider by which the person signed in. None also for sessions that were opened from another one."""
+    idle: timedelta = IDLE_LIFETIME
+    """It ends when nobody uses it for so long. What organizations say, the statement that stores it adds."""
+    most: int | None = None
+    """How many of the person's own sign-ins may be open at once, if the installation says it."""
+    doors: Doors = NOT_JUDGED
+
+    @property
+    def is_own(self) -> bool:
+        """The person signed in for themselves, and for no organization or service."""
+        return self.context.organization is None and self.parent is None and self.impersonated is None
 
     @property
     def context_class(self) -> str:
@@ -202,6 +223,11 @@ class Application(Frozen):
     """Signs its access tokens."""
     is_agent: bool = False
     """It acts for the person of the session."""
+
+
+def minutes_kept(idle: timedelta) -> int | None:
+    """The minutes that a session keeps beside it. None for `IDLE_LIFETIME`, which needs no number."""
+    return None if idle >= IDLE_LIFETIME else int(idle.total_seconds()) // 60
 
 
 class OpenedSession(Frozen):

@@ -6,7 +6,7 @@ from typing import Final
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Forbidden, NotFound, OrganizationNotActive
-from core.domain.identifiers import DeviceId, FlowId, IdentityId, PreauthenticationId, ServiceId, SessionId, UserId
+from core.domain.identifiers import DeviceId, FlowId, IdentityId, OrganizationId, PreauthenticationId, ServiceId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.callers import require_admitted
 from core.domain.identity.devices import Remembered
@@ -16,6 +16,7 @@ from core.domain.identity.passkeys import KEY_METHODS
 from core.domain.identity.passwords.at_sign_in import AtSignIn
 from core.domain.identity.realms import Realm
 from core.domain.identity.risk import Knowledge, Sighting
+from core.domain.identity.risk_policies.verdicts import AskedRules
 from core.domain.identity.sessions import NO_SUBSCRIPTION, PLATFORM, Context, SubscriptionState, TokenPair
 from core.domain.rate_limits import RateLimit
 from core.domain.secrets import Token
@@ -140,6 +141,8 @@ class LastLook(Frozen, kw_only=True):
     """The service that the sign-in leads to."""
     flow: FlowId | None = None
     """The browser's flow, by which a person signs in once."""
+    organization: OrganizationId | None = None
+    """The organization that the sign-in leads to, whose rules for risk are asked."""
 
 
 class Confirmed(Frozen, kw_only=True):
@@ -165,6 +168,8 @@ class Confirmed(Frozen, kw_only=True):
     """A page may have fields to ask the person for. False without a browser's flow."""
     is_made_elsewhere: bool = False
     """Another organization than the service's has made the account: see `core.domain.identity.makers.made_accounts`."""
+    rules_asked: tuple[AskedRules, ...] = ()
+    """The rules for risk that this sign-in is judged by."""
 
 
 def failure_of(named: NamedAccount | None, *, matches: bool) -> LoginFailure | None:

@@ -119,6 +119,12 @@ _RUN: Final[Mapping[str, Json]] = {
     "ends": 40,
     "digest": "9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3",
 }
+_DECIDED: Final[Mapping[str, Json]] = {
+    "name": "Acme directory",
+    "run_id": "0199d3a0-0000-7000-8000-000000000021",
+    "people": 6,
+    "digest": "9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3",
+}
 _UPSTREAM: Final[Mapping[str, Json]] = {
     "name": "Acme login",
     "kind": "oidc",
@@ -235,6 +241,10 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "organization.sign_in_rules.updated": EventData(
         "Each changed rule before and after.", {"old_mfa_policy": "optional", "new_mfa_policy": "required"}
     ),
+    "organization.risk_policies.updated": EventData(
+        "The names and actions of the rules, in order, and the number of exceptions, each before and after if it changed.",
+        {"old_risk_policies": [], "new_risk_policies": ["Second factor outside Germany: second_factor (shadow)"]},
+    ),
     "organization.smtp.configured": EventData("The mail server.", {"host": "smtp.example.org", "port": 587}),
     "organization.smtp.removed": EventData("The mail server that was removed.", {"host": "smtp.example.org"}),
     "organization.smtp.failed": EventData(
@@ -278,6 +288,12 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "organization.upstream_provider.run.failed": EventData(
         "Why the directory could not be read. Told once, until it can be read again.",
         {"name": "Acme directory", "run_id": "0199d3a0-0000-7000-8000-000000000021", "fault": "The host does not answer in time."},
+    ),
+    "organization.upstream_provider.people.taken_over": EventData("How many people the directory lists from now on.", _DECIDED),
+    "organization.upstream_provider.people.kept": EventData("How many people are the organization's own members from now on.", _DECIDED),
+    "organization.upstream_provider.people.ended": EventData("How many people an owner has ended.", _DECIDED),
+    "organization.upstream_provider.people.released": EventData(
+        "How many people the directory has listed. They stay members.", {"name": "Acme directory", "people": 40}
     ),
     "organization.upstream_provider.deleted": EventData("The deleted provider.", _UPSTREAM),
     "plan.created": EventData("The new plan and its service.", _TERMS),

@@ -70,7 +70,7 @@ SYSTEM = Actor()
 
 
 class TargetType(StrEnum):
-    """The types of targets, by which the audit log can be filtered. The last three are only in the platform's log."""
+    """The types of targets, by which the audit log can be filtered. The last four are only in the platform's log."""
 
     USER = "user"
     SERVICE = "service"
@@ -99,6 +99,7 @@ class TargetType(StrEnum):
     BACKUP = "backup"
     IMPORT = "import"
     JOB = "job"
+    MAIL_BUDGET = "mail_budget"
 
 
 class Target(Frozen):

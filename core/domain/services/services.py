@@ -10,6 +10,8 @@ from uuid import UUID
 from core.domain.changes import UNCHANGED, RecordChange, Unchanged
 from core.domain.errors import BadRequest, Forbidden, ServiceLimitExceeded
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId
+from core.domain.identity.session_limits.bounds import require_session_bounds
+from core.domain.identity.session_limits.reach import SessionLimits
 from core.domain.jobs import NewJob
 from core.domain.json import Json
 from core.domain.lines import one_line, require_few_marks
@@ -134,8 +136,18 @@ class ServiceSettings(Frozen, kw_only=True):
     """The address that gets a notice when a session of the service ends. None when the service wants no notices."""
     backchannel_logout_session_required: bool = False
     """Whether the service needs to know which session has ended. The notice says it in any case."""
+    session_lifetime_hours: int | None = None
+    """How long its sessions last after the sign-in. None for what the organization says, which counts in any case if it is shorter."""
+    session_idle_minutes: int | None = None
+    """How long its sessions may rest. None for what the organization says."""
+    most_sessions: int | None = None
+    """How many sign-ins of one person may be open in it at once. None for any number."""
     metadata: Metadata | None = None
     """None where the service was read without its metadata, in lists for example."""
+
+    @property
+    def session_limits(self) -> SessionLimits:
+        return SessionLimits(self.session_lifetime_hours, self.session_idle_minutes, self.most_sessions)
 
 
 class Service(ServiceSettings, kw_only=True):
@@ -203,6 +215,9 @@ class ServiceChange(RecordChange):
     post_logout_redirect_uris: Sequence[str] | Unchanged = UNCHANGED
     backchannel_logout_uri: str | Unchanged | None = UNCHANGED
     backchannel_logout_session_required: bool | Unchanged = UNCHANGED
+    session_lifetime_hours: int | Unchanged | None = UNCHANGED
+    session_idle_minutes: int | Unchanged | None = UNCHANGED
+    most_sessions: int | Unchanged | None = UNCHANGED
     metadata: Metadata | Unchanged = UNCHANGED
 
     def with_published(self, keys: Mapping[str, Any]) -> "ServiceChange":
@@ -218,7 +233,8 @@ _LASTING: Final = (
 )
 
 
-_BESIDE_DOCUMENT: Final = frozenset({"sign_in_policy", "metadata", "is_agent"})
+_SESSIONS: Final = ("session_lifetime_hours", "session_idle_minutes", "most_sessions")
+_BESIDE_DOCUMENT: Final = frozenset({"sign_in_policy", "metadata", "is_agent", *_SESSIONS})
 
 
 def require_nothing_lasting(change: ServiceChange, actor: Actor) -> None:
@@ -335,7 +351,9 @@ def _changed_beside_document(service: Service, change: ServiceChange, now: datet
             raise BadRequest(f"{name}: the document of this application decides it", words="described_by_document")
     metadata = service.metadata if isinstance(change.metadata, Unchanged) else checked_metadata(change.metadata)
     policy = service.sign_in_policy if isinstance(change.sign_in_policy, Unchanged) else change.sign_in_policy
-    after = replace(service, sign_in_policy=policy, metadata=metadata, **_agency(service, change, now))
+    sessions = {name: value for name, value in change.said.items() if name in _SESSIONS}
+    after = replace(service, sign_in_policy=policy, metadata=metadata, **sessions, **_agency(service, change, now))
+    _require_session_bounds(after)
     return service if after == service else replace(after, updated_at=now)
 
 
@@ -384,7 +402,7 @@ def service_updated(before: Service, after: Service, actor: Actor) -> Event:
             }
     for name in (
         *("client_id", "sign_in_policy", "trusted", "is_agent", "id_token_alg", "access_token_alg", "assertion_audience", "jwks_uri"),
-        "backchannel_logout_session_required",
+        *("backchannel_logout_session_required", *_SESSIONS),
     ):
         if getattr(before, name) != getattr(after, name):
             details |= {f"old_{name}": getattr(before, name), name: getattr(after, name)}
@@ -440,6 +458,7 @@ def checked_settings(service: _Settings) -> _Settings:
     """Checks all fields, not only the changed ones: a web application may not have some addresses of a mobile one, so they must be removed
     before the type changes. Raises `BadRequest`.
     """
+    _require_session_bounds(service)
     return replace(
         service,
         name=service_name(service.name),
@@ -455,6 +474,11 @@ def checked_settings(service: _Settings) -> _Settings:
             None if service.device_activation_uri is None else web_page(service.device_activation_uri, "device_activation_uri")
         ),
     )
+
+
+def _require_session_bounds(service: ServiceSettings) -> None:
+    limits = service.session_limits
+    require_session_bounds(limits.hours, limits.minutes_idle, limits.most)
 
 
 def _scopes(given: Sequence[str] | None, field: str) -> Sequence[str] | None:

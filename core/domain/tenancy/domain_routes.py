@@ -12,12 +12,12 @@ from core.domain.changes import UNCHANGED, Unchanged
 from core.domain.errors import BadRequest
 from core.domain.identifiers import UpstreamProviderId
 from core.domain.identity.realms import LoginPolicy
+from core.domain.identity.registering.free_mail import FREE_MAIL
 from core.domain.identity.upstream.providers import Provider
 from core.domain.json import Json
 from core.domain.record.differences import differences
 from core.domain.record.events import SYSTEM, Actor, Event, Target
 from core.domain.tenancy.domains import Domain, domain_name
-from core.domain.tenancy.free_mail import FREE_MAIL
 from core.frozen import Frozen, replace
 
 MOST_ROUTES: Final = 100

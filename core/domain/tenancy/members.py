@@ -213,6 +213,8 @@ class OrganizationStanding(Frozen):
     """The time that the organization lets sessions last, if this session is older. Otherwise None."""
     organization_name: str = ""
     """Filled for browsers alone."""
+    is_kept_out: bool = False
+    """The organization's rules for risk do not let this session in."""
 
 
 class Entry(Frozen):
@@ -226,6 +228,8 @@ class Entry(Frozen):
     """A member who has to set up a second factor can do so until this moment. None when the organization asks nothing of the member."""
     session_lifetime: timedelta | None = None
     """How long the organization lets sessions last after the sign-in. None when the organization sets no limit."""
+    is_kept_out: bool = False
+    """The organization's rules for risk do not let the session in from which it is to be opened."""
 
 
 class ListedMember(Frozen):

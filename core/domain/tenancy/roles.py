@@ -125,6 +125,11 @@ def beyond_a_member() -> Collection[str]:
     return [name for name, capabilities in _BY_NAME.items() if not capabilities <= _VIEWS]
 
 
+def relations_with(capability: Capability) -> Collection[str]:
+    """The relations that permit this."""
+    return [name for name, capabilities in _BY_NAME.items() if capability in capabilities]
+
+
 def built_in(slug: str) -> Assignable | None:
     """None when it is not a built-in role."""
     try:

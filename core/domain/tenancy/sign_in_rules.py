@@ -16,6 +16,8 @@ from core.domain.identity.accounts import SHORTEST_PASSWORD
 from core.domain.identity.devices import DEFAULT_TRUST_DAYS, LONGEST_TRUST_DAYS
 from core.domain.identity.passwords.at_sign_in import BreachRule
 from core.domain.identity.passwords.standing import LONGEST_LEAST
+from core.domain.identity.session_limits.bounds import require_session_bounds, require_within
+from core.domain.identity.session_limits.reach import NOBODY_REACHED, SessionLimits, SessionReach
 from core.domain.json import Json
 from core.domain.outbound.metadata_clients import MetadataClients, RegisteredClients, metadata_hosts
 from core.domain.record.differences import differences
@@ -24,8 +26,6 @@ from core.frozen import Frozen, replace
 
 DEFAULT_GRACE_DAYS: Final = 7
 LONGEST_GRACE_DAYS: Final = 90
-# Ninety days. Sessions last at most so long, unless the operator configures otherwise.
-LONGEST_SESSION_HOURS: Final = 90 * 24
 MOST_DOMAINS: Final = 50
 
 
@@ -63,6 +63,10 @@ class SignInRules(Frozen, kw_only=True):
     device_trust_days: int = DEFAULT_TRUST_DAYS
     session_hours: int | None = None
     """The lifetime of sessions after the sign-in. None for the installation's own limit."""
+    session_idle_minutes: int | None = None
+    """How long a session may rest. None for the installation's own limit."""
+    most_sessions: int | None = None
+    """How many sign-ins of one person may be open at once. None for any number."""
     invitation_domains: tuple[str, ...] = ()
     """The domains in the form in which addresses compare. Empty when invitations may go to any address."""
     sign_in_links: bool = True
@@ -85,6 +89,10 @@ class SignInRules(Frozen, kw_only=True):
     """What members' sign-ins with a stolen password do, at least. None for what the installation does."""
 
     @property
+    def session_limits(self) -> SessionLimits:
+        return SessionLimits(self.session_hours, self.session_idle_minutes, self.most_sessions)
+
+    @property
     def mfa_policy(self) -> MfaPolicy:
         return MfaPolicy.OPTIONAL if self.mfa_required_since is None else MfaPolicy.REQUIRED
 
@@ -94,13 +102,15 @@ _STRICTNESS: Final = (AdminFactor.OPTIONAL, AdminFactor.SECOND_FACTOR, AdminFact
 
 class SignInRulesChange(Frozen, kw_only=True):
     """A change of the rules. Fields that are None or UNCHANGED keep their value. None sets the installation's
-    own for `session_hours`, `shortest_password` and `breached_at_sign_in`.
+    own for `session_hours`, `session_idle_minutes`, `most_sessions`, `shortest_password` and `breached_at_sign_in`.
     """
 
     mfa_policy: MfaPolicy | None = None
     mfa_grace_days: int | None = None
     device_trust_days: int | None = None
     session_hours: int | Unchanged | None = UNCHANGED
+    session_idle_minutes: int | Unchanged | None = UNCHANGED
+    most_sessions: int | Unchanged | None = UNCHANGED
     invitation_domains: Sequence[str] | None = None
     sign_in_links: bool | None = None
     admin_factor: AdminFactor | None = None
@@ -113,16 +123,19 @@ class SignInRulesChange(Frozen, kw_only=True):
 
     def require_allowed(self) -> None:
         """Raises `BadRequest`, with the name of the field."""
-        _require_within("mfa_grace_days", self.mfa_grace_days, 0, LONGEST_GRACE_DAYS)
-        _require_within("device_trust_days", self.device_trust_days, 0, LONGEST_TRUST_DAYS)
-        if not isinstance(self.session_hours, Unchanged):
-            _require_within("session_lifetime_hours", self.session_hours, 1, LONGEST_SESSION_HOURS)
+        require_within("mfa_grace_days", self.mfa_grace_days, 0, LONGEST_GRACE_DAYS)
+        require_within("device_trust_days", self.device_trust_days, 0, LONGEST_TRUST_DAYS)
+        require_session_bounds(*(None if isinstance(one, Unchanged) else one for one in self._of_sessions))
         if not isinstance(self.shortest_password, Unchanged):
-            _require_within("shortest_password", self.shortest_password, SHORTEST_PASSWORD, LONGEST_LEAST)
+            require_within("shortest_password", self.shortest_password, SHORTEST_PASSWORD, LONGEST_LEAST)
         if self.invitation_domains is not None and len(self.invitation_domains) > MOST_DOMAINS:
             raise BadRequest(f"invitation_domains: at most {MOST_DOMAINS}", words="field_list", values={"most": MOST_DOMAINS})
         if self == SignInRulesChange():
             raise BadRequest("Send at least one of the rules", words="nothing_to_change")
+
+    @property
+    def _of_sessions(self) -> tuple[int | Unchanged | None, int | Unchanged | None, int | Unchanged | None]:
+        return self.session_hours, self.session_idle_minutes, self.most_sessions
 
     def applied(self, before: SignInRules, now: datetime) -> SignInRules:
         """The rules after the change. A rule that already stands keeps its beginning, and so everybody keeps their grace period."""
@@ -137,6 +150,10 @@ class SignInRulesChange(Frozen, kw_only=True):
             mfa_grace_days=before.mfa_grace_days if self.mfa_grace_days is None else self.mfa_grace_days,
             device_trust_days=before.device_trust_days if self.device_trust_days is None else self.device_trust_days,
             session_hours=before.session_hours if isinstance(self.session_hours, Unchanged) else self.session_hours,
+            session_idle_minutes=(
+                before.session_idle_minutes if isinstance(self.session_idle_minutes, Unchanged) else self.session_idle_minutes
+            ),
+            most_sessions=before.most_sessions if isinstance(self.most_sessions, Unchanged) else self.most_sessions,
             invitation_domains=before.invitation_domains if self.invitation_domains is None else tuple(self.invitation_domains),
             sign_in_links=before.sign_in_links if self.sign_in_links is None else self.sign_in_links,
             metadata_clients=before.metadata_clients if self.metadata_clients is None else self.metadata_clients,
@@ -170,8 +187,6 @@ class RulesEffects(Frozen, kw_only=True):
     """Members without a second factor, where the change makes the organization require one, or shortens the grace period."""
     due: datetime | None
     """The end of the grace period of those who are members today. None where nothing changes for them."""
-    outlasted_sessions: int
-    """Sessions that work today, and that would ask for another sign-in."""
     uninvitable: int
     """Pending invitations to addresses outside the domains. They stay valid: the domains are about new invitations."""
     administrators_without: int = 0
@@ -180,14 +195,13 @@ class RulesEffects(Frozen, kw_only=True):
     """The end of their grace period. None where nothing changes for them."""
     admin_factor: AdminFactor = AdminFactor.OPTIONAL
     """What the change asks of them."""
+    sessions: SessionReach = NOBODY_REACHED
 
 
 class RulesAsked(Frozen, kw_only=True):
     """The questions about a change of the rules that matter: the others are about nothing that changes."""
 
     factor: bool
-    hours: int | None
-    hours_before: int | None
     domains: tuple[str, ...] | None
     admin_factor: AdminFactor | None = None
 
@@ -195,14 +209,11 @@ class RulesAsked(Frozen, kw_only=True):
 def asked_of(before: SignInRules, after: SignInRules) -> RulesAsked:
     requires = after.mfa_required_since is not None
     sooner = before.mfa_required_since is None or after.mfa_grace_days < before.mfa_grace_days
-    shorter = after.session_hours is not None and (before.session_hours is None or after.session_hours < before.session_hours)
     narrower = bool(after.invitation_domains) and not (
         before.invitation_domains and {*before.invitation_domains} <= {*after.invitation_domains}
     )
     return RulesAsked(
         factor=requires and sooner,
-        hours=after.session_hours if shorter else None,
-        hours_before=before.session_hours,
         domains=after.invitation_domains if narrower else None,
         admin_factor=after.admin_factor if _asks_administrators(before, after) else None,
     )
@@ -227,11 +238,6 @@ def require_of_oneself(before: SignInRules, after: SignInRules, *, has_second_fa
 def due_after(since: datetime | None, after: SignInRules) -> datetime | None:
     """The end of the grace period of those who are members today, for a demand that began at that time."""
     return None if since is None else since + timedelta(days=after.mfa_grace_days)
-
-
-def _require_within(name: str, number: int | None, least: int, most: int) -> None:
-    if number is not None and not least <= number <= most:
-        raise BadRequest(f"{name}: {least} to {most}", words="field_bounds", values={"least": least, "most": most})
 
 
 def grace_is_over(due: datetime | None, now: datetime) -> bool:
@@ -277,6 +283,8 @@ def _facts(rules: SignInRules) -> Mapping[str, Json]:
         "mfa_grace_days": rules.mfa_grace_days,
         "device_trust_days": rules.device_trust_days,
         "session_lifetime_hours": rules.session_hours,
+        "session_idle_minutes": rules.session_idle_minutes,
+        "most_sessions": rules.most_sessions,
         "invitation_domains": list(rules.invitation_domains),
         "sign_in_links": rules.sign_in_links,
         "admin_factor": rules.admin_factor.value,

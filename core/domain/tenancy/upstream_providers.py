@@ -134,6 +134,10 @@ class UpstreamProvider(Frozen, kw_only=True):
         return self.assertions.issues and self.enabled and self.state is ConnectionState.ACTIVE
 
     @property
+    def keeps_in_step(self) -> bool:
+        return self.ldap is not None and self.ldap.keeps_in_step
+
+    @property
     def was_ever_active(self) -> bool:
         """Whether people may have connected identities. They are stored with the issuer and the subject, so these must stay."""
         return self.state is ConnectionState.ACTIVE or self.activated_at is not None
@@ -423,6 +427,11 @@ def provider_activated(provider: UpstreamProvider, actor: Actor) -> Event:
 
 def provider_deleted(provider: UpstreamProvider, actor: Actor) -> Event:
     return _event("organization.upstream_provider.deleted", provider, actor, _facts(provider))
+
+
+def people_released(provider: UpstreamProvider, people: int, actor: Actor) -> Event:
+    """The connection keeps in step no more, so it lists nobody."""
+    return _event("organization.upstream_provider.people.released", provider, actor, {"name": provider.name, "people": people})
 
 
 def _facts(provider: UpstreamProvider) -> Mapping[str, Json]:

@@ -144,6 +144,7 @@ class AuthorizationCodes(Frozen):
             login=login_event(LoginEventId(self.system.ids.new()), actor, self.system.clock.now(), user=None, provider=""),
             event=EventId(self.system.ids.new()),
             lifetime=self.sessions.lifetime,
+            idle=self.sessions.idle,
         )
         for _ in range(_LOOKS):
             client, found = await look(opening, self.system.clock.now())

@@ -56,6 +56,8 @@ from core.domain.identifiers import ClientId, DeviceCodeId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.identity.risk import Approach
+from core.domain.identity.risk_policies.verdicts import Came, judge_sign_in
+from core.domain.identity.risk_policies.ways import shows_key, way_by
 from core.domain.identity.sign_in import LastLook, open_context
 from core.domain.secrets import Secret, Token
 from core.domain.services.services import ServiceType
@@ -241,7 +243,9 @@ class DeviceFlow(Frozen):
         user, service = decision.user, client.registered.service
         async with self.unit_of_work() as uow:
             # `confirm` locks the account. The account is locked before the code, in the same order as in transactions that end both.
-            confirmed = await uow.sign_ins.confirm(LastLook(user=user, since=decision.at, service=service))
+            confirmed = await uow.sign_ins.confirm(
+                LastLook(user=user, since=decision.at, service=service, organization=client.registered.organization)
+            )
             if confirmed is None:
                 raise DeviceDenied(detail="the account changed after the approval")
             try:
@@ -258,6 +262,17 @@ class DeviceFlow(Frozen):
                 raise InvalidTarget(str(refusal)) from None
             knowledge = await uow.devices.knowledge(user, approach)
             sighting = self.devices.judge(approach, knowledge)
+            came = Came(
+                user=user,
+                sighting=sighting,
+                way=way_by(approval.authenticated_by),
+                service=service,
+                shows_two_factors=approval.proved.second_factor_at is not None,
+                shows_passkey=shows_key(approval.authenticated_by),
+            )
+            verdict = judge_sign_in(confirmed.rules_asked, context.organization, came, now)
+            if verdict.owes is not None:
+                raise DeviceDenied(detail="a rule for risk of the organization refuses this")
             arrived = Arrived(
                 confirmed=confirmed,
                 context=context,
@@ -268,6 +283,7 @@ class DeviceFlow(Frozen):
                 proved=approval.proved,
                 has_second_factor=approval.proved.second_factor_at is not None,
                 provider=PROVIDER,
+                decided=verdict.decided,
             )
             # The session has no parent: signing out in the browser leaves the device signed in.
             landing = WithTokens(self.sessions, client.registered.application(approval.scopes))

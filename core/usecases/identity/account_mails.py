@@ -8,15 +8,17 @@ from collections.abc import Mapping
 
 from core.domain.branding import POSTERN
 from core.domain.identifiers import UserId
-from core.domain.identity.account_mails import AccountMail, AskedMail
+from core.domain.identity.account_mails import AccountMail, AskedMail, MailWaits
 from core.domain.identity.accounts import ACCOUNT_MAILS
 from core.domain.identity.links import Links
 from core.domain.identity.mailed_tokens import CODE_DIGITS, CODE_LENGTH, MailedToken, code_digest, mailed_token
+from core.domain.identity.registering.mail_budgets import AskedFrom, comes_from_reserve_alone
 from core.domain.identity.sign_in import account_key, service_named
 from core.domain.secrets import Secret
 from core.frozen import Frozen, replace
 from core.usecases.identity.mailed_codes import CODES
 from core.usecases.identity.realms import HomeRealms
+from core.usecases.identity.registering.mail_budgets import MailBudgets
 from ports.branding import Brandings
 from ports.mail_templates import MailTemplates
 from ports.rate_limits import SharedBuckets
@@ -34,11 +36,13 @@ class AccountMails(Frozen):
     buckets: SharedBuckets
     system: System
     server_secrets: ServerSecrets
+    budgets: MailBudgets
 
     async def send(self, asked: AskedMail) -> bool:
         """Issues a link, with a code for the browser that asked, and queues their mail, in one transaction. Returns False when nobody gets
         a mail: there is no account, the account may not have this mail, people of its domain sign in at a provider, or the address has had
-        too many mails of this kind. A second call mails again, and only the last link works.
+        too many mails of this kind. A second call mails again, and only the last link works. Raises `MailWaits` for a mail that a budget
+        holds back, for known and unknown addresses alike: whoever measures how long the queue is learns nothing.
         """
         kind, email, organization = asked.kind, asked.email, asked.organization
         async with self.unit_of_work() as uow:
@@ -51,10 +55,10 @@ class AccountMails(Frozen):
         signs_in = kind is AccountMail.SIGN_IN_LINK
         if kind.opens_a_way_of_ours and await self.realms.closes_links(email, account, signs_in=signs_in):
             permitted = False
-        if await self.buckets.take(ACCOUNT_MAILS, f"{kind}:{account_key(email)}") > 0:
+        is_due = account is not None and permitted and kind.is_due(account, asked.asked_at)
+        if not await self._has_turn(asked, known=is_due) or await self.buckets.take(ACCOUNT_MAILS, f"{kind}:{account_key(email)}") > 0:
             return False
         branding = await self.brandings.find(organization) if organization else None
-        is_due = account is not None and permitted and kind.is_due(account, asked.asked_at)
         address, language = email, asked.language
         if account is not None and is_due:
             address, language = account.email, account.language or language
@@ -74,6 +78,19 @@ class AccountMails(Frozen):
             await uow.jobs.add(replace(mail.as_job(), only_for=user, priority=asked.priority))
             await uow.commit()
         return is_due
+
+    async def _has_turn(self, asked: AskedMail, *, known: bool) -> bool:
+        """Whether the mail may go out, now or, with `MailWaits`, later. The answer is no when a stranger has used up a whole day of its
+        domain, and the reserve is empty, too.
+        """
+        waits = asked.waits
+        if waits is None or waits.until <= self.system.clock.now():
+            return True
+        if await self.budgets.comes_from_reserve(AskedFrom(waits.network, asked.email, asked.organization), known=known):
+            return True
+        if asked.asked_at is not None and comes_from_reserve_alone(waits.until, asked.asked_at):
+            return False
+        raise MailWaits(waits.until)
 
     async def _with_code(self, link: MailedToken, asked: AskedMail) -> tuple[MailedToken, str]:
         """Returns the link with the code beside it, and the code's digits. Without a browser that asked there is no code."""

@@ -5,8 +5,9 @@ from collections.abc import Awaitable, Callable
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict, RateLimited, found
 from core.domain.identifiers import SessionId, UserId
-from core.domain.identity.account_mails import NOWHERE, AccountMail, AskedMail, Onward
+from core.domain.identity.account_mails import NOWHERE, AccountMail, AskedMail, Onward, Waiting
 from core.domain.identity.accounts import EMAIL_CHANGES, Account, EmailChange, signed_up, unverified_account
+from core.domain.identity.devices import Client
 from core.domain.identity.links import Links
 from core.domain.identity.mailed_tokens import PROVES_ADDRESS, MailedToken, MailedTokenPurpose, mailed_token, refusal_of
 from core.domain.identity.passwords.standing import PasswordStanding
@@ -17,6 +18,7 @@ from core.domain.secrets import Password, Token
 from core.frozen import Frozen, replace
 from core.usecases.identity.account_access import end_second_factor, hand_over, require_living
 from core.usecases.identity.account_passwords import PasswordRules
+from core.usecases.identity.registering.mail_budgets import MailBudgets, asked_from
 from ports.identity.sign_in import Destinations
 from ports.mail_templates import MailTemplates
 from ports.passwords import PasswordHasher
@@ -34,6 +36,7 @@ class Accounts(Frozen):
     links: Links
     buckets: SharedBuckets
     system: System
+    budgets: MailBudgets
     immediate_email_changes: bool
 
     async def register(
@@ -46,16 +49,20 @@ class Accounts(Frozen):
         *,
         browser: Token | None = None,
         onward: Onward = NOWHERE,
+        solved: bool = False,
     ) -> UserId:
         """Creates an account that can sign in once its address is verified. The organization, named by its slug, gives the mail its name
         and colour. The service is recorded as the origin of the account; a person becomes a user of the service by signing in there. If a
         directory has deactivated an account with this address, the registration only asks for a link to that account, as "Forgot your
         password?" does: whoever reads the mailbox opens the account, and nobody else changes it. `browser` is given when one of our pages
         registers the account: it is the secret that the browser keeps for its flows, and in that browser the person can prove the address
-        without the password. Raises `BadRequest`, `Conflict`, `NotFound` for a service that does not exist, `OrganizationNotActive`.
+        without the password. Raises `BadRequest`, `RateLimited` when too many mails were asked for from there, for known and unknown
+        addresses alike, `Conflict`, `NotFound` for a service that does not exist, `OrganizationNotActive`.
         """
         named = () if service is None else (service.organization, service.service)
         await self.rules.require(password, email, PasswordStanding(names=named))
+        # Before any hash: a flood costs no more than the page. Nothing waits here, since an account without its mail helps nobody.
+        await self.budgets.count(asked_from(actor.address, email, organization), may_wait=False, solved=solved)
         context = context_in(service, None if service is None else await self.destinations.find(service))
         encoded = await self.passwords.hash(password)
         user = UserId(self.system.ids.new())
@@ -88,11 +95,35 @@ class Accounts(Frozen):
     async def ask_for_mail(
         self, kind: AccountMail, email: Email, organization: str, language: Language | None = None, onward: Onward = NOWHERE
     ) -> None:
-        """Queues one job, for known and unknown addresses alike, and looks nothing up. `language` is the language of the request, for a
-        person who has not chosen one.
+        """Queues one job, for known and unknown addresses alike, and looks nothing up. For people who are signed in, and ask for a mail to
+        themselves. `language` is the language of the request, for a person who has not chosen one.
         """
+        await self._queue(AskedMail(kind, email, organization, language, onward, asked_at=self.system.clock.now()))
+
+    async def ask_as_stranger(
+        self,
+        kind: AccountMail,
+        email: Email,
+        organization: str,
+        client: Client,
+        onward: Onward = NOWHERE,
+        *,
+        may_wait: bool,
+        solved: bool = False,
+    ) -> bool:
+        """As `ask_for_mail`, for everybody: the request counts in the budgets of mails, whether or not the address has an account.
+        `solved`: it has solved a puzzle. Returns whether the mail waits. Raises `RateLimited` when a budget is used up and the mail cannot
+        wait.
+        """
+        asked = asked_from(client.address, email, organization)
+        until = await self.budgets.count(asked, may_wait=may_wait, solved=solved)
+        waits = None if until is None else Waiting(until, asked.network)
+        await self._queue(AskedMail(kind, email, organization, client.language, onward, asked_at=self.system.clock.now(), waits=waits))
+        return waits is not None
+
+    async def _queue(self, asked: AskedMail) -> None:
         async with self.unit_of_work() as uow:
-            await uow.jobs.add(AskedMail(kind, email, organization, language, onward, asked_at=self.system.clock.now()).as_job())
+            await uow.jobs.add(asked.as_job())
             await uow.commit()
 
     async def prove_address(self, token: Token, actor: Actor) -> MailedTokenPurpose:

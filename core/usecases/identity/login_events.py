@@ -7,6 +7,7 @@ from core.domain.identity.accounts import Account
 from core.domain.identity.devices import Client, Remembered
 from core.domain.identity.login_events import LoginFailure, OwnLogin, login_event, login_tried
 from core.domain.identity.risk import Approach, Knowledge, Sighting
+from core.domain.identity.risk_policies.policies import Decided
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import NamedAccount, is_unusual
 from core.frozen import Frozen, replace
@@ -29,6 +30,7 @@ class LoginOutcome(Frozen, kw_only=True):
     remembered: Remembered | None = None
     flagged: bool = False
     context: Context = PLATFORM
+    decision: Decided | None = None
 
 
 class LoginEvents(Frozen):
@@ -66,20 +68,32 @@ class LoginEvents(Frozen):
             flagged=outcome.flagged,
             country=None if approach.location is None else approach.location.country,
             city=None if approach.location is None else approach.location.city,
+            decision=None
+            if outcome.decision is None or outcome.decision.organization != outcome.context.organization
+            else outcome.decision,
         )
         await uow.login_events.add(event)
         # The event is recorded even when no account has the address: otherwise an observer could measure that one row is missing.
         await uow.record(login_tried(event, actor))
 
     async def log_failure(
-        self, failure: LoginFailure, provider: str, named: NamedAccount | None, approach: Approach, context: Context = PLATFORM
+        self,
+        failure: LoginFailure,
+        provider: str,
+        named: NamedAccount | None,
+        approach: Approach,
+        context: Context = PLATFORM,
+        *,
+        decision: Decided | None = None,
     ) -> None:
         """Logs a failure in a unit of work of its own, because a refusal follows."""
         user, sighting = None, None
         if named is not None:
             user, sighting = named.account.id, self.devices.judge(approach, named.knowledge)
         told = audience(context, may_know_of_failures=named is not None and named.may_know_of_failures)
-        outcome = LoginOutcome(user=user, provider=provider, failure=failure, approach=approach, sighting=sighting, context=told)
+        outcome = LoginOutcome(
+            user=user, provider=provider, failure=failure, approach=approach, sighting=sighting, context=told, decision=decision
+        )
         async with self.unit_of_work() as uow:
             await self.log(uow, outcome)
             await uow.commit()
@@ -114,9 +128,10 @@ class LoginEvents(Frozen):
         sighting: Sighting,
         *,
         mfa_enabled: bool,
+        asked_for: bool = False,
     ) -> None:
-        """Mails the owner of the account about a sign-in that may be a stranger's."""
-        template = warning(knowledge, sighting, mfa_enabled=mfa_enabled)
+        """Mails the owner of the account about a sign-in that may be a stranger's. `asked_for`: a rule for risk tells them of this one."""
+        template = warning(knowledge, sighting, mfa_enabled=mfa_enabled) or ("unusual_sign_in" if asked_for else None)
         if template is None:
             return
         approach = sighting.approach

@@ -28,10 +28,12 @@ from core.domain.identity.sessions import (
     IDLE_LIFETIME,
     IMPERSONATION_LIFETIME,
     NO_SUBSCRIPTION,
+    NOT_JUDGED,
     PLATFORM,
     AgentsForbidden,
     Application,
     Context,
+    Doors,
     Impersonated,
     OpenedSession,
     Parent,
@@ -63,7 +65,9 @@ _LOOKS: Final = 3
 
 
 class Sessions(Frozen):
-    """`lifetime` is the longest time that a session lasts, even while the session is in use."""
+    """`lifetime` is the longest time that a session lasts, even while the session is in use, and `idle` the longest without a use. `most`
+    is how many sign-ins of one person may be open at once.
+    """
 
     unit_of_work: UnitOfWorkFactory
     refresh_tokens: RefreshTokens
@@ -75,6 +79,8 @@ class Sessions(Frozen):
     access_lifetime: timedelta
     lifetime: timedelta
     system: System
+    idle: timedelta = IDLE_LIFETIME
+    most: int | None = None
 
     async def open(
         self,
@@ -92,6 +98,7 @@ class Sessions(Frozen):
         application: Application | None = None,
         session_id: SessionId | None = None,
         opened_through: str = "",
+        doors: Doors = NOT_JUDGED,
     ) -> OpenedSession:
         """Opens a session within the caller's unit of work, after the device, without a round trip of its own. `parent` is the session from
         which the new session is opened, if any: the new session ends with its parent. With `application`, the session is given to this
@@ -109,6 +116,7 @@ class Sessions(Frozen):
             scopes=None if application is None else application.scopes,
             session_id=session_id,
             opened_through=opened_through,
+            doors=doors,
         )
         token = self.system.secrets.token()
         await uow.sessions.issue(session.id, token.digest(), session.created_at)
@@ -129,6 +137,7 @@ class Sessions(Frozen):
         session_id: SessionId | None = None,
         ends_by: datetime | None = None,
         opened_through: str = "",
+        doors: Doors = NOT_JUDGED,
     ) -> Session:
         """Does what `open` does, but without a refresh token: the caller gives the session another credential, such as a cookie.
         `opened_through` is the provider that the person signed in at, if they did.
@@ -137,7 +146,7 @@ class Sessions(Frozen):
         ends_at = now + (self.lifetime if impersonation is None else min(IMPERSONATION_LIFETIME, self.lifetime))
         if ends_by is not None:
             ends_at = min(ends_at, ends_by)
-        expires_at = now + IDLE_LIFETIME
+        expires_at = now + self.idle
         if parent is not None:
             parent.require_room()
             # Both times end no later than the parent's and move with the parent's: when the parent expires, this session has expired, too,
@@ -159,6 +168,9 @@ class Sessions(Frozen):
             proved=proved,
             scopes=scopes,
             opened_through=own_provider_of(opened_through),
+            idle=self.idle,
+            most=self.most,
+            doors=doors,
         )
         await uow.sessions.add(session)
         return session

@@ -5,6 +5,7 @@ from typing import Final
 
 from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive, found
 from core.domain.identifiers import ClientId, PlanId, ServiceId
+from core.domain.identity.session_limits.reach import SessionReach
 from core.domain.json import Json
 from core.domain.outbound.key_sets import PATIENCE
 from core.domain.pages import Listed
@@ -32,6 +33,8 @@ from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
 from core.usecases.fetches import not_fetched
 from core.usecases.tenancy.rights import hold_members, hold_rights, require_owner
+from core.usecases.tenancy.session_reach import reached_sessions
+from ports.identity.session_limits.session_reach import SessionReachLookup
 from ports.outbound import Outbound, OutboundFailed
 from ports.services.published_keys import KeySets
 from ports.services.services import ServiceRegister, ServiceStore
@@ -50,6 +53,7 @@ class CreatedService(Frozen):
 class OrganizationServices(Frozen):
     unit_of_work: UnitOfWorkFactory
     lookup: ServiceStore
+    session_reach: SessionReachLookup
     outbound: Outbound
     key_sets: KeySets
     system: System
@@ -116,6 +120,12 @@ class OrganizationServices(Frozen):
             await uow.record(service_updated(before, after, actor))
             await uow.commit()
         return after
+
+    async def session_effects(self, member: Member, slug: str, change: ServiceChange) -> SessionReach:
+        """The sessions that the change would end, without making it. Raises as `change` does for a change that is not allowed."""
+        before = await self.get(member, slug)
+        after = changed(before, change, self.system.clock.now())
+        return await reached_sessions(self.session_reach, member, before.id, before.session_limits, after.session_limits)
 
     async def delete(self, member: Member, slug: str, actor: Actor) -> None:
         """The service disappears from every answer at once; its data is removed in batches. Raises `NotFound`, and `Forbidden` when the

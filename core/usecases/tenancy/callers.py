@@ -8,6 +8,7 @@ from uuid import UUID
 from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, TokenInvalid, Unauthorized
 from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.identity.callers import NOT_A_MEMBER, Caller, Participation, require_admitted
+from core.domain.identity.risk_policies.verdicts import KeptOut
 from core.domain.identity.sessions import TokenUse
 from core.domain.json import Json
 from core.domain.secrets import Token
@@ -121,6 +122,8 @@ class Callers(Frozen):
             raise outlasted(standing.outlasted)
         now = self.clock.now()
         require_second_factor(standing.second_factor_due, now)
+        if standing.is_kept_out:
+            raise KeptOut(standing.organization_slug)
         self.presence.seen(caller.session, now)
         return Member(
             caller,

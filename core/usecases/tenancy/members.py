@@ -8,6 +8,7 @@ from core.domain.errors import BadRequest, Forbidden, NotFound, OrganizationNotA
 from core.domain.identifiers import OrganizationId, SessionId, UserId, UserKeyId
 from core.domain.identity.accounts import Account, PasswordChosen
 from core.domain.identity.callers import NOT_A_MEMBER, Caller
+from core.domain.identity.risk_policies.verdicts import KeptOut
 from core.domain.identity.sessions import Context, TokenPair
 from core.domain.pages import Page
 from core.domain.record.events import Actor
@@ -215,7 +216,7 @@ class Members(Frozen):
         """
         async with self.unit_of_work() as uow:
             # Every transaction takes these locks in the same order: the account, the membership, then the sessions.
-            entry = await uow.members.enter(slug, caller.user)
+            entry = await uow.members.enter(slug, caller.user, caller.session)
             opener = await uow.sessions.hold_opener(caller.session, caller.user)
             if opener is None:
                 raise Unauthorized("The session has ended", words="session_ended")
@@ -229,6 +230,8 @@ class Members(Frozen):
             if entry.session_lifetime is not None and (proved.at is None or proved.at + entry.session_lifetime <= now):
                 raise outlasted(entry.session_lifetime)
             require_second_factor(entry.second_factor_due, now)
+            if entry.is_kept_out:
+                raise KeptOut(entry.organization_slug)
             opened = await self.sessions.open(
                 uow,
                 opener.account,

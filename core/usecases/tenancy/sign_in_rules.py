@@ -17,8 +17,10 @@ from core.domain.tenancy.sign_in_rules import (
 )
 from core.frozen import Frozen, replace
 from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.session_reach import reached_sessions
 from ports.clock import Clock
 from ports.identity.accounts import EmailSyntax
+from ports.identity.session_limits.session_reach import SessionReachLookup
 from ports.tenancy.sign_in_rules import SignInRulesStore
 from ports.unit_of_work import UnitOfWorkFactory
 
@@ -26,6 +28,7 @@ from ports.unit_of_work import UnitOfWorkFactory
 class OrganizationSignInRules(Frozen):
     unit_of_work: UnitOfWorkFactory
     lookup: SignInRulesStore
+    session_reach: SessionReachLookup
     syntax: EmailSyntax
     clock: Clock
 
@@ -39,14 +42,15 @@ class OrganizationSignInRules(Frozen):
         after = self._checked(change).applied(before, self.clock.now())
         asked = asked_of(before, after)
         reach = await self.lookup.reach(member.organization, asked)
+        sessions = await reached_sessions(self.session_reach, member, None, before.session_limits, after.session_limits)
         return RulesEffects(
             without_second_factor=reach.without_second_factor,
             due=due_after(after.mfa_required_since, after) if asked.factor else None,
-            outlasted_sessions=reach.outlasted_sessions,
             uninvitable=reach.uninvitable,
             administrators_without=reach.administrators_without,
             administrators_due=None if asked.admin_factor is None else due_after(after.admin_required_since, after),
             admin_factor=after.admin_factor,
+            sessions=sessions,
         )
 
     async def change(self, member: Member, change: SignInRulesChange, actor: Actor) -> SignInRules:

@@ -35,6 +35,7 @@ from core.domain.tenancy.upstream_providers import (
     after_change,
     as_made,
     issuer,
+    people_released,
     profile_mapping,
     provider_assertions_changed,
     provider_created,
@@ -284,6 +285,8 @@ class OrganizationUpstreamProviders(Frozen):
             if not await uow.upstream_providers.save(after, sealed):
                 raise BadRequest(_NAME_TAKEN, words="name_taken")
             await uow.record(provider_updated(before, after, actor, secret=sealed is not None))
+            if before.keeps_in_step and not after.keeps_in_step:
+                await _release(uow, after, actor)
             await uow.commit()
         return after
 
@@ -308,13 +311,15 @@ class OrganizationUpstreamProviders(Frozen):
         return after
 
     async def delete(self, member: Member, provider: UpstreamProviderId, actor: Actor) -> None:
-        """Delete a provider and the identities that people have there. Raises `NotFound`, and `Conflict` while a domain route leads to the
-        provider.
+        """Delete a provider and the identities that people have there. Whom it lists stays a member, and nobody lists them. Raises
+        `NotFound`, and `Conflict` while a domain route leads to the provider.
         """
         async with self.unit_of_work() as uow:
             _, deleted = await held(uow, member, provider)
             if await uow.upstream_providers.is_named(provider):
                 raise Conflict("A domain route leads to this provider: change the route first", words="route_leads_here")
+            if deleted.keeps_in_step:
+                await _release(uow, deleted, actor)
             await uow.upstream_providers.delete(provider)
             await uow.record(provider_deleted(deleted, actor))
             await uow.commit()
@@ -328,6 +333,13 @@ class OrganizationUpstreamProviders(Frozen):
 
     def _sealed(self, provider: UpstreamProviderId, secret: str) -> bytes:
         return self.keyring.seal(client_secret(secret).reveal().encode(), sealing_context(provider))
+
+
+async def _release(uow: UnitOfWork, provider: UpstreamProvider, actor: Actor) -> None:
+    """Nobody ends people whom their directory names no more: from now on an administrator does, or whoever lists them next."""
+    released = await uow.directory_people.release(provider.id)
+    if released:
+        await uow.record(people_released(provider, released, actor))
 
 
 class NewProvider(Frozen):

@@ -2,12 +2,14 @@
 
 from adapters.postgres.identity.proofs.account_passwords import PostgresPasswordStandings
 from adapters.postgres.identity.proofs.sign_in import PostgresDestinations
+from core.domain.identity.registering.mail_budgets import BudgetSizes
 from core.frozen import Frozen
 from core.usecases.identity.account_mails import AccountMails
 from core.usecases.identity.account_passwords import AccountPasswords, PasswordRules
 from core.usecases.identity.accounts import Accounts
 from core.usecases.identity.address_proofs import AddressProofs
 from core.usecases.identity.locking.account_locks import AccountLocks
+from core.usecases.identity.registering.mail_budgets import MailBudgets
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.rooms.known_passwords import KnownPasswordsRoom
 from entrypoints.assembly.rooms.sign_ins import SignIns
@@ -22,6 +24,7 @@ class AccountRoom(Frozen, kw_only=True):
     passwords: AccountPasswords
     locks: AccountLocks
     mails: AccountMails
+    budgets: MailBudgets
 
 
 def account_locks(foundation: Foundation) -> AccountLocks:
@@ -40,6 +43,14 @@ def assemble_accounts(
     new_unit_of_work, buckets, templates = foundation.unit_of_work, foundation.shared_buckets, foundation.mail_templates
     system, clock, links, realms = foundation.system, foundation.clock, foundation.links, upstream.realms
     rules = PasswordRules(known.passwords.common, known.passwords.breached, settings.password_length)
+    budgets = MailBudgets(
+        unit_of_work=new_unit_of_work,
+        store=foundation.stores.mail_budgets,
+        buckets=buckets,
+        sizes=_sizes(settings),
+        metrics=foundation.metrics,
+        clock=clock,
+    )
     accounts = Accounts(
         unit_of_work=new_unit_of_work,
         rules=rules,
@@ -49,6 +60,7 @@ def assemble_accounts(
         links=links,
         buckets=buckets,
         system=system,
+        budgets=budgets,
         immediate_email_changes=settings.email_change == "immediate",
     )
     return AccountRoom(
@@ -84,5 +96,16 @@ def assemble_accounts(
             buckets=buckets,
             system=system,
             server_secrets=foundation.server_secrets,
+            budgets=budgets,
         ),
+        budgets=budgets,
+    )
+
+
+def _sizes(settings: Settings) -> BudgetSizes:
+    """Without rate limits there are no budgets either: both are off for measurements."""
+    if not settings.rate_limits:
+        return BudgetSizes(0, 0, 0, 0)
+    return BudgetSizes(
+        settings.mails_per_network, settings.mails_per_domain, settings.mails_per_organization, settings.mails_per_installation
     )

@@ -73,7 +73,7 @@ def assemble_directories(settings: Settings, foundation: Foundation, identity: I
         settings=ScimSettings(new_unit_of_work, stores.directory_teams, clock),
         exchanges=ScimExchanges(exchanges),
         recorder=ScimExchangeWriter(exchanges, foundation.metrics, spread=spread),
-        runs=DirectoryRuns(new_unit_of_work, stores.directory_runs, stores.upstream_providers, system),
+        runs=DirectoryRuns(new_unit_of_work, stores.directory_runs, stores.directory_people, stores.upstream_providers, system),
         keeping=DirectoryKeeping(
             new_unit_of_work,
             stores.directory_runs,

@@ -67,6 +67,7 @@ _ALSO_CALLED: Final[Mapping[str, str]] = {
     "privacy": "gdpr export delete forget erase personal data",
     "registration": "sign up signup create account verify mail reset forgot password",
     "resource-servers": "audience api scopes mcp",
+    "risk": "suspicious sign-in conditional access block country anomaly",
     "rights": "permissions roles authorization rbac assign",
     "roles": "permissions authorization rbac",
     "saml": "single sign-on service provider metadata",

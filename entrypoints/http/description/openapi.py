@@ -25,7 +25,8 @@ Json = dict[str, Any]
 
 # Every tag that an endpoint may carry, in the order of the documentation.
 TAGS: Final[Mapping[str, str]] = {
-    "registration": "Register an account, prove its e-mail address, and get back in without the password.",
+    "registration": "Register an account, prove its e-mail address, and get back in without the password."
+    " Where many requests come in, our pages ask for a puzzle; endpoints never do, and answer 429 beyond a limit.",
     "sign-in": "Sign in, stay signed in, and sign out.",
     "account": "Your own account.",
     "devices": "The browsers and programs that you sign in with.",
@@ -34,6 +35,7 @@ TAGS: Final[Mapping[str, str]] = {
     "passkeys": "Your passkeys, with which you sign in without a password.",
     "services": "The applications of an organization, and the client secrets by which the applications authenticate.",
     "proposals": "Configuration documents that wait a day for an owner, who applies exactly what was planned.",
+    "risk": "Rules for sign-ins under certain circumstances, and whom they meet.",
     "trusted-issuers": "The issuers whose signed tokens let build jobs and clusters in without a secret.",
     "resource-servers": "The APIs of an organization that tokens are made for.",
     "user-keys": "The keys that users of a service make for its API.",

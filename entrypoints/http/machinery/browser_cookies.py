@@ -1,6 +1,7 @@
 """The cookies of the pages: the token of the browser's session, the secret of the browser for all of its flows, the secret of the browser
-for its set-up links, and, while a platform owner acts in somebody's name, the token of that session. `device_headers` has the tokens by
-which Postern recognises a device later: cookies for browsers, headers for all other clients.
+for its set-up links, the ticket of somebody who waits in place of solving a puzzle, and, while a platform owner acts in somebody's name,
+the token of that session. `device_headers` has the tokens by which Postern recognises a device later: cookies for browsers, headers for all
+other clients.
 
 Over https the names of the cookies begin with `__Host-`, so that only Postern's own host can have set the cookies. Over https Postern does
 not read the names without the prefix, so that a page on a neighbouring host, or on http, cannot plant a cookie.
@@ -11,6 +12,7 @@ from datetime import timedelta
 from typing import Final
 
 from core.domain.identity.devices import Remembered
+from core.domain.identity.guards.puzzles import WAITED_UNTIL
 from core.domain.secrets import Token
 from entrypoints.http.machinery.answers import Headers
 from entrypoints.http.machinery.calls import DEVICE_COOKIE, DEVICE_TRUST_COOKIE, HOST_PREFIX, Request
@@ -21,11 +23,14 @@ FLOW_COOKIE: Final = "postern_flow"
 ACTING_COOKIE: Final = "postern_acting"
 SETUP_COOKIE: Final = "postern_setup"
 LOOK_COOKIE: Final = "postern_look"
+WAITING_COOKIE: Final = "postern_waiting"
 LOOKS: Final = ("light", "dark")
 # The format of the tokens that `Secrets.token` makes.
 _TOKEN: Final = re.compile(rb"[A-Za-z0-9_-]{43}")
 # Browsers keep no cookie for longer than 400 days (RFC 6265bis section 5.5).
 _LONGEST: Final = timedelta(days=400)
+# The ticket of somebody who waits in place of solving a puzzle, as the key ring seals it.
+_TICKET: Final = re.compile(rb"[A-Za-z0-9_-]{1,400}")
 # Longer than any set-up link lives.
 _OF_SETUP: Final = timedelta(days=30)
 
@@ -44,6 +49,16 @@ def acting_token(request: Request, base_url: str) -> Token | None:
 
 def setup_secret(request: Request, base_url: str) -> Token | None:
     return _read(request, SETUP_COOKIE, base_url)
+
+
+def waiting_ticket(request: Request, base_url: str) -> str:
+    """Empty when the browser has none, or one that Postern cannot have made."""
+    given = request.cookies.get(_name(WAITING_COOKIE, base_url).encode(), b"")
+    return given.decode("ascii") if _TICKET.fullmatch(given) else ""
+
+
+def keep_waiting(ticket: str, base_url: str) -> Headers:
+    return (_cookie(WAITING_COOKIE, ticket, f"; Max-Age={int(WAITED_UNTIL.total_seconds())}", base_url),)
 
 
 def keep_setup_secret(secret: Token, base_url: str) -> Headers:

@@ -110,7 +110,7 @@ class _Scim:
 def scim_type_of(refused: Refused) -> ScimType | None:
     kind = refused if isinstance(refused, type) else type(refused)
     if issubclass(kind, Conflict):
-        return "uniqueness"
+        return getattr(kind, "scim_type", "uniqueness")
     if issubclass(kind, NotAsDeclared):
         return "invalidSyntax"
     return getattr(kind, "scim_type", None)

@@ -11,6 +11,7 @@ from typing_extensions import Unpack
 from core.domain.errors import MethodNotAllowed, Refusal, SecondFactorRequired
 from core.domain.identity.flows import FlowOver
 from core.domain.identity.proofs import StepUp
+from core.domain.identity.risk_policies.verdicts import KeptOut
 from core.domain.languages import DEFAULT, Language
 from core.domain.rate_limits import RateLimit
 from entrypoints.http.machinery.accepts import Accepts, Form
@@ -66,6 +67,12 @@ WITH_PASSKEYS: Final = PagePolicy(scripts=(SELF,), connections=(SELF,), form_act
 
 IN_POPUP_WITH_PASSKEYS: Final = PagePolicy(scripts=(SELF,), connections=(SELF,), form_action=(SELF,), opener="unsafe-none")
 
+IN_POPUP_WITH_PUZZLE: Final = PagePolicy(scripts=(SELF,), workers=(SELF,), form_action=(SELF,), opener="unsafe-none")
+"""`IN_POPUP`, for a page that may ask for a puzzle: a worker of our own script computes it."""
+
+IN_POPUP_WITH_BOTH: Final = PagePolicy(scripts=(SELF,), connections=(SELF,), workers=(SELF,), form_action=(SELF,), opener="unsafe-none")
+"""`IN_POPUP_WITH_PUZZLE`, for an address that may also answer with the page that takes passkeys."""
+
 _SET_UP_FIRST: Final = Advised("two_step.required_advice", WayOn(SECOND_FACTOR))
 # A refusal of too many requests itself says when to try again.
 _FOR_NOW: Final = {429: Advised("", TO_ACCOUNT), 500: Advised("common.later", TO_ACCOUNT), 503: Advised("common.later", TO_ACCOUNT)}
@@ -120,8 +127,8 @@ class PageErrors:
     def _advised(self, refused: Refused) -> Advised:
         if isinstance(refused, FlowOver | PageOutOfDate):
             return _stale(refused)
-        if isinstance(refused, SecondFactorRequired):
-            return _SET_UP_FIRST
+        if isinstance(refused, KeptOut | SecondFactorRequired):
+            return _closed(refused)
         if for_now := _FOR_NOW.get(status_of(refused)):
             return for_now
         if isinstance(refused, MethodNotAllowed):
@@ -136,6 +143,12 @@ def _stale(refused: FlowOver | PageOutOfDate) -> Advised:
     if isinstance(refused, PageOutOfDate) and refused.place:
         return Advised("stale.again", WayOn(refused.place))
     return Advised("stale.text", WayOn(SIGN_IN))
+
+
+def _closed(refused: KeptOut | SecondFactorRequired) -> Advised:
+    if isinstance(refused, KeptOut):
+        return Advised("risk_rules.kept_out", WayOn(f"/ui/organizations/{refused.slug}/risk-rules", "risk_rules.title"))
+    return _SET_UP_FIRST
 
 
 def refused_page(refused: Refused, advised: Advised, language: Language, request_id: str = "") -> bytes:

@@ -3,6 +3,7 @@
 from math import ceil
 
 from core.domain.errors import NotFound, RateLimited
+from core.domain.identity.registering.mail_budgets import MailsHeldBack
 from entrypoints.http.machinery.error_shapes import Refused, message_of
 from entrypoints.http.machinery.errors import NotAsDeclared
 from ports.texts import Text
@@ -16,7 +17,10 @@ def in_words(refused: Refused, text: Text) -> str:
     if kind is NotFound and message_of(refused) == NotFound.text:
         return text("refusals.no_such_page")
     if isinstance(refused, RateLimited):
-        return text("refusals.rate_limited", count=max(1, ceil(refused.retry_after / 60)))
+        minutes = max(1, ceil(refused.retry_after / 60))
+        if isinstance(refused, MailsHeldBack):
+            return text("refusals.mails_held_back", count=minutes)
+        return text("refusals.rate_limited", count=minutes)
     if isinstance(refused, type):
         return text(f"refusals.{refused.code.lower()}")
     return text(f"refusals.{refused.words}", **refused.values)

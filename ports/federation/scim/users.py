@@ -10,7 +10,7 @@ from core.domain.email import Email
 from core.domain.federation.scim.filters import Filter
 from core.domain.federation.scim.groups import Group, GroupChange
 from core.domain.federation.scim.users import HeldUser, ProvisionedUser, ScimProfile
-from core.domain.identifiers import MembershipId, OrganizationId, UserId
+from core.domain.identifiers import MembershipId, OrganizationId, ScimTokenId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.pages import Listed
 from core.domain.tenancy.tiers import UserLimit
@@ -117,6 +117,9 @@ class ProvisionedUserStore(Protocol):
 
     async def save(self, organization: OrganizationId, user: UserId, profile: ScimProfile, at: datetime) -> None:
         """Saves the directory's profile of the person, but not the address and whether they are active. After `enter` or `leave`."""
+
+    async def list_by(self, token: ScimTokenId, organization: OrganizationId, users: Collection[UserId]) -> None:
+        """The directory that holds this token lists the people from now on. After `save`, `enter` or `leave`."""
 
     async def forget(self, organization: OrganizationId, user: UserId) -> None:
         """After `leave`."""

@@ -725,6 +725,26 @@ STATES: Final = (
             _organization(FROM_THE_RIGHT.name, "owner"),
         )
     ),
+    *(
+        _account(
+            f"account, rules that refuse, {name}",
+            "organizations/risk_rules.html",
+            "/ui/organizations",
+            one=_organization("Acme Metals", "owner"),
+            has_link=has_link,
+            is_owner=is_owner,
+            refusing=refusing,
+            token="",
+            action="/",
+            back="/",
+        )
+        for name, has_link, is_owner, refusing in (
+            ("a member", False, False, []),
+            ("before the mail", False, True, []),
+            ("by the link", True, True, ["Only from the office", ENDLESS.name, FROM_THE_RIGHT.name]),
+            ("none", True, True, []),
+        )
+    ),
     _account(
         "account, organization that lists you",
         "organizations/organization.html",

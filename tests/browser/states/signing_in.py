@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from core.domain.identity.guards.puzzles import Puzzle
 from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LINKED, LONG, ORDINARY, PALE, State, Words
 
 _FORM: Final[dict[str, Any]] = {
@@ -26,8 +27,12 @@ _OFFERS: Final = [
     ("officesuite", "Microsoft", "/auth/officesuite"),
 ]
 _MANY: Final = [*_OFFERS, ("0197f0c8", "The login of the northern branch", "#"), ("0197f0c9", "تسجيل الدخول", "#")]
+_PUZZLE: Final = Puzzle("challenge", 8)
+# No browser finds a hash that is nothing but zeros, so the page stays as it is.
+_ENDLESS_PUZZLE: Final = Puzzle("challenge", 35)
 _PASSWORD: Final[dict[str, Any]] = {
     **_FORM,
+    "puzzle": None,
     "email": "ada@example.org",
     "other": "/ui/sign-in",
     "longest": 128,
@@ -52,6 +57,7 @@ _CODE: Final[dict[str, Any]] = {
 
 _REGISTER: Final[dict[str, Any]] = {
     **_FORM,
+    "puzzle": None,
     "hidden": {},
     "email": "",
     "sign_in": "/ui/sign-in",
@@ -64,6 +70,7 @@ _CHECK: Final[dict[str, Any]] = {
     "code_action": "/ui/check-mail/code",
     "longest": 32,
     "mail": "verification",
+    "later": False,
     "email": ORDINARY,
     "forgotten": "/ui/forgot-password",
     "sign_in": "/ui/sign-in",
@@ -119,7 +126,16 @@ STATES: Final = (
         {**_PASSWORD, "unproved": True, "errors": {"": Words("refusals.email_not_verified")}},
         ACME,
     ),
+    State(
+        "sign in, password and puzzle",
+        "sign_in/password.html",
+        {**_PASSWORD, "puzzle": _PUZZLE, "errors": {"": Words("refusals.puzzle_unsolved")}},
+        ACME,
+    ),
+    State("puzzle", "puzzle/puzzle.html", {**_FORM, "puzzle": _ENDLESS_PUZZLE}),
+    State("puzzle, in an organization's colour", "puzzle/puzzle.html", {**_FORM, "puzzle": _ENDLESS_PUZZLE}, PALE),
     State("register", "sign_in/register.html", _REGISTER),
+    State("register, with a puzzle", "sign_in/register.html", {**_REGISTER, "puzzle": _PUZZLE}, ENDLESS),
     State("register, with providers", "sign_in/register.html", {**_REGISTER, "offers": _OFFERS}, LINKED),
     State(
         "register, wrong",
@@ -138,8 +154,10 @@ STATES: Final = (
         "sign_in/check_mail.html",
         {**_CHECK, "mail": "sign_in_link", "errors": {"code": Words("refusals.mailed_code_refused")}},
     ),
+    State("check your mail, later", "sign_in/check_mail.html", {**_CHECK, "mail": "reset", "later": True}),
     State("check your mail, reset, long", "sign_in/check_mail.html", {**_CHECK, "mail": "reset", "email": LONG}, ACME),
     State("forgotten password", "sign_in/forgotten.html", _REGISTER),
+    State("forgotten password, with a puzzle", "sign_in/forgotten.html", {**_REGISTER, "puzzle": _PUZZLE}, LINKED),
     State(
         "forgotten password, no address", "sign_in/forgotten.html", {**_REGISTER, "errors": {"email": Words("sign_in.no_address")}}, PALE
     ),

@@ -44,6 +44,8 @@ def test_a_change_must_change_something() -> None:
         (SignInRulesChange(mfa_grace_days=91), "mfa_grace_days: 0 to 90"),
         (SignInRulesChange(device_trust_days=-1), "device_trust_days: 0 to 90"),
         (SignInRulesChange(session_hours=0), "session_lifetime_hours: 1 to 2160"),
+        (SignInRulesChange(session_idle_minutes=4), "session_idle_minutes: 5 to 43200"),
+        (SignInRulesChange(most_sessions=101), "most_sessions: 1 to 100"),
         (SignInRulesChange(invitation_domains=["acme.example"] * 51), "invitation_domains: at most 50"),
     ):
         with pytest.raises(BadRequest, match=named):

@@ -18,7 +18,7 @@ FOUNDATION: Final = (
                 "flows",
                 "mailed_tokens",
             ),
-            *("oauth_states", "connection_answers", "identity_assertions"),
+            *("oauth_states", "connection_answers", "identity_assertions", "used_puzzles"),
         ),
         ids=(
             *(ids.AuthorizationCodeId, ids.DeviceCodeId, ids.PushedRequestId, ids.PreauthenticationId, ids.FlowId),
@@ -38,7 +38,7 @@ FOUNDATION: Final = (
     Foundation(
         "the installation's own machinery, which commands and the health page show",
         (
-            *("jobs", "server_secrets", "rate_limit_buckets", "storage_samples", "schema_migrations", "logout_expiry"),
+            *("jobs", "server_secrets", "rate_limit_buckets", "mail_budgets", "storage_samples", "schema_migrations", "logout_expiry"),
             "platform_login_counts",
         ),
         ids=(ids.JobId,),

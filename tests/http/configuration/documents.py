@@ -151,6 +151,8 @@ ACME: Final[dict[str, Any]] = {
             "redirect_uris": ["https://billing.acme.example/callback", "http://localhost:3000/callback"],
             "sign_in_policy": "assigned",
             "trusted": True,
+            "session_idle_minutes": 60,
+            "most_sessions": 3,
             "metadata": {"cost_center": "4711"},
             "plans": {
                 "free": {"name": "Free", "price_cents": 0, "currency": "EUR"},

@@ -189,6 +189,19 @@ class TestTestsOfOpenIdConnect:
         assert (await tabs.request("GET", back)).status == 400
         assert (await tabs.request("GET", place)).status == 400
 
+    async def test_a_test_whose_starter_has_signed_out_asks_the_provider_nothing(self, scene: ConnectionScene) -> None:
+        provider = await scene.own_provider(domain="")
+        scene.people.change("update upstream_providers set state = 'draft', enabled = false where id = %s", provider)
+        fake = scene.sits(word="own")
+        tabs = scene.browser()
+        place, location = await self.begun(scene, provider, tabs)
+        back = fake.consent(location)
+        (await scene.request("POST", "/api/auth/logout")).ok()
+        answer = await tabs.request("GET", back)
+        assert (answer.status, answer.header("location")) == (303, f"{BASE_URL}{place}")
+        assert [row["sealed_result"] for row in scene.people.rows("select sealed_result from connection_tests")] == [None]
+        assert [row["state"] for row in scene.people.rows("select state from upstream_providers")] == ["draft"]
+
     @pytest.mark.parametrize(
         "change",
         [
@@ -214,6 +227,18 @@ class TestTestsOfOpenIdConnect:
         assert scene.audited("organization.upstream_provider.tested") == []
         await scene.keep_recorded()
         assert scene.people.rows("select from connection_exchanges") == []
+
+
+async def test_a_test_whose_starter_has_lost_the_right_takes_no_answer(scene: ConnectionScene) -> None:
+    provider = await scene.draft()
+    tabs = scene.browser()
+    starter = scene.resident(scene.acme, "admin")
+    place = (await scene.request("POST", f"{PATH}/{provider}/test", by=starter)).ok()["url"].removeprefix(BASE_URL)
+    location = await scene.begin_test(tabs, await tabs.request("GET", place))
+    (await scene.request("PATCH", f"/api/organizations/acme/members/{starter.user}", {"role": "member"})).ok()
+    assert place_of(await scene.post_answer(provider, scene.directory.answer(location))) == place
+    assert (await scene.record(provider))["state"] == "draft"
+    assert scene.audited("organization.upstream_provider.tested") == []
 
 
 async def test_a_test_that_is_replaced_meanwhile_takes_no_answer(scene: ConnectionScene, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,6 +42,8 @@ VERBS: Final = frozenset(
         "get",
         "impersonate",
         "introspect",
+        "keep",
+        "lift",
         "link",
         "list",
         "lock",
@@ -66,6 +68,7 @@ VERBS: Final = frozenset(
         "request",
         "resend",
         "reset",
+        "restore",
         "retry",
         "revoke",
         "rotate",
@@ -76,6 +79,7 @@ VERBS: Final = frozenset(
         "sign",
         "succeed",
         "suspend",
+        "take",
         "test",
         "transfer",
         "unlink",
@@ -92,6 +96,7 @@ FORBIDDEN: Final = re.compile(
 OLDER_WAYS: Final = {
     "page": {
         "list_audit_log",
+        "list_directory_run_people",
         "list_end_users",
         "list_invitations",
         "list_join_requests",

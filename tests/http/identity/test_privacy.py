@@ -347,6 +347,7 @@ async def test_an_owner_counts_only_where_their_organization_lets_them_in(scene:
         ("status = 'suspended'", "status = 'active'"),
         ("deleted_at = now()", "deleted_at = null"),
         ("mfa_required_since = now() - interval '1 year', mfa_grace_days = 0", "mfa_required_since = null"),
+        ("risk_counts_since = now() - interval '1 year'", "risk_counts_since = null"),
     ):
         scene.people.change(f"update all_organizations set {rule} where id = %s", scene.acme.id)
         await refused()

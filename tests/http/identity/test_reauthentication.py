@@ -128,6 +128,7 @@ def test_these_routes_ask_for_a_fresh_proof() -> None:
     routes, providers = "/api/organizations/acme/domain-routes", "/api/organizations/acme/upstream-providers"
     assert declared == {
         *(DISABLE, RENEW, TRANSFER, ("PATCH", "/api/organizations/acme/sign-in-rules")),
+        ("PUT", "/api/organizations/acme/risk-policies"),
         *(("POST", routes), ("PATCH", f"{routes}/{{domain_id}}"), ("DELETE", f"{routes}/{{domain_id}}")),
         ("DELETE", "/api/organizations/acme/members/{user_id}/mfa"),
         *(
@@ -138,7 +139,7 @@ def test_these_routes_ask_for_a_fresh_proof() -> None:
         ("PATCH", "/api/organizations/acme/scim/settings"),
         *(("POST", providers), ("PATCH", f"{providers}/{{provider_id}}"), ("DELETE", f"{providers}/{{provider_id}}")),
         *(("POST", f"{providers}/{{provider_id}}/{act}") for act in ("test", "activate", "succeed", "metadata", "certificate")),
-        *(("POST", f"{providers}/{{provider_id}}/runs/{{run_id}}/{act}") for act in ("go-on", "leave")),
+        *(("POST", f"{providers}/{{provider_id}}/runs/{{run_id}}/{act}") for act in ("go-on", "leave", "take-over", "keep", "end")),
         *((method, f"{providers}/{{provider_id}}/certificate/waiting/{{fingerprint}}") for method in ("POST", "DELETE")),
         *(("DELETE", f"{providers}/{{provider_id}}/certificate/former"), ("PUT", f"{providers}/{{provider_id}}/assertions")),
         ("POST", "/api/organizations/acme/setup-links"),

@@ -1,10 +1,14 @@
 """Keeping in step: people come, change and go with their directory, and an owner is asked before too many go."""
 
+import pytest
+
 from core.domain.identity.upstream.ldap.failures import LdapFailed, LdapFault, LdapStep
 from core.domain.identity.upstream.ldap.surveys import words_of
+from core.frozen import replace
 from tests.http.ldap.keeping import KeepingScene, group, named
 from tests.http.ldap.scene import PATH
 from tests.http.postbox import Postbox
+from tests.meanwhile import meanwhile
 
 
 async def test_the_first_run_is_a_plan_that_does_nothing_until_an_owner_lets_it_go_on(keeping: KeepingScene) -> None:
@@ -15,10 +19,16 @@ async def test_the_first_run_is_a_plan_that_does_nothing_until_an_owner_lets_it_
     assert plan["reasons"] == {"other_domain": 1, "no_address": 1}
     assert set(keeping.members()) == {"boss@example.org"} or "person1@example.org" not in keeping.members()
     shown = await keeping.shown(provider, plan)
-    assert {(one["reason"], one["named"]) for one in shown["people"]} == {
-        ("other_domain", "out@elsewhere.org"),
-        ("no_address", "uid=person4,ou=people,dc=example,dc=org"),
-    }
+    assert [(one["what"], one["reason"], one["named"]) for one in shown["people"]] == [
+        ("left_out", "other_domain", "out@elsewhere.org"),
+        ("left_out", "no_address", "uid=person4,ou=people,dc=example,dc=org"),
+        ("comes", "comes", "Family1 <person1@example.org>"),
+        ("comes", "comes", "Family2 <person2@example.org>"),
+    ]
+    people = f"{PATH}/{provider}/runs/{plan['id']}/people"
+    (second,) = (await keeping.request("GET", f"{people}?what=comes&limit=1&page=2")).json()
+    assert second == {"what": "comes", "reason": "comes", "named": "Family2 <person2@example.org>"}
+    assert len((await keeping.request("GET", people)).json()) == 4
     (await keeping.go_on(provider, plan)).ok()
     done = await keeping.step(provider)
     assert (done["kind"], done["state"], done["came"]) == ("whole", "done", 2)
@@ -106,7 +116,8 @@ async def test_nothing_runs_where_nobody_keeps_in_step(keeping: KeepingScene) ->
     assert (await keeping.change(provider, step_minutes=4)).status == 400
     (await keeping.change(provider, keeps_in_step=True, step_minutes=5)).ok()
     assert (await keeping.record(provider))["state"] == "active", "whether it keeps in step is none of what was tested"
-    assert len(await keeping.keeping.claim_due(10)) == 1
+    # As many as were asked for: the next look comes at once, and counts nothing.
+    assert len(await keeping.keeping.claim_due(1)) == 1
 
 
 async def test_a_directory_that_is_away_is_news_once_and_ends_nobody(keeping: KeepingScene) -> None:
@@ -185,6 +196,21 @@ async def test_elsewhere_the_changed_people_tell_how_far_a_run_has_come(keeping:
     assert row == {"modified": "20261127110000Z"}
 
 
+async def test_whoever_becomes_an_administrator_while_a_run_ends_them_stays(keeping: KeepingScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    provider = await keeping.begun(named(1), named(2))
+    user = keeping.user("person1@example.org")
+
+    def promote() -> None:
+        keeping.people.change("update memberships set role = 'admin' where user_id = %s", user)
+        keeping.people.change("update relations set relation = 'admin' where user_id = %s and relation = 'member'", user)
+
+    meanwhile(monkeypatch, keeping.keeping.people, "ended_lately", promote)
+    keeping.memory.changed = [named(1, is_disabled=True)]
+    run = await keeping.step(provider)
+    assert (run["ended"], run["reasons"]) == (0, {"may_more": 1})
+    assert keeping.members()["person1@example.org"]["role"] == "admin"
+
+
 async def test_whoever_may_do_more_than_a_member_stays(keeping: KeepingScene) -> None:
     provider = await keeping.begun(named(1), named(2))
     keeping.people.change("update memberships set role = 'admin' where user_id = %s", keeping.user("person1@example.org"))
@@ -193,5 +219,37 @@ async def test_whoever_may_do_more_than_a_member_stays(keeping: KeepingScene) ->
     )
     keeping.memory.changed = [named(1, is_disabled=True)]
     run = await keeping.step(provider)
-    assert (run["ended"], run["reasons"]) == (0, {"may_more": 1})
+    assert (run["ended"], run["held_back"], run["reasons"]) == (0, 0, {"may_more": 1})
     assert keeping.members()["person1@example.org"]["role"] == "admin"
+
+
+async def test_figures_of_runs_follow_what_is_there(keeping: KeepingScene) -> None:
+    """What waits is counted at each look. So nothing stands for good that another process has said, or about a connection that is gone."""
+    keeping.memory.everybody = [named(1)]
+    provider = await keeping.in_step()
+    await keeping.step(provider)
+    assert await _in_need(keeping) == (1, 0)
+    assert (await keeping.request("DELETE", f"{PATH}/{provider}")).status == 204
+    assert await _in_need(keeping) == (0, 0)
+    keeping.memory.fault = LdapFailed(LdapStep.CONNECTION, LdapFault.TOO_SLOW)
+    second = await keeping.draft(name="Second", keeps_in_step=True)
+    await keeping.test(second)
+    (await keeping.activate(second)).ok()
+    assert (await keeping.step(second))["state"] == "failed"
+    assert await _in_need(keeping) == (0, 1)
+    (await keeping.change(second, keeps_in_step=False)).ok()
+    assert await _in_need(keeping) == (0, 0)
+
+
+async def _in_need(keeping: KeepingScene) -> tuple[int, int]:
+    """What a look that finds nothing to do tells the metrics."""
+    told = _ToldMetrics()
+    assert list(await replace(keeping.keeping, metrics=told).claim_due(2)) == []  # type: ignore[arg-type]
+    return told.told
+
+
+class _ToldMetrics:
+    told = (-1, -1)
+
+    def directory_runs(self, waiting: int, failing: int) -> None:
+        self.told = (waiting, failing)

@@ -49,3 +49,18 @@ async def test_a_directory_that_goes_away_in_the_middle_of_a_test_fails_it(scene
     typed = await scene.type(tabs, page, "ada", PASSWORD)  # type: ignore[arg-type]  # both come from a browser
     shown = await tabs.request("GET", own(PageReader(typed.body).refresh))  # type: ignore[attr-defined]
     assert b"All checks passed" not in shown.body
+
+
+async def test_a_test_whose_starter_has_lost_the_right_binds_no_more(scene: LdapScene) -> None:
+    scene.prove_domain()
+    provider = await scene.draft()
+    starter = scene.resident(scene.acme, "admin")
+    tabs = scene.browser()
+    started = (await scene.request("POST", f"{PATH}/{provider}/test", by=starter)).ok()["url"].removeprefix(BASE_URL)
+    form = PageReader((await tabs.request("GET", started)).body).forms[0]
+    left = await tabs.request("POST", form.action, form.fields)
+    page = await tabs.request("GET", own(PageReader(left.body).refresh))
+    (await scene.request("PATCH", f"/api/organizations/acme/members/{starter.user}", {"role": "member"})).ok()
+    asked = len(scene.directory.passwords())
+    assert (await scene.type(tabs, page, "ada", PASSWORD)).status == 400
+    assert len(scene.directory.passwords()) == asked

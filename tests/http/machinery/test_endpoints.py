@@ -118,7 +118,10 @@ def test_making_keys_and_secrets_is_limited() -> None:
     webhook = f"{webhooks}/{{webhook_id}}"
     assert limited == {
         *(f"POST {service}/api-keys", f"POST {service}/client-secrets", f"POST {webhooks}", f"PATCH {webhook}"),
-        *(f"POST {connection}/runs{act}" for act in ("", "/{run_id}/go-on", "/{run_id}/leave")),
+        *(
+            f"POST {connection}/runs{act}"
+            for act in ("", *(f"/{{run_id}}/{act}" for act in ("go-on", "leave", "take-over", "keep", "end")))
+        ),
         *("POST /api/organizations/{org_slug}/siem", "POST /api/organizations/{org_slug}/siem/test"),
         *(f"POST {service}/saml{act}" for act in ("", "/metadata", "/certificate", "/certificate/activate")),
         *(f"{method} /api/organizations/{{org_slug}}/smtp" for method in ("POST", "DELETE")),

@@ -196,7 +196,7 @@ async def test_where_keeping_in_step_is_off_scim_may_have_the_people(keeping: Ke
     await keeping.with_scim()
     provider = await keeping.begun(named(1))
     user = keeping.user("person1@example.org")
-    assert (await keeping.off_by_scim(user)).status == 403
+    assert (await keeping.off_by_scim(user)).status == 409
     (await keeping.change(provider, keeps_in_step=False)).ok()
     assert (await keeping.off_by_scim(user)).ok()["active"] is False
 

@@ -6,6 +6,7 @@ from typing import Final
 from core.domain.identity.endings.endings import ENDS, TICKED, CredentialKind, Ending, Stays
 from core.domain.secrets import Token
 from tests.http.federation.relying import Application, claims_of
+from tests.http.people import BASE_URL
 from tests.http.signing_in import LOGIN, PASSWORD
 from tests.security.endings.world import ACME, FullAccount
 
@@ -31,6 +32,7 @@ _OF_GRACE: Final[Mapping[CredentialKind, str]] = {
     CredentialKind.INVITATION: "invitations where id = %(invitation)s and status = 'pending' and expires_at > now()",
     CredentialKind.SETUP_LINK: "setup_links where id = %(setup_link)s and revoked_at is null and expires_at > now()",
     CredentialKind.TRUSTED_ISSUER: "trusted_issuers where id = %(trusted_issuer)s",
+    CredentialKind.CONNECTION_TEST: "connection_tests where id = %(connection_test)s and expires_at > now()",
 }
 _SESSION: Final = "sessions where id = %({})s and revoked_at is null and expires_at > now()"
 _SESSIONS: Final = {
@@ -46,7 +48,7 @@ _SESSIONS: Final = {
 ROWS: Final[Mapping[CredentialKind, str]] = {**_OF_GRACE, **{kind: _SESSION.format(name) for kind, name in _SESSIONS.items()}}
 
 
-MADE: Final = ("api_key", "client_secret", "management_key", "scim_token", "invitation", "setup_link", "trusted_issuer")
+MADE: Final = ("api_key", "client_secret", "management_key", "scim_token", "invitation", "setup_link", "trusted_issuer", "connection_test")
 
 
 def ids_of(world: FullAccount) -> dict[str, object]:
@@ -133,6 +135,10 @@ async def _setup_link(world: FullAccount) -> bool:
     return (await world.client.get(world.given["setup_link"]["url"].removeprefix("https://id.example.org"))).status == 200
 
 
+async def _connection_test(world: FullAccount) -> bool:
+    return (await world.client.get(world.given["connection_test"]["url"].removeprefix(BASE_URL))).status == 200
+
+
 async def _mailed_link(world: FullAccount) -> bool:
     tab = await world.browser_of_nobody().open(f"/ui/reset-password?token={world.given['link']}")
     return tab.status == 200
@@ -158,6 +164,7 @@ OPENS: Final[Mapping[CredentialKind, Opens]] = {
     CredentialKind.DIRECTORY_TOKEN: _directory,
     CredentialKind.SETUP_LINK: _setup_link,
     CredentialKind.MAILED_LINK: _mailed_link,
+    CredentialKind.CONNECTION_TEST: _connection_test,
 }
 
 

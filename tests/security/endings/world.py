@@ -319,7 +319,11 @@ class FullAccount(Agents, Exchanging):
             if name == "set-cookie":
                 cookie, _, kept = value.partition(";")[0].partition("=")
                 self.connecting.cookies[cookie] = kept
-        self.given["elsewhere"] = (await self.person(self.elsewhere)).session
+        elsewhere = await self.person(self.elsewhere)
+        self.given["elsewhere"] = elsewhere.session
+        # A test of acme's provider, which another of Grace's browsers has started.
+        tried = await self.request("POST", f"{ACME}/upstream-providers/{self.provider}/test", by=elsewhere)
+        self.given["connection_test"] = tried.ok()
         key = {"name": "House", "permissions": ["delete:users", "verify:user_keys"]}
         self.given["house_key"] = (await self.request("POST", f"{ACME}/services/shop/api-keys", key)).ok(201)["key"]
         self.given["impersonation"] = (await self.request("POST", f"/api/platform/impersonate/{self.user}", body, by=self.governor)).ok()

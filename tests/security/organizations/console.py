@@ -25,7 +25,7 @@ _NAMED: Final[Mapping[str, str]] = {
     "key": "department",
     **dict.fromkeys(("job_id", "session_id"), "0199d3a0-0000-7000-8000-000000000001"),
 }
-_OF_PLATFORM: Final[Mapping[str, str]] = {"key_id": "management_keys", "entry_id": "audit_entries"}
+_OF_PLATFORM: Final[Mapping[str, str]] = {"key_id": "management_keys", "entry_id": "audit_entries", "budget_id": "mail_budgets"}
 # How the addresses of files end.
 FILES: Final = ("/~export", "/~csv", "/~lines")
 # Queries without which a page has little to show.

@@ -41,6 +41,12 @@ NOT_SHOWN: Final[Mapping[str, str]] = {
     "POST /ui/o/{org_slug}/directories/{provider_id}/saml": "the walk opens a provider of OpenID Connect",
     "POST /ui/o/{org_slug}/directories/{provider_id}/ldap": "the walk opens a provider of OpenID Connect",
     "POST /ui/o/{org_slug}/directories/{provider_id}/run": "only a directory by LDAP keeps in step",
+    # tests/http/pages/console/settings/test_directory_run_pages.py presses these, and test_risk_page.py the last one.
+    **{
+        f"POST /ui/o/{{org_slug}}/directories/{{provider_id}}/runs/{{run_id}}/{act}": "no run of the walk names anybody"
+        for act in ("take-over", "keep", "end")
+    },
+    "POST /ui/o/{org_slug}/sign-in/risk/act": "the organization has no rule",
     "POST /ui/o/{org_slug}/directories/{provider_id}/connection/metadata": "the walk opens a provider of OpenID Connect",
     "POST /ui/o/{org_slug}/directories/{provider_id}/connection/certificate": "the walk opens a provider of OpenID Connect",
     "POST /ui/o/{org_slug}/directories/{provider_id}/certificates/{fingerprint}/approve": "the walk opens a provider of OpenID Connect",

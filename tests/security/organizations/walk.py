@@ -257,6 +257,20 @@ CHANGES: Final = (
     Step("POST", f"{ORGANIZATION}/configuration/apply", DOCUMENT),
     Step("PATCH", f"{ORGANIZATION}/branding", {"primary_color": "#123456", "help_url": "https://help.example/"}),
     Step("DELETE", f"{ORGANIZATION}/branding/logo"),
+    Step(
+        "PUT",
+        f"{ORGANIZATION}/risk-policies",
+        {
+            "policies": [
+                {
+                    "id": "7d2f9f2c-4f0e-4c43-9f0a-6a3f0c1c9d10",
+                    "name": "Not from there",
+                    "when": {"networks": ["198.51.100.0/24"]},
+                    "action": "passkey",
+                }
+            ]
+        },
+    ),
     Step("PATCH", f"{ORGANIZATION}/sign-in-rules", {"sign_in_links": False, "device_trust_days": 3, "invitation_domains": []}),
     Step(
         "POST",
@@ -275,6 +289,10 @@ CHANGES: Final = (
     Step("POST", f"{ORGANIZATION}/upstream-providers/{{provider_id}}/runs", refused=400),
     Step("POST", f"{ORGANIZATION}/upstream-providers/{{provider_id}}/runs/{{run_id}}/go-on", {"digest": "0" * 64}, refused=400),
     Step("POST", f"{ORGANIZATION}/upstream-providers/{{provider_id}}/runs/{{run_id}}/leave"),
+    *(
+        Step("POST", f"{ORGANIZATION}/upstream-providers/{{provider_id}}/runs/{{run_id}}/{act}", {"digest": "0" * 64}, refused=400)
+        for act in ("take-over", "keep", "end")
+    ),
     Step("POST", f"{ORGANIZATION}/domain-routes", {"domain": "new.example", "upstream_provider_id": "{upstream_providers}"}),
     Step("POST", f"{ORGANIZATION}/resource-servers", {"identifier": "https://new.example/", "name": "New", "admitted_services": ["app"]}),
     Step("PATCH", f"{ORGANIZATION}/resource-servers/{{resource_id}}", {"name": "Renamed", "admits": "all", "admitted_services": []}),

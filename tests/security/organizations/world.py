@@ -725,6 +725,18 @@ class World:
             "audit_entries": self._put(
                 "audit_entries", action="platform.x", target_type="user", target_id=str(self.governor.user), success=True
             ),
+            "mail_budgets": self._put(
+                "mail_budgets",
+                id=self._id(),
+                lane="open",
+                scope="network",
+                key="203.0.113.0/24",
+                hour="today",
+                size=20,
+                taken=0,
+                waiting=0,
+                exempt_until="tomorrow",
+            ),
         }
 
     def let_others_fill_up(self) -> None:

@@ -76,6 +76,7 @@ class Answering:
 
 class Lasting:
     lifetime = timedelta(days=90)
+    idle = timedelta(days=30)
 
 
 class Unseen:

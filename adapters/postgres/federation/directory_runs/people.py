@@ -12,8 +12,8 @@ from adapters.postgres.federation.scim.users import CAPACITY_OF, LIFT, ScimCapac
 from adapters.postgres.identity.accounts import ACCOUNT, ACCOUNT_AND_WHO_DEACTIVATED
 from adapters.postgres.identity.privacy.holding import HELD_BY_NOTHING_ELSE, IS_THE_MAKERS
 from adapters.postgres.identity.upstream.proved_domains import proved_domains
-from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import first, first_made
+from adapters.postgres.rows import CountRow, IdRow
+from adapters.postgres.statements import first, first_made, only
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.tenancy.relations import RELATED_BESIDES_DIRECTORY
 from adapters.postgres.tenancy.teams import TEAM
@@ -26,7 +26,7 @@ from core.domain.identity.upstream.ldap.settings import ldap_issuer
 from core.domain.tenancy.roles import beyond_a_member
 from core.domain.tenancy.teams import Team
 from core.frozen import Frozen
-from ports.federation.directory_runs import EndedLately, ListedGroup
+from ports.federation.directory_runs import EndedLately, ListedGroup, ListedPerson
 from ports.federation.scim.users import Capacity
 
 
@@ -38,10 +38,8 @@ class _Proved(Frozen):
     domains: Sequence[str] | None
 
 
-class _Addressed(Frozen):
-    external_id: bytes
-    user_id: UUID
-    email: str
+def _listed(*, external_id: bytes, user_id: UUID, **columns: Any) -> tuple[bytes, ListedPerson]:
+    return external_id, ListedPerson(user=UserId(user_id), **columns)
 
 
 _OF_MET: Final = (
@@ -55,6 +53,7 @@ _OF_MET: Final = (
     "is_own",
     "is_used_here_alone",
     "is_member",
+    "is_kept",
     "address_is_taken",
 )
 
@@ -81,10 +80,9 @@ class DirectoryPeopleRows(OnStatements):
     async def active(self, connection: UpstreamProviderId) -> Sequence[bytes]:
         return await self._statements.ask_for_many(_ExternalId, _ACTIVE, {"connection": connection}, lambda one: one.external_id)
 
-    async def named(self, connection: UpstreamProviderId, external_ids: Collection[bytes]) -> Mapping[bytes, tuple[UserId, str]]:
-        parameters = {"connection": connection, "external_ids": list(external_ids)}
-        rows = await self._statements.ask_for_many(_Addressed, _NAMED, parameters, lambda one: one)
-        return {one.external_id: (UserId(one.user_id), one.email) for one in rows}
+    async def named(self, connection: UpstreamProviderId, external_ids: Collection[bytes]) -> Mapping[bytes, ListedPerson]:
+        parameters = {"connection": connection, "external_ids": list(external_ids), "beyond": beyond_a_member()}
+        return dict(await self._statements.ask_for_many(_listed, _NAMED, parameters, lambda one: one))
 
     async def met(
         self, organization: OrganizationId, connection: UpstreamProviderId, people: Sequence[PersonInDirectory]
@@ -150,6 +148,20 @@ class DirectoryPeopleRows(OnStatements):
         await self._statements.tell(_SAVE_PEOPLE, parameters)
         await self._statements.tell(_SAVE_NAMES, parameters)
 
+    async def take_over(self, organization: OrganizationId, connection: UpstreamProviderId, people: Mapping[UserId, bytes]) -> None:
+        parameters = {"organization": organization, "connection": connection, "users": list(people), "external_ids": list(people.values())}
+        await self._statements.tell(_TAKE_OVER, parameters)
+        await self._statements.tell(_NOT_SCIMS, parameters)
+
+    async def keep(self, connection: UpstreamProviderId, users: Collection[UserId]) -> None:
+        await self._statements.tell(_KEEP, {"connection": connection, "users": list(users)})
+
+    async def release(self, connection: UpstreamProviderId) -> int:
+        parameters = {"connection": connection}
+        await self._statements.tell(_ANEW, parameters)
+        await self._statements.tell(_NOBODY_WAITS, parameters)
+        return only(await self._statements.ask(CountRow, _RELEASE, parameters)).count
+
     async def end_people(self, connection: UpstreamProviderId, users: Collection[UserId], at: datetime) -> None:
         await self._statements.tell(_END_PEOPLE, {"connection": connection, "users": list(users), "at": at})
 
@@ -185,10 +197,17 @@ _KNOWN: Final = """
 
 _ACTIVE: Final = "select external_id from directory_people where connection_id = %(connection)s and is_active"
 
-_NAMED: Final = """
-    select listed.external_id, listed.user_id, users.email
+_NAMED: Final[LiteralString] = f"""
+    select listed.external_id, listed.user_id, users.email, listed.is_active, coalesce(memberships.role = 'owner', false) as is_owner,
+           exists (
+               select
+                 from organizations as wanted
+                cross join lateral ({RELATED_BESIDES_DIRECTORY}) as related
+                where wanted.id = listed.org_id and related.relation = any(%(beyond)s)
+           ) as may_more
       from directory_people as listed
       join users on users.id = listed.user_id
+      left join memberships on memberships.org_id = listed.org_id and memberships.user_id = listed.user_id
      where listed.connection_id = %(connection)s and listed.external_id = any(%(external_ids)s)
 """
 
@@ -226,7 +245,14 @@ MET: Final[LiteralString] = f"""
                      from directory_people
                     where org_id = %(organization)s and user_id = users.id and (is_active or not provisioned.is_member)
                )
-           and exists (select from scim_tokens where scim_tokens.org_id = %(organization)s)
+           and provisioned.is_scims
+               -- The token that wrote the row, or one that was made after it and so may have taken its place. Ids ascend.
+           and exists (
+                   select
+                     from scim_tokens
+                    where scim_tokens.org_id = %(organization)s
+                      and scim_tokens.id >= coalesce(provisioned.scim_token_id, '00000000-0000-0000-0000-000000000000')
+               )
            ) as is_scims,
            exists (
                select
@@ -244,6 +270,7 @@ MET: Final[LiteralString] = f"""
            ) as may_more,
            coalesce({IS_THE_MAKERS}, false) as is_own, {HELD_BY_NOTHING_ELSE} as is_used_here_alone,
            exists (select from memberships where org_id = %(organization)s and user_id = users.id) as is_member,
+           coalesce(mine.is_kept, false) as is_kept,
            exists (select from users as others where others.email_key = asked.email_key and others.id <> users.id) as address_is_taken
       from {_ASKED}
       join users on users.id = led.user_id
@@ -298,15 +325,60 @@ _SAVE_PEOPLE: Final = """
     select %(connection)s, listed.external_id, %(organization)s, listed.user_id, listed.digest, true
       from unnest(%(external_ids)s::bytea[], %(users)s::uuid[], %(digests)s::bytea[]) as listed (external_id, user_id, digest)
         on conflict (connection_id, external_id) do update
-       set digest = excluded.digest, is_active = true
+       set digest = excluded.digest, is_active = true, is_kept = false
      where directory_people.user_id = excluded.user_id
 """
 
 _SAVE_NAMES: Final = """
     update provisioned_users
-       set given_name = named.given, family_name = named.family, display_name = named.display, updated_at = %(at)s
+       set given_name = named.given, family_name = named.family, display_name = named.display, updated_at = %(at)s, is_scims = false
       from unnest(%(users)s::uuid[], %(given)s::text[], %(family)s::text[], %(display)s::text[]) as named (user_id, given, family, display)
      where provisioned_users.org_id = %(organization)s and provisioned_users.user_id = named.user_id
+"""
+
+# The digest is of nothing that a directory says, so the next run writes all of it.
+_TAKE_OVER: Final = """
+    insert into directory_people (connection_id, external_id, org_id, user_id, digest, is_active)
+    select %(connection)s, taken.external_id, %(organization)s, taken.user_id, '', true
+      from unnest(%(external_ids)s::bytea[], %(users)s::uuid[]) as taken (external_id, user_id)
+        on conflict (connection_id, external_id) do update
+       set digest = excluded.digest, is_active = true, is_kept = false
+     where directory_people.user_id = excluded.user_id
+"""
+
+_NOT_SCIMS: Final = """
+    update provisioned_users set is_scims = false where org_id = %(organization)s and user_id = any(%(users)s)
+"""
+
+_KEEP: Final = """
+    update directory_people
+       set is_active = false, is_kept = true
+     where connection_id = %(connection)s and user_id = any(%(users)s) and is_active
+"""
+
+# What an owner let go on was about people whom the connection lists.
+_ANEW: Final = """
+    update directory_steps
+       set agreed_digest = null, agreed_run = null, held_digest = null, held_since = null, held_run = null, marks = null, next_at = now()
+     where connection_id = %(connection)s
+"""
+
+_NOBODY_WAITS: Final = "update directory_runs set state = 'over' where connection_id = %(connection)s and state = 'waiting'"
+
+_RELEASE: Final = """
+    with released as (
+             update directory_people
+                set is_active = false
+              where connection_id = %(connection)s and is_active
+          returning org_id, user_id
+         ),
+         nobodys as (
+             update provisioned_users
+                set is_scims = false
+               from released
+              where provisioned_users.org_id = released.org_id and provisioned_users.user_id = released.user_id
+         )
+    select count(*) as count from released
 """
 
 _END_PEOPLE: Final = """

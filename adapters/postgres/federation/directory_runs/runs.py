@@ -14,16 +14,19 @@ from adapters.postgres.statements import first, only
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.tenancy.owners import owners
 from adapters.postgres.transaction import OnStatements
+from core.domain.federation.directory_runs.people import WhyLeftOut
 from core.domain.federation.directory_runs.runs import (
     DirectoryRun,
     DirectoryStep,
+    NamedAs,
     RunCounts,
     RunKind,
     RunPerson,
     RunState,
 )
-from core.domain.identifiers import DirectoryRunId, OrganizationId, UpstreamProviderId
+from core.domain.identifiers import DirectoryRunId, OrganizationId, UpstreamProviderId, UserId
 from core.domain.identity.upstream.ldap.reading import LdapMarks
+from core.domain.pages import Page
 from core.frozen import Frozen
 from ports.federation.directory_runs import StepsCounted
 from ports.tenancy.webhooks import Owner
@@ -50,6 +53,10 @@ def _step(*, marks: Mapping[str, Any] | None, **columns: Any) -> DirectoryStep:
     return DirectoryStep(**columns, marks=None if marks is None else msgspec.convert(marks, LdapMarks))
 
 
+def _person(*, what: str, user: UUID | None, **columns: Any) -> RunPerson:
+    return RunPerson(what=NamedAs(what), user=None if user is None else UserId(user), **columns)
+
+
 class _NextAt(Frozen):
     next_at: datetime | None
 
@@ -71,8 +78,13 @@ class DirectoryRunRows(OnStatements):
         parameters = {"organization": organization, "connection": connection, "id": run}
         return first(await self._statements.ask(RUN.row, _FIND, parameters))
 
-    async def people(self, run: DirectoryRunId, limit: int | None) -> Sequence[RunPerson]:
-        return await self._statements.ask_for_many(RunPerson, _PEOPLE, {"run": run, "limit": limit}, lambda one: one)
+    async def people(self, run: DirectoryRunId, what: NamedAs | None, page: Page | None) -> Sequence[RunPerson]:
+        rows = {"limit": None, "offset": 0} if page is None else {"limit": page.limit, "offset": page.offset}
+        parameters = {"run": run, "what": what, **rows}
+        return await self._statements.ask_for_many(_person, _PEOPLE, parameters, lambda one: one)
+
+    async def open(self, run: DirectoryRunId, reason: WhyLeftOut) -> Sequence[RunPerson]:
+        return await self._statements.ask_for_many(_person, _OPEN, {"run": run, "reason": reason.value}, lambda one: one)
 
     async def next_at(self, organization: OrganizationId, connection: UpstreamProviderId) -> datetime | None:
         rows = await self._statements.ask(_NextAt, _NEXT_AT, {"organization": organization, "connection": connection})
@@ -94,6 +106,12 @@ class DirectoryRunRows(OnStatements):
         if run.state is RunState.WAITING:
             await self._statements.tell(_OVER, {"connection": run.connection, "at": run.ended_at})
         await self._statements.tell(_SAVE, RUN.values(run))
+        await self._name(run, people, 0)
+
+    async def name(self, run: DirectoryRun, people: Sequence[RunPerson], after: int) -> None:
+        await self._name(run, people, _BEHIND_OTHERS + after)
+
+    async def _name(self, run: DirectoryRun, people: Sequence[RunPerson], after: int) -> None:
         for start in range(0, len(people), _PART):
             part = people[start : start + _PART]
             await self._statements.tell(
@@ -101,8 +119,8 @@ class DirectoryRunRows(OnStatements):
                 {
                     "run": run.id,
                     "organization": run.organization,
-                    "places": list(range(start, start + len(part))),
-                    "whats": [one.what for one in part],
+                    "places": list(range(after + start, after + start + len(part))),
+                    "whats": [one.what.value for one in part],
                     "reasons": [one.reason for one in part],
                     "names": [storable_text(one.named) for one in part],
                     "users": [one.user for one in part],
@@ -151,6 +169,8 @@ class DirectoryRunRows(OnStatements):
 
 
 _PART: Final = 500
+# Who comes stands behind those who end, and those who were left out.
+_BEHIND_OTHERS: Final = 1_000_000
 
 _STEP: Final = """
     steps.connection_id as connection, steps.org_id as organization, steps.holder, steps.runs, steps.wants_whole, steps.whole_at,
@@ -189,10 +209,16 @@ CLAIM_DUE: Final[LiteralString] = f"""
 """
 
 _COUNTED: Final = """
-    select (select count(*) from directory_runs where state = 'waiting')::int as waiting,
+    select (
+               select count(*)
+                 from directory_runs as runs
+                 join upstream_providers as providers on providers.id = runs.connection_id
+                where runs.state = 'waiting' and providers.ldap @> '{"keeps_in_step": true}'
+           )::int as waiting,
            (
                select count(*)
                  from directory_steps as steps
+                 join upstream_providers as providers on providers.id = steps.connection_id and providers.ldap @> '{"keeps_in_step": true}'
                  join lateral (
                            select state from directory_runs where connection_id = steps.connection_id order by id desc limit 1
                       ) as newest on newest.state = 'failed'
@@ -216,9 +242,17 @@ _FIND: Final[LiteralString] = f"""
 _PEOPLE: Final = """
     select what, reason, named, user_id as user, external_id
       from directory_run_people
-     where run_id = %(run)s
+     where run_id = %(run)s and (%(what)s::text is null or what = %(what)s)
      order by place
+    offset %(offset)s
      limit %(limit)s::bigint
+"""
+
+_OPEN: Final = """
+    select what, reason, named, user_id as user, external_id
+      from directory_run_people
+     where run_id = %(run)s and what = 'left_out' and reason = %(reason)s and user_id is not null
+     order by place
 """
 
 _NEXT_AT: Final = "select next_at from directory_steps where org_id = %(organization)s and connection_id = %(connection)s"

@@ -25,7 +25,7 @@ from core.domain.email import Email
 from core.domain.federation.scim.filters import Filter
 from core.domain.federation.scim.groups import Group, GroupChange
 from core.domain.federation.scim.users import NO_FIELDS, HeldUser, ProvisionedUser, ScimProfile
-from core.domain.identifiers import MembershipId, OrganizationId, UserId
+from core.domain.identifiers import MembershipId, OrganizationId, ScimTokenId, UserId
 from core.domain.json import Json
 from core.domain.pages import Listed
 from core.domain.tenancy.roles import beyond_a_member, capabilities_of
@@ -85,7 +85,7 @@ class _Held:
 
     def __init__(self, **columns: Any) -> None:
         self.capacity = ScimCapacity(**{name: columns.pop(name) for name in names_of(ScimCapacity)}).capacity()
-        own = {name: columns.pop(name) for name in ("role", "relations", "is_deactivated", "in_group", "is_listed_by_ldap", *_WHOSE)}
+        own = {name: columns.pop(name) for name in ("role", "relations", "is_deactivated", "in_group", "listed_by", *_WHOSE)}
         account = {name: columns[name] for name in (*ACCOUNT.columns, "deactivated_by", "locked_at", "lock_waits")}
         profile = {name: columns[name] for name in names_of(_Profile) if name in columns}
         self.rest = columns
@@ -99,7 +99,7 @@ class _Held:
                 capabilities=capabilities_of(own["relations"]),
                 is_deactivated=own["is_deactivated"] or False,
                 in_group=own["in_group"] is not False,
-                is_listed_by_ldap=own["is_listed_by_ldap"],
+                listed_by=own["listed_by"],
                 is_own=own["is_own"],
                 is_used_here_alone=own["is_used_here_alone"],
             )
@@ -271,6 +271,9 @@ class ProvisionedUserRows:
         }
         stored = {name: None if text is None else storable_text(text) for name, text in texts.items()}
         await self._statements.tell(_SAVE, {"organization": organization, "user": user, "at": at, **stored})
+
+    async def list_by(self, token: ScimTokenId, organization: OrganizationId, users: Collection[UserId]) -> None:
+        await self._statements.tell(_LIST_BY, {"token": token, "organization": organization, "users": list(users)})
 
     async def forget(self, organization: OrganizationId, user: UserId) -> None:
         await self._statements.tell(_FREE, {"organization": organization, "user": user})
@@ -465,9 +468,9 @@ _HOLD_KNOWN: Final[LiteralString] = f"select from users where id = any(%(users)s
 _HOLD_ADDRESS: Final = "select from users where email_key = %(email_key)s for update"
 
 # Whoever lists a person ends them, and nobody else does, as long as the connection keeps in step.
-_LISTED_BY_LDAP: Final = """
-        exists (
-            select
+_LISTED_BY: Final = """
+        (
+            select upstream_providers.name
               from directory_people
               join upstream_providers on upstream_providers.id = directory_people.connection_id
              where directory_people.org_id = %(organization)s and directory_people.user_id = users.id and directory_people.is_active
@@ -492,7 +495,7 @@ _TOUCHED: Final[LiteralString] = f"""
          where %(replaced)s
            and here.user_id <> all (%(plus)s::uuid[])
            and not exists (select from ({RELATED_BESIDES_DIRECTORY}) as related where related.relation = any(%(beyond)s))
-           and not {_LISTED_BY_LDAP}
+           and {_LISTED_BY} is null
 """
 
 _HOLD_TOUCHED: Final[LiteralString] = f"select from users where id in ({_TOUCHED}) and {_KNOWN_AMONG} order by id for update"
@@ -505,7 +508,7 @@ CAPACITY_OF: Final[LiteralString] = f"""
 
 _HELD: Final[LiteralString] = f"""
            {ACCOUNT_AND_LOCK}, {_PROFILE}, {_CAPACITY},
-           memberships.role, provisioned.is_deactivated, provisioned.in_group, {_LISTED_BY_LDAP} as is_listed_by_ldap,
+           memberships.role, provisioned.is_deactivated, provisioned.in_group, {_LISTED_BY} as listed_by,
            array(
                select related.relation
                  from organizations as wanted
@@ -695,6 +698,12 @@ _SAVE: Final = """
          memberships.created_at, %(at)s
     from memberships
    where org_id = %(organization)s and user_id = %(user)s and not exists (select from known)
+"""
+
+_LIST_BY: Final = """
+    update provisioned_users
+       set is_scims = true, scim_token_id = %(token)s
+     where org_id = %(organization)s and user_id = any(%(users)s) and (not is_scims or scim_token_id is distinct from %(token)s)
 """
 
 # Lifts the organization's deactivation, because afterwards no directory is left that could reactivate the person.

@@ -17,6 +17,7 @@ from adapters.postgres.identity.privacy.forgetting import AT_ONCE, CREDENTIALS, 
 from adapters.postgres.identity.privacy.holding import TIES
 from adapters.postgres.identity.profiles import AS_JSON, profile_of
 from adapters.postgres.identity.proofs.sign_in_policy import assignments_of
+from adapters.postgres.identity.sessions.doors import is_kept_out
 from adapters.postgres.record.being_forgotten import IS_BEING_FORGOTTEN
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import first, first_made
@@ -211,8 +212,8 @@ def _asking(user: UserId, asker: PrivacyRequester, at: datetime) -> Mapping[str,
 # for other transactions that hold the weaker lock, too, before it gets the strong one.
 _HOLD: Final = "select from users where id = %(user)s for update"
 
-# A condition on `organizations`: the asker owns the organization, the organization is active, and the asker has satisfied its sign-in rules
-# in this session.
+# A condition on `organizations`: the asker owns the organization, the organization is active, the asker has satisfied its sign-in rules in
+# this session, and its rules for risk let the session in.
 _IS_THE_ASKERS: Final[LiteralString] = f"""
            organizations.status = 'active'
        and (%(asking_organization)s::uuid is null or organizations.id = %(asking_organization)s)
@@ -226,6 +227,7 @@ _IS_THE_ASKERS: Final[LiteralString] = f"""
                 where sessions.id = %(asking_session)s::uuid
                   and coalesce(sessions.proved_at, sessions.created_at) + organizations.session_hours * interval '1 hour' > %(at)s
            ))
+       and not exists (select from sessions where sessions.id = %(asking_session)s::uuid and {is_kept_out()})
 """
 
 _PERSON: Final[LiteralString] = f"""

@@ -11,6 +11,7 @@ from adapters.postgres.identity.accounts import ACCOUNT
 from adapters.postgres.identity.factors.devices import FIRST_KNOWLEDGE, knowledge_of, knowledge_parameters
 from adapters.postgres.identity.factors.mfa import grace_is_over, has_second_factor, second_factor_due_in
 from adapters.postgres.identity.privacy.holding import holding_by_use
+from adapters.postgres.identity.proofs.risk_rules import asked_rules
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.realms.domains import JOIN_REALM, REALM_OF_USER, RealmRow
 from adapters.postgres.identity.sessions.profile_columns import tells_more
@@ -140,6 +141,7 @@ class _Confirmed:
         is_admitted: bool | None,
         owes_second_factor: bool,
         is_made_elsewhere: bool,
+        rules_asked: Sequence[Mapping[str, Any]] | None,
         **columns: Any,
     ) -> None:
         destination = destination_of(columns)
@@ -158,6 +160,7 @@ class _Confirmed:
             is_listed=is_listed,
             owes_answers=owes_answers,
             is_made_elsewhere=is_made_elsewhere,
+            rules_asked=asked_rules(rules_asked),
         )
 
 
@@ -240,6 +243,7 @@ class SignInRows(OnTransaction):
             "device": look.device,
             "service": look.service,
             "flow": look.flow,
+            "organization": look.organization,
             **vouching_parameters(look.email),
         }
         return first_made(await self._transaction.ask(_Confirmed, _LAST_LOOK, parameters), lambda row: row.confirmed)
@@ -408,7 +412,8 @@ _LAST_LOOK: Final[LiteralString] = f"""
            coalesce(users.origin_org_id <> services.org_id, false) as is_made_elsewhere,
            {may_know_of_failures("services.org_id", "services.id", "users.id")} as may_know_of_failures,
            {SUBSCRIPTION_STATE} as subscription,
-           {tells_more("services.id", "services.org_id", "users.id")} as tells_more
+           {tells_more("services.id", "services.org_id", "users.id")} as tells_more,
+           risk_rules_asked(users.id, %(organization)s::uuid) as rules_asked
     from users
     left join destination as services on true
 """

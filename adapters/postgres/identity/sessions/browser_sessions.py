@@ -5,6 +5,7 @@ from typing import Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.identity.factors.mfa import second_factor_due
+from adapters.postgres.identity.sessions.doors import door_parameters
 from adapters.postgres.identity.sessions.renewed_proofs import RENEWED, proof_parameters
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import first
@@ -13,6 +14,7 @@ from adapters.postgres.transaction import OnTransaction
 from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.browser_sessions import Chosen
 from core.domain.identity.proofs import Proved
+from core.domain.identity.sessions import Doors
 
 
 class BrowserSessionRows(OnTransaction):
@@ -22,7 +24,15 @@ class BrowserSessionRows(OnTransaction):
         await self._transaction.tell_along(_ADD, {"digest": digest, "session": session})
 
     async def renew(
-        self, digest: bytes, session: SessionId, user: UserId, proved: Proved, methods: Sequence[str], *, opened_through: UUID | None
+        self,
+        digest: bytes,
+        session: SessionId,
+        user: UserId,
+        proved: Proved,
+        methods: Sequence[str],
+        *,
+        opened_through: UUID | None,
+        doors: Doors,
     ) -> bool:
         parameters = {
             "digest": digest,
@@ -31,6 +41,7 @@ class BrowserSessionRows(OnTransaction):
             **proof_parameters(proved),
             "methods": list(methods),
             "opened_through": opened_through,
+            **door_parameters(doors),
         }
         return bool(await self._transaction.ask(IdRow, _RENEW, parameters))
 
@@ -47,6 +58,18 @@ _RENEW: Final[LiteralString] = f"""
              update sessions
                 set {RENEWED},
                     opened_through = coalesce(%(opened_through)s::uuid, opened_through),
+                    let_in_by = case
+                        when %(let_in_by)s::uuid[] is null then let_in_by
+                        else array(
+                                 select unnest(let_in_by || %(let_in_by)s::uuid[]) except select unnest(%(kept_out_by)s::uuid[])
+                             )
+                    end,
+                    kept_out_by = case
+                        when %(let_in_by)s::uuid[] is null then kept_out_by
+                        else array(
+                                 select unnest(kept_out_by || %(kept_out_by)s::uuid[]) except select unnest(%(let_in_by)s::uuid[])
+                             )
+                    end,
                     authenticated_by = authenticated_by || array(
                         select method
                           from unnest(%(methods)s::text[]) with ordinality as shown (method, place)

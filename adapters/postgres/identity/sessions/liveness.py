@@ -2,14 +2,31 @@
 
 from typing import Final, LiteralString
 
-# A session is live until it ends or exceeds its organization's limit. Its user must be active. If a platform owner acts in the user's name,
-# that platform owner must be active, too, and the user must not be a platform owner, not even one who has become so since.
-IS_LIVE: Final = """
+# How long a session rests before it ends. It carries what the rules said when it was opened.
+IDLE: Final = "coalesce(sessions.minutes_idle * interval '1 minute', %(idle)s)"
+
+# The conditions for the lives that the organization and the service of a session say, the shorter one. A null number says nothing.
+_IS_YOUNG_ENOUGH: Final = """
+       and (organizations.session_hours is null
+         or coalesce(sessions.proved_at, sessions.created_at) + organizations.session_hours * interval '1 hour' > now())
+       and (services.session_lifetime_hours is null
+         or coalesce(sessions.proved_at, sessions.created_at) + services.session_lifetime_hours * interval '1 hour' > now())
+"""
+_IS_IN_USE: Final = """
+       and (organizations.session_idle_minutes is null
+         or sessions.last_seen_at + organizations.session_idle_minutes * interval '1 minute' > now())
+       and (services.session_idle_minutes is null
+         or sessions.last_seen_at + services.session_idle_minutes * interval '1 minute' > now())
+"""
+
+# A session is live until it ends or exceeds a limit of its organization or service. Its user must be active. If a platform owner acts in
+# the user's name, that platform owner must be active, too, and the user must not be a platform owner, not even one who has become so since.
+IS_LIVE: Final[LiteralString] = f"""
            sessions.revoked_at is null
        and sessions.expires_at > now()
        and sessions.ends_at > now()
-       and (organizations.session_hours is null
-         or coalesce(sessions.proved_at, sessions.created_at) + organizations.session_hours * interval '1 hour' > now())
+       {_IS_YOUNG_ENOUGH.strip()}
+       {_IS_IN_USE.strip()}
        and users.deactivated_at is null
        and (sessions.organization_id is null or organizations.id is not null)      -- neither organization nor service is being deleted
        and (sessions.service_id is null or services.id is not null)

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Final
+from typing import Final, LiteralString
 
+from adapters.postgres.identity.sessions.liveness import IDLE
 from adapters.postgres.presence import mark
 from adapters.postgres.transaction import OnPool
 from core.domain.identifiers import SessionId
@@ -17,7 +18,7 @@ class PostgresPresence(OnPool):
         await mark(self._pool, _MARK_SEEN, times, {"idle": IDLE_LIFETIME})
 
 
-_MARK_SEEN: Final = """
+_MARK_SEEN: Final[LiteralString] = f"""
     with recursive line as (
              select sessions.id, sessions.parent_id, seen.at
                from unnest(%(ids)s::uuid[], %(times)s::timestamptz[]) as seen (id, at)
@@ -43,7 +44,7 @@ _MARK_SEEN: Final = """
      set last_seen_at = due.at,
          -- A browser has no refresh that would move its expiry.
          expires_at = case
-             when due.is_browser then greatest(sessions.expires_at, least(due.at + %(idle)s, sessions.ends_at))
+             when due.is_browser then greatest(sessions.expires_at, least(due.at + {IDLE}, sessions.ends_at))
              else sessions.expires_at
          end
     from due

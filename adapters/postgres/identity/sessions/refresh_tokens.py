@@ -10,7 +10,7 @@ from adapters.postgres.identity.factors.mfa import OWES_SECOND_FACTOR
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.agents import AGENTS_ARE_FORBIDDEN, may_act
 from adapters.postgres.identity.sessions.audiences import audiences, open_audiences
-from adapters.postgres.identity.sessions.liveness import AUTHENTICATES, IS_LIVE, lost_nothing_since
+from adapters.postgres.identity.sessions.liveness import AUTHENTICATES, IDLE, IS_LIVE, lost_nothing_since
 from adapters.postgres.identity.sessions.profile_columns import PROFILE, profile, tells_more
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
 from adapters.postgres.identity.upstream.directory_contexts import directory_context
@@ -221,8 +221,8 @@ _ROTATE: Final[LiteralString] = f"""
          ),
          extended as (
              update sessions
-                set expires_at = least(%(at)s + %(idle)s, sessions.ends_at),
-                    expires_day = (least(%(at)s + %(idle)s, sessions.ends_at) at time zone 'UTC')::date,
+                set expires_at = least(%(at)s + {IDLE}, sessions.ends_at),
+                    expires_day = (least(%(at)s + {IDLE}, sessions.ends_at) at time zone 'UTC')::date,
                     last_seen_at = greatest(sessions.last_seen_at, %(at)s)
                from living
               where sessions.id = living.id

@@ -1,25 +1,31 @@
 """Sessions in PostgreSQL: the statements that open and end sessions."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.arrays import array_of_texts
+from adapters.postgres.arrays import array, array_of_texts
 from adapters.postgres.columns import Columns
 from adapters.postgres.identity.accounts import ACCOUNT
 from adapters.postgres.identity.sessions.audiences import kept_audiences
+from adapters.postgres.identity.sessions.doors import door_parameters
 from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
 from adapters.postgres.identity.sessions.renewed_proofs import RENEWED, proof_parameters
-from adapters.postgres.identity.sessions.revoking import LINE, ending_codes, revoking
+from adapters.postgres.identity.sessions.revoking import LINE, ending_codes, noticing, revoking
 from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import first, only
+from adapters.postgres.ties import IS_OWN_MEMBERSHIP
 from adapters.postgres.transaction import OnTransaction
 from core.domain.audiences import TokenAudience
+from core.domain.email import Email
 from core.domain.identifiers import DeviceId, OrganizationId, SessionId, UserId
+from core.domain.identity.devices import located
 from core.domain.identity.proofs import Proved
-from core.domain.identity.sessions import Parent, Session
+from core.domain.identity.session_limits.displaced import DisplacedPerson, Displacement
+from core.domain.identity.sessions import Parent, Session, minutes_kept
 from core.domain.identity.upstream.sign_in import FEDERATED
+from core.domain.languages import Language
 from core.frozen import Frozen
 from ports.identity.sessions import Opener
 
@@ -34,6 +40,14 @@ class _InOrganization(Frozen):
 def _opener(**columns: Any) -> Opener:
     """The account's session is the one from which another session is opened."""
     return Opener(ACCOUNT.taken(columns), PARENT.row(proved=PROVED.taken(columns), **columns))
+
+
+def _displaced(*, email: str, language: str | None, country: str | None, city: str | None, **columns: Any) -> DisplacedPerson:
+    return DisplacedPerson(email=Email(email), language=Language.of(language), location=located(country, city), **columns)
+
+
+def _of_displacement(displacement: Displacement) -> Mapping[str, Any]:
+    return {"by": displacement.by, "ended": array([one.hex for one in displacement.sessions])}
 
 
 class SessionRows(OnTransaction):
@@ -72,6 +86,11 @@ class SessionRows(OnTransaction):
                 "refuses_applications": session.proved.refuses_applications,
                 "scopes": None if session.scopes is None else array_of_texts(session.scopes),
                 "opened_through": session.opened_through,
+                "minutes_idle": minutes_kept(session.idle),
+                "most": session.most,
+                "is_own": session.is_own,
+                "is_impersonated": impersonated is not None,
+                **door_parameters(session.doors),
             },
         )
 
@@ -107,12 +126,44 @@ class SessionRows(OnTransaction):
     async def end_federated(self, user: UserId) -> None:
         await self._transaction.tell(_END_FEDERATED, {"user": user, "federated": FEDERATED})
 
+    async def find_displaced(self, displacement: Displacement) -> DisplacedPerson | None:
+        return first(await self._transaction.ask(_displaced, _FIND_DISPLACED, _of_displacement(displacement)))
+
+    async def notice_displaced(self, displacement: Displacement) -> None:
+        await self._transaction.tell(_NOTICE_DISPLACED, _of_displacement(displacement))
+
     async def revoke_impersonations(self, impersonator: UserId) -> int:
         return len(await self._transaction.ask(IdRow, _REVOKE_IMPERSONATIONS, {"impersonator": impersonator}))
 
     async def revoke_of_device(self, device: DeviceId) -> int:
         return len(await self._transaction.ask(IdRow, _REVOKE_OF_DEVICE, {"device": device}))
 
+
+# The oldest is the one that the others were opened from.
+_FIND_DISPLACED: Final = """
+    select users.id as "user", users.email, users.language, users.deactivated_at is null as is_active,
+           arrived.organization_id as organization, coalesce(organizations.name, '') as organization_name,
+           coalesce(services.name, '') as service_name, coalesce(devices.name, '') as device_name,
+           devices.last_country as country, devices.last_city as city, oldest.last_seen_at
+      from sessions as arrived
+      join users on users.id = arrived.user_id
+     cross join lateral (
+               select sessions.*
+                 from sessions
+                where sessions.id = any (%(ended)s::uuid[]) and sessions.user_id = arrived.user_id
+                order by sessions.depth, sessions.created_at
+                limit 1
+           ) as oldest
+      left join organizations on organizations.id = arrived.organization_id
+      left join services on services.id = oldest.service_id and oldest.organization_id = arrived.organization_id
+      left join devices on devices.id = oldest.device_id
+     where arrived.id = %(by)s
+"""
+
+_NOTICE_DISPLACED: Final[LiteralString] = f"""
+    with ended as (select id, user_id, service_id from sessions where id = any (%(ended)s::uuid[]))
+    {noticing("ended")}
+"""
 
 _ORGANIZATION: Final = "select organization_id from sessions where id = %(id)s"
 
@@ -135,15 +186,48 @@ _HOLD_OPENER: Final[LiteralString] = f"""
 
 _LIVES: Final[LiteralString] = f"select {SESSION_LIVES} as yes"
 
-# Who writes `expires_at` writes its day, too: otherwise a trigger does, at the price of a call.
-_ADD: Final = """
+# What ends a session without a use, and how many of its kind may be open. Outside organizations, the rules of own memberships bind: what
+# merely lists a person says nothing about their own sessions. A session rests no longer than the one that it was opened from.
+_RULES: Final[LiteralString] = f"""
+               select least(
+                          %(minutes_idle)s::integer,
+                          case when %(is_own)s::boolean then own.minutes_idle end,
+                          (select parents.minutes_idle from sessions as parents where parents.id = %(parent)s)
+                      ) as minutes_idle,
+                      case
+                          when %(is_own)s::boolean then least(%(most)s::smallint, own.most)
+                          when not %(is_impersonated)s::boolean
+                          then (select most_sessions from organizations where organizations.id = %(organization)s)
+                      end as most,
+                      case
+                          when not %(is_impersonated)s::boolean
+                          then (select most_sessions from services where services.id = %(service)s)
+                      end as most_in_service
+                 from (
+                          select min(organizations.session_idle_minutes) as minutes_idle, min(organizations.most_sessions) as most
+                            from memberships
+                            join organizations on organizations.id = memberships.org_id
+                           where %(is_own)s::boolean and memberships.user_id = %(user)s and {IS_OWN_MEMBERSHIP}
+                             and organizations.status = 'active'
+                      ) as own
+"""
+
+# Who writes `expires_at` writes its day, too: otherwise a trigger does, at the price of a call. Where a number says how many there may be,
+# a trigger ends the oldest.
+_ADD: Final[LiteralString] = f"""
     insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
                           authenticated_by, impersonator_id, impersonation_id, parent_id, depth, proved_at, second_factor_at, stated_at,
-                          refuses_applications, scopes, opened_through, expires_day)
-    values (%(id)s, %(user)s, %(device)s, %(organization)s, %(service)s, %(created_at)s, %(last_seen_at)s, %(expires_at)s, %(ends_at)s,
-            %(authenticated_by)s::text[], %(impersonator)s, %(impersonation)s, %(parent)s, %(depth)s, %(proved_at)s, %(second_factor_at)s,
-            %(stated_at)s, %(refuses_applications)s, %(scopes)s::text[], %(opened_through)s,
-            (%(expires_at)s::timestamptz at time zone 'UTC')::date)
+                          refuses_applications, scopes, opened_through, let_in_by, kept_out_by, expires_day, minutes_idle, most,
+                          most_in_service)
+    select %(id)s, %(user)s, %(device)s, %(organization)s, %(service)s, %(created_at)s, %(last_seen_at)s, until.expires_at, %(ends_at)s,
+           %(authenticated_by)s::text[], %(impersonator)s, %(impersonation)s, %(parent)s, %(depth)s, %(proved_at)s, %(second_factor_at)s,
+           %(stated_at)s, %(refuses_applications)s, %(scopes)s::text[], %(opened_through)s,
+           %(let_in_by)s::uuid[], %(kept_out_by)s::uuid[],
+           (until.expires_at at time zone 'UTC')::date, rules.minutes_idle, rules.most, rules.most_in_service
+      from ({_RULES}) as rules
+     cross join lateral (
+               select least(%(expires_at)s, %(created_at)s + rules.minutes_idle * interval '1 minute') as expires_at
+           ) as until
 """
 
 _GRANT: Final = "update sessions set audiences = %(audiences)s where id = %(session)s"

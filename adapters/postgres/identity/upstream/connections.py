@@ -244,6 +244,9 @@ class ConnectionTestRows(OnTransaction):
             "provider": test.provider,
             "digest": test.digest,
             "settings": test.settings_digest,
+            "session": test.starter.session,
+            "key": test.starter.key,
+            "link": test.starter.link,
             "created_at": test.created_at,
             "expires_at": test.expires_at,
         }
@@ -503,8 +506,9 @@ _BEGIN_TEST: Final[LiteralString] = f"""
 _END_TESTS: Final = "delete from connection_tests where upstream_provider_id = %(provider)s and finished_at is null"
 
 _ADD_TEST: Final = """
-    insert into connection_tests (id, upstream_provider_id, digest, settings_digest, created_at, expires_at)
-    values (%(id)s, %(provider)s, %(digest)s, %(settings)s, %(created_at)s, %(expires_at)s)
+    insert into connection_tests (id, upstream_provider_id, digest, settings_digest, session_id, management_key_id, setup_link_id,
+                                  created_at, expires_at)
+    values (%(id)s, %(provider)s, %(digest)s, %(settings)s, %(session)s, %(key)s, %(link)s, %(created_at)s, %(expires_at)s)
 """
 
 _FINISH_TEST: Final = """

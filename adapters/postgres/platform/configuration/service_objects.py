@@ -28,7 +28,9 @@ _SERVICES: Final[LiteralString] = f"""
                'id_token_alg', id_token_alg, 'access_token_alg', access_token_alg, 'assertion_audience', assertion_audience,
                'post_logout_redirect_uris', post_logout_redirect_uris,
                'backchannel_logout_uri', backchannel_logout_uri,
-               'backchannel_logout_session_required', backchannel_logout_session_required, 'metadata', services.metadata
+               'backchannel_logout_session_required', backchannel_logout_session_required,
+               'session_lifetime_hours', session_lifetime_hours, 'session_idle_minutes', services.session_idle_minutes,
+               'most_sessions', services.most_sessions, 'metadata', services.metadata
            ) as fields
       {_OF_SERVICES}
 """

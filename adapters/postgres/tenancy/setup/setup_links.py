@@ -20,7 +20,7 @@ from core.domain.tenancy.setup.setup_drafts import SetupDraft, SetupDraftState
 from core.domain.tenancy.setup.setup_links import LONGEST_USER_AGENT, KnownSetupLink, SetupLink, SetupPurpose
 from core.domain.tenancy.upstream_providers import UpstreamProvider
 from core.frozen import Frozen, replace
-from ports.tenancy.setup_links import ListedSetupLink, UsedBy
+from ports.tenancy.setup.setup_links import ListedSetupLink, UsedBy
 
 # A word of a later release means nothing here.
 LINK: Final = Columns(
@@ -92,7 +92,7 @@ class _Kept(Frozen):
 
 
 class SetupLinkRows(OnStatements):
-    """Implements `ports.tenancy.setup_links.SetupLinkStore`."""
+    """Implements `ports.tenancy.setup.setup_links.SetupLinkStore`."""
 
     async def find(self, link: SetupLinkId) -> KnownSetupLink | None:
         return await self._known(_FIND, {"id": link})

@@ -106,6 +106,12 @@ class PersonInDirectory(Frozen, kw_only=True):
         return (self.email or self.dn)[:LONGEST_NAMED]
 
     @property
+    def called(self) -> str:
+        """How a plan names the person: by name and address."""
+        name = self.display_name or " ".join(one for one in (self.given_name, self.family_name) if one)
+        return (f"{name} <{self.email}>" if name and self.email else self.named)[:LONGEST_NAMED]
+
+    @property
     def digest(self) -> bytes:
         """Of all that is kept here, so that a run writes what has changed and nothing else."""
         said = [self.email, self.given_name, self.family_name, self.display_name, dict(self.fields)]
@@ -140,6 +146,8 @@ class MetAccount(Frozen, kw_only=True):
     is_own: bool
     is_movable: bool
     is_member: bool
+    is_kept: bool
+    """An owner has decided that the person is the organization's own member, whatever this directory says."""
     address_is_taken: bool
     """Somebody else has the address that the directory states."""
 
@@ -239,6 +247,14 @@ def decided_together(
     return decisions
 
 
+def comes_without_scim(person: PersonInDirectory, met: MetAccount, domains: Collection[str], organization: OrganizationId) -> bool:
+    """Whether nothing but SCIM keeps this directory from listing the person."""
+    if not met.is_scims:
+        return False
+    one = decided(person, replace(met, is_scims=False), domains, organization)
+    return one.fate in {PersonFate.COMES, PersonFate.RETURNS}
+
+
 def _of_listed(person: PersonInDirectory, met: MetAccount, domains: Collection[str], organization: OrganizationId) -> PersonDecision:
     if person.is_disabled:
         if not met.was_active:
@@ -254,6 +270,8 @@ def _of_listed(person: PersonInDirectory, met: MetAccount, domains: Collection[s
             moves = True
     if met.was_active:
         return PersonDecision(person=person, fate=PersonFate.CHANGES, met=met, moves=moves, left_out=left_out)
+    if met.is_kept and met.is_member:
+        return PersonDecision(person=person, fate=PersonFate.STAYS, met=met)
     refusal = left_out or _shut(met, organization) or _of_others(met)
     if refusal is not None:
         return PersonDecision(person=person, fate=PersonFate.STAYS, met=met, left_out=refusal)
@@ -269,18 +287,18 @@ def _of_address(person: PersonInDirectory, domains: Collection[str]) -> WhyLeftO
 def _of_account(met: MetAccount, organization: OrganizationId) -> WhyLeftOut | None:
     if met.listed_as is not None:
         return WhyLeftOut.ADDRESS_OF_ANOTHER
-    listed = _of_others(met)
-    if listed is not None:
-        return listed
     if met.account.is_platform_owner:
         return WhyLeftOut.NOT_FOR_ACCOUNT
-    return WhyLeftOut.OTHER_IDENTITY if met.has_other_identity else _shut(met, organization)
+    if met.has_other_identity:
+        return WhyLeftOut.OTHER_IDENTITY
+    # What nobody but SCIM stands against comes last: an owner may take these people over.
+    return _shut(met, organization) or _of_others(met)
 
 
 def _of_others(met: MetAccount) -> WhyLeftOut | None:
-    if met.is_scims:
-        return WhyLeftOut.LISTED_BY_SCIM
-    return WhyLeftOut.LISTED_BY_ANOTHER if met.is_anothers else None
+    if met.is_anothers:
+        return WhyLeftOut.LISTED_BY_ANOTHER
+    return WhyLeftOut.LISTED_BY_SCIM if met.is_scims else None
 
 
 def _shut(met: MetAccount, organization: OrganizationId) -> WhyLeftOut | None:

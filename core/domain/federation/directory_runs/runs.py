@@ -29,7 +29,14 @@ RUN_KEPT: Final = timedelta(days=30)
 COMPARES_EACH: Final = 4
 MOST_RUNS_SHOWN: Final = 50
 MOST_LEFT_OUT_SHOWN: Final = 500
+MOST_OPEN: Final = 20_000
+"""Of those about whom an owner may decide."""
 MOST_PEOPLE_SHOWN: Final = 1000
+STAYS_MEMBER: Final = "stays_member"
+COMES_BACK: Final = "comes_back"
+MAY_MORE: Final = "may_more"
+OWNER: Final = "owner"
+"""What happens to those about whom an owner decides, or what they are."""
 _SMALL_NUMBER: Final = 5
 _ONE_IN: Final = 10
 
@@ -71,6 +78,16 @@ class RunState(StrEnum):
     """A newer run has taken its place."""
 
 
+class DecidedAbout(StrEnum):
+    """What an owner has decided about people whom a run has left out."""
+
+    TAKEN_OVER = "taken_over"
+    """From SCIM."""
+    KEPT = "kept"
+    """As the organization's own members."""
+    ENDED = "ended"
+
+
 class RunCounts(Frozen, kw_only=True):
     read: int = 0
     came: int = 0
@@ -107,11 +124,20 @@ class DirectoryRun(Frozen, kw_only=True):
         return now - self.started_at <= 2 * PLAN_LASTS
 
 
-class RunPerson(Frozen, kw_only=True):
-    """A person whom a run names: one whom it would end, or has left out."""
+class NamedAs(StrEnum):
+    """Why a run names somebody."""
 
-    what: str
-    """`end` or `left_out`."""
+    END = "end"
+    """It would end the person."""
+    LEFT_OUT = "left_out"
+    COMES = "comes"
+    """The plan lets the person in."""
+
+
+class RunPerson(Frozen, kw_only=True):
+    """A person whom a run names: one whom it would end or let in, or has left out."""
+
+    what: NamedAs
     reason: str
     named: str
     user: UserId | None = None
@@ -176,17 +202,24 @@ class RunTally:
         self.read = self.came = self.changed = self.ended = self.held_back = self.teams = 0
         self.reasons: dict[str, int] = {}
         self.left_out: list[RunPerson] = []
+        self.open: list[RunPerson] = []
         self._came = sha256()
 
-    def leave_out(self, named: str, reason: WhyLeftOut) -> None:
+    def leave_out(self, named: str, reason: WhyLeftOut, user: UserId | None = None, external_id: bytes | None = None) -> None:
+        """`user` and `external_id` are of somebody about whom an owner may decide."""
         self.reasons[reason.value] = self.reasons.get(reason.value, 0) + 1
-        if len(self.left_out) < MOST_LEFT_OUT_SHOWN:
-            self.left_out.append(RunPerson(what="left_out", reason=reason.value, named=named))
+        if user is not None:
+            if len(self.open) < MOST_OPEN:
+                self.open.append(RunPerson(what=NamedAs.LEFT_OUT, reason=reason.value, named=named, user=user, external_id=external_id))
+        elif len(self.left_out) < MOST_LEFT_OUT_SHOWN:
+            self.left_out.append(RunPerson(what=NamedAs.LEFT_OUT, reason=reason.value, named=named))
 
     def note(self, decision: PersonDecision) -> None:
         """What is done for one person. Who ends is noted at the end of the run."""
         if decision.left_out is not None:
-            self.leave_out(decision.person.named, decision.left_out)
+            met = decision.met if decision.left_out is WhyLeftOut.LISTED_BY_SCIM else None
+            user = None if met is None else met.user
+            self.leave_out(decision.person.named, decision.left_out, user, None if met is None else decision.person.external_id)
         if decision.fate in {PersonFate.COMES, PersonFate.RETURNS}:
             self.came += 1
             self._came.update(f"{decision.fate.value} {decision.person.subject} {decision.person.email}\n".encode("utf-8", "surrogatepass"))
@@ -217,7 +250,12 @@ def digest_of_ends(ends: Iterable[RunPerson]) -> bytes:
 
 
 def end_of(external_id: bytes, user: UserId, named: str, why: ReasonForEnd) -> RunPerson:
-    return RunPerson(what="end", reason=why.value, named=named, user=user, external_id=external_id)
+    return RunPerson(what=NamedAs.END, reason=why.value, named=named, user=user, external_id=external_id)
+
+
+def coming_by(decision: PersonDecision) -> RunPerson:
+    """Whom a plan lets in."""
+    return RunPerson(what=NamedAs.COMES, reason=decision.fate.value, named=decision.person.called, external_id=decision.person.external_id)
 
 
 def begun(step: DirectoryStep, run: DirectoryRunId, provider: bytes, now: datetime) -> DirectoryRun:
@@ -243,6 +281,26 @@ def agreed(run: DirectoryRun, provider: UpstreamProvider, seen: str, now: dateti
     if now - run.started_at > PLAN_LASTS:
         raise Conflict("The plan is more than a day old: start another run", words="run_too_old")
     return replace(run, state=RunState.AGREED)
+
+
+def is_decidable(run: DirectoryRun, newest: Sequence[DirectoryRun], now: datetime) -> bool:
+    """Whether an owner may decide about people whom the run has left out: it is the last one that has read everybody, because a later one
+    may have found them otherwise. A plan has read everybody, too, but counts for nothing yet. `newest` are the runs of the connection, the
+    newest first.
+    """
+    last = next((one for one in newest if one.kind is RunKind.WHOLE and one.state not in {RunState.RUNNING, RunState.FAILED}), None)
+    return last is not None and last.id == run.id and now - run.started_at <= PLAN_LASTS
+
+
+def require_decidable(run: DirectoryRun, newest: Sequence[DirectoryRun], provider: UpstreamProvider, now: datetime) -> None:
+    """For an owner's word about people whom a run has left out. Raises `BadRequest` and `Conflict`."""
+    require_kept_in_step(provider)
+    if provider.digest != run.settings_digest:
+        raise Conflict(CHANGED_SINCE, words="settings_changed")
+    if not is_decidable(run, newest, now):
+        raise Conflict(
+            "An owner decides about people whom the last run has left out that has read everybody today", words="run_not_decidable"
+        )
 
 
 def left(run: DirectoryRun) -> DirectoryRun:
@@ -271,6 +329,18 @@ def run_agreed(run: DirectoryRun, name: str, actor: Actor) -> Event:
 
 def run_left(run: DirectoryRun, name: str, actor: Actor) -> Event:
     return _about("organization.upstream_provider.run.left", run, name, actor)
+
+
+_DECIDED: Final[Mapping[DecidedAbout, str]] = {
+    DecidedAbout.TAKEN_OVER: "organization.upstream_provider.people.taken_over",
+    DecidedAbout.KEPT: "organization.upstream_provider.people.kept",
+    DecidedAbout.ENDED: "organization.upstream_provider.people.ended",
+}
+
+
+def people_decided(what: DecidedAbout, run: DirectoryRun, name: str, people: Sequence[RunPerson], actor: Actor) -> Event:
+    facts: Mapping[str, str | int] = {"name": name, "run_id": str(run.id), "people": len(people), "digest": digest_of_ends(people).hex()}
+    return _event(_DECIDED[what], run.organization, run.connection, actor, facts)
 
 
 def run_failed(run: DirectoryRun, name: str) -> Event:

@@ -17,7 +17,7 @@ from core.domain.errors import BadRequest
 from core.domain.federation.oauth.grants import TokenRequest, one_resource
 from core.domain.identifiers import AuthorizationCodeId, ClientId, EventId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.login_events import LoginEvent
-from core.domain.identity.sessions import Session, SubscriptionState
+from core.domain.identity.sessions import IDLE_LIFETIME, Session, SubscriptionState
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Token
 from core.frozen import Frozen, replace
@@ -105,6 +105,8 @@ class Opening(Frozen, kw_only=True):
     """The id of the event that webhooks get."""
     lifetime: timedelta
     """The longest time that a session lasts."""
+    idle: timedelta = IDLE_LIFETIME
+    """The longest time without a use."""
 
 
 class EarlierUse(Frozen):

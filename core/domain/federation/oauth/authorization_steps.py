@@ -90,6 +90,8 @@ class SignedInPerson(Frozen, kw_only=True):
     """The person has made or confirmed this membership: the organization has not merely listed the person."""
     second_factor_due: datetime | None = None
     """A member who has to set up a second factor can do so until this moment. None when the organization asks nothing of the member."""
+    is_kept_out: bool = False
+    """The rules for risk of the application's organization do not let this session in."""
     consented: Sequence[str] | None
     """The scopes that the person has allowed the application. None when the application never asked, or the person has
     revoked the consent.
@@ -273,6 +275,9 @@ def _sign_in_step(
     afresh: bool,
 ) -> AuthorizationStep | None:
     """The step that a session from before the request still needs, or a sign-in that shows too little. None when nothing is missing."""
+    if signed_in.is_kept_out:
+        # A sign-in for this request is judged by the rules, and one that they refuse opens no session.
+        return AuthorizationStep.SIGN_IN
     if afresh and progress.began is not None:
         if _shows_when(request, signed_in, progress.began, now):
             return None

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from core.domain.errors import BadRequest
+from core.domain.errors import BadRequest, Conflict
 
 
 class ScimRefusal(BadRequest):
@@ -37,3 +37,9 @@ class InvalidSyntax(ScimRefusal):
 class Mutability(ScimRefusal):
     scim_type = "mutability"
     text = "This attribute cannot be changed here"
+
+
+class ListedElsewhere(Conflict):
+    """Another directory lists the person, and whoever lists a person ends them. No value is taken twice, so SCIM has no type for it."""
+
+    scim_type: ClassVar[None] = None

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol
 from core.domain.email import Email
 from core.domain.errors import Forbidden
 from core.domain.federation.scim.attributes import is_of_enterprises, is_other_address, is_unkept
-from core.domain.federation.scim.errors import InvalidPath, InvalidSyntax, InvalidValue, Mutability, NoTarget
+from core.domain.federation.scim.errors import InvalidPath, InvalidSyntax, InvalidValue, ListedElsewhere, Mutability, NoTarget
 from core.domain.federation.scim.mappings import MAPPABLE, NOTHING_MAPPED, ScimMapping, filled, stated_at, stated_in
 from core.domain.federation.scim.patches import PatchOperation, Path, Verb, fields_of, parse_path, require_operations, text_of, truth
 from core.domain.federation.scim.schemas import USER_SCHEMA
@@ -98,8 +98,8 @@ class HeldUser(Frozen, kw_only=True):
     is_used_here_alone: bool
     """No other organization has a tie to the account, not even as one that lists the person."""
 
-    is_listed_by_ldap: bool = False
-    """A directory by LDAP lists the person, so that no other directory decides about them."""
+    listed_by: str | None = None
+    """The name of the directory by LDAP that lists the person, so that no other directory decides about them."""
 
     @property
     def is_movable(self) -> bool:
@@ -136,9 +136,11 @@ class HeldUser(Frozen, kw_only=True):
             )
 
     def require_scims(self) -> None:
-        """Refuses a person whom a directory by LDAP lists: whoever lists a person ends them. Raises `Forbidden`."""
-        if self.is_listed_by_ldap:
-            raise Forbidden("A directory by LDAP lists this person: change the person there, or stop keeping in step with it first")
+        """Refuses a person whom a directory by LDAP lists: whoever lists a person ends them. Raises `ListedElsewhere`."""
+        if self.listed_by is not None:
+            raise ListedElsewhere(
+                f"The directory {self.listed_by} lists this person, by LDAP: change the person there, or stop keeping in step first"
+            )
 
     def require_movable(self) -> None:
         """Refuses to change the address of an account that is not the directory's alone. Raises `Mutability`."""

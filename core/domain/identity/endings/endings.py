@@ -57,6 +57,8 @@ class CredentialKind(StrEnum):
     """With the rights of a management key, for the token of a trusted issuer."""
     INVITATION = "invitation"
     SETUP_LINK = "set-up link"
+    CONNECTION_TEST = "test of a connection"
+    """Whoever has its address may let the organization's password be tried, and somebody sign in at the provider."""
 
 
 class Cause(Enum):
@@ -129,6 +131,8 @@ _PERSONS: Final = Stays("it is the person's, and says nothing about this")
 _ACCOUNT_SHUT: Final = Stays("the account lets nobody in, and may come back", opens=False)
 _LOCKED: Final = Stays("nobody gets in before a new password; of the last 30 days, only what the person keeps then comes back", opens=False)
 _MAKER_LOCKED: Final = Stays("it may do what its maker may at that moment, which is nothing while the account is locked", opens=False)
+_STARTERS: Final = Stays("each step of it asks for its starter's session and right", opens=False)
+_TRIED: Final = Stays("its starter may try the provider as before; it lasts for minutes")
 _SEEN: Final = Stays("the person sees it on a page of the account, and ends it there; it does not know the password")
 _GATED: Final = Stays("each request asks whether it is open, and it may come back", opens=False)
 
@@ -146,6 +150,9 @@ def _cells(
             if kind in cells:
                 raise TypeError(f"{kind} is said twice")
             cells[kind] = ending
+    # A test goes on where its starter's session does, unless the line says more.
+    starters = _STARTERS if cells.get(CredentialKind.SESSION, rest) is ENDS else _TRIED
+    cells.setdefault(CredentialKind.CONNECTION_TEST, starters)
     return cells if rest is None else {**dict.fromkeys(CredentialKind, rest), **cells}
 
 
@@ -231,6 +238,7 @@ ENDINGS: Final[Mapping[Cause, Mapping[CredentialKind, Ending]]] = {
             (Stays("it says nothing without a session there, and the person may come back"), _GRANTS),
             (_ORGANIZATIONS, _MACHINES),
             (_MAKER_GONE, (CredentialKind.MANAGEMENT_KEY, CredentialKind.INVITATION, CredentialKind.SETUP_LINK)),
+            (_STARTERS, (CredentialKind.CONNECTION_TEST,)),
             rest=Stays("the account is the person's, and goes on without the organization"),
         ),
     ),
@@ -253,6 +261,7 @@ ENDINGS: Final[Mapping[Cause, Mapping[CredentialKind, Ending]]] = {
         (CredentialKind.WORKLOAD_TOKEN,),
         (_ORGANIZATIONS, _MACHINES),
         (_MAKER_GONE, (CredentialKind.MANAGEMENT_KEY, CredentialKind.INVITATION, CredentialKind.SETUP_LINK)),
+        (_STARTERS, (CredentialKind.CONNECTION_TEST,)),
         rest=Stays("each request asks what the person may do at that moment"),
     ),
     # 0026.
@@ -294,7 +303,7 @@ ENDINGS: Final[Mapping[Cause, Mapping[CredentialKind, Ending]]] = {
         rest=Stays("the person has come; the organization ends sessions by itself, and people at their other ways in go on"),
     ),
     Cause.CONNECTION_ENDED: _cells(
-        (CredentialKind.ASSERTED, CredentialKind.OWN_IDENTITY),
+        (CredentialKind.ASSERTED, CredentialKind.OWN_IDENTITY, CredentialKind.CONNECTION_TEST),
         rest=Stays("the person has come; the organization ends sessions by itself, and people at their other ways in go on"),
     ),
     Cause.ORGANIZATION_SUSPENDED: _cells(
@@ -309,6 +318,7 @@ ENDINGS: Final[Mapping[Cause, Mapping[CredentialKind, Ending]]] = {
                 CredentialKind.MANAGEMENT_KEY,
                 CredentialKind.INVITATION,
                 CredentialKind.SETUP_LINK,
+                CredentialKind.CONNECTION_TEST,
             ),
         ),
         rest=_PERSONS,
@@ -321,6 +331,7 @@ ENDINGS: Final[Mapping[Cause, Mapping[CredentialKind, Ending]]] = {
             CredentialKind.USER_KEY,
             CredentialKind.UNFINISHED,
             *_OF_THE_ORGANIZATION,
+            CredentialKind.CONNECTION_TEST,
         ),
         rest=_PERSONS,
     ),
@@ -441,4 +452,9 @@ OWED: Final[Mapping[CredentialKind, Owed]] = {
     ),
     CredentialKind.INVITATION: Owed(page="/ui/o/{org_slug}/people/invitations", mails=("invitation",), exported=_ORGANIZATIONS_DATA),
     CredentialKind.SETUP_LINK: Owed(page="/ui/o/{org_slug}/directories/setup-links", mails=_PAGES_TELL, exported=_ORGANIZATIONS_DATA),
+    CredentialKind.CONNECTION_TEST: Owed(
+        page=Because("its starter has just opened it; the page of the provider says how its last test ended"),
+        mails=_PAGES_TELL,
+        exported=_OF_MINUTES,
+    ),
 }

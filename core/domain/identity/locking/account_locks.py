@@ -30,7 +30,7 @@ LOCK_LINK_LIFETIME: Final = timedelta(days=7)
 LOCKING_MAILS: Final = frozenset(
     {
         *("new_device", "unusual_sign_in", "password_changed", "password_set", "email_changed_old", "user_key_made"),
-        "password_breached",
+        *("password_breached", "session_displaced"),
         *("mfa_enabled", "mfa_disabled", "backup_codes_renewed", "identity_linked", "identity_unlinked"),
         *("passkey_added", "passkey_removed", "passkey_copied", "password_breached"),
     }

@@ -4,10 +4,18 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from core.domain.identifiers import ConnectionTestId, OrganizationId, UpstreamProviderId
+from core.domain.identifiers import ConnectionTestId, ManagementKeyId, OrganizationId, SessionId, SetupLinkId, UpstreamProviderId
 from core.domain.identity.upstream.saml.examinations import CheckState, Examination
 from core.domain.json import Json
 from core.frozen import Frozen
+
+
+class TestStarter(Frozen, kw_only=True):
+    """Who has started a test, by one of these. It ends with that, and with the right of the person behind it."""
+
+    session: SessionId | None = None
+    key: ManagementKeyId | None = None
+    link: SetupLinkId | None = None
 
 
 class NewConnectionTest(Frozen, kw_only=True):
@@ -16,6 +24,7 @@ class NewConnectionTest(Frozen, kw_only=True):
     digest: bytes
     """Of the state, which the address of the test contains."""
     settings_digest: bytes
+    starter: TestStarter
     created_at: datetime
     expires_at: datetime
 

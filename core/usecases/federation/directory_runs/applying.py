@@ -14,7 +14,7 @@ from core.domain.federation.directory_runs.people import (
     decided_together,
     names_changed,
 )
-from core.domain.federation.directory_runs.runs import LEASE, DirectoryStep
+from core.domain.federation.directory_runs.runs import LEASE, DirectoryRun, DirectoryStep, RunPerson
 from core.domain.federation.scim.users import (
     HeldUser,
     ProvisionedFate,
@@ -63,6 +63,13 @@ class RunChanges(Frozen):
             await hold_step(uow, step, self.system)
             await uow.commit()
 
+    async def name(self, step: DirectoryStep, run: DirectoryRun, people: Sequence[RunPerson], after: int) -> None:
+        """Keeps whom a plan lets in, page by page: a run holds nobody whom it has read. Raises `TakenOver`."""
+        async with self.unit_of_work() as uow:
+            await hold_step(uow, step, self.system)
+            await uow.directory_runs.name(run, people, after)
+            await uow.commit()
+
     async def carry_out(
         self, step: DirectoryStep, directory: RunDirectory, people: Sequence[PersonInDirectory]
     ) -> Sequence[PersonDecision]:
@@ -101,7 +108,8 @@ class RunChanges(Frozen):
         now = self.system.clock.now()
         async with self.unit_of_work() as uow:
             await hold_step(uow, step, self.system)
-            named = dict((await uow.directory_people.named(step.connection, external_ids)).values())
+            found = await uow.directory_people.named(step.connection, external_ids)
+            named = {one.user: one.email for one in found.values()}
             held = [one for _, one in await uow.provisioned_users.hold_all(step.organization, list(named))]
             stay = [one for one in held if not _is_ordinary(one)]
             leaving = [one for one in held if _is_ordinary(one)]

@@ -28,11 +28,13 @@ from core.domain.federation.directory_runs.runs import (
     STOP_WINDOW,
     DirectoryRun,
     DirectoryStep,
+    NamedAs,
     RunKind,
     RunPerson,
     RunState,
     RunTally,
     begun,
+    coming_by,
     digest_of_ends,
     end_of,
     must_stop,
@@ -87,7 +89,8 @@ class DirectoryKeeping(Frozen):
     async def claim_due(self, limit: int) -> Sequence[DirectoryStep]:
         now = self.system.clock.now()
         due = await self.runs.claim_due(now, now + LEASE, self.system.ids.new(), limit)
-        if len(due) < limit and due:
+        if len(due) < limit:
+            # Each look counts: what a process has said that is gone by now, or about a connection that is, must not stand for good.
             counted = await self.runs.counted()
             self.metrics.directory_runs(counted.waiting, counted.failing)
         return due
@@ -227,6 +230,9 @@ class _Run:
         if self._is_plan:
             met = await self._keeping.people.met(self._step.organization, self._step.connection, people)
             decisions = decided_together(people, met, await self._proved(), self._step.organization, await self._room())
+            coming = [coming_by(one) for one in decisions if one.fate in {PersonFate.COMES, PersonFate.RETURNS}]
+            if coming:
+                await self._keeping.changes.name(self._step, self._run, coming, self._tally.came)
         else:
             directory = RunDirectory(self._step.connection, self._step.organization)
             decisions = await self._keeping.changes.carry_out(self._step, directory, people)
@@ -259,7 +265,7 @@ class _Run:
                 why |= dict.fromkeys((one for one in active if one not in self._seen), ReasonForEnd.GONE)
         if not why:
             return ()
-        wanted = await self._named(why)
+        wanted = await self._wanted(why)
         if self._is_plan:
             return wanted
         agreed = await self._agreed()
@@ -283,19 +289,24 @@ class _Run:
         """Whom the last stop holds. They wait for an owner, or have been left: no later run ends them because it sees fewer of them."""
         if self._step.held_run is None:
             return {}
-        people = await self._keeping.runs.people(self._step.held_run, None)
-        return {one.external_id: ReasonForEnd(one.reason) for one in people if one.what == "end" and one.external_id is not None}
+        people = await self._keeping.runs.people(self._step.held_run, NamedAs.END, None)
+        return {one.external_id: ReasonForEnd(one.reason) for one in people if one.external_id is not None}
 
     def _says_nothing_else(self, external_id: bytes, reason: ReasonForEnd) -> bool:
         """A run that reads a part has not found out that somebody whom a stop holds is back."""
         return external_id not in self._seen or (self._run.kind is RunKind.IDENTITIES and reason is ReasonForEnd.DISABLED)
 
-    async def _named(self, why: Mapping[bytes, ReasonForEnd]) -> Sequence[RunPerson]:
-        found: list[RunPerson] = []
+    async def _wanted(self, why: Mapping[bytes, ReasonForEnd]) -> Sequence[RunPerson]:
+        """Those who would end. Whoever may do more than a member does not end by a run, so they stop none: an owner decides about them."""
+        wanted: list[RunPerson] = []
         for part in parts(sorted(why), 1000):
             named = await self._keeping.people.named(self._step.connection, part)
-            found += [end_of(one, *named[one], why[one]) for one in part if one in named]
-        return found
+            for external, one in ((one, named[one]) for one in part if one in named):
+                if one.may_more:
+                    self._tally.leave_out(one.email, WhyLeftOut.MAY_MORE, one.user, external)
+                else:
+                    wanted.append(end_of(external, one.user, one.email, why[external]))
+        return wanted
 
     async def _agreed(self) -> Collection[tuple[bytes | None, str]]:
         """Those whose end an owner has let go on."""
@@ -306,8 +317,8 @@ class _Run:
         if run is None or not run.may_be_carried_out(keeping.system.clock.now()):
             # The directory was away for days. What it says now is another state than the owner has seen.
             return ()
-        people = await keeping.runs.people(step.agreed_run, None)
-        return {(one.external_id, one.reason) for one in people if one.what == "end"}
+        people = await keeping.runs.people(step.agreed_run, NamedAs.END, None)
+        return {(one.external_id, one.reason) for one in people}
 
     async def _close(self, marks: LdapMarks | None, ends: Sequence[RunPerson]) -> None:
         keeping, step, now = self._keeping, self._step, self._keeping.system.clock.now()
@@ -340,7 +351,7 @@ class _Run:
             if not await uow.directory_runs.hold_step(step, now + LEASE):
                 raise TakenOver
             # A run that asks nobody names nobody besides: the one that has asked does.
-            await uow.directory_runs.end(run, [*(ends if waits else ()), *self._tally.left_out])
+            await uow.directory_runs.end(run, [*(ends if waits else ()), *self._tally.open, *self._tally.left_out])
             await uow.directory_runs.save_step(step, after, now + (PLAN_LASTS if self._is_plan else minutes))
             if waits:
                 provider = await uow.upstream_providers.hold(step.organization, step.connection)

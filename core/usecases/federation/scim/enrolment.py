@@ -47,12 +47,14 @@ class Enrolment(Frozen, Generic[Directory]):
         await self.uow.provisioned_users.enter(self.holder.organization, members, self.now)
         return [user_joined(held.user.id, _revived(held), self.holder, self.actor) for held in people]
 
-    async def leave(self, people: Sequence[HeldUser], why: ReasonForLeaving) -> Sequence[Event]:
+    async def leave(self, people: Sequence[HeldUser], why: ReasonForLeaving, *, whatever_they_may: bool = False) -> Sequence[Event]:
         """Removes people from the organization. Their invitations and their sessions in the organization end as well. Nobody can sign in
-        any more to an account that belongs to the directory. Raises `Forbidden` for people who may do more than a member.
+        any more to an account that belongs to the directory. Raises `Forbidden` for people who may do more than a member, unless an owner
+        has said so.
         """
         for held in people:
-            held.require_ordinary()
+            if not whatever_they_may:
+                held.require_ordinary()
         organization, users = self.holder.organization, [held.user.id for held in people]
         cancelled = await self.uow.invitations.cancel_to(organization, users, self.now)
         own = [held.user.id for held in people if held.is_own]

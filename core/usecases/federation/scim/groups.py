@@ -82,6 +82,9 @@ class ScimGroups(Frozen):
             if people:
                 await uow.provisioned_users.list_in_group(holder.organization, [one.user.id for one in people], now, listed=is_listed)
                 events += [listing_changed(one.user.id, holder, actor) for one in people]
+        written = [one.user.id for one in (*move.leaving, *move.entering, *move.listed, *move.unlisted)]
+        if written:
+            await uow.provisioned_users.list_by(holder.token, holder.organization, written)
         if not isinstance(change.external_id, Unchanged) and change.external_id != touched.group.external_id:
             await uow.provisioned_users.save_group(holder.organization, change.external_id, now)
             events.append(group_external_id_changed(holder.organization, actor))

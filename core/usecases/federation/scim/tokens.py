@@ -26,7 +26,7 @@ from core.usecases.tenancy.rights import hold_rights
 from ports.federation.scim.tokens import ScimTokenLookup
 from ports.presence import Presence
 from ports.system import System
-from ports.tenancy.setup_links import SetupLinkStore
+from ports.tenancy.setup.setup_links import SetupLinkStore
 from ports.unit_of_work import UnitOfWorkFactory
 
 

@@ -202,6 +202,7 @@ class ScimUsers(Frozen):
             if newcomer.account is not None:
                 events.append(user_listed(account.id, holder, actor))
         await users.save(holder.organization, account.id, profile, now)
+        await users.list_by(holder.token, holder.organization, [account.id])
         await uow.record_all(events)
         fields = await self._write(enrolment, account.id, profile.fields, whole=True) if profile.fields else NO_FIELDS
         await uow.commit()
@@ -262,6 +263,7 @@ class ScimUsers(Frozen):
         if has_other_profile(before, after):
             events.append(profile_changed(user, before, after, holder, actor))
         await uow.provisioned_users.save(holder.organization, user, after, now)
+        await uow.provisioned_users.list_by(holder.token, holder.organization, [user])
         await uow.record_all(events)
         if after.fields != before.fields:
             after = replace(after, fields=await self._write(enrolment, user, after.fields, whole=whole))

@@ -1,16 +1,20 @@
 """Admission: from a proof to a session. The last look, the device, the second factor and the log are the same wherever a sign-in ends."""
 
-from typing import Generic, Protocol, TypeVar
+from typing import Final, Generic, Protocol, TypeVar
 
 from core.domain.errors import Unauthorized
-from core.domain.identifiers import DeviceId, FlowId, PreauthenticationId, UserId
+from core.domain.identifiers import DeviceId, FlowId, OrganizationId, PreauthenticationId, UserId
 from core.domain.identity.devices import Client, Remembered
+from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.mfa import PREAUTHENTICATION_LIFETIME, MfaMethod, Preauthentication
 from core.domain.identity.priority import FamiliarAddresses
-from core.domain.identity.proofs import Proved
-from core.domain.identity.risk import Knowledge, Sighting
-from core.domain.identity.sessions import PLATFORM, Context
-from core.domain.identity.sign_in import PASSWORD_PROVIDER, Confirmed, LastLook, is_unusual, methods, open_context
+from core.domain.identity.proofs import ProofMethod, Proved
+from core.domain.identity.risk import Approach, Knowledge, Sighting
+from core.domain.identity.risk_policies.policies import Decided, RiskAction
+from core.domain.identity.risk_policies.verdicts import Came, RefusedByRule, RiskVerdict, judge_sign_in
+from core.domain.identity.risk_policies.ways import way_of
+from core.domain.identity.sessions import NOT_JUDGED, PLATFORM, Context, Doors
+from core.domain.identity.sign_in import PASSWORD_PROVIDER, Confirmed, LastLook, NamedAccount, is_unusual, methods, open_context
 from core.domain.identity.upstream.directory_visits import DirectoryVisit
 from core.frozen import Frozen
 from core.usecases.identity.devices import Devices
@@ -42,6 +46,10 @@ class Arrived(Frozen, kw_only=True):
     """The provider that vouched for the person, if one did: its key, or the id of an organization's own provider."""
     visit: DirectoryVisit | None = None
     """The visit to a directory by SAML, which the session remembers."""
+    doors: Doors = NOT_JUDGED
+    """The organizations whose rules for risk let the sign-in in, and those that it stays out of."""
+    decided: Decided | None = None
+    """The rule for risk that decided."""
 
 
 Kept = TypeVar("Kept")
@@ -96,16 +104,38 @@ class Admission(Frozen):
         sign in at another provider.
         """
         await self._welcome(arrival)
+        may_ask = arrival.named.mfa_enabled and not arrival.proof.shows_two_factors
+        try:
+            if may_ask and (insists or not sighting.may_skip_second_factor):
+                return await self._awaited(arrival, sighting, landing)
+            admitted = await self._let_in_at_once(arrival, sighting, landing, insists=insists, may_ask=may_ask)
+            return admitted or await self._awaited(arrival, sighting, landing)
+        except RefusedByRule as refused:
+            place = landing.leads_to if arrival.context.service is None else arrival.context
+            await self._log_refused(refused, arrival.proof.provider, arrival.named, arrival.approach, place)
+            raise
+
+    async def _awaited(self, arrival: Arrival, sighting: Sighting, landing: Landing[Kept]) -> Preauthentication:
+        awaiting = await self._await_second_factor(arrival, sighting, landing)
+        await self._keep_stated(arrival)
+        return awaiting
+
+    async def _let_in_at_once(
+        self, arrival: Arrival, sighting: Sighting, landing: Landing[Kept], *, insists: bool, may_ask: bool
+    ) -> Admitted[Kept] | None:
+        """None when a rule for risk asks for a second factor after all, which the person has. Nothing is written then."""
         proof, service = arrival.proof, arrival.context.service
-        if arrival.named.mfa_enabled and not proof.shows_two_factors and (insists or not sighting.may_skip_second_factor):
-            awaiting = await self._await_second_factor(arrival, sighting, landing)
-            await self._keep_stated(arrival)
-            return awaiting
         async with self.unit_of_work() as uow:
             device = None if insists else sighting.device
-            confirmed = await arrival.last_look(uow, service=service, device=device, flow=landing.flow)
+            confirmed = await arrival.last_look(
+                uow, service=service, device=device, flow=landing.flow, organization=_entered(arrival.context, landing)
+            )
             if not (confirmed.one_factor_is_enough or proof.shows_two_factors):
                 raise Overtaken
+            verdict = self._judged(arrival, confirmed, sighting, landing, shows_two_factors=proof.shows_two_factors)
+            if may_ask and (verdict.insists or verdict.owes in _FACTORS):
+                return None
+            _require_let_in(verdict)
             if proof.word.provider:
                 await uow.identities.own_membership(proof.word.provider, confirmed.account, proof.at)
             await proof.use(uow)
@@ -123,6 +153,8 @@ class Admission(Frozen):
                 provider=proof.provider,
                 upstream=proof.word.provider,
                 visit=proof.visit,
+                doors=_doors(verdict),
+                decided=verdict.decided,
             )
             admitted = await self.let_in(uow, arrived, landing)
             await uow.commit()
@@ -146,13 +178,36 @@ class Admission(Frozen):
         """
         approach = await self.devices.observe(client)
         await self.mfa.prepare()
+        try:
+            return await self._let_in_after(preauthentication, user, answer, approach, landing, trust_device=trust_device)
+        except _RefusedAfter as after:
+            await self._log_refused(after.refused, after.provider, after.named, approach, after.place)
+            raise after.refused from None
+
+    async def _let_in_after(
+        self,
+        preauthentication: PreauthenticationId,
+        user: UserId,
+        answer: str | UsedPasskey,
+        approach: Approach,
+        landing: Landing[Kept],
+        *,
+        trust_device: bool,
+    ) -> Admitted[Kept]:
+        client = approach.client
         async with self.unit_of_work() as uow:
             # The account is held before the pre-authentication: code that ends both takes them in this order.
             await uow.accounts.hold_shared(user)
             awaiting = await uow.mfa.find_preauthentication(preauthentication)
             if awaiting is None or awaiting.user != user:
                 raise SignInEnded
-            look = LastLook(user=user, since=awaiting.created_at, service=awaiting.service, flow=landing.flow)
+            look = LastLook(
+                user=user,
+                since=awaiting.created_at,
+                service=awaiting.service,
+                flow=landing.flow,
+                organization=awaiting.organization or landing.leads_to.organization,
+            )
             confirmed = await last_look(uow, look, SignInEnded)
             if not awaiting.counts_for(confirmed.account):
                 raise SignInEnded
@@ -170,6 +225,22 @@ class Admission(Frozen):
                 await self.login_events.log_wrong_code(uow, user, awaiting.provider, sighting, log_place)
                 raise Unauthorized("The code is not valid", words="wrong_code")
             now = self.system.clock.now()
+            came = Came(
+                user=user,
+                sighting=sighting,
+                way=way_of(awaiting.provider),
+                service=awaiting.service or landing.leads_to.service,
+                shows_two_factors=True,
+                shows_passkey=not isinstance(answer, str),
+            )
+            verdict = judge_sign_in(confirmed.rules_asked, look.organization, came, now)
+            try:
+                _require_let_in(verdict)
+            except RefusedByRule as refused:
+                place = landing.leads_to if awaiting.service is None else context
+                known = landing.may_know_of_failures if awaiting.service is None else confirmed.may_know_of_failures
+                named = NamedAccount(confirmed.account, None, True, knowledge, may_know_of_failures=known)
+                raise _RefusedAfter(refused, awaiting.provider, named, place) from None
             if not await uow.mfa.consume_preauthentication(preauthentication, now):
                 raise SignInEnded
             if awaiting.upstream:
@@ -186,6 +257,8 @@ class Admission(Frozen):
                 provider=awaiting.provider,
                 upstream=awaiting.upstream,
                 visit=awaiting.visit,
+                doors=_doors(verdict),
+                decided=verdict.decided,
             )
             admitted = await self.let_in(uow, arrived, landing, trust_device=trust_device)
             await uow.commit()
@@ -206,9 +279,13 @@ class Admission(Frozen):
             remembered=remembered,
             flagged=is_unusual(sighting, mfa_enabled=arrived.has_second_factor),
             context=arrived.log_place,
+            decision=arrived.decided,
         )
         await self.login_events.log(uow, outcome)
-        await self.login_events.warn_owner(uow, account, arrived.knowledge, sighting, mfa_enabled=arrived.has_second_factor)
+        asked_for = arrived.decided is not None and arrived.decided.action is RiskAction.TELL_PERSON
+        await self.login_events.warn_owner(
+            uow, account, arrived.knowledge, sighting, mfa_enabled=arrived.has_second_factor, asked_for=asked_for
+        )
         if context.service is not None:
             now = self.system.clock.now()
             if arrived.confirmed.is_made_elsewhere:
@@ -216,6 +293,22 @@ class Admission(Frozen):
             # This write comes last, because simultaneous newcomers to one service wait here for each other.
             await uow.sign_ins.enter(account.id, context.service, now)
         return Admitted(kept, remembered)
+
+    def _judged(
+        self, arrival: Arrival, confirmed: Confirmed, sighting: Sighting, landing: Landing[Kept], *, shows_two_factors: bool
+    ) -> RiskVerdict:
+        came = Came(
+            user=arrival.named.account.id,
+            sighting=sighting,
+            way=way_of(arrival.proof.provider),
+            service=arrival.context.service or landing.leads_to.service,
+            shows_two_factors=shows_two_factors,
+            shows_passkey=arrival.proof.method is ProofMethod.PASSKEY,
+        )
+        return judge_sign_in(confirmed.rules_asked, _entered(arrival.context, landing), came, self.system.clock.now())
+
+    async def _log_refused(self, refused: RefusedByRule, provider: str, named: NamedAccount, approach: Approach, place: Context) -> None:
+        await self.login_events.log_failure(LoginFailure.REFUSED_BY_RULE, provider, named, approach, place, decision=refused.decided)
 
     async def _keep_stated(self, arrival: Arrival) -> None:
         """The provider's word about its organization's fields. It comes after the sign-in, since a sign-in may make the membership."""
@@ -249,7 +342,12 @@ class Admission(Frozen):
         now = self.system.clock.now()
         async with self.unit_of_work() as uow:
             service = arrival.context.service
-            confirmed = await arrival.last_look(uow, service=service, device=None, flow=landing.flow)
+            confirmed = await arrival.last_look(
+                uow, service=service, device=None, flow=landing.flow, organization=_entered(arrival.context, landing)
+            )
+            verdict = self._judged(arrival, confirmed, sighting, landing, shows_two_factors=True)
+            if verdict.owes is RiskAction.REFUSE:
+                _require_let_in(verdict)
             await arrival.proof.use(uow)
             context = PLATFORM if service is None else open_context(confirmed.destination)
             awaiting = Preauthentication(
@@ -271,6 +369,32 @@ class Admission(Frozen):
             await landing.wait(uow, awaiting)
             await uow.commit()
         return awaiting
+
+
+_FACTORS: Final = frozenset({RiskAction.SECOND_FACTOR, RiskAction.PASSKEY})
+
+
+class _RefusedAfter(Exception):
+    def __init__(self, refused: RefusedByRule, provider: str, named: NamedAccount, place: Context) -> None:
+        self.refused = refused
+        self.provider = provider
+        self.named = named
+        self.place = place
+        super().__init__()
+
+
+def _entered(context: Context, landing: Landing[Kept]) -> OrganizationId | None:
+    """The organization that the sign-in leads to."""
+    return context.organization or landing.leads_to.organization
+
+
+def _require_let_in(verdict: RiskVerdict) -> None:
+    if verdict.owes is not None:
+        raise RefusedByRule(verdict.owes, verdict.decided)
+
+
+def _doors(verdict: RiskVerdict) -> Doors:
+    return Doors(verdict.let_in_by, verdict.kept_out_by)
 
 
 class SignInEnded(Unauthorized):

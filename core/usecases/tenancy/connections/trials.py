@@ -12,6 +12,7 @@ from core.domain.identity.upstream.connection_tests import (
     NewConnectionTest,
     TestedCheck,
     TestResult,
+    TestStarter,
     restored_result,
     result_context,
     result_of,
@@ -38,6 +39,7 @@ from ports.identity.upstream.protocols import UpstreamProtocols
 from ports.metrics import Metrics
 from ports.server_secrets import ServerSecrets
 from ports.system import System
+from ports.tenancy.setup.test_starters import TestStarters
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 TEST_PAGE: Final = "/ui/connections/test"
@@ -52,6 +54,7 @@ class StartedTest(Frozen):
 class ConnectionTests(Frozen):
     unit_of_work: UnitOfWorkFactory
     lookup: ConnectionLookup
+    starters: TestStarters
     protocols: UpstreamProtocols
     journeys: Journeys
     surveys: DirectorySurveys
@@ -68,11 +71,12 @@ class ConnectionTests(Frozen):
         """
         async with self.unit_of_work() as uow:
             _, tried = await held(uow, member, provider)
-            started = await self.add(uow, tried)
+            starter = TestStarter(session=None if member.signed_in is None else member.signed_in.session, key=member.key_id)
+            started = await self.add(uow, tried, starter)
             await uow.commit()
         return started
 
-    async def add(self, uow: UnitOfWork, provider: UpstreamProvider) -> StartedTest:
+    async def add(self, uow: UnitOfWork, provider: UpstreamProvider, starter: TestStarter) -> StartedTest:
         """Starts a test in the caller's unit of work, which holds the provider."""
         require_complete(provider)
         state, now = self.system.secrets.token(), self.system.clock.now()
@@ -81,6 +85,7 @@ class ConnectionTests(Frozen):
             provider=provider.id,
             digest=state.digest(),
             settings_digest=provider.digest,
+            starter=starter,
             created_at=now,
             expires_at=now + TEST_LASTS,
         )
@@ -94,7 +99,7 @@ class ConnectionTests(Frozen):
     async def find(self, state: Token) -> ConnectionTest:
         """Raises `FlowOver`."""
         found = await self.lookup.test(state.digest())
-        if found is None:
+        if found is None or not await self.starters.may_go_on(found.id):
             raise FlowOver
         return found
 
@@ -110,7 +115,7 @@ class ConnectionTests(Frozen):
         """Returns the address at the provider. Raises `FlowOver` when the test is over, or another browser's, and `OAuthError`."""
         test = await self.lookup.begin_test(state.digest(), browser.digest(), self.system.clock.now())
         directory = None if test is None else await self.lookup.directory(test.provider)
-        if test is None or directory is None:
+        if test is None or directory is None or not await self.starters.may_go_on(test.id):
             raise FlowOver
         if directory.kind is ProviderKind.LDAP:
             await self.require_unchanged(test)
@@ -131,6 +136,9 @@ class ConnectionTests(Frozen):
         test = await self.lookup.test(state.digest())
         if test is None or str(test.provider) != provider or browser is None or not test.is_of(browser.digest()):
             return None
+        if not await self.starters.may_go_on(test.id):
+            # The code goes to nobody. The page says that the test is over.
+            return self.page(state)
         directory = await self.lookup.directory(test.provider)
         if test.finished_at is None and directory is not None and directory.kind is ProviderKind.OIDC:
             await self._finish(test, state, await self._redeemed(directory, state, code, error))
@@ -143,7 +151,11 @@ class ConnectionTests(Frozen):
             await self._finish(test, state, result_of(found), records=False)
 
     async def require_unchanged(self, test: ConnectionTest) -> None:
-        """The bind password of these settings goes nowhere after somebody else has changed them. Raises `FlowOver`."""
+        """The bind password of these settings goes nowhere after somebody else has changed them, and after the test's starter has lost the
+        right to it. Raises `FlowOver`.
+        """
+        if not await self.starters.may_go_on(test.id):
+            raise FlowOver
         async with self.unit_of_work() as uow:
             await uow.organizations.hold(OrganizationId(test.organization))
             provider = await uow.upstream_providers.hold(test.organization, test.provider)
@@ -191,7 +203,11 @@ class ConnectionTests(Frozen):
     async def _finish(
         self, test: ConnectionTest, state: Token, result: TestResult, *, records: bool = True, lockout: tuple[int, int] | None = None
     ) -> None:
-        """Stores the result, and that these settings were tested if every check has passed."""
+        """Stores the result, and that these settings were tested if every check has passed. A test whose starter has lost the right to it
+        finds nothing.
+        """
+        if not await self.starters.may_go_on(test.id):
+            return
         now = self.system.clock.now()
         sealed = self.keyring.seal(json.dumps(result.stored()).encode(), result_context(test.id))
         async with self.unit_of_work() as uow:

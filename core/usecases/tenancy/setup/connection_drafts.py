@@ -7,6 +7,7 @@ from typing import Final
 
 from core.domain.errors import BadRequest, Conflict, found
 from core.domain.identifiers import SetupDraftId, UpstreamProviderId
+from core.domain.identity.upstream.connection_tests import TestStarter
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind, SamlChange
 from core.domain.identity.upstream.ldap.settings import LdapChange
 from core.domain.record.events import Actor
@@ -30,7 +31,7 @@ from core.usecases.tenancy.connections.trials import ConnectionTests
 from core.usecases.tenancy.setup.held_links import drop_connection, held_draft, held_link
 from core.usecases.tenancy.upstream_providers import NO_SUCH_PROVIDER, NewProvider, OrganizationUpstreamProviders, add
 from ports.system import System
-from ports.tenancy.setup_links import SetupLinkStore
+from ports.tenancy.setup.setup_links import SetupLinkStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 _TYPED_AT: Final = "bind_password_typed_at"
@@ -187,7 +188,7 @@ class ConnectionDrafts(Frozen):
                 raise BadRequest("Settings are missing", words="connection_incomplete")
             tried = found(await uow.upstream_providers.hold(held.organization, held.provider), NO_SUCH_PROVIDER)
             require_own_password(held, tried)
-            started = await self.tests.add(uow, tried)
+            started = await self.tests.add(uow, tried, TestStarter(link=known.link.id))
             await uow.commit()
         return started.url
 

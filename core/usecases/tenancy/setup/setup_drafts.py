@@ -29,7 +29,7 @@ from core.usecases.tenancy.setup.activations import Activation, Activations
 from core.usecases.tenancy.setup.held_links import NO_SUCH_DRAFT, drop_connection, held_draft
 from ports.clock import Clock
 from ports.mail_templates import MailTemplates
-from ports.tenancy.setup_links import SetupLinkStore
+from ports.tenancy.setup.setup_links import SetupLinkStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 log = structlog.get_logger()

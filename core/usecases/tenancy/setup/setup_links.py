@@ -40,7 +40,7 @@ from core.usecases.tenancy.rights import hold_members, hold_office, hold_rights,
 from core.usecases.tenancy.setup.held_links import drop_connection
 from ports.mail_templates import MailTemplates
 from ports.system import System
-from ports.tenancy.setup_links import ListedSetupLink, SetupLinkStore, UsedBy
+from ports.tenancy.setup.setup_links import ListedSetupLink, SetupLinkStore, UsedBy
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 log = structlog.get_logger()

@@ -21,7 +21,7 @@ from core.usecases.tenancy.setup.held_links import NO_SUCH_DRAFT, held_draft, he
 from core.usecases.tenancy.siem import Siem
 from ports.encryption import KeyRing
 from ports.system import System
-from ports.tenancy.setup_links import SetupLinkStore
+from ports.tenancy.setup.setup_links import SetupLinkStore
 from ports.unit_of_work import UnitOfWorkFactory
 
 

@@ -31,6 +31,7 @@ from entrypoints.http.pages.console.organization.people import (
     teams,
 )
 from entrypoints.http.pages.console.organization.proposals import proposals
+from entrypoints.http.pages.console.organization.risk import risk_policies
 from entrypoints.http.pages.console.organization.settings import (
     audit_log,
     billing,
@@ -38,6 +39,7 @@ from entrypoints.http.pages.console.organization.settings import (
     danger,
     documents,
     general,
+    held_back,
     looks,
     mail_server,
     own_domain,
@@ -75,6 +77,8 @@ CONSOLE: Final = Endpoints(
         *keys.PAGES,
         *trusted_issuers.PAGES,
         *rules.PAGES,
+        *held_back.PAGES,
+        *risk_policies.PAGES,
         *credentials.PAGES,
         *audit_log.PAGES,
         *general.PAGES,

@@ -7,23 +7,26 @@ import msgspec
 
 from core.domain.branding import POSTERN
 from core.domain.email import Email
-from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive, Overloaded
+from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive, Overloaded, RateLimited
 from core.domain.identity.account_mails import AccountMail, Onward
 from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowPurpose, Wanted, form_token
+from core.domain.identity.guards.puzzles import Puzzle, PuzzlePurpose, PuzzleUnsolved
 from core.domain.identity.mailed_tokens import LONGEST_TYPED_CODE
 from core.domain.identity.passwords.standing import PasswordStanding
+from core.domain.identity.registering.mail_budgets import BUDGET_BITS
 from core.domain.identity.sign_in import service_named
 from core.domain.secrets import Password, Token
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.answers import Answer, redirect
-from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN, FlowForm, bound_to, token_for
+from entrypoints.http.machinery.answers import Answer
+from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN, bound_to, token_for
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.errors import headers_of
 from entrypoints.http.machinery.fields import email_field
 from entrypoints.http.machinery.limits import FORGOT_PASSWORD, PAGE_LOADS, REGISTER, RESEND_VERIFICATION, UNLIMITED
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.declaring import IN_POPUP, page
+from entrypoints.http.pages.declaring import IN_POPUP, IN_POPUP_WITH_PUZZLE, page
 from entrypoints.http.pages.flows import (
     CHECK_MAIL,
     FORGOTTEN,
@@ -39,9 +42,10 @@ from entrypoints.http.pages.flows import (
 from entrypoints.http.pages.flows import (
     REGISTER as REGISTER_PAGE,
 )
+from entrypoints.http.pages.puzzle.puzzles import PagePuzzle, PuzzleForm, puzzle_page
 from entrypoints.http.pages.refusals import in_words
 from entrypoints.http.pages.sign_in.providers import to_provider
-from entrypoints.http.pages.sign_in.sign_in_pages import offered
+from entrypoints.http.pages.sign_in.sign_in_pages import PuzzleFirst, mailed, offered
 
 _RESEND: Final = "/ui/check-mail/resend"
 MAILED_CODE: Final = f"{CHECK_MAIL}/code"
@@ -59,21 +63,23 @@ class EntryLink(msgspec.Struct, frozen=True):
 class SentLink(msgspec.Struct, frozen=True):
     flow: str = ""
     mail: AskedKind = "verification"
+    later: str = ""
+    """Not empty when a budget of mails holds the mail back."""
 
 
-class RegistrationForm(FlowForm, frozen=True, kw_only=True):
+class RegistrationForm(PuzzleForm, frozen=True, kw_only=True):
     email: str = ""
     password: Password = Password("")
     to: str = ""
     org_slug: str = ""
 
 
-class ForgottenForm(FlowForm, frozen=True, kw_only=True):
+class ForgottenForm(PuzzleForm, frozen=True, kw_only=True):
     email: str = ""
     to: str = ""
 
 
-@page.get(REGISTER_PAGE, caller=IN_FLOW, limit=PAGE_LOADS, policy=IN_POPUP)
+@page.get(REGISTER_PAGE, caller=IN_FLOW, limit=PAGE_LOADS, policy=IN_POPUP_WITH_PUZZLE)
 async def show_registration(call: Call[None, EntryLink, None, Caller | None], postern: Postern) -> Page:
     """Ask for the address and a password of a new account"""
     link = call.query
@@ -83,7 +89,13 @@ async def show_registration(call: Call[None, EntryLink, None, Caller | None], po
     return Answer(await _registration_page(call, postern, shown), 200, headers)
 
 
-@page.post(REGISTER_PAGE, caller=IN_FLOW, limit=REGISTER, policy=IN_POPUP, refuses=(OrganizationNotActive, NotFound, Conflict, Overloaded))
+@page.post(
+    REGISTER_PAGE,
+    caller=IN_FLOW,
+    limit=REGISTER,
+    policy=IN_POPUP_WITH_PUZZLE,
+    refuses=(OrganizationNotActive, NotFound, Conflict, RateLimited, Overloaded),
+)
 async def send_registration(call: Call[RegistrationForm, None, None, Caller | None], postern: Postern) -> Page:
     """Register an account"""
     form = call.body
@@ -96,12 +108,16 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
         shown = _Entry(browser, flow, form.email, form.to, form.org_slug)
         return Answer(await _registration_page(call, postern, shown, errors), 400)
 
-    errors: dict[str, str] = {}
-    email = Email(form.email.strip())
+    email, errors = _typed_address(form.email.strip(), call, postern)
+    asked = PagePuzzle.of(call, postern, PuzzlePurpose.REGISTRATION, flow)
+    asked.count()
+    if errors and asked.demand.bits:
+        # A mistyped address uses no solution up, nor the one form of somebody who has waited for an hour.
+        return await refused(errors)
     try:
-        email = email_field(email.address, postern.foundation.email_syntax)
-    except BadRequest:
-        errors["email"] = text("sign_in.no_address")
+        solved = await asked.passed(form, BUDGET_BITS)
+    except PuzzleUnsolved as refusal:
+        return await refused({**errors, "": in_words(refusal, text)})
     try:
         named = () if not wanted.service_slug else (wanted.organization, wanted.service_slug)
         await postern.identity.account_passwords.rules.require(form.password, email, PasswordStanding(names=named))
@@ -112,21 +128,46 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
     # The link in the mail leads back to this flow.
     onward = flow or postern.identity.flows.made(FlowPurpose.ACCOUNT, {"to": own_place(form.to)}, wanted, email=email.address)
     try:
-        service = service_named(wanted.organization, wanted.service_slug)
-        await postern.identity.accounts.register(
-            email, form.password, wanted.organization, call.actor, service, browser=browser, onward=Onward(flow=str(onward.id))
-        )
-    except BadRequest as refusal:
-        return await refused({"password": in_words(refusal, text)})
-    except Conflict:
-        # When a form is sent twice, the second request finds the account of the first.
-        if not await postern.identity.accounts.was_just_registered(email, form.password):
-            return await refused({"email": text("register.taken")})
+        errors = await _register(call, postern, email, onward, browser, solved=solved)
+    except RateLimited as refusal:
+        # What the person has typed stays. A limit by address answers before this handler.
+        shown = _Entry(browser, flow, form.email, form.to, form.org_slug, 0 if solved else BUDGET_BITS)
+        return Answer(await _registration_page(call, postern, shown, {"": in_words(refusal, text)}), 429, headers_of(refusal))
+    if errors:
+        return await refused(errors)
     if flow is None:
         await postern.identity.flows.keep(onward, browser)
     else:
         await postern.identity.flows.name(flow, email)
     return to(CHECK_MAIL, onward)
+
+
+def _typed_address(typed: str, call: AnyCall, postern: Postern) -> tuple[Email, dict[str, str]]:
+    """The address, and what is wrong with it, by field."""
+    try:
+        return email_field(typed, postern.foundation.email_syntax), {}
+    except BadRequest:
+        return Email(typed), {"email": shipped_pages().text(call.language)("sign_in.no_address")}
+
+
+async def _register(
+    call: Call[RegistrationForm, None, None, Caller | None], postern: Postern, email: Email, flow: Flow, browser: Token, *, solved: bool
+) -> dict[str, str]:
+    """What stands in the way, by field."""
+    text, wanted, password = shipped_pages().text(call.language), flow.wanted, call.body.password
+    onward = Onward(flow=str(flow.id))
+    try:
+        service = service_named(wanted.organization, wanted.service_slug)
+        await postern.identity.accounts.register(
+            email, password, wanted.organization, call.actor, service, browser=browser, onward=onward, solved=solved
+        )
+    except BadRequest as refusal:
+        return {"password": in_words(refusal, text)}
+    except Conflict:
+        # When a form is sent twice, the second request finds the account of the first.
+        if not await postern.identity.accounts.was_just_registered(email, password):
+            return {"email": text("register.taken")}
+    return {}
 
 
 @page.get(CHECK_MAIL, caller=IN_FLOW, limit=UNLIMITED, policy=IN_POPUP)
@@ -135,15 +176,18 @@ async def check_mail(call: Call[None, SentLink, None, Caller | None], postern: P
 
     The page is the same for every address, also for one without an account.
     """
-    return check_mail_page(call, postern, await flow_of(call, postern, call.query.flow), call.query.mail)
+    return check_mail_page(call, postern, await flow_of(call, postern, call.query.flow), call.query.mail, later=bool(call.query.later))
 
 
-def check_mail_page(call: AnyCall, postern: Postern, flow: Flow, mail: AskedKind, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
+def check_mail_page(
+    call: AnyCall, postern: Postern, flow: Flow, mail: AskedKind, errors: Mapping[str, str] = NO_ERRORS, *, later: bool = False
+) -> bytes:
     return shipped_pages().page(
         "sign_in/check_mail.html",
         call.language,
         brand=flow.branding,
         mail=mail,
+        later=later,
         email=flow.email,
         action=_RESEND,
         code_action=MAILED_CODE,
@@ -156,27 +200,30 @@ def check_mail_page(call: AnyCall, postern: Postern, flow: Flow, mail: AskedKind
     )
 
 
-@page.post(_RESEND, caller=IN_FLOW, limit=RESEND_VERIFICATION, policy=IN_POPUP)
-async def resend_mail(call: Call[FlowForm, None, None, Caller | None], postern: Postern) -> Page:
+@page.post(_RESEND, caller=IN_FLOW, limit=RESEND_VERIFICATION, policy=IN_POPUP_WITH_PUZZLE)
+async def resend_mail(call: Call[PuzzleForm, None, None, Caller | None], postern: Postern) -> Page:
     """Send the verification mail again, whether or not there is such an account"""
     flow = await flow_of(call, postern, call.body.flow)
     if flow.email:
+        asked = PagePuzzle.of(call, postern, PuzzlePurpose.VERIFICATION, flow)
         email = email_field(flow.email, postern.foundation.email_syntax)
-        onward = Onward(flow=str(flow.id))
-        await postern.identity.accounts.ask_for_mail(AccountMail.VERIFICATION, email, flow.wanted.organization, call.language, onward)
+        try:
+            return await mailed(asked, call.body, flow, email, AccountMail.VERIFICATION)
+        except PuzzleFirst as first:
+            return puzzle_page(first.asked, flow, _RESEND, call.body.form_token.reveal())
     return to(CHECK_MAIL, flow)
 
 
-@page.get(FORGOTTEN, caller=IN_FLOW, limit=PAGE_LOADS, policy=IN_POPUP)
+@page.get(FORGOTTEN, caller=IN_FLOW, limit=PAGE_LOADS, policy=IN_POPUP_WITH_PUZZLE)
 async def show_forgotten(call: Call[None, EntryLink, None, Caller | None], postern: Postern) -> Page:
     """Ask for the address of an account whose password is forgotten"""
     link = call.query
     flow = await flow_of(call, postern, link.flow) if link.flow else None
     browser, headers = browser_secret(call, postern)
-    return Answer(_forgotten_page(call, _Entry(browser, flow, flow.email if flow is not None else "", link.to)), 200, headers)
+    return Answer(_forgotten_page(call, postern, _Entry(browser, flow, flow.email if flow is not None else "", link.to)), 200, headers)
 
 
-@page.post(FORGOTTEN, caller=IN_FLOW, limit=FORGOT_PASSWORD, policy=IN_POPUP)
+@page.post(FORGOTTEN, caller=IN_FLOW, limit=FORGOT_PASSWORD, policy=IN_POPUP_WITH_PUZZLE)
 async def send_forgotten(call: Call[ForgottenForm, None, None, Caller | None], postern: Postern) -> Page:
     """Mail a link to choose a new password, whether or not there is such an account"""
     form = call.body
@@ -187,19 +234,24 @@ async def send_forgotten(call: Call[ForgottenForm, None, None, Caller | None], p
         email = email_field(text, postern.foundation.email_syntax)
     except BadRequest:
         said = shipped_pages().text(call.language)("sign_in.no_address")
-        return Answer(_forgotten_page(call, _Entry(browser, flow, text, form.to), {"email": said}), 400)
+        return Answer(_forgotten_page(call, postern, _Entry(browser, flow, text, form.to), {"email": said}), 400)
+    asked = PagePuzzle.of(call, postern, PuzzlePurpose.RESET, flow)
+    flows = postern.identity.flows
+    # A flow that nothing comes of is not stored.
+    onward = flow or flows.made(FlowPurpose.ACCOUNT, {"to": own_place(form.to)}, Wanted(), email=email.address)
+    answer: Page | None = to_provider(call, postern, onward, email.address, await postern.identity.realms.way_in(email))
+    try:
+        if answer is None:
+            answer = await mailed(asked, form, onward, email, AccountMail.RESET)
+    except PuzzleFirst as first:
+        told = {"": in_words(first.refusal, shipped_pages().text(call.language))}
+        shown = _Entry(browser, flow, text, form.to, bits=first.asked.demand.bits)
+        return Answer(_forgotten_page(call, postern, shown, told), 400)
     if flow is None:
-        request = {"to": own_place(form.to)}
-        flow = await postern.identity.flows.begin(browser, FlowPurpose.ACCOUNT, request, Wanted(), email=email.address)
+        await flows.keep(onward, browser)
     else:
-        await postern.identity.flows.name(flow, email)
-    elsewhere = to_provider(call, postern, flow, email.address, await postern.identity.realms.way_in(email))
-    if elsewhere is not None:
-        return elsewhere
-    # The link in this mail leads to no flow, but the code beside the link counts in this one.
-    onward = Onward(flow=str(flow.id))
-    await postern.identity.accounts.ask_for_mail(AccountMail.RESET, email, flow.wanted.organization, call.language, onward)
-    return redirect(f"{CHECK_MAIL}?flow={flow.id}&mail=reset")
+        await flows.name(flow, email)
+    return answer
 
 
 class _Entry(msgspec.Struct, frozen=True):
@@ -210,12 +262,21 @@ class _Entry(msgspec.Struct, frozen=True):
     email: str
     place: str = ""
     org_slug: str = ""
+    bits: int = 0
+    """What the form has to solve at least, because a budget of mails is over."""
 
     @property
     def fields(self) -> Mapping[str, object]:
         flow = "" if self.flow is None else str(self.flow.id)
         hidden = {name: value for name, value in (("to", self.place), ("org_slug", self.org_slug)) if value}
-        return {"flow": flow, "form_token": form_token(self.browser, bound_to(flow)), "hidden": hidden, "email": self.email}
+        return {"flow": flow, "form_token": self.form_token, "hidden": hidden, "email": self.email}
+
+    @property
+    def form_token(self) -> str:
+        return form_token(self.browser, bound_to("" if self.flow is None else str(self.flow.id)))
+
+    def puzzle(self, call: AnyCall, postern: Postern, purpose: PuzzlePurpose) -> Puzzle | None:
+        return PagePuzzle.of(call, postern, purpose, self.flow).at_least(self.bits).shown(self.form_token)
 
 
 async def _registration_page(call: AnyCall, postern: Postern, shown: _Entry, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
@@ -232,13 +293,14 @@ async def _registration_page(call: AnyCall, postern: Postern, shown: _Entry, err
         sign_in=_with_flow(SIGN_IN, shown),
         offers=offered(postern, shown.flow, shown.place),
         errors=errors,
+        puzzle=shown.puzzle(call, postern, PuzzlePurpose.REGISTRATION),
         shortest=postern.identity.account_passwords.rules.shortest,
         longest=LONGEST_PASSWORD,
         **shown.fields,
     )
 
 
-def _forgotten_page(call: AnyCall, shown: _Entry, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
+def _forgotten_page(call: AnyCall, postern: Postern, shown: _Entry, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
     brand = POSTERN if shown.flow is None else shown.flow.branding
     return shipped_pages().page(
         "sign_in/forgotten.html",
@@ -247,6 +309,7 @@ def _forgotten_page(call: AnyCall, shown: _Entry, errors: Mapping[str, str] = NO
         action=FORGOTTEN,
         sign_in=_with_flow(SIGN_IN, shown),
         errors=errors,
+        puzzle=shown.puzzle(call, postern, PuzzlePurpose.RESET),
         **shown.fields,
     )
 

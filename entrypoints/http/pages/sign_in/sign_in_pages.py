@@ -20,20 +20,22 @@ from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import trust_period
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted, form_token
+from core.domain.identity.guards.puzzles import PuzzlePurpose, PuzzleUnsolved
 from core.domain.identity.mfa import LONGEST_CODE
 from core.domain.identity.realms import ANY_WAY, ProviderRequired, WayIn
+from core.domain.identity.registering.mail_budgets import BUDGET_BITS
 from core.domain.languages import Language
 from core.domain.secrets import Password
 from core.usecases.identity.sign_in.admission import SignInEnded
 from core.usecases.identity.sign_in.proofs.proof import EmailNotVerified
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.answers import Answer, redirect
+from entrypoints.http.machinery.answers import Answer, NoBody, redirect
 from entrypoints.http.machinery.browsers import ANOTHER, IN_FLOW, SIGN_IN, FlowForm, bound_to, token_for
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import email_field
 from entrypoints.http.machinery.limits import FORGOT_PASSWORD, PAGE_SIGN_INS, PAGE_STEPS, UNLIMITED
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.declaring import IN_POPUP, IN_POPUP_WITH_PASSKEYS, page
+from entrypoints.http.pages.declaring import IN_POPUP_WITH_BOTH, IN_POPUP_WITH_PASSKEYS, IN_POPUP_WITH_PUZZLE, page
 from entrypoints.http.pages.flows import (
     CHECK_MAIL,
     FORGOTTEN,
@@ -56,6 +58,7 @@ from entrypoints.http.pages.flows import (
     to,
     visit,
 )
+from entrypoints.http.pages.puzzle.puzzles import PagePuzzle, PuzzleForm, puzzle_page
 from entrypoints.http.pages.refusals import in_words
 from entrypoints.http.pages.sign_in.providers import provider_address, provider_name, to_provider
 
@@ -80,7 +83,7 @@ class AddressForm(FlowForm, frozen=True, kw_only=True):
     to: str = ""
 
 
-class PasswordForm(FlowForm, frozen=True, kw_only=True):
+class PasswordForm(PuzzleForm, frozen=True, kw_only=True):
     email: str = ""
     password: Password = Password("")
 
@@ -132,7 +135,7 @@ async def send_address(call: Call[AddressForm, None, None, Caller | None], poste
     return elsewhere or to(PASSWORD, flow)
 
 
-@page.get(PASSWORD, caller=IN_FLOW, limit=UNLIMITED, policy=IN_POPUP)
+@page.get(PASSWORD, caller=IN_FLOW, limit=UNLIMITED, policy=IN_POPUP_WITH_PUZZLE)
 async def show_password(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
     """Ask for the password, or lead to the provider that people of the domain sign in at"""
     flow = await flow_of(call, postern, call.query.flow)
@@ -144,30 +147,42 @@ async def show_password(call: Call[None, FlowLink, None, Caller | None], postern
     way = await _way_in(postern, flow.email)
     # A form may lead here, too, from pages of ours that already know the address. So the answer is a page that leaves, not a redirect.
     elsewhere = to_provider(call, postern, flow, flow.email, way)
-    return elsewhere or Answer(password_page(call, postern, flow, flow.email, way=way), 200)
+    if elsewhere is not None:
+        return elsewhere
+    asked = await _asked_at_sign_in(call, postern, flow, flow.email)
+    return Answer(password_page(call, postern, flow, flow.email, way=way, asked=asked), 200)
 
 
-@page.post(PASSWORD, caller=IN_FLOW, limit=UNLIMITED, attempt=PAGE_SIGN_INS, policy=IN_POPUP, refuses=(RateLimited, Overloaded))
+@page.post(PASSWORD, caller=IN_FLOW, limit=UNLIMITED, attempt=PAGE_SIGN_INS, policy=IN_POPUP_WITH_PUZZLE, refuses=(RateLimited, Overloaded))
 async def send_password(call: Call[PasswordForm, None, None, Caller | None], postern: Postern) -> Page:
     """Sign in with a password"""
     form = call.body
     flow = await flow_of(call, postern, form.flow)
+    asked = await _asked_at_sign_in(call, postern, flow, form.email)
     try:
+        if flow.signed_in_at is None:
+            await asked.check(form)
         entered = await postern.identity.browser_sessions.sign_in_with_password(
             visit(call, postern, flow), Email(form.email), form.password
         )
     except FlowOver:
         return await once_over(call, postern, flow)
+    except RateLimited:
+        asked.count()
+        raise
     except (Unauthorized, BadRequest, ProviderRequired) as refusal:
         unproved = isinstance(refusal, EmailNotVerified)
-        told = _errors("" if unproved or isinstance(refusal, ProviderRequired) else "password", refusal, call)
+        told = _errors("" if unproved or isinstance(refusal, ProviderRequired | PuzzleUnsolved) else "password", refusal, call)
+        if isinstance(refusal, Unauthorized):
+            asked.count()
+        asked = await _asked_at_sign_in(call, postern, flow, form.email)
         way = await _way_in(postern, form.email)
-        return Answer(password_page(call, postern, flow, form.email, told, way=way, unproved=unproved), 400)
+        return Answer(password_page(call, postern, flow, form.email, told, way=way, unproved=unproved, asked=asked), 400)
     return to(SECOND_FACTOR, flow) if entered is None else await signed_in(call, postern, flow, entered)
 
 
-@page.post(_MAIL_LINK, caller=IN_FLOW, limit=FORGOT_PASSWORD, policy=IN_POPUP_WITH_PASSKEYS)
-async def mail_sign_in_link(call: Call[FlowForm, None, None, Caller | None], postern: Postern) -> Page:
+@page.post(_MAIL_LINK, caller=IN_FLOW, limit=FORGOT_PASSWORD, policy=IN_POPUP_WITH_BOTH)
+async def mail_sign_in_link(call: Call[PuzzleForm, None, None, Caller | None], postern: Postern) -> Page:
     """Mail a sign-in link, whether or not there is such an account"""
     flow = await flow_of(call, postern, call.body.flow)
     over = await when_over(call, postern, flow)
@@ -183,10 +198,48 @@ async def mail_sign_in_link(call: Call[FlowForm, None, None, Caller | None], pos
     elsewhere = to_provider(call, postern, flow, flow.email, await _way_in(postern, flow.email))
     if elsewhere is not None:
         return elsewhere
-    await postern.identity.accounts.ask_for_mail(
-        AccountMail.SIGN_IN_LINK, email, flow.wanted.organization, call.language, Onward(flow=str(flow.id))
-    )
-    return redirect(f"{CHECK_MAIL}?{urlencode({'flow': str(flow.id), 'mail': 'sign_in_link'})}")
+    asked = PagePuzzle.of(call, postern, PuzzlePurpose.LINK, flow)
+    try:
+        return await mailed(asked, call.body, flow, email, AccountMail.SIGN_IN_LINK)
+    except PuzzleFirst as first:
+        return puzzle_page(first.asked, flow, _MAIL_LINK, call.body.form_token.reveal())
+
+
+class PuzzleFirst(Exception):
+    """The request needs a solution: for what is asked of it, or because a budget of mails is over. Nothing was written."""
+
+    def __init__(self, asked: PagePuzzle, refusal: RateLimited | PuzzleUnsolved) -> None:
+        self.asked = asked
+        self.refusal = refusal
+        super().__init__()
+
+
+async def mailed(asked: PagePuzzle, form: PuzzleForm, flow: Flow, email: Email, kind: AccountMail) -> Answer[NoBody]:
+    """Asks for a mail, whether or not the address has an account, and leads to the page that says so. The code beside the link counts in
+    this flow. Raises `PuzzleFirst`, and `RateLimited` where a solution helps no more.
+    """
+    postern = asked.postern
+    asked.count()
+    try:
+        solved = await asked.passed(form, BUDGET_BITS)
+    except PuzzleUnsolved as refusal:
+        raise PuzzleFirst(asked, refusal) from None
+    try:
+        waits = await postern.identity.accounts.ask_as_stranger(
+            kind,
+            email,
+            flow.wanted.organization,
+            asked.call.sender,
+            Onward(flow=str(flow.id)),
+            may_wait=solved or not asked.is_on,
+            solved=solved,
+        )
+    except RateLimited as refusal:
+        if solved or not asked.is_on:
+            raise
+        raise PuzzleFirst(asked.at_least(BUDGET_BITS), refusal) from None
+    later = {"later": "yes"} if waits else {}
+    return redirect(f"{CHECK_MAIL}?{urlencode({'flow': str(flow.id), 'mail': kind.value, **later})}")
 
 
 @page.get(SECOND_FACTOR, caller=IN_FLOW, limit=UNLIMITED, policy=IN_POPUP_WITH_PASSKEYS)
@@ -310,8 +363,12 @@ def password_page(
     *,
     way: WayIn = ANY_WAY,
     unproved: bool = False,
+    asked: PagePuzzle | None = None,
 ) -> bytes:
-    """`unproved`: the password is right, but the address still has to be confirmed."""
+    """`unproved`: the password is right, but the address still has to be confirmed. `asked` is None on a page that another form than the
+    password's has led to; its password is answered with the puzzle, if there is one.
+    """
+    token = token_for(IN_FLOW, call.request, postern, str(flow.id))
     realm = way.realm if way.leads_to_provider else None
     return shipped_pages().page(
         "sign_in/password.html",
@@ -319,7 +376,8 @@ def password_page(
         brand=flow.branding,
         action=PASSWORD,
         flow=str(flow.id),
-        form_token=token_for(IN_FLOW, call.request, postern, str(flow.id)),
+        form_token=token,
+        puzzle=None if asked is None else asked.shown(token),
         email=email,
         other=f"{SIGN_IN}?flow={flow.id}",
         forgotten=f"{FORGOTTEN}?flow={flow.id}",
@@ -356,6 +414,10 @@ def code_page(call: AnyCall, postern: Postern, flow: Flow, errors: Mapping[str, 
 
 async def _way_in(postern: Postern, email: str) -> WayIn:
     return await postern.identity.realms.way_in(Email(email))
+
+
+async def _asked_at_sign_in(call: AnyCall, postern: Postern, flow: Flow, email: str) -> PagePuzzle:
+    return await PagePuzzle.of(call, postern, PuzzlePurpose.SIGN_IN, flow).unless_known(email)
 
 
 def _is_address(text: str) -> bool:

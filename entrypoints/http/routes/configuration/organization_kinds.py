@@ -125,6 +125,8 @@ ORGANIZATION_KINDS: Final = (
             "mfa_grace_days": _RULES.mfa_grace_days,
             "device_trust_days": _RULES.device_trust_days,
             "session_lifetime_hours": _RULES.session_hours,
+            "session_idle_minutes": _RULES.session_idle_minutes,
+            "most_sessions": _RULES.most_sessions,
             "invitation_domains": list(_RULES.invitation_domains),
             "sign_in_links": _RULES.sign_in_links,
             "admin_factor": _RULES.admin_factor.value,

@@ -2,13 +2,21 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Final
+from typing import Annotated, Any, Final
 from uuid import UUID
 
 import msgspec
 
-from core.domain.errors import BadRequest, Conflict
-from core.domain.federation.directory_runs.runs import DirectoryRun, RunKind, RunPerson, RunState
+from core.domain.errors import BadRequest, Conflict, TeamLimitExceeded
+from core.domain.federation.directory_runs.runs import (
+    MOST_PEOPLE_SHOWN,
+    DirectoryRun,
+    NamedAs,
+    RunKind,
+    RunPerson,
+    RunState,
+    digest_of_ends,
+)
 from core.domain.identifiers import DirectoryRunId, UpstreamProviderId
 from core.domain.identity.proofs import StepUp
 from core.domain.tenancy.members import Member
@@ -20,10 +28,12 @@ from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import Id, example
 from entrypoints.http.machinery.limits import CREDENTIALS
+from entrypoints.http.machinery.paging import Paging, page_of
 from entrypoints.http.routes.tenancy.connections import ConfirmedSettings
 from entrypoints.http.routes.tenancy.upstream_providers import PROVIDER, UpstreamProviderPath
 
 _TAGS = ("directory-runs",)
+_DIGEST: Final = "9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3"
 RUNS: Final = f"{PROVIDER}/runs"
 _RUN: Final = f"{RUNS}/{{run_id}}"
 _MANAGE: Final = able(Capability.SETTINGS_MANAGE, impersonated=True)
@@ -69,7 +79,7 @@ class DirectoryRunRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The number of teams that it has made, filled otherwise, or deleted."""
     fault: Annotated[str, example("")]
     """Why it failed."""
-    digest: Annotated[str, example("9f2c4d4c86a1d0c5f2a0b3b8a3d7e9f1c2b3a4958677869504132231f0e1d2c3")] | None
+    digest: Annotated[str, example(_DIGEST)] | None
     """The digest of names and what happens to them, for a run that waits. An owner who lets it go on sends it back."""
 
 
@@ -85,19 +95,39 @@ class ListedDirectoryRuns(msgspec.Struct, frozen=True, kw_only=True):
 class DirectoryRunPersonRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A person whom a run names."""
 
-    what: Annotated[str, example("end")]
-    """`end` for somebody whom it would end, `left_out` for somebody whom it has left out."""
+    what: Annotated[NamedAs, example("end")]
+    """`end` for somebody whom it would end, `left_out` for somebody whom it has left out, `comes` for somebody whom a plan lets in."""
     reason: Annotated[str, example("gone")]
     """Why, in one word."""
     named: Annotated[str, example("ada@acme.example")]
-    """The address, or the name in the directory."""
+    """The address, or the name in the directory; of somebody whom a plan lets in, name and address."""
 
 
 class NamedDirectoryRun(DirectoryRunRecord, frozen=True, kw_only=True):
     """A run with whom it names."""
 
     people: Sequence[DirectoryRunPersonRecord]
-    """Those whom it would end, and then those whom it has left out: at most a thousand."""
+    """Those whom it would end, then those whom it has left out, and then those whom a plan lets in: at most a thousand."""
+    taken_over: Sequence[DirectoryRunPersonRecord]
+    """Whom the connection would list if an owner took them over from SCIM: `stays_member`, or `comes_back`. At most a thousand."""
+    take_over_digest: Annotated[str, example(_DIGEST)] | None
+    """The digest of all of these and of what happens. Null if there are none."""
+    privileged: Sequence[DirectoryRunPersonRecord]
+    """Those who may do more than a member, and whom the directory names no more: `may_more`, or `owner`. At most a thousand."""
+    privileged_digest: Annotated[str, example(_DIGEST)] | None
+    """The digest of all of these. Null if there are none."""
+
+
+class DirectoryRunPeopleQuery(Paging, frozen=True, kw_only=True):
+    what: NamedAs | None = None
+    """Only people whom the run names for this reason."""
+
+
+class DecidedPeople(msgspec.Struct, frozen=True):
+    """An owner's word about people counts from now on."""
+
+    people: Annotated[int, example(40)]
+    """The number of people."""
 
 
 class StartedRun(msgspec.Struct, frozen=True):
@@ -123,10 +153,27 @@ async def get_directory_run(call: Call[None, None, DirectoryRunPath, Member], po
 
     A run that waits names everybody whom it would end, and why.
     """
-    run, people = await postern.federation.directory_runs.get(
-        call.caller, UpstreamProviderId(call.path.provider_id), DirectoryRunId(call.path.run_id)
+    shown = await postern.federation.directory_runs.get(*_of(call))
+    return NamedDirectoryRun(
+        **msgspec.structs.asdict(_record(shown.run)),
+        people=[_person(one) for one in shown.people],
+        taken_over=[_person(one) for one in shown.taken_over[:MOST_PEOPLE_SHOWN]],
+        take_over_digest=_digest(shown.taken_over),
+        privileged=[_person(one) for one in shown.privileged[:MOST_PEOPLE_SHOWN]],
+        privileged_digest=_digest(shown.privileged),
     )
-    return NamedDirectoryRun(**msgspec.structs.asdict(_record(run)), people=[_person(one) for one in people])
+
+
+@endpoint.get(f"{_RUN}/people", caller=_MANAGE, keys=True, tags=_TAGS)
+async def list_directory_run_people(
+    call: Call[None, DirectoryRunPeopleQuery, DirectoryRunPath, Member], postern: Postern
+) -> Sequence[DirectoryRunPersonRecord]:
+    """List the people whom a run names
+
+    A plan names everybody whom it lets in. Those who would end come first, then those who were left out, and then those who come.
+    """
+    people = await postern.federation.directory_runs.list_people(*_of(call), call.query.what, page_of(call.query))
+    return [_person(one) for one in people]
 
 
 @endpoint.post(RUNS, caller=_IN_PERSON, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
@@ -182,6 +229,67 @@ async def decline_directory_run(call: Call[None, None, DirectoryRunPath, Member]
         call.caller, UpstreamProviderId(call.path.provider_id), DirectoryRunId(call.path.run_id), call.actor
     )
     return _record(run)
+
+
+@endpoint.post(
+    f"{_RUN}/take-over",
+    caller=OWNER_IN_PERSON,
+    limit=CREDENTIALS,
+    step_up=StepUp.ACCOUNT,
+    refuses=(BadRequest, Conflict, TeamLimitExceeded),
+    tags=_TAGS,
+)
+async def take_over_from_scim(call: Call[ConfirmedSettings, None, DirectoryRunPath, Member], postern: Postern) -> DecidedPeople:
+    """Take people over from SCIM
+
+    The directory that lists a person ends them. Those in `taken_over` belong to the connection from now on, and what SCIM says of them is
+    refused: 409. Only an owner can do this, for the `take_over_digest` that they have seen, of a run of today that has read everybody. If
+    anything has changed since, the answer is 409. You need a recent proof of who you are: of the second factor, if you have one.
+    """
+    return DecidedPeople(await postern.federation.directory_runs.take_over(*_of(call), call.actor, seen=call.body.digest))
+
+
+@endpoint.post(
+    f"{_RUN}/keep",
+    caller=OWNER_IN_PERSON,
+    limit=CREDENTIALS,
+    step_up=StepUp.ACCOUNT,
+    refuses=(BadRequest, Conflict),
+    tags=_TAGS,
+)
+async def keep_privileged_people(call: Call[ConfirmedSettings, None, DirectoryRunPath, Member], postern: Postern) -> DecidedPeople:
+    """Keep people with more rights whom the directory names no more
+
+    Those in `privileged` are your own members from now on: the directory does not end them, and no run names them again while they are
+    members. Only an owner can do this, for the `privileged_digest` that they have seen. You need a recent proof of who you are: of the
+    second factor, if you have one.
+    """
+    return DecidedPeople(await postern.federation.directory_runs.keep(*_of(call), call.actor, seen=call.body.digest))
+
+
+@endpoint.post(
+    f"{_RUN}/end",
+    caller=OWNER_IN_PERSON,
+    limit=CREDENTIALS,
+    step_up=StepUp.ACCOUNT,
+    refuses=(BadRequest, Conflict),
+    tags=_TAGS,
+)
+async def end_privileged_people(call: Call[ConfirmedSettings, None, DirectoryRunPath, Member], postern: Postern) -> DecidedPeople:
+    """End people with more rights whom the directory names no more
+
+    Those in `privileged` are members no more, as if a run had ended them. An owner stays: change the role first. Only an owner can do this,
+    for the `privileged_digest` that they have seen. You need a recent proof of who you are: of the second factor, if you have one.
+    """
+    return DecidedPeople(await postern.federation.directory_runs.end(*_of(call), call.actor, seen=call.body.digest))
+
+
+def _of(call: Call[Any, Any, DirectoryRunPath, Member]) -> tuple[Member, UpstreamProviderId, DirectoryRunId]:
+    return call.caller, UpstreamProviderId(call.path.provider_id), DirectoryRunId(call.path.run_id)
+
+
+def _digest(people: Sequence[RunPerson]) -> str | None:
+    return digest_of_ends(people).hex() if people else None
 
 
 _record = shown(DirectoryRun, DirectoryRunRecord, within=("counts",), digest=lambda run: None if run.digest is None else run.digest.hex())

@@ -296,7 +296,7 @@ async def change_scim_user(
     return _answer(changed, want, call.caller, postern)
 
 
-@endpoint.delete(_USER, **declared(*CHANGE_REFUSALS, Forbidden, NotFound, status=204, reads=(IF_MATCH,)))
+@endpoint.delete(_USER, **declared(*CHANGE_REFUSALS, Conflict, Forbidden, NotFound, status=204, reads=(IF_MATCH,)))
 async def delete_scim_user(call: Call[None, None, ScimUserPath, ScimHolder], postern: Postern) -> NoBody:
     """Delete a user
 

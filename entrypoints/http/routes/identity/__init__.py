@@ -10,6 +10,7 @@ from entrypoints.http.routes.identity import (
     devices,
     identities,
     impersonation,
+    mail_budgets,
     mfa,
     passkeys,
     pictures,
@@ -38,5 +39,6 @@ ROUTES: Final = Endpoints.of(
     sessions,
     reauthentication,
     impersonation,
+    mail_budgets,
     privacy,
 )

@@ -66,7 +66,7 @@ async def request_password_reset(call: Call[AccountAddress], postern: Postern) -
     The answer is the same whether or not such an account exists.
     """
     email = email_field(call.body.email, postern.foundation.email_syntax)
-    await postern.identity.accounts.ask_for_mail(AccountMail.RESET, email, call.body.org_slug or "", call.request.preferred_language)
+    await postern.identity.accounts.ask_as_stranger(AccountMail.RESET, email, call.body.org_slug or "", call.request.sender, may_wait=False)
     return Message("If there is an account with this address, a mail with a link is on its way.")
 
 

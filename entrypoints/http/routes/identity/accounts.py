@@ -155,7 +155,9 @@ async def resend_verification(call: Call[AccountAddress], postern: Postern) -> M
     The answer is the same whether or not such an account exists.
     """
     email = email_field(call.body.email, postern.foundation.email_syntax)
-    await postern.identity.accounts.ask_for_mail(AccountMail.VERIFICATION, email, call.body.org_slug or "", call.request.preferred_language)
+    await postern.identity.accounts.ask_as_stranger(
+        AccountMail.VERIFICATION, email, call.body.org_slug or "", call.request.sender, may_wait=False
+    )
     return Message("If this address is waiting for confirmation, a mail with a new link is on its way.")
 
 

@@ -45,7 +45,7 @@ async def request_magic_link(call: Call[MagicLinkRequest], postern: Postern) -> 
     # A malformed redirect URI is refused here, where the caller gets the answer. Only the mail's job looks the service up.
     service_named(body.org_slug or "", body.service_slug or "")
     onward = Onward(service=body.service_slug or "", redirect_uri=body.redirect_uri or "", state=body.state or "")
-    await postern.identity.accounts.ask_for_mail(
-        AccountMail.SIGN_IN_LINK, email, body.org_slug or "", call.request.preferred_language, onward
+    await postern.identity.accounts.ask_as_stranger(
+        AccountMail.SIGN_IN_LINK, email, body.org_slug or "", call.request.sender, onward, may_wait=False
     )
     return Message("If there is an account with this address that may sign in by a link, a mail with one is on its way.")

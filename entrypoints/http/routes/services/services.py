@@ -7,6 +7,12 @@ import msgspec
 
 from core.domain.errors import BadRequest, Conflict, ServiceLimitExceeded
 from core.domain.identity.proofs import StepUp
+from core.domain.identity.session_limits.bounds import (
+    LONGEST_IDLE_MINUTES,
+    LONGEST_SESSION_HOURS,
+    MOST_SESSIONS,
+    SHORTEST_IDLE_MINUTES,
+)
 from core.domain.services.plans import PlanOverview
 from core.domain.services.services import (
     AssertionAudience,
@@ -60,6 +66,9 @@ _KEY: Final = {
     "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU",
     "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0",
 }
+_SessionHours = Annotated[int, msgspec.Meta(ge=1, le=LONGEST_SESSION_HOURS, examples=[12])]
+_IdleMinutes = Annotated[int, msgspec.Meta(ge=SHORTEST_IDLE_MINUTES, le=LONGEST_IDLE_MINUTES, examples=[60])]
+_MostSessions = Annotated[int, msgspec.Meta(ge=1, le=MOST_SESSIONS, examples=[3])]
 Metadata = Annotated[Mapping[str, Any], example({"cost_center": "4711"})]
 ClientKeys = Annotated[Mapping[str, Any], example({"keys": [_KEY]})]
 
@@ -118,6 +127,12 @@ class NewServiceBody(msgspec.Struct, frozen=True, kw_only=True):
     """The application's address for logout notices, which tell it of sessions that end (OpenID Connect Back-Channel Logout)."""
     backchannel_logout_session_required: Annotated[bool, example(True)] = False
     """Whether the application must learn which session has ended. Logout tokens always say so."""
+    session_lifetime_hours: _SessionHours | None = None
+    """How many hours after the sign-in a session of the service ends; null for what the organization says. The shorter of both counts."""
+    session_idle_minutes: _IdleMinutes | None = None
+    """How many minutes without a use end a session of the service; null for what the organization says. The shorter of both counts."""
+    most_sessions: _MostSessions | None = None
+    """How many sign-ins of one person may be open in the service at once; null for any number. The next one ends the oldest."""
     metadata: Metadata = msgspec.field(default_factory=dict)
     """An object of yours, of at most 4096 bytes and 5 levels. No token has it. The service's API keys read it."""
 
@@ -173,6 +188,12 @@ class ServicePatch(msgspec.Struct, frozen=True, kw_only=True):
     """The application's address for logout notices, which tell it of sessions that end. Null turns the notices off."""
     backchannel_logout_session_required: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
     """Whether the application must learn which session has ended. Logout tokens always say so."""
+    session_lifetime_hours: _SessionHours | msgspec.UnsetType | None = msgspec.UNSET
+    """How many hours after the sign-in a session of the service ends; null for what the organization says. The shorter of both counts."""
+    session_idle_minutes: _IdleMinutes | msgspec.UnsetType | None = msgspec.UNSET
+    """How many minutes without a use end a session of the service; null for what the organization says. The shorter of both counts."""
+    most_sessions: _MostSessions | msgspec.UnsetType | None = msgspec.UNSET
+    """How many sign-ins of one person may be open in the service at once; null for any number. The next one ends the oldest."""
     metadata: Metadata | msgspec.UnsetType = msgspec.UNSET
     """An object that replaces the old one, of at most 4096 bytes and 5 levels. No token has it. The service's API keys read it."""
 
@@ -222,6 +243,12 @@ class ServiceRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The application's address for logout notices, which tell it of sessions that end; null if there is none."""
     backchannel_logout_session_required: Annotated[bool, example(True)]
     """Whether the application must learn which session has ended. Logout tokens always say so."""
+    session_lifetime_hours: Annotated[int, example(12)] | None
+    """How many hours after the sign-in a session of the service ends; null for what the organization says. The shorter of both counts."""
+    session_idle_minutes: Annotated[int, example(60)] | None
+    """How many minutes without a use end a session of the service; null for what the organization says. The shorter of both counts."""
+    most_sessions: Annotated[int, example(3)] | None
+    """How many sign-ins of one person may be open in the service at once; null for any number. The next one ends the oldest."""
     created_at: CreatedAt
 
 
@@ -273,7 +300,7 @@ class ServiceListAnswer(msgspec.Struct, frozen=True):
 
 
 _wanted = taken(NewServiceBody, NewService)
-_change = taken(ServicePatch, ServiceChange)
+change_of = taken(ServicePatch, ServiceChange)
 service_record = shown(Service, ServiceRecord, named={"org_id": "organization"})
 _with_metadata = shown(Service, ServiceWithMetadata, named={"org_id": "organization"})
 _listed = shown(ListedService, ListedServiceRecord, within=("service",), named={"org_id": "service.organization"})
@@ -332,7 +359,7 @@ async def change_service(call: Call[ServicePatch, None, ServicePath, Member], po
     secrets, and a confidential service has no redirect URI with a scheme of its own. While you act in somebody's name, you can remove but
     not set the things that outlast the impersonation: addresses, keys, type, sign-in policy and trust.
     """
-    change = _change(call.body)
+    change = change_of(call.body)
     return _with_metadata(await postern.services.services.change(call.caller, call.path.service_slug, change, call.actor))
 
 

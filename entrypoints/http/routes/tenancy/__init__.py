@@ -28,10 +28,12 @@ from entrypoints.http.routes.tenancy import (
     webhook_deliveries,
     webhooks,
 )
+from entrypoints.http.routes.tenancy.risk import risk_policies
 
 ROUTES: Final = Endpoints.of(
     organizations,
     sign_in_rules,
+    risk_policies,
     mail_servers,
     branding,
     domains,

@@ -30,7 +30,7 @@ from entrypoints.http.machinery.fields import SHOWN_ONCE, CreatedAt, EmailText, 
 from entrypoints.http.machinery.limits import CREDENTIALS
 from entrypoints.http.routes.tenancy.connections import ConfirmedSettings
 from entrypoints.http.routes.tenancy.upstream_providers import UpstreamProviderRecord, record_of
-from ports.tenancy.setup_links import ListedSetupLink
+from ports.tenancy.setup.setup_links import ListedSetupLink
 
 _TAGS = ("setup-links",)
 _LINKS = "/api/organizations/{org_slug}/setup-links"

@@ -12,12 +12,17 @@ from core.domain.identity.devices import LONGEST_TRUST_DAYS
 from core.domain.identity.passwords.at_sign_in import BreachRule
 from core.domain.identity.passwords.standing import LONGEST_LEAST
 from core.domain.identity.proofs import StepUp
+from core.domain.identity.session_limits.bounds import (
+    LONGEST_IDLE_MINUTES,
+    LONGEST_SESSION_HOURS,
+    MOST_SESSIONS,
+    SHORTEST_IDLE_MINUTES,
+)
 from core.domain.outbound.metadata_clients import MetadataClients, RegisteredClients
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.sign_in_rules import (
     LONGEST_GRACE_DAYS,
-    LONGEST_SESSION_HOURS,
     MOST_DOMAINS,
     AdminFactor,
     AgentRule,
@@ -39,6 +44,8 @@ _RULES = "/api/organizations/{org_slug}/sign-in-rules"
 _GraceDays = Annotated[int, msgspec.Meta(ge=0, le=LONGEST_GRACE_DAYS, examples=[14])]
 _TrustDays = Annotated[int, msgspec.Meta(ge=0, le=LONGEST_TRUST_DAYS, examples=[30])]
 _SessionHours = Annotated[int, msgspec.Meta(ge=1, le=LONGEST_SESSION_HOURS, examples=[12])]
+_IdleMinutes = Annotated[int, msgspec.Meta(ge=SHORTEST_IDLE_MINUTES, le=LONGEST_IDLE_MINUTES, examples=[60])]
+_MostSessions = Annotated[int, msgspec.Meta(ge=1, le=MOST_SESSIONS, examples=[3])]
 _PasswordLength = Annotated[int, msgspec.Meta(ge=SHORTEST_PASSWORD, le=LONGEST_LEAST, examples=[12])]
 _Domain = Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
 _Domains = Annotated[Sequence[_Domain], msgspec.Meta(max_length=MOST_DOMAINS, examples=[["acme.example"]])]
@@ -58,6 +65,14 @@ class SignInRulesPatch(msgspec.Struct, frozen=True, kw_only=True):
     session_lifetime_hours: _SessionHours | msgspec.UnsetType | None = msgspec.UNSET
     """The number of hours for which a sign-in's sessions work in the organization and its services; null for the lifetime that the
     installation allows.
+    """
+    session_idle_minutes: _IdleMinutes | msgspec.UnsetType | None = msgspec.UNSET
+    """The number of minutes without a use after which a session in the organization and its services ends, and so does a session of a
+    person who belongs to it by their own act; null for what the installation allows.
+    """
+    most_sessions: _MostSessions | msgspec.UnsetType | None = msgspec.UNSET
+    """How many sign-ins of one person may be open at once, in the organization and its services together, and of a person who belongs to it
+    by their own act, altogether; null for any number. The next one ends the oldest.
     """
     invitation_domains: _Domains | msgspec.UnsetType = msgspec.UNSET
     """The domains of the addresses that may be invited, without the domains below them. The list replaces the old one; empty for any
@@ -112,6 +127,14 @@ class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
     session_lifetime_hours: Annotated[int, example(12)] | None
     """The number of hours for which a sign-in's sessions work in the organization and its services; null for the lifetime that the
     installation allows.
+    """
+    session_idle_minutes: Annotated[int, example(60)] | None
+    """The number of minutes without a use after which a session in the organization and its services ends, and so does a session of a
+    person who belongs to it by their own act; null for what the installation allows.
+    """
+    most_sessions: Annotated[int, example(3)] | None
+    """How many sign-ins of one person may be open at once, in the organization and its services together, and of a person who belongs to it
+    by their own act, altogether; null for any number. The next one ends the oldest.
     """
     invitation_domains: Annotated[Sequence[str], example(["acme.example"])]
     """The domains of the addresses that may be invited; empty for any address."""

@@ -21,6 +21,7 @@ PARAMETERS: Final[Mapping[str, object]] = {
     **dict.fromkeys(("redirect_uri", "code_challenge", "root"), "none"),
     **dict.fromkeys(("service", "client", "session"), uuid4()),
     **dict.fromkeys(("lifetime", "idle"), timedelta(days=1)),
+    "minutes_idle": None,
     **dict.fromkeys(("secret", "resource")),
     **login_parameters(LOGIN),
     **published_parameters(EventId(uuid4()), LOGIN),

@@ -127,7 +127,7 @@ async def test_failures_without_guessing_raise_no_alert(day: Day) -> None:
     assert set(others) == {
         *("unknown_account", "deactivated", "email_not_verified", "provider_required", "wrong_code", "wrong_passkey"),
         # Whoever gives a stolen password gives the right one.
-        *("copied_passkey", "not_vouched", "not_member", "no_role", "breached_password"),
+        *("copied_passkey", "not_vouched", "not_member", "no_role", "breached_password", "refused_by_rule"),
     }
     for reason in others:
         for _ in range(SIGN_IN_FAILURES.count):

@@ -132,6 +132,8 @@ KEYS: Final = {
 # What each trigger does. None of it may be missing in a row that an older process writes.
 TRIGGERS: Final = {
     "sessions_kept_for": "says the day of the expiry, for whoever does not say it",
+    "sessions_in_turn": "lets sign-ins of a person wait for each other, where a number says how many there may be",
+    "sessions_at_most": "ends the oldest sign-in, where a number says how many there may be",
     "devices_kept_for": "says the week of the last use, for whoever does not say it",
     "logins_added": "queues a successful sign-in for the counts",
     "service_users_added": "counts the users of a service, and moves the marks of its pages",

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Any, Final
+from uuid import UUID
 
 import trio
 
@@ -10,7 +11,7 @@ from adapters.postgres.driver.connection import TripCounter, round_trips
 from adapters.postgres.statements import Statements
 from adapters.postgres.tenancy import members
 from adapters.postgres.tenancy.members import MemberRows
-from core.domain.identifiers import OrganizationId, UserId
+from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.pages import MOST_COUNTED, Page
 from core.domain.tenancy.roles import Assignable, BuiltInRole, Capability, built_in
 from core.domain.tenancy.tiers import LimitSource, UserLimit
@@ -148,7 +149,7 @@ async def test_nobody_is_a_member_of_what_is_on_its_way_out(store: Store) -> Non
         await uow.commit()
     async with store.unit_of_work() as uow:
         assert await uow.members.hold(acme, ada.id) == {}
-        assert await uow.members.enter("acme", ada.id) is None
+        assert await uow.members.enter("acme", ada.id, SessionId(UUID(int=0))) is None
     nobody = await MemberRows(Statements(store.pool)).list(acme, Page(), None, "")
     assert (nobody.members, nobody.total, nobody.limit.source) == ([], 0, LimitSource.DEFAULT)
 
@@ -185,7 +186,7 @@ async def test_holding_and_finding_is_one_round_trip(store: Store) -> None:
             round_trips.set(trips := TripCounter())
             await uow.members.hold(acme, ada.id)
             counted.append(trips.count)
-            await uow.members.enter("acme", ada.id)
+            await uow.members.enter("acme", ada.id, SessionId(UUID(int=0)))
             counted.append(trips.count)
     assert counted[-2:] == [1, 2]
 

@@ -66,6 +66,7 @@ def met(name: str = "ada", **more: Any) -> MetAccount:
         "is_own": True,
         "is_movable": True,
         "is_member": False,
+        "is_kept": False,
         "address_is_taken": False,
     }
     return MetAccount(**{**given, **more})

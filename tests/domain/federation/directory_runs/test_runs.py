@@ -7,6 +7,7 @@ from uuid import UUID
 import pytest
 
 from core.domain.errors import BadRequest, Conflict
+from core.domain.federation.directory_runs import runs
 from core.domain.federation.directory_runs.people import PersonDecision, PersonFate, ReasonForEnd, WhyLeftOut
 from core.domain.federation.directory_runs.runs import (
     MOST_LEFT_OUT_SHOWN,
@@ -179,6 +180,14 @@ def test_a_tally_counts_everybody_and_names_some() -> None:
     assert (counts.came, counts.changed, counts.left_out) == (2, 1, MOST_LEFT_OUT_SHOWN + 2)
     assert counts.reasons == {"no_address": MOST_LEFT_OUT_SHOWN + 1, "twice": 1}
     assert len(tally.left_out) == MOST_LEFT_OUT_SHOWN
+
+
+def test_a_tally_keeps_only_so_many_for_an_owner_and_counts_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "MOST_OPEN", 2)
+    tally = RunTally()
+    for number in range(3):
+        tally.leave_out(f"person {number}", WhyLeftOut.MAY_MORE, UserId(UUID(int=number)), b"1")
+    assert (tally.counts.reasons, [one.named for one in tally.open]) == ({"may_more": 3}, ["person 0", "person 1"])
 
 
 def test_parts_are_of_one_size() -> None:

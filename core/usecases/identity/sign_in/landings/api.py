@@ -50,6 +50,7 @@ class WithTokens(Frozen):
             proved=arrived.proved,
             application=self.application,
             opened_through=arrived.upstream,
+            doors=arrived.doors,
         )
 
     async def wait(self, uow: UnitOfWork, awaiting: Preauthentication) -> None:

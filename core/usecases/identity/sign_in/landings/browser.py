@@ -243,6 +243,7 @@ class _InBrowser(Frozen):
             arrived.proved,
             arrived.authenticated_by,
             opened_through=own_provider_of(arrived.upstream),
+            doors=arrived.doors,
         )
         return current.session if renewed else None
 
@@ -255,6 +256,7 @@ class _InBrowser(Frozen):
             proved=arrived.proved,
             ends_by=None if arrived.visit is None else arrived.visit.ends_at,
             opened_through=arrived.upstream,
+            doors=arrived.doors,
         )
         await uow.browser_sessions.add(self.token.digest(), session.id)
         return session

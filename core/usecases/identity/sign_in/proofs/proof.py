@@ -94,7 +94,13 @@ class Arrival(Frozen):
     """The realm of the address's domain, if an organization has proved the domain."""
 
     async def last_look(
-        self, uow: UnitOfWork, *, service: ServiceId | None = None, device: DeviceId | None = None, flow: FlowId | None = None
+        self,
+        uow: UnitOfWork,
+        *,
+        service: ServiceId | None = None,
+        device: DeviceId | None = None,
+        flow: FlowId | None = None,
+        organization: OrganizationId | None = None,
     ) -> Confirmed:
         """Raises the proof's refusal, and `FlowOver` when somebody has signed in by the flow."""
         account, proof = self.named.account, self.proof
@@ -113,6 +119,7 @@ class Arrival(Frozen):
             device=device,
             service=service,
             flow=flow,
+            organization=organization,
         )
         return await last_look(uow, look, proof.refusal)
 

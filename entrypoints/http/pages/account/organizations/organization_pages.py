@@ -33,6 +33,8 @@ _OPENED: Final = {
     "confirmed": "confirm_membership.done_confirmed",
     "owned": "ownership.done_confirmed",
     "declined": "ownership.done_declined",
+    "risk_mailed": "risk_rules.done_mailed",
+    "risk_lifted": "risk_rules.done_lifted",
     "joined": "organization.done_joined",
 }
 _LEFT: Final = {"left": "confirm_membership.done_left"}

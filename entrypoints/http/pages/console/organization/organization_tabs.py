@@ -7,6 +7,7 @@ from entrypoints.http.pages.account import ORGANIZATIONS
 from entrypoints.http.pages.console.navigation import ConsolePlace, PagePosition, SideEntry, Tab
 from entrypoints.http.routes.configuration.documents import get_organization_configuration
 from entrypoints.http.routes.federation.scim_tokens import list_scim_tokens
+from entrypoints.http.routes.identity.mail_budgets import get_mail_budget
 from entrypoints.http.routes.platform.analytics import list_logins_by_service
 from entrypoints.http.routes.platform.expiries import list_expiries
 from entrypoints.http.routes.record.audit import list_audit_log
@@ -25,6 +26,7 @@ from entrypoints.http.routes.tenancy.members import list_members
 from entrypoints.http.routes.tenancy.oauth_credentials import get_oauth_credentials
 from entrypoints.http.routes.tenancy.organizations import change_organization, delete_organization, get_organization
 from entrypoints.http.routes.tenancy.profile_fields import list_fields
+from entrypoints.http.routes.tenancy.risk.risk_policies import get_risk_policies
 from entrypoints.http.routes.tenancy.roles import list_roles
 from entrypoints.http.routes.tenancy.setup_links import list_setup_links
 from entrypoints.http.routes.tenancy.siem import get_siem_configuration
@@ -44,6 +46,7 @@ EVENTS: Final = f"{HOME}/events"
 KEYS: Final = f"{HOME}/keys"
 TRUSTED_ISSUERS: Final = f"{HOME}/trusted-issuers"
 SIGN_IN: Final = f"{HOME}/sign-in"
+RISK: Final = f"{SIGN_IN}/risk"
 AUDIT_LOG: Final = f"{HOME}/audit-log"
 SETTINGS: Final = f"{HOME}/settings"
 DOCUMENTS: Final = f"{SETTINGS}/documents"
@@ -71,6 +74,8 @@ SIEM_TAB: Final = Tab("console.tab.siem", f"{EVENTS}/siem", get_siem_configurati
 KEYS_TAB: Final = Tab("console.tab.keys", KEYS, list_management_keys.caller)
 TRUSTED_ISSUERS_TAB: Final = Tab("console.tab.trusted_issuers", TRUSTED_ISSUERS, list_trusted_issuers.caller)
 RULES_TAB: Final = Tab("console.tab.rules", SIGN_IN, get_sign_in_rules.caller)
+HELD_BACK_TAB: Final = Tab("console.tab.held_back", f"{SIGN_IN}/held-back", get_mail_budget.caller)
+RISK_TAB: Final = Tab("console.tab.risk", RISK, get_risk_policies.caller)
 CREDENTIALS_TAB: Final = Tab("console.tab.credentials", f"{SIGN_IN}/providers", get_oauth_credentials.caller)
 AUDIT_LOG_TAB: Final = Tab("console.tab.audit_log", AUDIT_LOG, list_audit_log.caller)
 GENERAL_TAB: Final = Tab("console.tab.general", SETTINGS, change_organization.caller)
@@ -100,7 +105,7 @@ DIRECTORIES_ENTRY: Final = SideEntry(
 )
 EVENTS_ENTRY: Final = SideEntry("console.entry.events", (WEBHOOKS_TAB, SIEM_TAB), todos=(Todo.WEBHOOKS, Todo.SIEM))
 KEYS_ENTRY: Final = SideEntry("console.entry.keys", (KEYS_TAB, TRUSTED_ISSUERS_TAB), todos=(Todo.KEYS,))
-SIGN_IN_ENTRY: Final = SideEntry("console.entry.sign_in", (RULES_TAB, CREDENTIALS_TAB))
+SIGN_IN_ENTRY: Final = SideEntry("console.entry.sign_in", (RULES_TAB, RISK_TAB, CREDENTIALS_TAB, HELD_BACK_TAB))
 AUDIT_LOG_ENTRY: Final = SideEntry("console.entry.audit_log", (AUDIT_LOG_TAB,))
 SETTINGS_ENTRY: Final = SideEntry(
     "console.entry.settings",

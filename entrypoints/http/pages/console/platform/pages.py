@@ -4,7 +4,7 @@ from typing import Final
 
 from entrypoints.http.pages.console.platform import api_approvals, customer_links, organizations, search_pages, terms
 from entrypoints.http.pages.console.platform.keys import management_keys, signing_key_pages
-from entrypoints.http.pages.console.platform.overview import expiry_pages, health_pages, job_pages, overview_pages
+from entrypoints.http.pages.console.platform.overview import expiry_pages, health_pages, held_back_pages, job_pages, overview_pages
 from entrypoints.http.pages.console.platform.people import acting_pages, list_pages, person_pages, session_pages, value_pages
 from entrypoints.http.pages.console.platform.record import audit_log_pages, settings_pages
 
@@ -14,6 +14,7 @@ PAGES: Final = (
     *health_pages.PAGES,
     *expiry_pages.PAGES,
     *job_pages.PAGES,
+    *held_back_pages.PAGES,
     *organizations.PAGES,
     *customer_links.PAGES,
     *api_approvals.PAGES,

@@ -10,6 +10,7 @@ from entrypoints.http.pages.console.navigation import ConsolePlace, PagePosition
 HOME: Final = "/ui/platform"
 HEALTH: Final = f"{HOME}/health"
 JOBS: Final = f"{HOME}/jobs"
+HELD_BACK: Final = f"{HOME}/held-back"
 SEARCH: Final = f"{HOME}/search"
 EXPIRIES: Final = f"{HOME}/ends-soon"
 ORGANIZATIONS: Final = f"{HOME}/organizations"
@@ -28,6 +29,7 @@ DOCUMENTS: Final = f"{SETTINGS}/documents"
 OVERVIEW_TAB: Final = Tab("console.tab.overview", HOME, PLATFORM_OWNER)
 HEALTH_TAB: Final = Tab("console.tab.health", HEALTH, PLATFORM_OWNER)
 JOBS_TAB: Final = Tab("console.tab.jobs", JOBS, PLATFORM_OWNER)
+HELD_BACK_TAB: Final = Tab("console.tab.held_back", HELD_BACK, PLATFORM_OWNER)
 EXPIRIES_TAB: Final = Tab("console.tab.expiries", EXPIRIES, PLATFORM_OWNER)
 ORGANIZATIONS_TAB: Final = Tab("console.tab.organizations", ORGANIZATIONS, PLATFORM_OWNER)
 APPROVALS_TAB: Final = Tab("console.tab.apis", APPROVALS, PLATFORM_OWNER)
@@ -42,7 +44,9 @@ AUDIT_LOG_TAB: Final = Tab("console.tab.audit_log", AUDIT_LOG, PLATFORM_OWNER)
 SETTINGS_TAB: Final = Tab("console.tab.settings_in_force", SETTINGS, PLATFORM_OWNER)
 DOCUMENTS_TAB: Final = Tab("console.tab.documents", DOCUMENTS, PLATFORM_OWNER)
 
-OVERVIEW_ENTRY: Final = SideEntry("console.entry.overview", (OVERVIEW_TAB, HEALTH_TAB, EXPIRIES_TAB, JOBS_TAB), todos=(PlatformTodo.JOBS,))
+OVERVIEW_ENTRY: Final = SideEntry(
+    "console.entry.overview", (OVERVIEW_TAB, HEALTH_TAB, EXPIRIES_TAB, JOBS_TAB, HELD_BACK_TAB), todos=(PlatformTodo.JOBS,)
+)
 ORGANIZATIONS_ENTRY: Final = SideEntry(
     "console.entry.organizations", (ORGANIZATIONS_TAB, APPROVALS_TAB), todos=(PlatformTodo.ORGANIZATIONS, PlatformTodo.APPROVALS)
 )

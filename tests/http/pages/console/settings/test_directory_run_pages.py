@@ -2,11 +2,13 @@
 
 from typing import Any, Final
 
+import pytest
 from psycopg.types.json import Jsonb
 
 from tests.http.pages.console.conftest import HOME, ConsoleScene
 
 _COUNTS: Final = {"read": 9, "came": 2, "held_back": 1, "left_out": 1, "reasons": {"no_address": 1}}
+_LEFT_OUT: Final = {"read": 9, "left_out": 2, "reasons": {"listed_by_scim": 1, "may_more": 1}}
 
 
 async def _waiting(console: ConsoleScene, **settings: Any) -> tuple[str, str]:
@@ -70,3 +72,89 @@ async def test_others_see_no_button_and_strangers_see_nothing(console: ConsoleSc
     _, stranger = console.stranger()
     assert (await stranger.open(f"{HOME}{runs}/{run}")).status in {403, 404}
     assert (await stranger.open(f"/ui/o/globex{runs}/{run}")).status == 404
+
+
+async def _whole(console: ConsoleScene) -> tuple[str, str]:
+    """A run of everybody that has left out eve, because SCIM lists her, and grace, an administrator whom the directory names no more."""
+    runs, run = await _waiting(console)
+    provider = runs.split("/")[2]
+    eve, grace = console.people.add("eve@acme.example"), console.people.add("grace@acme.example")
+    console.tenants.join(eve, console.acme, "member")
+    console.tenants.join(grace, console.acme, "admin")
+    console.people.change("update directory_runs set kind = 'whole', state = 'done', counts = %s", Jsonb(_LEFT_OUT))
+    console.people.change(
+        "insert into domains (id, org_id, domain, token, verified_at, next_check_at, created_at, updated_at)"
+        " values (gen_random_uuid(), %s, 'acme.example', 'token', now(), now() + interval '7 days', now(), now())",
+        console.acme.id,
+    )
+    console.people.change(
+        "insert into scim_tokens (id, org_id, name, prefix, digest, created_by, created_at)"
+        " values (gen_random_uuid(), %s, 'SCIM', 'scim', 'x', %s, now())",
+        *(console.acme.id, console.ada.user),
+    )
+    console.people.change(
+        "insert into provisioned_users (org_id, user_id, is_member, created_at, updated_at) values (%s, %s, true, now(), now())",
+        *(console.acme.id, eve.user),
+    )
+    console.people.change(
+        "insert into directory_people (connection_id, external_id, org_id, user_id, digest, is_active) values (%s, 'g', %s, %s, '', true)",
+        *(provider, console.acme.id, grace.user),
+    )
+    for place, (reason, who, key) in enumerate((("listed_by_scim", eve, b"e"), ("may_more", grace, b"g"))):
+        console.people.change(
+            "insert into directory_run_people (run_id, org_id, place, what, reason, named, user_id, external_id)"
+            " values (%s, %s, %s, 'left_out', %s, %s, %s, %s)",
+            *(run, console.acme.id, 10 + place, reason, who.email, who.user, key),
+        )
+    return runs, run
+
+
+async def test_an_owner_takes_people_over_from_scim(console: ConsoleScene) -> None:
+    runs, run = await _whole(console)
+    shown = (await console.at(f"{runs}/{run}")).page.text
+    assert "Whom you can take over from SCIM" in shown
+    assert "Stays a member, listed by this directory" in shown
+    asked = await console.at(f"{runs}/{run}/take-over")
+    assert "eve@acme.example" in asked.page.text
+    assert "grace@acme.example" not in asked.page.text
+    assert "What SCIM says of them is refused" in asked.page.text
+    done = await console.submit(f"{runs}/{run}/take-over")
+    assert done.status == 200, done.shown.body
+    listed = "select is_active from directory_people join users on users.id = user_id where email = 'eve@acme.example'"
+    assert console.people.rows(listed) == [{"is_active": True}]
+    assert console.people.rows("select is_scims from provisioned_users") == [{"is_scims": False}]
+    assert "Whom you can take over" not in (await console.at(f"{runs}/{run}")).page.text
+
+
+@pytest.mark.parametrize(("act", "stays"), [("keep", True), ("end", False)])
+async def test_an_owner_decides_once_about_people_who_may_more(console: ConsoleScene, act: str, stays: bool) -> None:
+    runs, run = await _whole(console)
+    asked = await console.at(f"{runs}/{run}/{act}")
+    assert "grace@acme.example" in asked.page.text
+    assert "eve@acme.example" not in asked.page.text
+    done = await console.submit(f"{runs}/{run}/{act}")
+    assert done.status == 200, done.shown.body
+    members = "select 1 from memberships join users on users.id = user_id where email = 'grace@acme.example'"
+    assert bool(console.people.rows(members)) is stays
+    assert "Who may do more than a member, and is not" not in (await console.at(f"{runs}/{run}")).page.text
+
+
+async def test_a_plan_names_who_comes_page_by_page(console: ConsoleScene) -> None:
+    runs, run = await _waiting(console)
+    for place in range(30):
+        console.people.change(
+            "insert into directory_run_people (run_id, org_id, place, what, reason, named) values (%s, %s, %s, 'comes', 'comes', %s)",
+            *(run, console.acme.id, 1_000_000 + place, f"New{place:02} <new{place:02}@acme.example>"),
+        )
+    assert "New29 <new29@acme.example>" in (await console.at(f"{runs}/{run}")).page.text
+    first = (await console.at(f"{runs}/{run}/people")).page.text
+    assert "New00 <new00@acme.example>" in first
+    assert "New29" not in first
+    assert "New29" in (await console.at(f"{runs}/{run}/people?page=2")).page.text
+
+
+async def test_the_page_says_what_happens_to_people_before_the_connection_goes(console: ConsoleScene) -> None:
+    runs, _ = await _waiting(console)
+    provider = runs.removesuffix("/runs")
+    assert "If you turn it off, the people stay members" in (await console.at(provider)).page.text
+    assert "People whom it lists stay members" in (await console.at(f"{provider}/end")).page.text

@@ -74,7 +74,7 @@ async def test_sessions_that_would_end_are_counted(console: ConsoleScene) -> Non
         )
     await console.at(CHANGE)
     tab = await console.submit(CHANGE, session_lifetime_hours="4")
-    assert "2 sessions have lasted longer" in tab.page.text
+    assert "2 sessions have lasted or rested longer" in tab.page.text
     await console.submit(CHANGE)
     # A session that the old rule ended is none that the new rule ends.
     await console.at(CHANGE)

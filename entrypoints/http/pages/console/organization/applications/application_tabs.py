@@ -20,6 +20,7 @@ LIST: Final = APPLICATIONS
 ONE: Final = f"{LIST}/{{service_slug}}"
 SETTINGS: Final = f"{ONE}/settings"
 SIGN_IN: Final = f"{ONE}/sign-in"
+SESSIONS: Final = f"{ONE}/sessions"
 NOTICES: Final = f"{ONE}/logout-notices"
 SECRETS: Final = f"{ONE}/secrets"
 PUBLIC_KEYS: Final = f"{ONE}/public-keys"

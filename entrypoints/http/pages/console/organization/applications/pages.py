@@ -19,6 +19,7 @@ from entrypoints.http.pages.console.organization.applications.claims import prev
 from entrypoints.http.pages.console.organization.applications.making import new_application
 from entrypoints.http.pages.console.organization.applications.proxy import proxy
 from entrypoints.http.pages.console.organization.applications.saml import saml_pages
+from entrypoints.http.pages.console.organization.applications.sessions import session_pages
 
 PAGES: Final = (
     *lists.PAGES,
@@ -26,6 +27,7 @@ PAGES: Final = (
     *overview.PAGES,
     *tab_pages.PAGES,
     *settings.PAGES,
+    *session_pages.PAGES,
     *notices.PAGES,
     *keys.PAGES,
     *user_keys.PAGES,

@@ -142,6 +142,7 @@ SIGNING_IN: Final = _page(
     shown_above=("redirect_uris",),
     more=_checked,
     below=(
+        ("console.application_sessions.title", application_tabs.SESSIONS, get_service),
         ("console.refusals.title", application_tabs.REFUSALS, list_authorization_refusals),
         ("console.logout_notices.title", application_tabs.NOTICES, list_logout_notices),
         ("console.saml.title", application_tabs.SAML, get_saml_configuration),

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from core.domain.federation.directory_runs.runs import RunState
+from core.domain.federation.directory_runs.runs import NamedAs, RunState
 from entrypoints.http.pages.console.cells import Tone, code, number, plain, sentence, state, when
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.organization.connections.connection_pages import ONE, above, connection_name
@@ -14,8 +14,12 @@ from entrypoints.http.pages.console.visit import PageVisit
 from entrypoints.http.routes.federation.directory_runs import (
     approve_directory_run,
     decline_directory_run,
+    end_privileged_people,
     get_directory_run,
+    keep_privileged_people,
+    list_directory_run_people,
     list_directory_runs,
+    take_over_from_scim,
 )
 
 DIRECTORY_RUNS: Final = f"{ONE}/runs"
@@ -39,6 +43,7 @@ _COUNTS: Final = (
     number("held_back", "console.directory_runs.held_back"),
     number("left_out", "console.directory_runs.left_out"),
 )
+_NOBODY: Final[Mapping[str, Any]] = {"ending": (), "coming": (), "more_ends": "", "more_coming": ""}
 _WORD: Final = (*_COUNTS, code("digest", "console.directory_runs.digest"))
 
 
@@ -59,12 +64,30 @@ def _more(visit: PageVisit, many: int, shown: Sequence[object]) -> str:
     return visit.text("console.directory_runs.and_more", count=many - len(shown)) if 0 < len(shown) < many else ""
 
 
+def _people(visit: PageVisit, people: Sequence[Any]) -> Sequence[tuple[str, str]]:
+    return [(one.named, _why(visit, one.reason)) for one in people]
+
+
+async def _decided(visit: PageVisit, run: Any) -> Mapping[str, Any]:
+    """Those about whom an owner may decide."""
+    taken_over, privileged = _people(visit, run.taken_over), _people(visit, run.privileged)
+    return {
+        "taken_over": taken_over,
+        "privileged": privileged,
+        "more_taken_over": _more(visit, run.reasons.get("listed_by_scim", 0), taken_over),
+        "more_privileged": _more(visit, run.reasons.get("may_more", 0), privileged),
+    }
+
+
 async def _named(visit: PageVisit, run: Any) -> Mapping[str, Any]:
-    ending, left_out = ([(one.named, _why(visit, one.reason)) for one in run.people if one.what == what] for what in ("end", "left_out"))
+    ending, left_out, coming = (_people(visit, [one for one in run.people if one.what is what]) for what in NamedAs)
     reasons: Sequence[tuple[str, int]] = [(_why(visit, reason), count) for reason, count in run.reasons.items()]
     listed = await visit.ask(list_directory_runs)
     return {
+        **await _decided(visit, run),
         "ending": ending,
+        "coming": coming,
+        "more_coming": _more(visit, run.came, coming),
         "left_out": left_out,
         "more_ends": _more(visit, run.held_back, ending),
         "more_left_out": _more(visit, run.left_out, left_out),
@@ -73,6 +96,33 @@ async def _named(visit: PageVisit, run: Any) -> Mapping[str, Any]:
         "is_plan": run.kind.value == "plan",
         "next_at": listed.next_at,
     }
+
+
+async def _taking_over(visit: PageVisit, run: Any) -> Mapping[str, Any]:
+    return {**_NOBODY, **await _decided(visit, run), "privileged": ()}
+
+
+async def _about_privileged(visit: PageVisit, run: Any) -> Mapping[str, Any]:
+    return {**_NOBODY, **await _decided(visit, run), "taken_over": ()}
+
+
+async def _going_on(visit: PageVisit, run: Any) -> Mapping[str, Any]:
+    return {**await _named(visit, run), "taken_over": (), "privileged": ()}
+
+
+PEOPLE: Final = Resource(
+    name="directory_run_people",
+    position=position(DIRECTORIES_ENTRY, DIRECTORIES_TAB),
+    at=f"{DIRECTORY_RUNS}/{{run_id}}/people",
+    listed=list_directory_run_people,
+    is_log=True,
+    columns=(
+        plain("named", "console.directory_runs.people_named"),
+        sentence(lambda one, text: text(f"console.directory_runs.what.{one.what.value}"), "console.directory_runs.people_what"),
+        sentence(lambda one, text: text(f"console.directory_runs.why.{one.reason}"), "console.directory_runs.people_reason"),
+    ),
+    crumbs=above,
+)
 
 
 RUNS: Final = Resource(
@@ -107,14 +157,39 @@ RUNS: Final = Resource(
             facts=_WORD,
             seen=lambda run: str(run.digest),
             template="organization/connections/directory_run_question.html",
-            more=_named,
+            more=_going_on,
         ),
         Act("leave", decline_directory_run, asks=True, shows=_waits, facts=_COUNTS),
+        Act(
+            "take-over",
+            take_over_from_scim,
+            asks=True,
+            shows=lambda run: run.take_over_digest is not None,
+            facts=(code("take_over_digest", "console.directory_runs.digest"),),
+            seen=lambda run: str(run.take_over_digest),
+            template="organization/connections/directory_run_question.html",
+            more=_taking_over,
+        ),
+        *(
+            Act(
+                name,
+                endpoint,
+                asks=True,
+                kind=kind,
+                shows=lambda run: run.privileged_digest is not None,
+                facts=(code("privileged_digest", "console.directory_runs.digest"),),
+                seen=lambda run: str(run.privileged_digest),
+                template="organization/connections/directory_run_question.html",
+                more=_about_privileged,
+            )
+            for name, endpoint, kind in (("keep", keep_privileged_people, "quiet"), ("end", end_privileged_people, "danger"))
+        ),
     ),
     crumbs=above,
     template="organization/connections/directory_run.html",
     more=_named,
+    below=(("console.directory_run_people.title", PEOPLE.at, list_directory_run_people),),
     also=(list_directory_runs,),
 )
 
-PAGES: Final = pages(RUNS)
+PAGES: Final = (*pages(RUNS), *pages(PEOPLE))

@@ -38,6 +38,7 @@ _OTHERWISE: Final[Mapping[str, str]] = {
     "current_period_end": f"{_SHARED}.ends_at",
     "signing_certificates_sha256": f"{_SHARED}.certificates_sha256",
     "acs_endpoints": f"{_SHARED}.acs_url",
+    "risk_policies": "console.tab.risk",
     "issues_assertions": "console.assertions.issues",
     "assertion_issuer": "console.assertions.issuer",
     "assertion_jwks_uri": "console.assertions.jwks_uri",

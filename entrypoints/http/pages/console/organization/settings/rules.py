@@ -45,6 +45,8 @@ _SHAPE: Final = shape(
     Asked("mfa_grace_days", hint="console.rules.grace_hint"),
     Asked("device_trust_days", hint="console.rules.trust_hint"),
     Asked("session_lifetime_hours", hint="console.rules.hours_hint"),
+    Asked("session_idle_minutes", hint="console.rules.idle_hint"),
+    Asked("most_sessions", hint="console.rules.most_hint"),
     Asked("shortest_password", hint="console.rules.shortest_hint"),
     Asked("breached_at_sign_in", hint="console.rules.breached_hint"),
     Asked("invitation_domains", hint="console.rules.domains_hint"),
@@ -79,6 +81,8 @@ RULES: Final = Resource(
         number("mfa_grace_days"),
         number("device_trust_days"),
         number("session_lifetime_hours"),
+        number("session_idle_minutes"),
+        number("most_sessions"),
         number("shortest_password"),
         words("breached_at_sign_in"),
         listed("invitation_domains"),
@@ -156,7 +160,11 @@ async def _form(
 
 
 def _question(visit: PageVisit, own: Sequence[Input], present: Mapping[str, Any], texts: Mapping[str, Any], effects: RulesEffects) -> bytes:
-    counts = (effects.without_second_factor, effects.outlasted_sessions, effects.uninvitable, effects.administrators_without)
+    reach = effects.sessions
+    counts = (
+        *(effects.without_second_factor, effects.uninvitable, effects.administrators_without),
+        *(reach.outlasted_sessions, reach.people_beyond),
+    )
     return visit.show(
         "organization/settings/rules_effects.html",
         RULES.position,

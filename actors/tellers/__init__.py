@@ -1,0 +1,1 @@
+"""Actors that tell people what has happened to their accounts."""

@@ -1,0 +1,144 @@
+"""Rules for risk in PostgreSQL: columns of the organization, as sign-in rules are, and the sign-ins that reports judge."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final, LiteralString
+from uuid import UUID
+
+from psycopg.types.json import Jsonb
+
+from adapters.postgres.identity.proofs.login_events import LOGIN
+from adapters.postgres.identity.proofs.risk_rules import risk_policies
+from adapters.postgres.statements import first
+from adapters.postgres.storable import storable
+from adapters.postgres.ties import IS_OWN_MEMBERSHIP
+from adapters.postgres.transaction import OnStatements
+from core.domain.identifiers import DeviceId, LoginEventId, OrganizationId, ServiceId, UserId, first_id
+from core.domain.identity.risk_policies.policies import NO_ROLE, RiskPolicies, stored_exception, stored_policy
+from core.domain.identity.risk_policies.shadow import PastPerson, PastSignIn
+from core.frozen import Frozen
+from ports.tenancy.risk.risk_policies import MetSignIn
+
+
+class _Person(Frozen):
+    user_id: UUID
+    role: str | None
+    is_own: bool
+    teams: list[UUID]
+
+    def person(self) -> PastPerson:
+        return PastPerson(self.role or NO_ROLE, self.is_own, frozenset(self.teams))
+
+
+class _Address(Frozen):
+    id: UUID
+    email: str
+
+
+class _Past(Frozen, kw_only=True):
+    id: UUID
+    user_id: UUID
+    created_at: datetime
+    provider: str
+    country: str | None
+    address: str | None
+    device_id: UUID | None
+    is_new: bool
+    score: float
+    service_id: UUID | None
+
+    def sign_in(self) -> PastSignIn:
+        return PastSignIn(
+            id=self.id,
+            user=UserId(self.user_id),
+            at=self.created_at,
+            provider=self.provider,
+            country=self.country,
+            address=self.address,
+            device=None if self.device_id is None else DeviceId(self.device_id),
+            new_device=self.is_new,
+            score=self.score,
+            service=None if self.service_id is None else ServiceId(self.service_id),
+        )
+
+
+def _met(*, risk_score: float, email: str | None, **login: Any) -> MetSignIn:
+    return MetSignIn(LOGIN.row(risk_score=round(risk_score, 2), **login), email)
+
+
+class RiskPolicyRows(OnStatements):
+    """Implements `ports.tenancy.risk.risk_policies.RiskPolicyStore`."""
+
+    async def find(self, organization: OrganizationId) -> RiskPolicies | None:
+        return first(await self._statements.ask(risk_policies, _FIND, {"id": organization}))
+
+    async def save(self, organization: OrganizationId, rules: RiskPolicies) -> None:
+        parameters = {
+            "id": organization,
+            "policies": Jsonb(storable([stored_policy(one) for one in rules.policies])),
+            "exceptions": Jsonb(storable([stored_exception(one) for one in rules.exceptions])),
+            "count_since": rules.count_since,
+        }
+        await self._statements.tell(_SAVE, parameters)
+
+    async def people(self, organization: OrganizationId) -> Mapping[UserId, PastPerson]:
+        rows = await self._statements.ask(_Person, _PEOPLE, {"organization": organization})
+        return {UserId(one.user_id): one.person() for one in rows}
+
+    async def sign_ins(self, organization: OrganizationId, since: datetime, after: UUID | None, limit: int) -> Sequence[PastSignIn]:
+        parameters = {"organization": organization, "since": since, "after": after or first_id(since), "limit": limit}
+        return [one.sign_in() for one in await self._statements.ask(_Past, _SIGN_INS, parameters)]
+
+    async def addresses(self, users: Sequence[UserId]) -> Mapping[UserId, str]:
+        rows = await self._statements.ask(_Address, _ADDRESSES, {"users": list(users)})
+        return {UserId(one.id): one.email for one in rows}
+
+    async def met(self, organization: OrganizationId, before: LoginEventId | None, limit: int) -> Sequence[MetSignIn]:
+        return await self._statements.ask(_met, _MET, {"organization": organization, "before": before, "limit": limit})
+
+
+_FIND: Final = """
+    select risk_policies as policies, risk_exceptions as exceptions, risk_counts_since as since from organizations where id = %(id)s
+"""
+
+_SAVE: Final = """
+    update organizations
+       set risk_policies = %(policies)s, risk_exceptions = %(exceptions)s, risk_counts_since = %(count_since)s
+     where id = %(id)s
+"""
+
+_PEOPLE: Final[LiteralString] = f"""
+    select memberships.user_id, memberships.role, {IS_OWN_MEMBERSHIP} as is_own,
+           array(
+               select team_id
+                 from team_members
+                where team_members.org_id = memberships.org_id and team_members.user_id = memberships.user_id
+           ) as teams
+      from memberships
+     where memberships.org_id = %(organization)s
+"""
+
+_SIGN_INS: Final = """
+    select id, user_id, created_at, provider, country, host(address) as address, device_id,
+           'new_device' = any (risk_factors) as is_new, round(risk_score::numeric, 2)::float8 as score, service_id
+      from login_events
+     where organization_id = %(organization)s and id > %(after)s and success and user_id is not null and created_at >= %(since)s
+     order by id
+     limit %(limit)s
+"""
+
+_ADDRESSES: Final = "select id, email from users where id = any (%(users)s)"
+
+_MET: Final[LiteralString] = f"""
+    select latest.*, people.email
+      from (
+               select {LOGIN.names}, host(address) as address, risk_score
+                 from login_events
+                where organization_id = %(organization)s and decision is not null
+                  and (%(before)s::uuid is null or id < %(before)s)
+                order by id desc
+                limit %(limit)s
+           ) as latest
+      left join users as people on people.id = latest.login_user
+     order by latest.login_id desc
+"""

@@ -1,0 +1,166 @@
+"""What a rule for risk can know of a sign-in, and whether a rule fits it. The sign-in and the report of rules in shadow ask the same."""
+
+from bisect import bisect_right
+from collections.abc import Callable, Collection, Mapping, Sequence
+from datetime import datetime, timedelta
+from functools import cache, lru_cache
+from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_address, ip_network
+from operator import attrgetter
+from typing import Final
+from uuid import UUID
+
+from core.domain.identifiers import UserId
+from core.domain.identity.risk_policies.policies import (
+    ExceptionKind,
+    RiskConditions,
+    RiskException,
+    RiskPolicy,
+    SignInWay,
+)
+from core.frozen import Frozen
+
+# Who signs in from two countries within this time has not travelled.
+TRAVEL: Final = timedelta(hours=2)
+
+
+class SignInFacts(Frozen, kw_only=True):
+    user: UserId
+    teams: frozenset[UUID] = frozenset()
+    role: str
+    score: float
+    way: SignInWay
+    country: str | None
+    address: str | None
+    new_device: bool
+    two_countries: bool
+    hour: int
+    service: UUID | None = None
+
+
+Test = Callable[[SignInFacts], bool]
+
+
+def has_two_countries(country: str | None, last: tuple[str | None, datetime] | None, now: datetime) -> bool:
+    """`last`: the country and time of the sign-in before. A country that nobody knows is no other country."""
+    if country is None or last is None or last[0] is None:
+        return False
+    return last[0] != country and timedelta(0) <= now - last[1] < TRAVEL
+
+
+@lru_cache(maxsize=1024)
+def _parsed(address: str) -> tuple[int, int] | None:
+    """The version and number of an address. The rules of one sign-in all ask for the same address."""
+    try:
+        known = ip_address(address)
+    except ValueError:
+        return None
+    return known.version, int(known)
+
+
+def within(networks: Sequence[str]) -> Callable[[str | None], bool]:
+    """Tests whether an address is in one of these networks. An address that nobody knows is in none. The networks are read when the first
+    address is asked about: most rules are decided before that.
+    """
+    spans = cache(lambda: _spans(networks))
+
+    def holds(text: str | None) -> bool:
+        address = None if text is None else _parsed(text)
+        return address is not None and _holds(spans(), address[0], address[1], address[1])
+
+    return holds
+
+
+def are_parts(networks: Sequence[str], others: Sequence[str]) -> bool:
+    """Whether each of these networks lies within the others."""
+    spans, known = _spans(others), [ip_network(one) for one in networks]
+    return all(_holds(spans, one.version, int(one.network_address), int(one.broadcast_address)) for one in known)
+
+
+_Spans = Mapping[int, tuple[Sequence[int], Sequence[int]]]
+
+
+def _spans(networks: Sequence[str]) -> _Spans:
+    known = [ip_network(one) for one in networks]
+    four = collapse_addresses(one for one in known if isinstance(one, IPv4Network))
+    six = collapse_addresses(one for one in known if isinstance(one, IPv6Network))
+    return {4: _ends([*four]), 6: _ends([*six])}
+
+
+def _holds(spans: _Spans, version: int, first: int, last: int) -> bool:
+    firsts, lasts = spans[version]
+    place = bisect_right(firsts, first) - 1
+    return place >= 0 and last <= lasts[place]
+
+
+def _ends(networks: Sequence[IPv4Network] | Sequence[IPv6Network]) -> tuple[Sequence[int], Sequence[int]]:
+    """The first and the last address of each. They are in order, and none is part of another."""
+    return [int(one.network_address) for one in networks], [int(one.broadcast_address) for one in networks]
+
+
+def tests_of(when: RiskConditions) -> list[Test]:
+    """The conditions that are set. Those that cost least come first."""
+    possible = (
+        None if when.new_device is None else lambda facts: facts.new_device is when.new_device,
+        None if when.two_countries is None else lambda facts: facts.two_countries is when.two_countries,
+        _score(when.least_score),
+        _among("way", when.ways),
+        _among("country", when.countries),
+        _not(_among("country", when.except_countries)),
+        _among("role", when.roles),
+        _among("service", when.services),
+        _hours(when.from_hour, when.until_hour),
+        _in_networks(when.networks),
+        _not(_in_networks(when.except_networks)),
+    )
+    return [one for one in possible if one is not None]
+
+
+def _score(least: float | None) -> Test | None:
+    return None if least is None else lambda facts: facts.score >= least
+
+
+def _among(name: str, values: Collection[object]) -> Test | None:
+    known, get = frozenset(values), attrgetter(name)
+    return (lambda facts: get(facts) in known) if known else None
+
+
+def _in_networks(networks: Sequence[str]) -> Test | None:
+    inside = within(networks)
+    return (lambda facts: inside(facts.address)) if networks else None
+
+
+def _not(test: Test | None) -> Test | None:
+    return None if test is None else lambda facts: not test(facts)
+
+
+def _hours(first: int | None, end: int | None) -> Test | None:
+    if first is None or end is None:
+        return None
+    if first < end:
+        return lambda facts: first <= facts.hour < end
+    return lambda facts: facts.hour >= first or facts.hour < end
+
+
+def leaves_out(exceptions: Sequence[RiskException], now: datetime) -> Test:
+    """Tests whether an exception that has not ended leaves the sign-in out."""
+    standing = [one for one in exceptions if now < one.ends_at]
+    people = frozenset(one.value for one in standing if one.kind is ExceptionKind.PERSON)
+    teams = frozenset(UUID(one.value) for one in standing if one.kind is ExceptionKind.TEAM)
+    inside = within([one.value for one in standing if one.kind is ExceptionKind.NETWORK])
+    return lambda facts: str(facts.user) in people or not teams.isdisjoint(facts.teams) or inside(facts.address)
+
+
+def deciding(policies: Sequence[RiskPolicy]) -> Callable[[SignInFacts], RiskPolicy | None]:
+    """Finds the first of these rules that fits."""
+    tested = [(one, tests_of(one.when)) for one in policies]
+
+    def decide(facts: SignInFacts) -> RiskPolicy | None:
+        for policy, tests in tested:
+            for test in tests:
+                if not test(facts):
+                    break
+            else:
+                return policy
+        return None
+
+    return decide

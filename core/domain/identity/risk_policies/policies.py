@@ -1,0 +1,213 @@
+"""Rules for risk: what an organization wants done when somebody signs in to it under certain circumstances, and whom the rules leave out.
+
+The rules of one organization are in order, and the first that fits decides. A new rule is in shadow: it changes nothing, and its owners see
+whom it would have met. The rules of sign-ins (`core/domain/tenancy/sign_in_rules.py`) say what people must have; these say what a sign-in
+must show.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+from uuid import UUID
+
+from core.domain.identifiers import OrganizationId
+from core.domain.json import Json
+from core.domain.record.differences import differences
+from core.domain.record.events import Actor, Event, Target
+from core.frozen import Frozen
+
+MOST_POLICIES: Final = 20
+MOST_EXCEPTIONS: Final = 100
+MOST_NETWORKS: Final = 200
+MOST_NETWORKS_IN_ALL: Final = 1000
+"""Of all rules of one organization. Whoever lists a person lets each of their sign-ins read them."""
+MOST_SERVICES_IN_ALL: Final = 50
+"""Of all rules of one organization, too. Each sign-in is judged for each of them, and its session keeps them."""
+LONGEST_NAME: Final = 80
+
+
+class RiskAction(StrEnum):
+    """What a rule does with a sign-in that it fits, from the mildest to the strictest."""
+
+    NOTHING = "nothing"
+    """The sign-in is let in, and no later rule is asked."""
+    TELL_PERSON = "tell_person"
+    """The person gets a mail about the sign-in."""
+    SECOND_FACTOR = "second_factor"
+    """The person gives a second factor at this sign-in, on a trusted device, too."""
+    PASSKEY = "passkey"
+    """The person shows a passkey at this sign-in."""
+    REFUSE = "refuse"
+
+
+class SignInWay(StrEnum):
+    """How somebody gave the first proof of a sign-in."""
+
+    PASSWORD = "password"  # noqa: S105 - a way in, not a password
+    LINK = "link"
+    PASSKEY = "passkey"
+    PROVIDER = "provider"
+
+
+class ExceptionKind(StrEnum):
+    """Whom or what an exception leaves out."""
+
+    PERSON = "person"
+    TEAM = "team"
+    NETWORK = "network"
+
+
+class RiskConditions(Frozen, kw_only=True):
+    """All that are set must hold. An empty list and None ask nothing."""
+
+    least_score: float | None = None
+    """The score of the sign-in is at least this."""
+    ways: tuple[SignInWay, ...] = ()
+    countries: tuple[str, ...] = ()
+    """The address is in one of these countries, for certain."""
+    except_countries: tuple[str, ...] = ()
+    """The address is in none of these countries. An address whose country nobody knows is in none."""
+    networks: tuple[str, ...] = ()
+    except_networks: tuple[str, ...] = ()
+    new_device: bool | None = None
+    two_countries: bool | None = None
+    """The person signed in from another country within the last two hours."""
+    from_hour: int | None = None
+    """The first hour of the day, in UTC, and the hour before which the rule ends. It may go over midnight."""
+    until_hour: int | None = None
+    services: tuple[UUID, ...] = ()
+    roles: tuple[str, ...] = ()
+    """The role of the person in the organization. `none` for people who are no members."""
+
+
+ANYBODY: Final = RiskConditions()
+NO_ROLE: Final = "none"
+
+
+class RiskPolicy(Frozen, kw_only=True):
+    id: UUID
+    name: str
+    when: RiskConditions
+    action: RiskAction
+    counts: bool = False
+    """False: the rule is in shadow, and changes nothing."""
+
+
+class RiskException(Frozen, kw_only=True):
+    """Whom the rules leave out, until an end."""
+
+    kind: ExceptionKind
+    value: str
+    """The id of the person or team, or the network."""
+    ends_at: datetime
+
+
+class RiskPolicies(Frozen, kw_only=True):
+    """The rules of one organization, in order, and their exceptions."""
+
+    policies: tuple[RiskPolicy, ...] = ()
+    exceptions: tuple[RiskException, ...] = ()
+    count_since: datetime | None = None
+    """When the first of the rules that count began to. None while none counts."""
+
+    @property
+    def counting(self) -> tuple[RiskPolicy, ...]:
+        return tuple(one for one in self.policies if one.counts)
+
+    def applied(self, policies: Sequence[RiskPolicy], exceptions: Sequence[RiskException], now: datetime) -> "RiskPolicies":
+        """The rules after a change. Sessions from before the first rule that counts stay as they are."""
+        counts = any(one.counts for one in policies)
+        since = None if not counts else self.count_since or now
+        return RiskPolicies(policies=tuple(policies), exceptions=tuple(exceptions), count_since=since)
+
+
+NO_POLICIES: Final = RiskPolicies()
+
+
+def stored_policy(policy: RiskPolicy) -> Mapping[str, Json]:
+    """The rule as a value that is kept. What asks nothing is left out."""
+    when = policy.when
+    conditions: dict[str, Json] = {
+        "least_score": when.least_score,
+        "ways": [one.value for one in when.ways],
+        "countries": list(when.countries),
+        "except_countries": list(when.except_countries),
+        "networks": list(when.networks),
+        "except_networks": list(when.except_networks),
+        "new_device": when.new_device,
+        "two_countries": when.two_countries,
+        "from_hour": when.from_hour,
+        "until_hour": when.until_hour,
+        "services": [str(one) for one in when.services],
+        "roles": list(when.roles),
+    }
+    return {
+        "id": str(policy.id),
+        "name": policy.name,
+        "when": {name: value for name, value in conditions.items() if value is not None and value != []},
+        "action": policy.action.value,
+        "counts": policy.counts,
+    }
+
+
+def restored_policy(kept: Mapping[str, Any]) -> RiskPolicy:
+    when = kept["when"]
+    return RiskPolicy(
+        id=UUID(kept["id"]),
+        name=kept["name"],
+        when=RiskConditions(
+            least_score=when.get("least_score"),
+            ways=tuple(SignInWay(one) for one in when.get("ways", ())),
+            countries=tuple(when.get("countries", ())),
+            except_countries=tuple(when.get("except_countries", ())),
+            networks=tuple(when.get("networks", ())),
+            except_networks=tuple(when.get("except_networks", ())),
+            new_device=when.get("new_device"),
+            two_countries=when.get("two_countries"),
+            from_hour=when.get("from_hour"),
+            until_hour=when.get("until_hour"),
+            services=tuple(UUID(one) for one in when.get("services", ())),
+            roles=tuple(when.get("roles", ())),
+        ),
+        action=RiskAction(kept["action"]),
+        counts=kept["counts"],
+    )
+
+
+def stored_exception(exception: RiskException) -> Mapping[str, Json]:
+    return {"kind": exception.kind.value, "value": exception.value, "ends_at": exception.ends_at.isoformat()}
+
+
+def restored_exception(kept: Mapping[str, Any]) -> RiskException:
+    return RiskException(kind=ExceptionKind(kept["kind"]), value=kept["value"], ends_at=datetime.fromisoformat(kept["ends_at"]))
+
+
+def risk_policies_updated(organization: OrganizationId, before: RiskPolicies, after: RiskPolicies, actor: Actor) -> Event:
+    """Says which rules there were and are, in order, and how many people, teams and networks they leave out. It names none of these."""
+    details = differences(_facts(before), _facts(after))
+    return Event("organization.risk_policies.updated", actor, Target("organization", str(organization)), organization, details)
+
+
+def _facts(rules: RiskPolicies) -> Mapping[str, Json]:
+    return {"risk_policies": [_in_short(one) for one in rules.policies], "risk_exceptions": len(rules.exceptions)}
+
+
+def _in_short(policy: RiskPolicy) -> str:
+    return f"{policy.name}: {policy.action.value}{'' if policy.counts else ' (shadow)'}"
+
+
+class Decided(Frozen):
+    """The rule that decided about a sign-in, as the log of sign-ins keeps it."""
+
+    organization: OrganizationId
+    policy: UUID
+    name: str
+    action: RiskAction
+
+    def stored(self) -> Mapping[str, Json]:
+        return {"organization": str(self.organization), "policy": str(self.policy), "name": self.name, "action": self.action.value}
+
+
+def restored_decision(kept: Mapping[str, Any]) -> Decided:
+    return Decided(OrganizationId(UUID(kept["organization"])), UUID(kept["policy"]), kept["name"], RiskAction(kept["action"]))

@@ -1,0 +1,149 @@
+"""Whom rules for risk would have met: the sign-ins of the last thirty days, judged by the rules as they are now, shadow or not.
+
+Only sign-ins that led to the organization count. Of people whom it merely lists, it judges by what it has seen itself.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from core.domain.identifiers import DeviceId, ServiceId, UserId
+from core.domain.identity.risk import WEIGHTS, RiskFactor
+from core.domain.identity.risk_policies.facts import SignInFacts, deciding, has_two_countries, leaves_out
+from core.domain.identity.risk_policies.policies import NO_ROLE, RiskAction, RiskPolicies, RiskPolicy
+from core.domain.identity.risk_policies.ways import way_of
+from core.frozen import Frozen
+
+SPAN: Final = timedelta(days=30)
+# The latest people of each rule whom the report names.
+MOST_NAMED: Final = 20
+
+
+class PastSignIn(Frozen):
+    """A sign-in of the log. Sign-ins come in the order of time."""
+
+    id: UUID
+    user: UserId
+    at: datetime
+    provider: str
+    country: str | None
+    address: str | None
+    device: DeviceId | None
+    new_device: bool
+    score: float
+    service: ServiceId | None
+
+
+class PastPerson(Frozen):
+    """What the organization knows of the person today. People who are no members have none."""
+
+    role: str
+    is_own: bool
+    teams: frozenset[UUID]
+
+
+class MetInShadow(Frozen):
+    user: UserId
+    at: datetime
+    country: str | None
+    address: str | None
+
+
+class PolicyReport(Frozen):
+    policy: RiskPolicy
+    met: int
+    people: int
+    days: tuple[tuple[date, int], ...]
+    latest: tuple[MetInShadow, ...]
+    """The latest sign-in of the people who were met last, the newest first."""
+
+
+_STRANGER: Final = PastPerson(NO_ROLE, is_own=False, teams=frozenset())
+
+
+class ShadowReport:
+    """Takes the sign-ins in batches, so that a long log holds nothing else up."""
+
+    def __init__(self, rules: RiskPolicies, people: Mapping[UserId, PastPerson], now: datetime) -> None:
+        self._rules = rules
+        self._people = people
+        self._decide = deciding(rules.policies)
+        self._is_left_out: Callable[[SignInFacts], bool] = leaves_out(rules.exceptions, now)
+        self._last: dict[UserId, tuple[str | None, datetime]] = {}
+        self._devices: set[tuple[UserId, DeviceId]] = set()
+        self._countries: dict[UserId, set[str]] = {}
+        self._days: dict[UUID, Counter[date]] = {one.id: Counter() for one in rules.policies}
+        self._met: dict[UUID, dict[UserId, MetInShadow]] = {one.id: {} for one in rules.policies}
+        self.judged = 0
+
+    def take(self, sign_ins: Iterable[PastSignIn]) -> None:
+        for one in sign_ins:
+            self.judged += 1
+            facts = self._facts(one)
+            policy = self._decide(facts)
+            if policy is None or self._is_left_out(facts):
+                continue
+            self._days[policy.id][one.at.date()] += 1
+            # The dictionary keeps the order in which people were met last.
+            met = self._met[policy.id]
+            met.pop(one.user, None)
+            met[one.user] = MetInShadow(one.user, one.at, one.country, one.address)
+
+    def _facts(self, one: PastSignIn) -> SignInFacts:
+        person = self._people.get(one.user, _STRANGER)
+        new_device, score = one.new_device, one.score
+        if not person.is_own:
+            new_device, score = self._as_seen(one)
+        last = self._last.get(one.user)
+        self._last[one.user] = (one.country, one.at)
+        return SignInFacts(
+            user=one.user,
+            teams=person.teams,
+            role=person.role,
+            score=score,
+            way=way_of(one.provider),
+            country=one.country,
+            address=one.address,
+            new_device=new_device,
+            two_countries=has_two_countries(one.country, last, one.at),
+            hour=one.at.astimezone(UTC).hour,
+            service=one.service,
+        )
+
+    def _as_seen(self, one: PastSignIn) -> tuple[bool, float]:
+        is_known = one.device is not None and (one.user, one.device) in self._devices
+        if one.device is not None:
+            self._devices.add((one.user, one.device))
+        countries = self._countries.setdefault(one.user, set())
+        is_elsewhere = one.country is not None and bool(countries) and one.country not in countries
+        if one.country is not None:
+            countries.add(one.country)
+        score = (0 if is_known else WEIGHTS[RiskFactor.NEW_DEVICE]) + (WEIGHTS[RiskFactor.UNKNOWN_LOCATION] if is_elsewhere else 0)
+        return not is_known, round(score, 2)
+
+    def reports(self) -> Sequence[PolicyReport]:
+        """Of each rule, in order."""
+        return [self._report(one) for one in self._rules.policies]
+
+    def _report(self, policy: RiskPolicy) -> PolicyReport:
+        days, met = self._days[policy.id], self._met[policy.id]
+        return PolicyReport(
+            policy, sum(days.values()), len(met), tuple(sorted(days.items())), tuple([*met.values()][: -MOST_NAMED - 1 : -1])
+        )
+
+
+class OwnOutcome(Frozen):
+    """What the rules would do with a sign-in of the person who looks at them, as they are here now."""
+
+    policy: RiskPolicy
+    action: RiskAction
+
+
+def own_outcome(rules: RiskPolicies, facts: SignInFacts, now: datetime) -> OwnOutcome | None:
+    """All rules are asked as if they counted. None when none fits."""
+    if leaves_out(rules.exceptions, now)(facts):
+        return None
+    policy = deciding(rules.policies)(facts)
+    return None if policy is None else OwnOutcome(policy, policy.action)

@@ -1,0 +1,180 @@
+"""Verdicts: what the rules for risk say of one sign-in.
+
+The rules of the organization that the sign-in leads to may ask for more, or refuse. No other organization refuses a sign-in: it keeps its
+own door shut to the session, and a person's other organizations, and the person's account, stay open. An organization that merely lists the
+person judges by what it has seen of them itself, and asks for nothing outside itself.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final
+from uuid import UUID
+
+from core.domain.errors import Forbidden
+from core.domain.identifiers import DeviceId, OrganizationId, ServiceId, UserId
+from core.domain.identity.risk import FAILED_ATTEMPTS, Circumstances, Knowledge, Sighting, assess, is_known_location, is_usual_hour
+from core.domain.identity.risk_policies.facts import SignInFacts, deciding, has_two_countries, leaves_out
+from core.domain.identity.risk_policies.policies import NO_ROLE, Decided, RiskAction, RiskPolicies, SignInWay
+from core.frozen import Frozen, replace
+
+
+class SeenSignIn(Frozen):
+    """A sign-in, or a try, that an organization has seen."""
+
+    at: datetime
+    country: str | None
+    device: DeviceId | None
+    failure: str | None
+
+
+class AskedRules(Frozen, kw_only=True):
+    """The rules of an organization that the sign-in of a person has to be judged by."""
+
+    organization: OrganizationId
+    rules: RiskPolicies
+    is_own: bool
+    """The person is a member by their own act."""
+    role: str = NO_ROLE
+    teams: frozenset[UUID] = frozenset()
+    seen: tuple[SeenSignIn, ...] = ()
+    """The person's last sign-ins, the newest first: the last one of all if the membership is own, and else those that led to the
+    organization.
+    """
+
+
+class Came(Frozen, kw_only=True):
+    """Who came, and how."""
+
+    user: UserId
+    sighting: Sighting
+    way: SignInWay
+    service: ServiceId | None
+    shows_two_factors: bool
+    shows_passkey: bool
+
+
+class RiskVerdict(Frozen, kw_only=True):
+    decided: Decided | None = None
+    """The rule of the organization that the sign-in leads to, if one fits."""
+    owes: RiskAction | None = None
+    """What this rule asks for and the sign-in has not shown; `REFUSE` for what nothing makes good."""
+    insists: bool = False
+    """An organization of the person's own asks for a second factor or passkey that the sign-in has not shown."""
+    let_in_by: tuple[UUID, ...] = ()
+    """Organizations, and services for which one has rules of their own."""
+    kept_out_by: tuple[UUID, ...] = ()
+
+
+NOTHING_ASKED: Final = RiskVerdict()
+
+
+class RefusedByRule(Forbidden):
+    """A rule for risk of the organization keeps this sign-in out of it."""
+
+    def __init__(self, owes: RiskAction, decided: Decided | None = None) -> None:
+        message, words = _SAID[owes]
+        super().__init__(message, words=words)
+        self.decided = decided
+
+
+_SAID: Final = {
+    RiskAction.REFUSE: ("A rule of this organization refuses this sign-in: its owners know which", "risk_refused"),
+    RiskAction.SECOND_FACTOR: (
+        "A rule of this organization asks for a second factor at this sign-in, and you have set none up",
+        "risk_second_factor",
+    ),
+    RiskAction.PASSKEY: ("A rule of this organization asks for a passkey at this sign-in: sign in with your passkey", "risk_passkey"),
+}
+
+
+class KeptOut(Forbidden):
+    """The session comes from a sign-in that the organization's rules do not let in."""
+
+    text = "The rules of this organization keep this session out: sign in again, and show all that you have"
+
+    def __init__(self, slug: str) -> None:
+        self.slug = slug
+        super().__init__(words="risk_kept_out")
+
+
+def judge_sign_in(asked: Sequence[AskedRules], leads_to: OrganizationId | None, came: Came, now: datetime) -> RiskVerdict:
+    let_in: list[UUID] = []
+    kept_out: list[UUID] = []
+    verdict, insists = NOTHING_ASKED, False
+    for one in asked:
+        facts = facts_of(one, came, now)
+        is_left_out, decide = leaves_out(one.rules.exceptions, now)(facts), deciding(one.rules.counting)
+        policy = None if is_left_out else decide(facts)
+        owes = None if policy is None else owed(policy.action, came)
+        (let_in if owes is None else kept_out).append(one.organization)
+        # The session may go on to services for which the organization has rules of their own.
+        for service in sorted({service for rule in one.rules.counting for service in rule.when.services}):
+            there = None if is_left_out else decide(replace(facts, service=service))
+            (let_in if there is None or owed(there.action, came) is None else kept_out).append(service)
+        if one.organization == leads_to:
+            decided = None if policy is None else Decided(one.organization, policy.id, policy.name, policy.action)
+            verdict = RiskVerdict(decided=decided, owes=owes)
+        elif one.is_own and owes in {RiskAction.SECOND_FACTOR, RiskAction.PASSKEY}:
+            insists = True
+    return RiskVerdict(decided=verdict.decided, owes=verdict.owes, insists=insists, let_in_by=tuple(let_in), kept_out_by=tuple(kept_out))
+
+
+def owed(action: RiskAction, came: Came) -> RiskAction | None:
+    """What the action asks for and the sign-in has not shown."""
+    if action is RiskAction.REFUSE:
+        return action
+    if action is RiskAction.PASSKEY:
+        return None if came.shows_passkey else action
+    return action if action is RiskAction.SECOND_FACTOR and not came.shows_two_factors else None
+
+
+def facts_of(asked: AskedRules, came: Came, now: datetime) -> SignInFacts:
+    """What this organization may know of the sign-in."""
+    sighting, approach = came.sighting, came.sighting.approach
+    country = None if approach.location is None else approach.location.country
+    last = next((one for one in asked.seen if one.failure is None), None)
+    new_device, score = sighting.device is None, sighting.risk.score
+    if not asked.is_own:
+        new_device, score = _as_seen(asked.seen, sighting, now)
+    return SignInFacts(
+        user=came.user,
+        teams=asked.teams,
+        role=asked.role,
+        score=score,
+        way=came.way,
+        country=country,
+        address=approach.client.address,
+        new_device=new_device,
+        two_countries=has_two_countries(country, None if last is None else (last.country, last.at), now),
+        hour=now.astimezone(UTC).hour,
+        service=came.service,
+    )
+
+
+def _as_seen(seen: Sequence[SeenSignIn], sighting: Sighting, now: datetime) -> tuple[bool, float]:
+    """Whether the device is new to somebody who has seen no other sign-ins, and the score."""
+    good = [one for one in seen if one.failure is None]
+    failed = 0
+    for one in seen:
+        if one.failure is None:
+            break
+        failed += one.failure in _GUESSES
+    known = Knowledge(
+        sign_ins=len(good),
+        hours=frozenset(one.at.astimezone(UTC).hour for one in good),
+        countries=frozenset(one.country for one in good if one.country is not None),
+    )
+    is_known = sighting.device is not None and any(one.device == sighting.device for one in good)
+    risk = assess(
+        Circumstances(
+            known_device=is_known,
+            known_location=is_known_location(sighting.approach.location, known),
+            usual_hour=is_usual_hour(now, known),
+            through_proxy=sighting.approach.through_proxy,
+            failed_attempts=failed,
+        )
+    )
+    return not is_known, risk.score
+
+
+_GUESSES: Final = frozenset(failure.value for failure in FAILED_ATTEMPTS)

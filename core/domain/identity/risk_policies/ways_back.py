@@ -1,0 +1,41 @@
+"""The way back for an owner whom rules for risk of their own organization keep out: a mailed link, with which they lift what refuses."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Final, Self
+from uuid import UUID
+
+from core.domain.identifiers import OrganizationId, UserId
+from core.domain.rate_limits import RateLimit
+from core.frozen import Frozen
+
+WAY_BACK_LIFETIME: Final = timedelta(hours=1)
+WAY_BACK_MAILS: Final = RateLimit("risk_way_back_mails", burst=3, seconds_per_request=600)
+_LENGTH: Final = 40
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_SECOND: Final = timedelta(seconds=1)
+
+
+class NotAWayBack(ValueError):
+    """What the key ring opened is no link of this kind."""
+
+
+class WayBack(Frozen):
+    """What the link is bound to."""
+
+    user: UserId
+    organization: OrganizationId
+    mailed_at: datetime
+
+    def is_over(self, now: datetime) -> bool:
+        return now >= self.mailed_at + WAY_BACK_LIFETIME
+
+    def packed(self) -> bytes:
+        return self.user.bytes + self.organization.bytes + ((self.mailed_at - _EPOCH) // _SECOND).to_bytes(8)
+
+    @classmethod
+    def unpacked(cls, packed: bytes) -> Self:
+        """Reads what `packed` wrote. Raises `NotAWayBack`."""
+        if len(packed) != _LENGTH:
+            raise NotAWayBack
+        at = _EPOCH + int.from_bytes(packed[32:]) * _SECOND
+        return cls(UserId(UUID(bytes=packed[:16])), OrganizationId(UUID(bytes=packed[16:32])), at)

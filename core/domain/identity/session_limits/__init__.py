@@ -1,0 +1,1 @@
+"""What organizations and services say about sessions."""

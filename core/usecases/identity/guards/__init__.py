@@ -1,0 +1,1 @@
+"""What stands between guessers and people: how busy a place is, and what a request pays there."""

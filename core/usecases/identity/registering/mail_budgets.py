@@ -1,0 +1,121 @@
+"""Budgets of mails: asked before a mail is made, shown to those who look after the installation, and lifted for a while."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Final
+from uuid import UUID
+
+from core.domain.email import Email
+from core.domain.errors import Conflict, found
+from core.domain.identifiers import OrganizationId
+from core.domain.identity.guards.traffic import network_of
+from core.domain.identity.registering.mail_budgets import (
+    FIRST_OF_HOUR,
+    MOST_EXCEPTIONS,
+    MOST_LISTED,
+    AskedFrom,
+    Budget,
+    BudgetLane,
+    BudgetScope,
+    BudgetSizes,
+    BudgetStanding,
+    BudgetVerdict,
+    Counted,
+    budget_key,
+    budget_lifted,
+    budget_restored,
+    held_back,
+    held_until,
+    require_end,
+    untouched,
+)
+from core.domain.identity.sign_in import account_key
+from core.domain.record.events import Actor
+from core.frozen import Frozen, replace
+from ports.clock import Clock
+from ports.identity.registering.mail_budgets import MailBudgetStore
+from ports.metrics import Metrics
+from ports.rate_limits import SharedBuckets
+from ports.unit_of_work import UnitOfWorkFactory
+
+_A_DAY: Final = timedelta(days=1)
+
+
+class MailBudgets(Frozen):
+    """Whoever lists or lifts budgets is a platform owner, as the caller has checked."""
+
+    unit_of_work: UnitOfWorkFactory
+    store: MailBudgetStore
+    buckets: SharedBuckets
+    sizes: BudgetSizes
+    metrics: Metrics
+    clock: Clock
+
+    async def count(self, asked: AskedFrom, *, may_wait: bool, solved: bool = False) -> datetime | None:
+        """Counts a request for a mail, whether or not the address has an account. Returns None when the mail may go out at once, and
+        otherwise the moment until which it waits. A request that has solved a puzzle counts first in budgets that only such requests use,
+        and only if those are used up as everybody's. Raises `RateLimited` when a budget is used up and the mail cannot wait.
+        """
+        budgets, now = asked.budgets(self.sizes), self.clock.now()
+        if not budgets or (solved and (await self._count(BudgetLane.SOLVED, budgets, now)).verdict is BudgetVerdict.GO):
+            return None
+        counted = await self._count(BudgetLane.OPEN, budgets, now, may_wait=may_wait)
+        if counted.verdict is BudgetVerdict.REFUSE:
+            raise held_back(now)
+        return held_until(now, counted.hours) if counted.verdict is BudgetVerdict.WAIT else None
+
+    async def _count(self, lane: BudgetLane, budgets: Sequence[Budget], now: datetime, *, may_wait: bool = False) -> Counted:
+        counted = await self.store.count(lane, budgets, now, may_wait=may_wait)
+        if counted.over is not None:
+            self.metrics.rate_limited(f"mails_{counted.over}", "shared")
+        return counted
+
+    async def comes_from_reserve(self, asked: AskedFrom, *, known: bool) -> bool:
+        """Whether a mail that waits may go out at once: the first of this hour to the mailbox of an account, as long as the reserve of each
+        budget has room. The reserve is for people whose budgets a stranger has used up, so a request that no mail comes of takes neither
+        their mailbox's turn nor what is reserved for their domain. In its own network it counts as every other: what is left there would
+        otherwise tell which addresses have accounts.
+        """
+        mailbox = account_key(asked.email)
+        if await self.buckets.take(FIRST_OF_HOUR, mailbox if known else f"nobody:{mailbox}") > 0:
+            return False
+        budgets = asked.budgets(self.sizes)
+        counted = await self.store.count(BudgetLane.RESERVE, budgets, self.clock.now(), may_wait=False, known=known)
+        return known and counted.verdict is BudgetVerdict.GO
+
+    async def held_today(self) -> Sequence[BudgetStanding]:
+        """The budgets that have held something back in the last day, and those that somebody has lifted."""
+        now = self.clock.now()
+        return await self.store.find_all(now - _A_DAY, now, MOST_LISTED)
+
+    async def of_organization(self, organization: OrganizationId) -> BudgetStanding:
+        size = self.sizes.organization
+        standing = await self.store.of_organization(organization, self.clock.now()) if size else None
+        return untouched(organization, size) if standing is None else replace(standing, size=size)
+
+    async def lift(self, scope: BudgetScope, key: str, until: datetime, actor: Actor) -> BudgetStanding:
+        """Lifts a budget until a moment. Raises `BadRequest` for the key and the moment, and `Conflict` when so many are lifted already, or
+        the organization does not exist.
+        """
+        now = self.clock.now()
+        key = budget_key(scope, key)
+        require_end(until, now)
+        async with self.unit_of_work() as uow:
+            standing = await uow.mail_budgets.lift(Budget(scope, key, self.sizes.of(scope)), until, now, MOST_EXCEPTIONS)
+            if standing is None:
+                raise Conflict(f"There is no such organization, or {MOST_EXCEPTIONS} budgets are lifted already", words="budget_not_lifted")
+            await uow.record(budget_lifted(standing, actor))
+            await uow.commit()
+        return standing
+
+    async def restore(self, budget: UUID, actor: Actor) -> None:
+        """Ends an exception. Raises `NotFound` when there is none."""
+        async with self.unit_of_work() as uow:
+            standing = found(await uow.mail_budgets.restore(budget, self.clock.now()), "There is no such exception")
+            await uow.record(budget_restored(standing, actor))
+            await uow.commit()
+
+
+def asked_from(address: str | None, email: Email, organization: str) -> AskedFrom:
+    """`organization` is the slug that the request names."""
+    return AskedFrom(network_of(address), email, organization)

@@ -1,0 +1,1 @@
+"""What follows from what organizations and services say about sessions."""

@@ -1,0 +1,1 @@
+"""The puzzle on pages, where many requests come from."""

@@ -1,0 +1,1 @@
+"""What use cases need to know about limits of sessions."""

@@ -1,0 +1,42 @@
+"""The store of organizations' rules for risk, and of the sign-ins that a report judges by them."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Protocol
+from uuid import UUID
+
+from core.domain.identifiers import LoginEventId, OrganizationId, UserId
+from core.domain.identity.login_events import LoginEvent
+from core.domain.identity.risk_policies.policies import RiskPolicies
+from core.domain.identity.risk_policies.shadow import PastPerson, PastSignIn
+from core.frozen import Frozen
+
+
+class MetSignIn(Frozen):
+    """A sign-in about which a rule has decided, with the person's address of today; None if the account is deleted."""
+
+    event: LoginEvent
+    email: str | None
+
+
+class RiskPolicyStore(Protocol):
+    """Outside a unit of work, `find`, `people`, `sign_ins`, `addresses` and `met` are one statement and one round trip. `save` needs a unit
+    of work, in which the organization is held. Sign-ins read the rules on their own.
+    """
+
+    async def find(self, organization: OrganizationId) -> RiskPolicies | None:
+        """None when there is no such organization."""
+
+    async def save(self, organization: OrganizationId, rules: RiskPolicies) -> None: ...
+
+    async def people(self, organization: OrganizationId) -> Mapping[UserId, PastPerson]:
+        """What the organization knows of its members today."""
+
+    async def sign_ins(self, organization: OrganizationId, since: datetime, after: UUID | None, limit: int) -> Sequence[PastSignIn]:
+        """The next of the sign-ins that led to the organization, the oldest first. With `after`, those after this one."""
+
+    async def addresses(self, users: Sequence[UserId]) -> Mapping[UserId, str]:
+        """The addresses of these people today."""
+
+    async def met(self, organization: OrganizationId, before: LoginEventId | None, limit: int) -> Sequence[MetSignIn]:
+        """The sign-ins about which a rule has decided, the newest first."""

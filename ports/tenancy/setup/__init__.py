@@ -1,0 +1,1 @@
+"""Set-up links, and who has started a test."""
