@@ -14,7 +14,7 @@ from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.machinery.fields import ServicePath
-from entrypoints.http.pages.console.cells import number
+from entrypoints.http.pages.console.cells import number, sentence
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import WAS, Asked, Input, shape
 from entrypoints.http.pages.console.organization.applications import application_tabs
@@ -36,6 +36,7 @@ from entrypoints.http.pages.console.sent_forms import (
 from entrypoints.http.pages.console.undo.undo_pages import Undoable, changing, noted, undo_pages
 from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisit
 from entrypoints.http.routes.services.services import change_of, change_service, get_service, list_services
+from ports.texts import Text
 
 _CHANGE: Final = f"{application_tabs.SESSIONS}/change"
 _SHAPE: Final = shape(
@@ -53,6 +54,13 @@ _UNDOABLE: Final = Undoable(
     position=application_tabs.SIGN_IN_POSITION,
 )
 
+
+def _unset(record: Any, text: Text) -> str:
+    """A page without a fact would say nothing."""
+    is_set = record.session_lifetime_hours or record.session_idle_minutes or record.most_sessions
+    return "" if is_set else text("console.application_sessions.unset")
+
+
 SESSIONS: Final = Resource(
     name="application_sessions",
     position=application_tabs.SIGN_IN_POSITION,
@@ -63,7 +71,12 @@ SESSIONS: Final = Resource(
     parameter="service_slug",
     key=slug_of,
     record=get_service,
-    facts=(number("session_lifetime_hours"), number("session_idle_minutes"), number("most_sessions")),
+    facts=(
+        sentence(_unset, "console.application_sessions.title"),
+        number("session_lifetime_hours"),
+        number("session_idle_minutes"),
+        number("most_sessions"),
+    ),
     below=(("console.application_sessions.change", _CHANGE, change_service),),
     undone=(_UNDOABLE,),
     crumbs=application_tabs.above,
