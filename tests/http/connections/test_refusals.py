@@ -241,6 +241,19 @@ async def test_a_test_whose_starter_has_lost_the_right_takes_no_answer(scene: Co
     assert scene.audited("organization.upstream_provider.tested") == []
 
 
+async def test_an_organization_that_goes_while_an_answer_is_read_gets_no_result(
+    scene: ConnectionScene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    provider = await scene.draft()
+    tabs = scene.browser()
+    place = (await scene.request("POST", f"{PATH}/{provider}/test")).ok()["url"].removeprefix(BASE_URL)
+    location = await scene.begin_test(tabs, await tabs.request("GET", place))
+    gone = "update all_organizations set deleted_at = now() where slug = 'acme'"
+    meanwhile(monkeypatch, scene.postern.tenancy.connection_tests.starters, "may_go_on", lambda: scene.people.change(gone))
+    await scene.post_answer(provider, scene.directory.answer(location))
+    assert [row["sealed_result"] for row in scene.people.rows("select sealed_result from connection_tests")] == [None]
+
+
 async def test_a_test_that_is_replaced_meanwhile_takes_no_answer(scene: ConnectionScene, monkeypatch: pytest.MonkeyPatch) -> None:
     """An administrator begins another test, which ends this one, while the directory's answer is read."""
     provider = await scene.draft()

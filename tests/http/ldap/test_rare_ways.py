@@ -1,9 +1,12 @@
 """What goes wrong between two steps, and what seldom comes."""
 
+import pytest
+
 from tests.http.browsing import PageReader
 from tests.http.ldap.scene import PASSWORD, PATH, LdapScene, own
 from tests.http.people import BASE_URL
 from tests.ldap.fake import result
+from tests.meanwhile import meanwhile
 
 _SEARCH = 0x63
 _UNWILLING = 53
@@ -49,6 +52,20 @@ async def test_a_directory_that_goes_away_in_the_middle_of_a_test_fails_it(scene
     typed = await scene.type(tabs, page, "ada", PASSWORD)  # type: ignore[arg-type]  # both come from a browser
     shown = await tabs.request("GET", own(PageReader(typed.body).refresh))  # type: ignore[attr-defined]
     assert b"All checks passed" not in shown.body
+
+
+async def test_a_test_whose_starter_signs_out_meanwhile_binds_nobody(scene: LdapScene, monkeypatch: pytest.MonkeyPatch) -> None:
+    scene.prove_domain()
+    provider = await scene.draft()
+    starter = scene.resident(scene.acme, "admin")
+    tabs, asked = scene.browser(), len(scene.directory.passwords())
+    started = (await scene.request("POST", f"{PATH}/{provider}/test", by=starter)).ok()["url"].removeprefix(BASE_URL)
+    page = await tabs.request("GET", started)
+    starters = scene.postern.tenancy.connection_tests.starters
+    meanwhile(monkeypatch, starters, "may_go_on", lambda: scene.people.change("update sessions set revoked_at = now()"))
+    form = PageReader(page.body).forms[0]
+    assert (await tabs.request("POST", form.action, form.fields)).status == 400
+    assert len(scene.directory.passwords()) == asked
 
 
 async def test_a_test_whose_starter_has_lost_the_right_binds_no_more(scene: LdapScene) -> None:

@@ -9,6 +9,7 @@ from core.domain.identity.risk_policies.ways import way_by
 @pytest.mark.parametrize(
     ("methods", "way"),
     [
+        (("hwk", "user", "mfa"), SignInWay.PASSKEY),
         (("pwd",), SignInWay.PASSWORD),
         (("pwd", "otp", "mfa"), SignInWay.PASSWORD),
         (("link",), SignInWay.LINK),
