@@ -1,12 +1,11 @@
 """Networks that the operator lists as VPNs and proxies. People who come from such a network hide their place."""
 
-from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_address, ip_network
+from collections.abc import Sequence
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 from typing import Final
 
-Network = IPv4Network | IPv6Network
+from core.domain.identity.guards.networks import ListedNetworks, Network
 
 
 class ProxyListUnusable(Exception):
@@ -14,14 +13,11 @@ class ProxyListUnusable(Exception):
 
 
 class ListedProxies:
-    """Implements `ports.identity.devices.Proxies`. A list may have tens of thousands of networks, so the look-up is a binary search."""
+    """Implements `ports.identity.devices.Proxies`."""
 
     def __init__(self, networks: Sequence[Network]) -> None:
         self._given = bool(networks)
-        self._ranges = {
-            4: _Ranges(collapse_addresses(one for one in networks if isinstance(one, IPv4Network))),
-            6: _Ranges(collapse_addresses(one for one in networks if isinstance(one, IPv6Network))),
-        }
+        self._listed = ListedNetworks(networks)
 
     def contain(self, address: str | None) -> bool | None:
         if not self._given or address is None:
@@ -30,18 +26,7 @@ class ListedProxies:
             parsed = ip_address(address.partition("%")[0])
         except ValueError:
             return None
-        return self._ranges[parsed.version].contain(int(parsed))
-
-
-class _Ranges:
-    def __init__(self, networks: Iterable[Network]) -> None:
-        ordered = sorted((int(one.network_address), int(one.broadcast_address)) for one in networks)
-        self._first = [first for first, _ in ordered]
-        self._last = [last for _, last in ordered]
-
-    def contain(self, number: int) -> bool:
-        at = bisect_right(self._first, number) - 1
-        return at >= 0 and number <= self._last[at]
+        return self._listed.contain(parsed.version, int(parsed), int(parsed))
 
 
 _COMMENT: Final = "#"

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from adapters.proxies import ListedProxies, Network, ProxyListUnusable, read_networks
+from adapters.proxies import ListedProxies, ProxyListUnusable, read_networks
+from core.domain.identity.guards.networks import Network
 
 
 def test_without_a_list_nothing_is_known() -> None:

@@ -16,6 +16,8 @@ from core.frozen import Frozen
 
 FADES_IN: Final = 600.0
 MOST_PLACES: Final = 50_000
+# Of a client without an address, or with one that is none.
+UNKNOWN_NETWORK: Final = "unknown"
 # The bits of a place that is just busier than usual: some 15 000 hashes, a few hundredths of a second on a desktop.
 FIRST_BITS: Final = 14
 # An IPv6 /48 has 256 times a /56, and often one customer. It has as many networks' shares.
@@ -98,7 +100,7 @@ def network_of(address: str | None) -> str:
     try:
         parsed = ip_address((address or "").partition("%")[0])
     except ValueError:
-        return "unknown"
+        return UNKNOWN_NETWORK
     if isinstance(parsed, IPv6Address):
         if parsed.ipv4_mapped is None:
             return str(ip_network((parsed, 56), strict=False))

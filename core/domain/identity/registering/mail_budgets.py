@@ -14,7 +14,7 @@ from uuid import UUID
 from core.domain.email import Email, mail_domain
 from core.domain.errors import BadRequest, RateLimited
 from core.domain.identifiers import OrganizationId
-from core.domain.identity.guards.traffic import FIRST_BITS, WIDER, network_of, wider_network_of
+from core.domain.identity.guards.traffic import FIRST_BITS, UNKNOWN_NETWORK, WIDER, network_of, wider_network_of
 from core.domain.identity.registering.free_mail import FREE_MAIL
 from core.domain.json import timestamp
 from core.domain.rate_limits import RateLimit
@@ -195,7 +195,7 @@ def budget_key(scope: BudgetScope, text: str) -> str:
         network = network_of(address)
         if length == "48":
             network = wider_network_of(network) or network
-        if network == "unknown":
+        if network == UNKNOWN_NETWORK:
             raise BadRequest("key: name a network by an address in it, such as 203.0.113.7", words="budget_network")
         return network
     if scope is BudgetScope.ORGANIZATION:

@@ -1,15 +1,15 @@
 """What a rule for risk can know of a sign-in, and whether a rule fits it. The sign-in and the report of rules in shadow ask the same."""
 
-from bisect import bisect_right
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from functools import cache, lru_cache
-from ipaddress import IPv4Network, IPv6Network, collapse_addresses, ip_address, ip_network
+from ipaddress import ip_address, ip_network
 from operator import attrgetter
 from typing import Final
 from uuid import UUID
 
 from core.domain.identifiers import UserId
+from core.domain.identity.guards.networks import ListedNetworks
 from core.domain.identity.risk_policies.policies import (
     ExceptionKind,
     RiskConditions,
@@ -61,40 +61,19 @@ def within(networks: Sequence[str]) -> Callable[[str | None], bool]:
     """Tests whether an address is in one of these networks. An address that nobody knows is in none. The networks are read when the first
     address is asked about: most rules are decided before that.
     """
-    spans = cache(lambda: _spans(networks))
+    listed = cache(lambda: ListedNetworks(map(ip_network, networks)))
 
     def holds(text: str | None) -> bool:
         address = None if text is None else _parsed(text)
-        return address is not None and _holds(spans(), address[0], address[1], address[1])
+        return address is not None and listed().contain(address[0], address[1], address[1])
 
     return holds
 
 
 def are_parts(networks: Sequence[str], others: Sequence[str]) -> bool:
     """Whether each of these networks lies within the others."""
-    spans, known = _spans(others), [ip_network(one) for one in networks]
-    return all(_holds(spans, one.version, int(one.network_address), int(one.broadcast_address)) for one in known)
-
-
-_Spans = Mapping[int, tuple[Sequence[int], Sequence[int]]]
-
-
-def _spans(networks: Sequence[str]) -> _Spans:
-    known = [ip_network(one) for one in networks]
-    four = collapse_addresses(one for one in known if isinstance(one, IPv4Network))
-    six = collapse_addresses(one for one in known if isinstance(one, IPv6Network))
-    return {4: _ends([*four]), 6: _ends([*six])}
-
-
-def _holds(spans: _Spans, version: int, first: int, last: int) -> bool:
-    firsts, lasts = spans[version]
-    place = bisect_right(firsts, first) - 1
-    return place >= 0 and last <= lasts[place]
-
-
-def _ends(networks: Sequence[IPv4Network] | Sequence[IPv6Network]) -> tuple[Sequence[int], Sequence[int]]:
-    """The first and the last address of each. They are in order, and none is part of another."""
-    return [int(one.network_address) for one in networks], [int(one.broadcast_address) for one in networks]
+    listed = ListedNetworks(map(ip_network, others))
+    return all(listed.contain(one.version, int(one.network_address), int(one.broadcast_address)) for one in map(ip_network, networks))
 
 
 def tests_of(when: RiskConditions) -> list[Test]:

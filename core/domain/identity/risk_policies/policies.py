@@ -40,6 +40,10 @@ class RiskAction(StrEnum):
     """The person shows a passkey at this sign-in."""
     REFUSE = "refuse"
 
+    @property
+    def asks_for_factor(self) -> bool:
+        return self in {RiskAction.SECOND_FACTOR, RiskAction.PASSKEY}
+
 
 class SignInWay(StrEnum):
     """How somebody gave the first proof of a sign-in."""

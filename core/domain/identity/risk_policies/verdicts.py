@@ -114,7 +114,7 @@ def judge_sign_in(asked: Sequence[AskedRules], leads_to: OrganizationId | None, 
         if one.organization == leads_to:
             decided = None if policy is None else Decided(one.organization, policy.id, policy.name, policy.action)
             verdict = RiskVerdict(decided=decided, owes=owes)
-        elif one.is_own and owes in {RiskAction.SECOND_FACTOR, RiskAction.PASSKEY}:
+        elif one.is_own and owes is not None and owes.asks_for_factor:
             insists = True
     return RiskVerdict(decided=verdict.decided, owes=verdict.owes, insists=insists, let_in_by=tuple(let_in), kept_out_by=tuple(kept_out))
 

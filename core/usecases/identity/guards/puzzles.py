@@ -3,7 +3,6 @@
 Other use cases demand more with `PuzzleDemand.at_least`. In quiet times nothing is asked for, and nothing here asks the database.
 """
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from datetime import UTC, datetime
 from typing import Final
 
@@ -24,6 +23,7 @@ from core.domain.identity.guards.puzzles import (
 )
 from core.domain.identity.guards.traffic import BusyPlaces, Crossing
 from core.frozen import Frozen
+from core.usecases.sealed_texts import opened_text, sealed_text
 from ports.clock import Clock
 from ports.encryption import CannotOpen, KeyRing
 from ports.identity.guards.puzzles import PuzzleStore
@@ -67,7 +67,7 @@ class Puzzles(Frozen):
         if not self.is_on or demand.bits == 0:
             return None
         challenge = PuzzleChallenge.made(self.ids.new(), demand, binding, self.clock.now())
-        return Puzzle(_text(self.keyring.seal(challenge.packed(), _CONTEXT)), challenge.bits)
+        return Puzzle(sealed_text(self.keyring, challenge.packed(), _CONTEXT), challenge.bits)
 
     async def check(self, demand: PuzzleDemand, binding: str, answer: PuzzleAnswer, crossing: Crossing) -> None:
         """Use the solution up, if one is asked for. Raises `PuzzleUnsolved`: then nothing was written."""
@@ -99,7 +99,7 @@ class Puzzles(Frozen):
 
     def _opened(self, text: str) -> PuzzleChallenge:
         try:
-            return PuzzleChallenge.unpacked(self.keyring.open(_bytes(text), _CONTEXT))
+            return PuzzleChallenge.unpacked(self._unsealed(text, _CONTEXT))
         except (CannotOpen, ValueError):
             raise PuzzleUnsolved("foreign") from None
 
@@ -109,7 +109,7 @@ class Puzzles(Frozen):
         since = self._waiting_since(kept, crossing)
         if since is not None and now < since + WAITED_UNTIL:
             return ""
-        return _text(self.keyring.seal(int(now.timestamp()).to_bytes(8), f"{_WAITING} {crossing.network}"))
+        return sealed_text(self.keyring, int(now.timestamp()).to_bytes(8), _waiting_in(crossing))
 
     def _has_waited(self, ticket: str, crossing: Crossing, now: datetime) -> bool:
         since = self._waiting_since(ticket, crossing)
@@ -120,20 +120,19 @@ class Puzzles(Frozen):
         if not ticket:
             return None
         try:
-            return datetime.fromtimestamp(int.from_bytes(self.keyring.open(_bytes(ticket), f"{_WAITING} {crossing.network}")), UTC)
-        except (CannotOpen, ValueError):
+            return datetime.fromtimestamp(int.from_bytes(self._unsealed(ticket, _waiting_in(crossing))), UTC)
+        except CannotOpen:
             return None
+
+    def _unsealed(self, text: str, context: str) -> bytes:
+        """Raises `CannotOpen`."""
+        if len(text) > LONGEST_CHALLENGE:
+            raise CannotOpen("it is longer than any of ours")
+        return opened_text(self.keyring, text, context)
 
     def _now(self) -> float:
         return self.clock.now().timestamp()
 
 
-def _text(sealed: bytes) -> str:
-    return urlsafe_b64encode(sealed).rstrip(b"=").decode()
-
-
-def _bytes(text: str) -> bytes:
-    """Raises `ValueError`."""
-    if len(text) > LONGEST_CHALLENGE:
-        raise ValueError
-    return urlsafe_b64decode(text.encode() + b"=" * (-len(text) % 4))
+def _waiting_in(crossing: Crossing) -> str:
+    return f"{_WAITING} {crossing.network}"

@@ -2,7 +2,6 @@
 says whether it is used up. So a mail needs no row, and writing one costs no statement.
 """
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Final
 
 from core.domain.email import Email
@@ -12,6 +11,7 @@ from core.domain.identity.locking.account_locks import LockLink, NotALockLink
 from core.domain.identity.mailed_tokens import LinkRefused, LinkUnknown
 from core.domain.secrets import Token
 from core.frozen import Frozen
+from core.usecases.sealed_texts import opened_text, sealed_text
 from ports.clock import Clock
 from ports.encryption import CannotOpen, KeyRing
 
@@ -26,15 +26,14 @@ class LockLinks(Frozen):
     clock: Clock
 
     def issue(self, user: UserId, to: str, mail: str) -> str:
-        sealed = self.keyring.seal(LockLink.of(user, Email(to), mail, self.clock.now()).packed(), _CONTEXT)
-        return self.links.lock(Token(urlsafe_b64encode(sealed).rstrip(b"=").decode()))
+        link = LockLink.of(user, Email(to), mail, self.clock.now())
+        return self.links.lock(Token(sealed_text(self.keyring, link.packed(), _CONTEXT)))
 
     def read(self, token: Token) -> LockLink:
         """Raises `LinkRefused`."""
-        text = token.reveal()
         try:
             # A key that has left the ring opens nothing any more: the fault is nobody's, and the link is only old.
-            link = LockLink.unpacked(self.keyring.open(urlsafe_b64decode(text.encode() + b"=" * (-len(text) % 4)), _CONTEXT))
+            link = LockLink.unpacked(opened_text(self.keyring, token.reveal(), _CONTEXT))
         except (CannotOpen, NotALockLink, ValueError):
             raise LinkUnknown("This link is not valid", words="link_invalid") from None
         if link.is_over(self.clock.now()):

@@ -1,6 +1,6 @@
 """Admission: from a proof to a session. The last look, the device, the second factor and the log are the same wherever a sign-in ends."""
 
-from typing import Final, Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from core.domain.errors import Unauthorized
 from core.domain.identifiers import DeviceId, FlowId, OrganizationId, PreauthenticationId, UserId
@@ -133,7 +133,7 @@ class Admission(Frozen):
             if not (confirmed.one_factor_is_enough or proof.shows_two_factors):
                 raise Overtaken
             verdict = self._judged(arrival, confirmed, sighting, landing, shows_two_factors=proof.shows_two_factors)
-            if may_ask and (verdict.insists or verdict.owes in _FACTORS):
+            if may_ask and (verdict.insists or (verdict.owes is not None and verdict.owes.asks_for_factor)):
                 return None
             _require_let_in(verdict)
             if proof.word.provider:
@@ -369,9 +369,6 @@ class Admission(Frozen):
             await landing.wait(uow, awaiting)
             await uow.commit()
         return awaiting
-
-
-_FACTORS: Final = frozenset({RiskAction.SECOND_FACTOR, RiskAction.PASSKEY})
 
 
 class _RefusedAfter(Exception):

@@ -4,7 +4,6 @@ The owner signs in at the base address, which no organization's rule refuses, as
 The link opens one page, which puts the rules that refuse back in shadow. Rules that ask for a factor stay. Nothing of a link is kept.
 """
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
 from typing import Final
 
@@ -19,6 +18,7 @@ from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.domain.tenancy.roles import BuiltInRole
 from core.frozen import Frozen, replace
+from core.usecases.sealed_texts import opened_text, sealed_text
 from ports.encryption import CannotOpen, KeyRing
 from ports.mail_templates import MailTemplates
 from ports.rate_limits import SharedBuckets
@@ -45,8 +45,8 @@ class RiskWaysBack(Frozen):
             raise RateLimited(retry_after=wait)
         async with self.unit_of_work() as uow:
             await _hold_owner(uow, organization, caller)
-            sealed = self.keyring.seal(WayBack(caller.user, organization, self.system.clock.now()).packed(), _CONTEXT)
-            token = Token(urlsafe_b64encode(sealed).rstrip(b"=").decode())
+            way = WayBack(caller.user, organization, self.system.clock.now())
+            token = Token(sealed_text(self.keyring, way.packed(), _CONTEXT))
             mail = self.templates.mail(
                 "risk_way_back",
                 caller.email.address,
@@ -81,10 +81,9 @@ class RiskWaysBack(Frozen):
         return len(lifted)
 
     def _read(self, caller: Caller, organization: OrganizationId, token: Token) -> None:
-        text = token.reveal()
         try:
-            way = WayBack.unpacked(self.keyring.open(urlsafe_b64decode(text.encode() + b"=" * (-len(text) % 4)), _CONTEXT))
-        except (CannotOpen, NotAWayBack, ValueError):
+            way = WayBack.unpacked(opened_text(self.keyring, token.reveal(), _CONTEXT))
+        except (CannotOpen, NotAWayBack):
             raise LinkUnknown("This link is not valid", words="link_invalid") from None
         if (way.user, way.organization) != (caller.user, organization):
             raise LinkUnknown("This link is not valid", words="link_invalid")
