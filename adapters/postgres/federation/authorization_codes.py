@@ -310,6 +310,7 @@ _REDEEMING: Final[LiteralString] = f"""
                left join consents on consents.service_id = code.service_id and consents.user_id = code.user_id
               where {admits("memberships.role is not null", "code.user_id")}
                 and acting.until > %(at)s
+                and (%(key)s::text is not null or not services.dpop_bound_access_tokens)
                 -- Members of the organization need no consent for its trusted services. When the membership ends, the code needs
                 -- consent again, also if the code was given a moment before.
                 and (coalesce(consents.scopes @> code.scopes, false)

@@ -462,6 +462,10 @@ def checked_settings(service: _Settings) -> _Settings:
     before the type changes. Raises `BadRequest`.
     """
     _require_session_bounds(service)
+    if service.dpop_bound_access_tokens and service.service_type is ServiceType.PROXY:
+        raise BadRequest(
+            "dpop_bound_access_tokens: an application behind a proxy has cookies and no tokens to bind", words="proxy_binds_nothing"
+        )
     return replace(
         service,
         name=service_name(service.name),
