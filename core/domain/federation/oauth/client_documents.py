@@ -90,6 +90,8 @@ class ClientDocument(Frozen, kw_only=True):
     keys: Mapping[str, Json] | None = None
     """The public keys in the document itself."""
     keys_uri: str | None = None
+    dpop_bound_access_tokens: bool = False
+    """It wants only tokens that are bound to a key (RFC 9449 section 5.2)."""
     frame: str | None = None
     """The page that browsers load in a frame when their person signs out."""
     frame_names_session: bool = False
@@ -107,9 +109,11 @@ class ClientDocument(Frozen, kw_only=True):
     @property
     def digest(self) -> bytes:
         """Of everything that a consent is about. Keys behind an address may change; the address may not."""
-        told: Any = [sorted(self.redirect_uris), self.method.value, self.keys_uri, self.keys]
+        told: list[Any] = [sorted(self.redirect_uris), self.method.value, self.keys_uri, self.keys]
+        # A document that says none of these keeps the digest that it had before documents could.
+        if self.dpop_bound_access_tokens:
+            told.append("dpop")
         if self.frame is not None:
-            # A document without one keeps the digest that it had before documents could say one.
             told += [self.frame, self.frame_names_session]
         return sha256(json.dumps(told, sort_keys=True, separators=(",", ":")).encode()).digest()
 
@@ -125,6 +129,7 @@ class ClientDocument(Frozen, kw_only=True):
             "token_endpoint_auth_method": self.method.value,
             "jwks": self.keys,
             "jwks_uri": self.keys_uri,
+            "dpop_bound_access_tokens": self.dpop_bound_access_tokens,
             "frontchannel_logout_uri": self.frame,
             "frontchannel_logout_session_required": self.frame_names_session,
         }
@@ -170,6 +175,8 @@ def restored(address: str, kept: Mapping[str, Any]) -> ClientDocument:
         method=AuthenticationMethod(kept["token_endpoint_auth_method"]),
         keys=kept["jwks"],
         keys_uri=kept["jwks_uri"],
+        # What was kept before says nothing of it.
+        dpop_bound_access_tokens=kept.get("dpop_bound_access_tokens", False),
         frame=kept.get("frontchannel_logout_uri"),
         frame_names_session=kept.get("frontchannel_logout_session_required", False),
     )
@@ -256,6 +263,7 @@ def client_document(address: str, status: int, headers: Mapping[str, str], body:
         method=_method(given, has_keys=keys is not None or keys_uri is not None),
         keys=keys,
         keys_uri=keys_uri,
+        dpop_bound_access_tokens=given.get("dpop_bound_access_tokens") is True,
         frame=_frame(given, redirect_uris),
         frame_names_session=given.get("frontchannel_logout_session_required") is True,
     )
@@ -295,6 +303,7 @@ def document_service(document: ClientDocument, organization: OrganizationId, ser
         redirect_uris=tuple(document.redirect_uris),
         jwks=document.stored_keys,
         jwks_uri=document.keys_uri,
+        dpop_bound_access_tokens=document.dpop_bound_access_tokens,
         frontchannel_logout_uri=document.frame,
         frontchannel_logout_session_required=document.frame_names_session,
         created_at=now,
@@ -312,6 +321,7 @@ def described(service: Service, document: ClientDocument, now: datetime) -> Serv
         redirect_uris=tuple(document.redirect_uris),
         jwks=service.jwks if same_keys else document.stored_keys,
         jwks_uri=document.keys_uri,
+        dpop_bound_access_tokens=document.dpop_bound_access_tokens,
         frontchannel_logout_uri=document.frame,
         frontchannel_logout_session_required=document.frame_names_session,
         updated_at=now,
