@@ -139,27 +139,6 @@ async def test_no_wait_and_no_puzzle_on_the_persons_own_device_and_its_failures_
     assert {row["failures"] for row in counts(people, "network")} == {FAILURES + 1}
 
 
-async def test_a_failure_is_counted_without_a_round_trip_and_a_right_password_not_at_all(
-    postern: Postern, people: People, pauses: Pauses
-) -> None:
-    ada = await people.with_password(PASSWORD, "ada@example.org")
-    known = Browser(unlimited(postern))
-    trips = postern.foundation.database.count_round_trips()
-    assert (await known.login(ada)).status == 200
-    trips.stop()
-    assert people.rows("select from guess_counts") == []
-    right = trips.count
-    costs = []
-    for browser in (known, Browser(unlimited(postern))):
-        trips = postern.foundation.database.count_round_trips()
-        assert (await browser.login(ada, GUESS)).status == 401
-        trips.stop()
-        costs.append(trips.count)
-    assert len(people.rows("select from guess_counts")) == len(GuessKind)
-    assert costs[0] == costs[1] <= right
-    assert pauses.waited == []
-
-
 async def test_a_made_up_browser_is_no_new_family_and_changing_it_ends_at_the_network(postern: Postern, pauses: Pauses) -> None:
     for number in range(FAILURES):
         await guess(postern, f"nobody{number}@example.org", agent=f"Unheard-of/{number}")
