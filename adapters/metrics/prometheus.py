@@ -207,6 +207,12 @@ class PrometheusMetrics:
         "purpose",
         "outcome",
     )
+    _guesses_slowed = _counter(
+        "sso_guesses_slowed_total",
+        "Sign-ins from where somebody guesses over many accounts, by whether their answer waited or they were refused at once",
+        "outcome",
+        known=("waited", "refused"),
+    )
     _billing_events = _counter(
         "sso_billing_events_total",
         "News of the payment provider, by type and by what became of them",
@@ -365,6 +371,9 @@ class PrometheusMetrics:
 
     def puzzle_answered(self, purpose: str, outcome: str) -> None:
         self._puzzles_answered.labels(purpose, outcome).inc()
+
+    def guess_slowed(self, outcome: str) -> None:
+        self._guesses_slowed.labels(outcome).inc()
 
     def upstream_sign_in(self, provider: str, outcome: str) -> None:
         self._upstream_sign_ins.labels(provider, outcome).inc()

@@ -27,6 +27,7 @@ from core.usecases.identity.address_proofs import AddressProofs
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.flows import Flows
 from core.usecases.identity.foreign_hashes import ForeignHashes
+from core.usecases.identity.guards.guesses import Guesses
 from core.usecases.identity.guards.puzzles import Puzzles
 from core.usecases.identity.impersonation import Impersonations
 from core.usecases.identity.locking.account_locks import AccountLocks
@@ -98,6 +99,7 @@ class Identity(Frozen, kw_only=True):
     sign_in: SignIn
     flows: Flows
     puzzles: Puzzles
+    guesses: Guesses
     browser_sessions: BrowserSessions
     sign_in_links: SignInLinks
     passkeys: Passkeys
@@ -175,6 +177,7 @@ def _assembled(settings: Settings, foundation: Foundation, decline: Declining, p
         ),
         flows=flows,
         puzzles=_puzzles(settings, foundation),
+        guesses=sign_ins.guesses,
         sign_in_links=sign_ins.links,
         passkeys=sign_ins.passkeys,
         passkey_proofs=sign_ins.passkey_proofs,

@@ -417,7 +417,8 @@ async def _way_in(postern: Postern, email: str) -> WayIn:
 
 
 async def _asked_at_sign_in(call: AnyCall, postern: Postern, flow: Flow, email: str) -> PagePuzzle:
-    return await PagePuzzle.of(call, postern, PuzzlePurpose.SIGN_IN, flow).unless_known(email)
+    asked = PagePuzzle.of(call, postern, PuzzlePurpose.SIGN_IN, flow).at_least(postern.identity.guesses.bits(call.client))
+    return await asked.unless_known(email)
 
 
 def _is_address(text: str) -> bool:
