@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pytest
 
@@ -66,7 +66,7 @@ def told(answer: Received) -> tuple[int, str | None, bool]:
 CLOSED: Final = (403, "FORBIDDEN", True)
 
 
-def of_installation(**settings: str) -> Any:
+def of_installation(**settings: str) -> pytest.MarkDecorator:
     named = {f"POSTERN_{name.upper()}": value for name, value in settings.items()}
     return pytest.mark.parametrize("more", [named], indirect=True)
 
