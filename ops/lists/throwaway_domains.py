@@ -1,7 +1,7 @@
 """Makes the list of throw-away mail domains that Postern ships, from a package of a public registry:
 
     pip download --no-deps disposable-email-domains
-    .venv/bin/python -m ops.throwaway_domains disposable_email_domains-*.whl
+    .venv/bin/python -m ops.lists.throwaway_domains disposable_email_domains-*.whl
 
 The package mirrors a list that many people look after. Its day is the day of the package.
 """
@@ -29,7 +29,7 @@ def main(package: str) -> None:
     domains = sorted({domain for one in _blocklist(module) if (domain := listed_domain(one))})
     digest = hashlib.sha256(Path(package).read_bytes()).hexdigest()
     head = [
-        "# Mail domains that lend mailboxes to anybody for a while, as `ops/throwaway_domains.py` has put them together. One on each line.",
+        "# Mail domains that lend mailboxes to anybody for a while, one on each line, as `ops/lists/throwaway_domains.py` has made them.",
         f"# day: {year}-{month:02}-{day:02}",
         f"# From {Path(package).name}",
         f"#   sha256 {digest}",
