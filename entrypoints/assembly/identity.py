@@ -43,6 +43,7 @@ from core.usecases.identity.profiles import Profiles
 from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.reauthentication import Reauthentication
 from core.usecases.identity.registering.mail_budgets import MailBudgets
+from core.usecases.identity.registering.registrations import Registrations
 from core.usecases.identity.session_limits.displaced_sessions import DisplacedSessions
 from core.usecases.identity.sessions import Sessions
 from core.usecases.identity.sign_in.admission import Admission
@@ -80,6 +81,7 @@ class Identity(Frozen, kw_only=True):
     account_locks: AccountLocks
     account_mails: AccountMails
     mail_budgets: MailBudgets
+    registrations: Registrations
     displaced_sessions: DisplacedSessions
     mailed_codes: MailedCodes
     mailed_proofs: MailedProofs
@@ -148,6 +150,7 @@ def _assembled(settings: Settings, foundation: Foundation, decline: Declining, p
         account_locks=room.locks,
         account_mails=room.mails,
         mail_budgets=room.budgets,
+        registrations=room.registrations,
         displaced_sessions=DisplacedSessions(new_unit_of_work, foundation.mail_templates, foundation.shared_buckets),
         mailed_codes=sign_ins.mailed_codes,
         mailed_proofs=sign_ins.mailed_proofs,
@@ -205,6 +208,7 @@ def _assembled(settings: Settings, foundation: Foundation, decline: Declining, p
             devices=devices,
             login_events=login_events,
             email_syntax=foundation.email_syntax,
+            registrations=room.registrations,
             metrics=foundation.metrics,
             system=system,
         ),

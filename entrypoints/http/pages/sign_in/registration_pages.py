@@ -16,6 +16,7 @@ from core.domain.identity.guards.puzzles import Puzzle, PuzzlePurpose, PuzzleUns
 from core.domain.identity.mailed_tokens import LONGEST_TYPED_CODE
 from core.domain.identity.passwords.standing import PasswordStanding
 from core.domain.identity.registering.mail_budgets import BUDGET_BITS
+from core.domain.identity.registering.registration_rules import REFUSED_DOMAIN, RegistrationClosed, RegistrationPolicy
 from core.domain.identity.sign_in import service_named
 from core.domain.secrets import Password, Token
 from entrypoints.bootstrap import Postern
@@ -162,7 +163,9 @@ async def _register(
             email, password, wanted.organization, call.actor, service, browser=browser, onward=onward, solved=solved
         )
     except BadRequest as refusal:
-        return {"password": in_words(refusal, text)}
+        return {"email" if refusal.words == REFUSED_DOMAIN else "password": in_words(refusal, text)}
+    except RegistrationClosed as refusal:
+        return {"": in_words(refusal, text)}
     except Conflict:
         # When a form is sent twice, the second request finds the account of the first.
         if not await postern.identity.accounts.was_just_registered(email, password):
@@ -280,11 +283,20 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 async def _registration_page(call: AnyCall, postern: Postern, shown: _Entry, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
-    brand = POSTERN
+    brand, organization = POSTERN, shown.org_slug
     if shown.flow is not None:
-        brand = shown.flow.branding
+        brand, organization = shown.flow.branding, shown.flow.wanted.organization
     elif shown.org_slug:
         brand = await postern.foundation.brandings.find(shown.org_slug) or POSTERN
+    closed = await postern.identity.registrations.without_form(organization)
+    if closed is not None:
+        return shipped_pages().page(
+            "sign_in/no_registration.html",
+            call.language,
+            brand=brand,
+            invites=closed is RegistrationPolicy.INVITATION,
+            sign_in=_with_flow(SIGN_IN, shown),
+        )
     return shipped_pages().page(
         "sign_in/register.html",
         call.language,
