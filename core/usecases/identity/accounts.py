@@ -17,7 +17,7 @@ from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password, Token
 from core.frozen import Frozen, replace
 from core.usecases.identity.account_access import end_second_factor, hand_over, require_living
-from core.usecases.identity.account_passwords import PasswordRules
+from core.usecases.identity.account_passwords import FittingPassword, PasswordRules
 from core.usecases.identity.registering.mail_budgets import MailBudgets, asked_from
 from core.usecases.identity.registering.registrations import Registrations
 from ports.identity.sign_in import Destinations
@@ -44,7 +44,7 @@ class Accounts(Frozen):
     async def register(
         self,
         email: Email,
-        password: Password,
+        password: Password | FittingPassword,
         organization: str,
         actor: Actor,
         service: ServiceName | None = None,
@@ -63,12 +63,13 @@ class Accounts(Frozen):
         `OrganizationNotActive`.
         """
         await self.registrations.require(email, organization)
-        named = () if service is None else (service.organization, service.service)
-        await self.rules.require(password, email, PasswordStanding(names=named))
+        if not isinstance(password, FittingPassword):
+            named = () if service is None else (service.organization, service.service)
+            password = await self.rules.fitting(password, email, PasswordStanding(names=named))
         # Before any hash: a flood costs no more than the page. Nothing waits here, since an account without its mail helps nobody.
         await self.budgets.count(asked_from(actor.address, email, organization), may_wait=False, solved=solved)
         context = context_in(service, None if service is None else await self.destinations.find(service))
-        encoded = await self.passwords.hash(password)
+        encoded = await self.passwords.hash(password.password)
         user = UserId(self.system.ids.new())
         now = self.system.clock.now()
         account = unverified_account(user, email, now, actor.language)

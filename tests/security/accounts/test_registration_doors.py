@@ -77,8 +77,8 @@ def said(answer: Received) -> tuple[int, Any]:
 
 
 async def come(scene: UpstreamScene, query: str = "", email: str = ADA) -> str:
-    """Comes from the provider with the address. Returns the page's text, or nothing when the person is in."""
-    scene.sits(email)
+    """Comes from the provider with the address, each as another person there. Returns the page's text, or nothing when they are in."""
+    scene.sits(email, sub=f"110169484474386 {email}")
     tabs = scene.browser()
     answer = await scene.go(tabs, query)
     return answer.body.decode() if tabs.session is None else ""
