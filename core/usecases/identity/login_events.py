@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from core.domain.identifiers import LoginEventId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.devices import Client, Remembered
-from core.domain.identity.guards.guesses import Guess
+from core.domain.identity.guards.guesses import FailedGuess
 from core.domain.identity.login_events import LoginFailure, OwnLogin, login_event, login_tried
 from core.domain.identity.risk import Approach, Knowledge, Sighting
 from core.domain.identity.risk_policies.policies import Decided
@@ -86,7 +86,7 @@ class LoginEvents(Frozen):
         context: Context = PLATFORM,
         *,
         decision: Decided | None = None,
-        guess: Guess | None = None,
+        guess: FailedGuess | None = None,
     ) -> None:
         """Logs a failure in a unit of work of its own, because a refusal follows. `guess` is counted in the same statement."""
         user, sighting = None, None

@@ -106,7 +106,7 @@ async def test_the_pages_say_so_beside_the_field(door: Client, postern: Postern,
     assert not people.rows("select from users where email = 'eve@example.org'")
 
 
-class Asked:
+class AskedService:
     """A service that knows nothing, and remembers what it was asked."""
 
     def __init__(self) -> None:
@@ -119,7 +119,7 @@ class Asked:
 
 async def test_each_page_asks_once_what_it_sets(door: Client, postern: Postern, people: People, ada: Person, log: CapturedLog) -> None:
     """A range service is asked on each question, and may take half a second."""
-    asked = Asked()
+    asked = AskedService()
     put(postern.identity.account_passwords.rules, breached_passwords=asked)
     scene = Inviting(postern, people, door, log)
     await scene.invite("eve@example.org")

@@ -12,6 +12,7 @@ import trio
 import trio.testing
 
 from adapters.crypto.key_ring import AesGcmKeyRing, generate_key
+from adapters.postgres.driver.connection import Connection
 from adapters.postgres.upkeep.housekeeping import STATEMENTS
 from core.domain.email import Email
 from core.domain.identifiers import UserId
@@ -20,11 +21,14 @@ from core.domain.identity.guards.guesses import GUESSING_BITS, SUSPICIONS, Guess
 from core.domain.secrets import Password
 from core.usecases.identity.guards.guesses import WAITING_THERE
 from entrypoints.bootstrap import Postern
+from entrypoints.http.application import build_application
+from ports.encryption import KeyRing
 from tests.changed_fields import put
+from tests.conftest import CapturedLog
 from tests.http import conftest as http
 from tests.http.browsing import Tabs
-from tests.http.client import Received
-from tests.http.conftest import postern_on
+from tests.http.client import Client, Received
+from tests.http.conftest import SETTINGS, postern_on
 from tests.http.pages.test_puzzles import asked_for_password, asks
 from tests.http.people import People
 from tests.http.signing_in import FIREFOX, LOGIN, PASSWORD, SAFARI, Browser, unlimited
@@ -76,9 +80,13 @@ async def guess(
 
 
 async def stuff(postern: Postern, count: int = FAILURES, **sent: str) -> None:
-    """Guess at one account after the other."""
+    """FailedGuess at one account after the other."""
     for number in range(count):
         assert (await guess(postern, f"nobody{number}@example.org", **sent)).status == 401
+
+
+def key_of(ring: KeyRing, hour: datetime = NOW) -> HourKey:
+    return HourKey(ring.derive(f"guesses {hour:%Y-%m-%dT%H}"))
 
 
 def counts(people: People, kind: str) -> Sequence[dict[str, Any]]:
@@ -212,7 +220,7 @@ async def test_nothing_of_a_password_is_kept_beyond_sixteen_bits(postern: Poster
     ada = await people.with_password(PASSWORD, "ada@example.org")
     for number in range(20):
         await guess(postern, ada.email if number == 0 else f"nobody{number}@example.org")
-    key = HourKey(postern.foundation.keyring.derive(f"guesses {hour_of_guess(NOW):%Y-%m-%dT%H}"))
+    key = key_of(postern.foundation.keyring)
     secret = GUESS.encode()
     digests = [digest(key, text, "sha256") for text in (secret, b"password " + secret)]
     digests += [made(secret).digest() for made in (sha256, sha1, md5)]
@@ -239,6 +247,32 @@ def everything(people: People) -> str:
     return "\n".join(row["whole"] for table in tables for row in people.rows(f"select t::text as whole from {table['name']} as t"))
 
 
+async def test_no_row_tells_by_its_time_whose_password_it_was(postern: Postern, people: People, pauses: Pauses) -> None:
+    """The row of a password is the only one that would say so, and it knows no time but the hour."""
+    ada = await people.with_password(PASSWORD, "ada@example.org")
+    await guess(postern, ada.email)
+    (row,) = counts(people, "password")
+    assert (row["first_at"], row["last_at"]) == (row["hour"], row["hour"]) == (hour_of_guess(NOW), hour_of_guess(NOW))
+    assert {one["last_at"] for kind in ("account", "network", "wide") for one in counts(people, kind)} == {NOW}
+    assert row["id"].version == 4
+    assert pauses.waited == []
+
+
+async def test_no_line_of_the_log_has_anything_of_them(postern: Postern, people: People, log: CapturedLog, pauses: Pauses) -> None:
+    ada = await people.with_password(PASSWORD, "ada@example.org")
+    await stuff(postern, FAILURES + 1)
+    await guess(postern, ada.email, PASSWORD)
+    log.remember(GUESS)
+    key = key_of(postern.foundation.keyring)
+    bits = int.from_bytes(digest(key, b"password " + GUESS.encode(), "sha256")[:8]) % 65536
+    for event in log.entries:
+        assert key.hex() not in repr(event)
+        assert str(bits) not in {str(value) for value in event.values()}
+    made = guessed(key, Email(ada.email), Password(GUESS), origin_of(Sender("192.0.2.1", FIREFOX)), user=None, now=NOW)
+    assert (str(bits) in repr(made), key.hex() in repr(postern.identity.guesses)) == (False, False)
+    assert len(pauses.waited) == 2
+
+
 async def test_no_backup_has_the_counts(people: People) -> None:
     rows = people.rows("select relpersistence as kept from pg_class where relname in ('guess_counts', 'guess_alerts')")
     # Dumps are made with `--no-unlogged-table-data`.
@@ -250,7 +284,7 @@ def test_the_bits_are_those_of_this_ring_and_hour_and_of_every_process() -> None
     ring, same, other = AesGcmKeyRing(keys), AesGcmKeyRing(keys), AesGcmKeyRing([generate_key(NOW)])
 
     def slots(ring: AesGcmKeyRing, hour: datetime) -> list[int]:
-        key = HourKey(ring.derive(f"guesses {hour:%Y-%m-%dT%H}"))
+        key = key_of(ring, hour)
         origin = origin_of(Sender("192.0.2.1", FIREFOX))
         made = guessed(key, Email("ada@example.org"), Password(GUESS), origin, user=None, now=hour)
         return [one.place.slot for one in made.counts]
@@ -258,6 +292,88 @@ def test_the_bits_are_those_of_this_ring_and_hour_and_of_every_process() -> None
     assert slots(ring, NOW) == slots(same, NOW)
     for changed in (slots(other, NOW), slots(ring, NOW + timedelta(hours=1))):
         assert all(one != another for one, another in zip(slots(ring, NOW), changed, strict=True))
+
+
+async def test_a_new_key_of_the_ring_begins_the_hour_anew_and_all_processes_agree_again(
+    postern: Postern, another_process: Postern, people: People, pauses: Pauses
+) -> None:
+    """The first process has read the new key already, the second has not yet: neither lets anybody in, nor keeps anybody out by it."""
+    old, new, now = generate_key(NOW), generate_key(NOW), [0.0]
+    content = [old]
+    rings = [AesGcmKeyRing([old], lambda: list(content), monotonic=lambda: now[0]) for _ in range(2)]
+    elsewhere = set_up(another_process)
+    for opened, ring in zip((postern, another_process), rings, strict=True):
+        put(opened.identity.guesses, keyring=ring)
+    ada = await people.with_password(PASSWORD, "ada@example.org")
+    await stuff(postern, FAILURES - 1)
+    await guess(another_process, "z@example.org")
+    content.insert(0, new)
+    now[0] = 6.0
+    # The first look of a ring is a question of its own, so the second ring still has the old key in force.
+    now_of_first = key_of(rings[0])
+    now[0] = 0.0
+    assert key_of(rings[1]) == key_of(AesGcmKeyRing([old])) != now_of_first
+    await guess(postern, "a@example.org")
+    await guess(another_process, "b@example.org")
+    assert (pauses.waited, len(elsewhere.waited)) == ([], 1)
+    assert (await guess(postern, ada.email, PASSWORD)).status == 200
+    assert (await guess(another_process, ada.email, PASSWORD)).status == 200
+    now[0] = 12.0
+    assert key_of(rings[1]) == now_of_first
+    # What was counted under the old key is over, and what fails from now on counts for both.
+    for number in range(FAILURES - 1):
+        await guess((postern, another_process)[number % 2], f"anew{number}@example.org")
+    assert (len(pauses.waited), len(elsewhere.waited)) == (0, 2)
+    for opened in (postern, another_process):
+        await guess(opened, "last@example.org")
+    assert (len(pauses.waited), len(elsewhere.waited)) == (1, 3)
+    assert sorted(row["failures"] for row in counts(people, "network")) == [FAILURES + 1, FAILURES + 2]
+
+
+async def test_a_sign_in_has_the_round_trips_and_the_statements_that_it_had(
+    postern: Postern, people: People, log: CapturedLog, monkeypatch: pytest.MonkeyPatch, pauses: Pauses
+) -> None:
+    """The counts come with the first look, and a failure is counted in the statement that logs it."""
+    sent, carry_out = [], Connection.carry_out
+
+    async def counted(self: Connection, execution: Any) -> None:
+        sent.append(execution)
+        await carry_out(self, execution)
+
+    monkeypatch.setattr(Connection, "carry_out", counted)
+    ada = await people.with_password(PASSWORD, "ada@example.org")
+    client = Client(build_application(postern, SETTINGS))
+    known = Browser(client)
+    for word in (PASSWORD, GUESS):
+        await known.login(ada, word)  # the first prepares statements
+    found = []
+    for browser, word in ((known, PASSWORD), (known, GUESS), (Browser(client), PASSWORD), (Browser(client), GUESS)):
+        sent.clear()
+        status = (await browser.login(ada, word)).status
+        found.append((status, log.events("request")[-1]["db_round_trips"], len(sent)))
+    assert found == [(200, 4, 4), (401, 3, 3)] * 2
+    assert [row["failures"] for row in counts(people, "network")] == [1]
+    assert pauses.waited == []
+
+
+async def test_what_is_counted_goes_with_the_account_from_what_owners_see(postern: Postern, people: People, pauses: Pauses) -> None:
+    """A deleted person is in no alert, whatever strangers did; the rows are the janitor's."""
+    owner = people.proved(platform_owner=True)
+    ada = await people.with_password(PASSWORD, "ada@example.org")
+    for number in range(20):
+        await guess(postern, ada.email, f"{GUESS} {number}", address=f"198.51.{number}.1")
+
+    async def told() -> set[str]:
+        answer = await unlimited(postern).get("/api/platform/mfa/suspicious", token=await people.token(owner))
+        return {one["email"] for one in answer.json()["alerts"] if one["alert_type"] == "many_passwords_over_one_account"}
+
+    assert await told() == {"ada@example.org"}
+    people.change("delete from users where id = %s", ada.user)
+    assert await told() == set()
+    people.change("update guess_alerts set last_at = now() - interval '25 hours'")
+    people.change(STATEMENTS["PastGuessAlerts"].replace("%(limit)s", "100"))
+    assert people.rows("select from guess_alerts") == []
+    assert pauses.waited == []
 
 
 async def test_the_bits_let_nobody_in_and_keep_nobody_out(postern: Postern, people: People, pauses: Pauses) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from adapters.postgres.transaction import OnStatements
 from core.domain.identity.alerts import AlertType
-from core.domain.identity.guards.guesses import SUSPICIONS, Guess, GuessAlert, GuessPlace, OriginPlaces, spread_of
+from core.domain.identity.guards.guesses import SUSPICIONS, FailedGuess, GuessAlert, GuessPlace, OriginPlaces, spread_of
 
 _OF_A_PERSON: Final = AlertType.MANY_PASSWORDS_OVER_ONE_ACCOUNT
 
@@ -14,12 +14,12 @@ _OF_A_PERSON: Final = AlertType.MANY_PASSWORDS_OVER_ONE_ACCOUNT
 class GuessRows(OnStatements):
     """Implements `ports.identity.guards.guesses.GuessStore`."""
 
-    async def count(self, guess: Guess) -> None:
+    async def count(self, guess: FailedGuess) -> None:
         places = [one.place for one in guess.counts]
+        moments = {"guess_hour": guess.hour, "guess_at": guess.at}
         counted = {
             **_keys(places),
-            "guess_hour": guess.hour,
-            "guess_at": guess.at,
+            **moments,
             "guess_user": guess.user,
             "guess_network": guess.origin.network,
             "guess_widest": guess.origin.widest,
@@ -27,7 +27,7 @@ class GuessRows(OnStatements):
         }
         types = [SUSPICIONS[one.kind].alert.value for one in places]
         await self._statements.tell_along(_COUNT, {**counted, "guess_marks": [one.mark for one in guess.counts]})
-        await self._statements.tell_along(_NOTICE, {**_keys(places), **_limits(places), "guess_types": types, "guess_hour": guess.hour})
+        await self._statements.tell_along(_NOTICE, {**_keys(places), **_limits(places), "guess_types": types, **moments})
 
     async def find_alerts(self, since: datetime, limit: int) -> Sequence[GuessAlert]:
         return await self._statements.ask(_alert, _FIND_ALERTS, {"since": since, "limit": limit, "of_a_person": _OF_A_PERSON})
@@ -73,16 +73,20 @@ PRESSURE: Final = """
     ), 0)"""
 
 # A slot belongs to one key. A failure of another key takes one from its count, and takes the slot over when nothing is left: so what fails
-# most stays, and a flood of ever new keys makes no rows. Counts of another hour are over.
+# most stays, and a flood of ever new keys makes no rows. Counts of another hour are over. The row of a password knows no time but the hour:
+# the time of its last failure would say which account, and which entry in the log of sign-ins, had this password.
 _COUNT: Final = """
     insert into guess_counts as counts (kind, slot, key, hour, user_id, network, family, failures, seen, first_at, last_at)
     select one.kind, one.slot, one.key, %(guess_hour)s::timestamptz,
            case when one.kind = 'account' then %(guess_user)s::uuid end,
            case one.kind when 'network' then %(guess_network)s::text when 'wide' then %(guess_widest)s::text end,
            case when one.kind = 'network' then %(guess_family)s::text end,
-           1, 1::bigint << one.mark, %(guess_at)s::timestamptz, %(guess_at)s::timestamptz
+           1, 1::bigint << one.mark, moments.at, moments.at
       from unnest(%(guess_kinds)s::text[], %(guess_slots)s::int[], %(guess_keys)s::text[], %(guess_marks)s::int[])
            as one (kind, slot, key, mark)
+     cross join lateral (
+               select case when one.kind = 'password' then %(guess_hour)s::timestamptz else %(guess_at)s::timestamptz end as at
+           ) as moments
      order by one.kind, one.slot
         on conflict (kind, slot) do update
        set (key, hour, id, user_id, network, family, failures, seen, first_at, last_at) = (
@@ -100,11 +104,12 @@ _COUNT: Final = """
            )
 """
 
-# This travels with `_COUNT` in one statement, so it sees the counts as they were before: an alert stands from the failure after its limit.
+# This travels with `_COUNT` in one statement, so it sees the counts as they were before: an alert stands from the failure after its limit,
+# whose time it has.
 _NOTICE: Final = """
     insert into guess_alerts as alert (id, type, user_id, network, family, marks, failures, first_at, last_at)
     select counts.id, one.type, counts.user_id, counts.network, counts.family, bit_count(counts.seen::bit(64)), counts.failures,
-           counts.first_at, counts.last_at
+           counts.first_at, %(guess_at)s::timestamptz
       from unnest(%(guess_kinds)s::text[], %(guess_slots)s::int[], %(guess_keys)s::text[], %(guess_failures)s::int[],
                   %(guess_spreads)s::int[], %(guess_types)s::text[]) as one (kind, slot, key, failures, spread, type)
      cross join lateral (

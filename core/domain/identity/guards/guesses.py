@@ -115,7 +115,7 @@ class OriginPlaces(Frozen):
     places: tuple[GuessPlace, ...]
 
 
-class Guess(Frozen):
+class FailedGuess(Frozen):
     """A sign-in that failed, as it is counted. It prints neither key nor bits of the password."""
 
     hour: datetime
@@ -125,7 +125,7 @@ class Guess(Frozen):
     counts: tuple[GuessCount, ...]
 
     def __repr__(self) -> str:
-        return f"Guess({self.hour}, ***)"
+        return f"FailedGuess({self.hour}, ***)"
 
 
 class GuessAlert(Frozen):
@@ -163,13 +163,13 @@ def origin_places(key: HourKey, origin: GuessOrigin) -> tuple[GuessPlace, GuessP
     )
 
 
-def guessed(key: HourKey, email: Email, password: Password, origin: GuessOrigin, *, user: UserId | None, now: datetime) -> Guess:
+def guessed(key: HourKey, email: Email, password: Password, origin: GuessOrigin, *, user: UserId | None, now: datetime) -> FailedGuess:
     """Makes what is counted of a failure. The 16 bits are the slot of the password's row, and stand nowhere else."""
     account = _digest(key, f"account {email.key}")
     bits = _number(key, f"password {password.reveal()}", SLOTS)
     by_account = int.from_bytes(account[:8]) % MARKS
     narrow, wide = origin_places(key, origin)
-    return Guess(
+    return FailedGuess(
         hour_of_guess(now),
         now,
         origin,

@@ -16,7 +16,7 @@ from core.domain.identifiers import UserId
 from core.domain.identity.devices import Client
 from core.domain.identity.guards.guesses import (
     GUESSING_BITS,
-    Guess,
+    FailedGuess,
     GuessOrigin,
     HourKey,
     OriginPlaces,
@@ -94,7 +94,7 @@ class Guesses(Frozen):
         hour = self._hour()
         return OriginPlaces(hour, origin_places(self._key(hour), origin_of(client)))
 
-    def made(self, email: Email, password: Password, client: Client, user: UserId | None, tries: Tries) -> Guess | None:
+    def made(self, email: Email, password: Password, client: Client, user: UserId | None, tries: Tries) -> FailedGuess | None:
         """What is counted if the try fails. None for a device of the person's own: nobody guesses there, and it would only tell on them."""
         if tries.limit == TRIES_FROM_DEVICE:
             return None

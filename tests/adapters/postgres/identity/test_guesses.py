@@ -7,7 +7,7 @@ import trio
 
 from core.domain.identifiers import UserId
 from core.domain.identity.alerts import AlertType
-from core.domain.identity.guards.guesses import Guess, GuessCount, GuessKind, GuessOrigin, GuessPlace
+from core.domain.identity.guards.guesses import FailedGuess, GuessCount, GuessKind, GuessOrigin, GuessPlace
 from tests.adapters.postgres.conftest import Store
 from tests.patience import PATIENCE
 
@@ -19,7 +19,7 @@ async def count(store: Store, *counts: tuple[GuessKind, str, int], hour: datetim
     """Counts a failure; everything has the slot 7."""
     made = tuple(GuessCount(GuessPlace(kind, 7, key), mark) for kind, key, mark in counts)
     async with store.unit_of_work() as uow:
-        await uow.guesses.count(Guess(hour, hour + timedelta(minutes=5), ORIGIN, user, made))
+        await uow.guesses.count(FailedGuess(hour, hour + timedelta(minutes=5), ORIGIN, user, made))
         await uow.commit()
 
 
