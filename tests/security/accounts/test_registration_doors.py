@@ -12,6 +12,7 @@ import pytest
 from adapters.postgres.driver.connection import TripCounter, round_trips
 from core.domain.email import Email
 from core.domain.identity.account_mails import AccountMail, AskedMail
+from core.domain.secrets import Password
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.fake_providers import FakeProvider, FakeWebSuite, settings_of
@@ -19,6 +20,7 @@ from tests.http.browsing import Tabs
 from tests.http.client import Received
 from tests.http.conftest import client, database_url, people, postern_on, with_keys
 from tests.http.people import People
+from tests.http.postbox import Postbox
 from tests.http.routing import route
 from tests.http.signing_in import PASSWORD, unlimited
 from tests.http.upstream.scene import ADA, Fakes, UpstreamScene
@@ -197,3 +199,84 @@ async def test_an_organizations_invitation_opens_its_own_pages_and_no_others(sce
     await invite(scene)
     assert REFUSED in await come(scene, "?org=globex")
     assert (await come(scene, "?org=acme") == "") is (policy == "invitation")
+
+
+# Each endpoint that may make an account for somebody else, or that leads to one, with what it takes.
+OF_OTHERS: Final[tuple[tuple[str, Any], ...]] = (
+    ("/scim/v2/Users", {"schemas": ["urn:ietf:params:scim:schemas:core:2.0:User"], "userName": ADA}),
+    ("/api/service/users", {"email": ADA}),
+    ("/api/organizations/acme/invitations", {"email": ADA, "role": "member"}),
+    ("/api/organizations/acme/upstream-providers", {"name": "Mine", "issuer": "https://mine.example", "client_id": "c"}),
+    ("/api/platform/owners", {"email": ADA}),
+    ("/api/invitations/accept", {"token": "A" * 43}),
+)
+
+
+@EACH
+async def test_what_others_give_a_stranger_cannot_take(scene: UpstreamScene) -> None:
+    """Directories, applications, management keys, invitations and platform owners give accounts under each rule. Neither nobody, nor a key
+    that was made up, nor somebody who has an account and is nobody here, gets one from them.
+    """
+    somebody = scene.verified("somebody@acme.example")
+    before = scene.people.rows("select id from users order by id")
+    for path, body in OF_OTHERS:
+        for token in (None, "made-up", f"pk_{'a' * 43}", await scene.people.token(scene.people.session_of(somebody))):
+            answer = await scene.client.post(path, body, token=token)
+            assert answer.status in {400, 401, 403, 404}, (path, token, answer.body)
+    assert scene.people.rows("select id from users order by id") == before
+    assert scene.people.rows("select id from invitations") == []
+
+
+@EACH
+async def test_an_invitation_gives_one_account_to_its_address_while_it_lives(scene: UpstreamScene) -> None:
+    postbox, of_acme = Postbox(scene.postern), "/api/organizations/acme/invitations"
+    scene.speaker = scene.resident(scene.acme, "owner", "inviter")
+
+    async def invited() -> tuple[str, str]:
+        made = (await scene.request("POST", of_acme, {"email": ADA, "role": "member"})).ok()
+        return str(made["invitation"]["id"]), await postbox.token()
+
+    for end in ("cancelled", "declined", "over"):
+        number, mailed = await invited()
+        if end == "cancelled":
+            (await scene.request("POST", f"{of_acme}/{number}")).ok()
+        elif end == "declined":
+            (await scene.client.post("/api/invitations/decline", {"token": mailed})).ok()
+        else:
+            scene.people.change("update invitations set created_at = now() - interval '9 days', expires_at = now() - interval '1 second'")
+        tab = await Tabs(scene.client).tab().open(f"/ui/invitations/accept?token={mailed}")
+        assert "password" not in tab.page.inputs, end
+        answer = await scene.client.post("/api/invitations/accept", {"token": mailed})
+        assert answer.status in {400, 410}, (end, answer.body)
+        scene.people.change("delete from invitations")
+    assert accounts(scene) == 0
+    _, mailed = await invited()
+    tab = await Tabs(scene.client).tab().open(f"/ui/invitations/accept?token={mailed}")
+    await tab.send(password=PASSWORD, email="eve@other.example")
+    assert (tab.status, accounts(scene), accounts(scene, "eve@other.example")) == (200, 1, 0)
+
+
+@pytest.mark.parametrize("more", [CLOSED], indirect=True)
+async def test_applications_that_ask_for_a_new_account_lead_to_the_same_page(scene: UpstreamScene) -> None:
+    """`prompt=create`, and a form that somebody makes of another page's."""
+    tabs = scene.browser()
+    tab = await tabs.tab().open(scene.asking(prompt="create"))
+    assert (tab.place.partition("?")[0], tab.page.forms) == ("/ui/register", [])
+    assert "You cannot register here" in tab.page.text
+    entry = await tabs.tab().open(scene.asking())
+    fields = {**entry.page.forms[0].fields, "email": ADA, "password": PASSWORD}
+    answer = await tabs.request("POST", "/ui/register", fields)
+    assert (answer.status, b"You cannot register here" in answer.body) == (400, True)
+    assert accounts(scene) == 0
+
+
+@pytest.mark.parametrize("more", [CLOSED], indirect=True)
+async def test_the_first_owner_is_the_operators_and_there_is_no_second_first(scene: UpstreamScene) -> None:
+    """Neither the first start nor the demo has an endpoint, and the first start does nothing once there is an owner."""
+    first = await scene.postern.platform.platform_owners.create_first(Email("root@acme.example"), Password(PASSWORD))
+    assert first is not None
+    assert await scene.postern.platform.platform_owners.create_first(Email(ADA), Password(PASSWORD)) is None
+    assert accounts(scene) == 0
+    answer = await scene.client.get("/openapi.json")
+    paths = " ".join(answer.json()["paths"])
+    assert not [word for word in ("demo", "first-start", "import") if f"/{word}" in paths]
