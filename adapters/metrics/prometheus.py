@@ -207,6 +207,12 @@ class PrometheusMetrics:
         "purpose",
         "outcome",
     )
+    _widgets_answered = _counter(
+        "sso_widgets_answered_total",
+        "Pages that show a widget, by what the form is for: asked, and what the answers brought",
+        "purpose",
+        "outcome",
+    )
     _billing_events = _counter(
         "sso_billing_events_total",
         "News of the payment provider, by type and by what became of them",
@@ -365,6 +371,9 @@ class PrometheusMetrics:
 
     def puzzle_answered(self, purpose: str, outcome: str) -> None:
         self._puzzles_answered.labels(purpose, outcome).inc()
+
+    def widget_answered(self, purpose: str, outcome: str) -> None:
+        self._widgets_answered.labels(purpose, outcome).inc()
 
     def upstream_sign_in(self, provider: str, outcome: str) -> None:
         self._upstream_sign_ins.labels(provider, outcome).inc()
