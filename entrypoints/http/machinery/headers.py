@@ -46,6 +46,7 @@ class PagePolicy(Frozen, kw_only=True):
     workers: tuple[str, ...] = ()
     """The scripts that may run beside the page. Without this directive browsers would take `script-src` for it."""
     frames: tuple[str, ...] = ()
+    """The origins of the pages that the page may show in frames."""
     confined: bool = False
     """For a page that runs a script of somebody else: no window, no frame and no request of it can reach another page of ours."""
     form_action: tuple[str, ...] | None = ()

@@ -123,11 +123,12 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
     except PuzzleUnsolved as refusal:
         shown_first = asked.elsewhere(form, REGISTER_PAGE, refusal, brand=await _brand(postern, flow, form.org_slug))
         return shown_first or await refused({**errors, "": in_words(refusal, text)})
+    fitting = None
     try:
         fitting = await _fitting(postern, email, form.password, wanted)
     except BadRequest as refusal:
-        return await refused({**errors, "password": in_words(refusal, text)})
-    if errors:
+        errors["password"] = in_words(refusal, text)
+    if errors or fitting is None:
         return await refused(errors)
     # The link in the mail leads back to this flow.
     onward = flow or postern.identity.flows.made(FlowPurpose.ACCOUNT, {"to": own_place(form.to)}, wanted, email=email.address)
