@@ -97,6 +97,7 @@ async def test_a_service_begins_with_a_free_plan_and_a_client_id(scene: ServiceS
         "session_lifetime_hours": None,
         "session_idle_minutes": None,
         "most_sessions": None,
+        "dpop_bound_access_tokens": False,
         "metadata": {},
     }
     assert plan == {

@@ -9,7 +9,7 @@ from typing import Final
 from core.domain.key_proofs.nonces import PURPOSE, nonce_at
 from tests.conftest import CapturedLog
 from tests.http.conftest import postern_on, with_keys
-from tests.http.federation.proving import Proving
+from tests.http.federation.bound.proving import Proving
 from tests.http.federation.relying import oauth
 from tests.http.people import People
 from tests.http.signing_in import unlimited
