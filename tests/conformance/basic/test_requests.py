@@ -8,7 +8,7 @@ import pytest
 from tests.conformance.kit import answers
 from tests.conformance.kit.browser import Arrival, ShownPage
 from tests.conformance.kit.installation import CALLBACK
-from tests.conformance.kit.relying import Request, Suite, GivenTokens, pause
+from tests.conformance.kit.relying import GivenTokens, Request, Suite, pause
 
 
 def test_oidcc_display_page(suite: Suite) -> None:

@@ -3,7 +3,7 @@
 from tests.conformance.kit import answers, id_tokens
 from tests.conformance.kit.answers import SCOPES
 from tests.conformance.kit.browser import Arrival
-from tests.conformance.kit.relying import Suite, GivenTokens, pkce
+from tests.conformance.kit.relying import GivenTokens, Suite, pkce
 
 
 def test_oidcc_server(suite: Suite) -> None:

@@ -3,7 +3,7 @@
 import httpx
 
 from tests.conformance.kit import answers
-from tests.conformance.kit.relying import Suite, GivenTokens
+from tests.conformance.kit.relying import GivenTokens, Suite
 
 
 def told(answer: httpx.Response, tokens: GivenTokens) -> None:

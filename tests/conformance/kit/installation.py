@@ -55,7 +55,9 @@ class AskedServer:
     """Of the organization's owner."""
 
     def client(self) -> httpx.Client:
-        return httpx.Client(timeout=PATIENCE, trust_env=False, verify=trusting(self.certificates), base_url=self.issuer)
+        """Keeps no connection: the server may close one that rests at the moment in which it is used again."""
+        limits = httpx.Limits(max_keepalive_connections=0)
+        return httpx.Client(timeout=PATIENCE, trust_env=False, verify=trusting(self.certificates), base_url=self.issuer, limits=limits)
 
     @contextmanager
     def browser(self, email: str = ALICE) -> Iterator[PersonsBrowser]:
