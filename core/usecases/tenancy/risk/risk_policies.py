@@ -9,6 +9,7 @@ from core.domain.identifiers import LoginEventId, UserId
 from core.domain.identity.risk_policies.checking import checked_exceptions, checked_policies
 from core.domain.identity.risk_policies.facts import SignInFacts
 from core.domain.identity.risk_policies.policies import (
+    ExceptionKind,
     RiskException,
     RiskPolicies,
     RiskPolicy,
@@ -90,6 +91,11 @@ class OrganizationRiskPolicies(Frozen):
         named = {met.user for one in reports for met in one.latest}
         addresses = await self.lookup.addresses([*named]) if named else {}
         return RiskReport(report.judged, reports, addresses, await self._of_oneself(member, rules, address))
+
+    async def excepted(self, member: Member, rules: RiskPolicies) -> Mapping[UserId, str]:
+        """The addresses of the members whom exceptions leave out."""
+        people = [UserId(UUID(one.value)) for one in rules.exceptions if one.kind is ExceptionKind.PERSON]
+        return await self.lookup.excepted(member.organization, people) if people else {}
 
     async def met(self, member: Member, before: LoginEventId | None, limit: int) -> Sequence[MetSignIn]:
         """The sign-ins about which a rule has decided, the newest first; with `before`, only older ones."""
