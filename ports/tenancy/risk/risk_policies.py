@@ -38,5 +38,8 @@ class RiskPolicyStore(Protocol):
     async def addresses(self, users: Sequence[UserId]) -> Mapping[UserId, str]:
         """The addresses of these people today."""
 
+    async def excepted(self, organization: OrganizationId, users: Sequence[UserId]) -> Mapping[UserId, str]:
+        """The addresses of those of these people who are members. The organization learns the address of nobody else by their id."""
+
     async def met(self, organization: OrganizationId, before: LoginEventId | None, limit: int) -> Sequence[MetSignIn]:
         """The sign-ins about which a rule has decided, the newest first."""

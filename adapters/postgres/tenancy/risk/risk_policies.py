@@ -93,6 +93,10 @@ class RiskPolicyRows(OnStatements):
         rows = await self._statements.ask(_Address, _ADDRESSES, {"users": list(users)})
         return {UserId(one.id): one.email for one in rows}
 
+    async def excepted(self, organization: OrganizationId, users: Sequence[UserId]) -> Mapping[UserId, str]:
+        rows = await self._statements.ask(_Address, _EXCEPTED, {"organization": organization, "users": list(users)})
+        return {UserId(one.id): one.email for one in rows}
+
     async def met(self, organization: OrganizationId, before: LoginEventId | None, limit: int) -> Sequence[MetSignIn]:
         return await self._statements.ask(_met, _MET, {"organization": organization, "before": before, "limit": limit})
 
@@ -128,6 +132,13 @@ _SIGN_INS: Final = """
 """
 
 _ADDRESSES: Final = "select id, email from users where id = any (%(users)s)"
+
+_EXCEPTED: Final = """
+    select users.id, users.email
+      from memberships
+      join users on users.id = memberships.user_id
+     where memberships.org_id = %(organization)s and memberships.user_id = any (%(users)s)
+"""
 
 _MET: Final[LiteralString] = f"""
     select latest.*, people.email
