@@ -16,6 +16,7 @@ from core.domain.identity.accounts import SHORTEST_PASSWORD
 from core.domain.identity.passwords.standing import LONGEST_LEAST
 from core.domain.identity.registering.registration_rules import RegistrationPolicy
 from core.domain.identity.session_limits.bounds import MOST_SESSIONS
+from core.domain.key_proofs.nonces import NonceRule
 from core.domain.secrets import Password, Secret
 from core.frozen import Frozen
 from entrypoints import settings_forms as forms
@@ -466,6 +467,14 @@ class Settings:
         "Nothing is stored, and such a client gets in only where an organization and its API say `registered_clients: on`.",
     )
 
+    dpop_nonces: str = _setting(
+        forms.choice(*NonceRule),
+        "nobody",
+        _TOKENS,
+        "Whose proofs of keys (DPoP) need a nonce of this minute: `nobody`, `confidential` for clients that authenticate, where they do, "
+        "or `everybody`. With `everybody`, libraries in browsers that know no nonces get no tokens.",
+    )
+
     outbound_networks: tuple[IPv4Network | IPv6Network, ...] = _setting(
         forms.networks,
         "",
@@ -568,6 +577,27 @@ class Settings:
         _LIMITS,
         "Where many requests come from, pages ask the browser for a computation before they register somebody, mail something or check a "
         "password. In quiet times they ask for nothing. `off` never asks. Without rate limits, nothing is asked for either.",
+    )
+    widget: str = _setting(
+        forms.choice("off", "turnstile", "hcaptcha"),
+        "off",
+        _LIMITS,
+        "Where a page would ask for that computation, it shows the widget of another maker instead, on a page of its own. The maker then "
+        "learns the network address of whoever is asked, and when; operations.md says more. `off` asks nobody else.",
+    )
+    widget_site_key: str | None = _optional(
+        forms.text,
+        "with a widget, required",
+        _LIMITS,
+        "The public key of this site at the maker of the widget. Pages show it.",
+    )
+    widget_secret: Secret | None = _optional(
+        forms.secret,
+        "with a widget, required",
+        _LIMITS,
+        "The secret with which Postern asks that maker about answers. The maker is called as webhooks are: through "
+        "`POSTERN_OUTBOUND_PROXY`, if there is one.",
+        secret=True,
     )
     body_limit: int = _setting(
         forms.size(1024, 1 << 30),
