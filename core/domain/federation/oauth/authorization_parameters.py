@@ -24,7 +24,10 @@ from core.domain.federation.oauth.redirects import ASKED_MODES, Recipient, Respo
 from core.domain.federation.oauth.requested_claims import NO_CLAIMS, RequestedClaims, requested_claims
 from core.domain.federation.oauth.resources import LONGEST_RESOURCE, MOST_RESOURCES, TOO_MANY, UNKNOWN_RESOURCE, foreign_scopes
 from core.domain.federation.oauth.scopes import OPENID, known
+from core.domain.federation.profiles import PKCE_ALONE
+from core.domain.federation.refusal_reasons import RefusalReason
 from core.domain.identifiers import ClientId
+from core.domain.key_proofs.proofs import KeyThumbprint, is_thumbprint
 from core.domain.services.client_ids import describes_itself, read_client_id
 
 LONGEST: Final = 2000
@@ -55,6 +58,7 @@ _OURS: Final = frozenset(
         "client_id",
         "code_challenge",
         "code_challenge_method",
+        "dpop_jkt",
         "id_token_hint",
         "login_hint",
         "max_age",
@@ -170,6 +174,7 @@ def checked(parameters: Parameters, client: Registered, answers_to: Recipient) -
         acr_values=asked.acr_values or acr_values,
         ui_locales=locales(parameters.get("ui_locales")),
         subject=asked.subject,
+        key=_key(parameters),
         resources=_resources(parameters),
         foreign_scopes=foreign_scopes((parameters.get("scope") or "").split()) if parameters.resources else (),
     )
@@ -265,6 +270,15 @@ def _resources(parameters: Parameters) -> tuple[str, ...]:
     return named
 
 
+def _key(parameters: Parameters) -> KeyThumbprint | None:
+    given = parameters.get("dpop_jkt")
+    if given is None:
+        return None
+    if not is_thumbprint(given):
+        raise _invalid("dpop_jkt: must be the SHA-256 thumbprint of a key in base64url (RFC 7638)")
+    return KeyThumbprint(given)
+
+
 def _requested_claims(parameters: Parameters, scopes: tuple[str, ...]) -> RequestedClaims:
     """Claims belong to OpenID Connect. Without the scope `openid` they must be well-formed, and ask for nothing."""
     asked = requested_claims(parameters.get("claims"))
@@ -277,6 +291,8 @@ def _code_challenge(parameters: Parameters, client: Registered) -> str | None:
     if challenge is None:
         if method is not None:
             raise _invalid("code_challenge: it is missing")
+        if client.holds_fapi2:
+            raise AuthorizationRefused(AuthorizationErrorCode.INVALID_REQUEST, PKCE_ALONE, recorded_as=RefusalReason.PROFILE)
         if not client.authenticates:
             raise _invalid("code_challenge: an application without a client secret must use PKCE (RFC 7636)")
         return None
