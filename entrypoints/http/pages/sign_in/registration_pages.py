@@ -16,8 +16,10 @@ from core.domain.identity.guards.puzzles import Puzzle, PuzzlePurpose, PuzzleUns
 from core.domain.identity.mailed_tokens import LONGEST_TYPED_CODE
 from core.domain.identity.passwords.standing import PasswordStanding
 from core.domain.identity.registering.mail_budgets import BUDGET_BITS
+from core.domain.identity.registering.registration_rules import REFUSED_DOMAIN, RegistrationClosed, RegistrationPolicy
 from core.domain.identity.sign_in import service_named
 from core.domain.secrets import Password, Token
+from core.usecases.identity.account_passwords import FittingPassword
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN, bound_to, token_for
@@ -110,27 +112,28 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
         shown = _Entry(browser, flow, form.email, form.to, form.org_slug)
         return Answer(await _registration_page(call, postern, shown, errors), 400)
 
-    email, errors = _typed_address(form.email.strip(), call, postern)
+    email, errors = await _typed_address(form.email.strip(), wanted.organization, call, postern)
     asked.count()
-    if errors and asked.demand.bits:
-        # A mistyped address uses no solution up, nor the one form of somebody who has waited for an hour.
+    if errors and (asked.demand.bits or "" in errors):
+        # A mistyped address uses no solution up, nor the one form of somebody who has waited for an hour. Where nobody registers, there is
+        # nothing more to say.
         return await refused(errors)
     try:
         solved = await asked.passed(form, BUDGET_BITS)
     except PuzzleUnsolved as refusal:
         shown_first = asked.elsewhere(form, REGISTER_PAGE, refusal, brand=await _brand(postern, flow, form.org_slug))
         return shown_first or await refused({**errors, "": in_words(refusal, text)})
+    fitting = None
     try:
-        named = () if not wanted.service_slug else (wanted.organization, wanted.service_slug)
-        await postern.identity.account_passwords.rules.require(form.password, email, PasswordStanding(names=named))
+        fitting = await _fitting(postern, email, form.password, wanted)
     except BadRequest as refusal:
         errors["password"] = in_words(refusal, text)
-    if errors:
+    if errors or fitting is None:
         return await refused(errors)
     # The link in the mail leads back to this flow.
     onward = flow or postern.identity.flows.made(FlowPurpose.ACCOUNT, {"to": own_place(form.to)}, wanted, email=email.address)
     try:
-        errors = await _register(call, postern, (email, form.password), onward, browser, solved=solved)
+        errors = await _register(call, postern, fitting, onward, browser, solved=solved)
     except RateLimited as refusal:
         over = None if solved else asked.at_least(BUDGET_BITS).elsewhere(form, REGISTER_PAGE, status=429, headers=headers_of(refusal))
         # What the person has typed stays. A limit by address answers before this handler.
@@ -145,37 +148,54 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
     return to(CHECK_MAIL, onward)
 
 
-def _typed_address(typed: str, call: AnyCall, postern: Postern) -> tuple[Email, dict[str, str]]:
-    """The address, and what is wrong with it, by field."""
+async def _typed_address(typed: str, organization: str, call: AnyCall, postern: Postern) -> tuple[Email, dict[str, str]]:
+    """The address, and what is wrong with it, by field. It comes before the lists of passwords: a form that was open when somebody closed
+    the registration costs nothing more.
+    """
+    text = shipped_pages().text(call.language)
     try:
-        return email_field(typed, postern.foundation.email_syntax), {}
+        email = email_field(typed, postern.foundation.email_syntax)
     except BadRequest:
-        return Email(typed), {"email": shipped_pages().text(call.language)("sign_in.no_address")}
+        return Email(typed), {"email": text("sign_in.no_address")}
+    try:
+        await postern.identity.registrations.require(email, organization)
+    except BadRequest as refusal:
+        return email, {"email": in_words(refusal, text)}
+    except RegistrationClosed as refusal:
+        return email, {"": in_words(refusal, text)}
+    return email, {}
+
+
+async def _fitting(postern: Postern, email: Email, password: Password, wanted: Wanted) -> FittingPassword:
+    """Raises `BadRequest` for a password that the rules do not let pass."""
+    named = () if not wanted.service_slug else (wanted.organization, wanted.service_slug)
+    return await postern.identity.account_passwords.rules.fitting(password, email, PasswordStanding(names=named))
 
 
 async def _register(
     call: Call[RegistrationForm, None, None, Caller | None],
     postern: Postern,
-    entered: tuple[Email, Password],
+    new: FittingPassword,
     flow: Flow,
     browser: Token,
     *,
     solved: bool,
 ) -> dict[str, str]:
     """What stands in the way, by field."""
-    email, password = entered
-    text, wanted = shipped_pages().text(call.language), flow.wanted
+    text, wanted, email = shipped_pages().text(call.language), flow.wanted, new.email
     onward = Onward(flow=str(flow.id))
     try:
         service = service_named(wanted.organization, wanted.service_slug)
         await postern.identity.accounts.register(
-            email, password, wanted.organization, call.actor, service, browser=browser, onward=onward, solved=solved
+            email, new, wanted.organization, call.actor, service, browser=browser, onward=onward, solved=solved
         )
     except BadRequest as refusal:
-        return {"password": in_words(refusal, text)}
+        return {"email" if refusal.words == REFUSED_DOMAIN else "password": in_words(refusal, text)}
+    except RegistrationClosed as refusal:
+        return {"": in_words(refusal, text)}
     except Conflict:
         # When a form is sent twice, the second request finds the account of the first.
-        if not await postern.identity.accounts.was_just_registered(email, password):
+        if not await postern.identity.accounts.was_just_registered(email, new.password):
             return {"email": text("register.taken")}
     return {}
 
@@ -299,6 +319,16 @@ async def _brand(postern: Postern, flow: Flow | None, org_slug: str) -> Branding
 
 
 async def _registration_page(call: AnyCall, postern: Postern, shown: _Entry, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
+    organization = shown.org_slug if shown.flow is None else shown.flow.wanted.organization
+    closed = await postern.identity.registrations.without_form(organization)
+    if closed is not None:
+        return shipped_pages().page(
+            "sign_in/no_registration.html",
+            call.language,
+            brand=await _brand(postern, shown.flow, shown.org_slug),
+            invites=closed is RegistrationPolicy.INVITATION,
+            sign_in=_with_flow(SIGN_IN, shown),
+        )
     return shipped_pages().page(
         "sign_in/register.html",
         call.language,
