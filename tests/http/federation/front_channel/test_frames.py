@@ -31,7 +31,7 @@ def policy_of(answer: Received) -> dict[str, str]:
 
 
 def refresh_of(answer: Received) -> str:
-    (found,) = re.findall(r'<meta http-equiv="refresh" content="2; url=([^"]+)">', answer.body.decode())
+    (found,) = re.findall(r'<meta http-equiv="refresh" content="0; url=([^"]+)">', answer.body.decode())
     return unescape(found)
 
 

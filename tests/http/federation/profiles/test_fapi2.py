@@ -15,6 +15,7 @@ from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 from core.domain.federation.oauth.clients import ASSERTION_TYPE
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
+from tests.http.cast import all_at_once
 from tests.http.client import Client, Received, refused
 from tests.http.federation.arriving import AUTHORIZE, CALLBACK, CHALLENGE, VERIFIER, Arriving, told
 from tests.http.federation.bound.proving import ClientKey
@@ -280,6 +281,8 @@ async def test_refresh_tokens_stay(holding: ProfiledApplication) -> None:
         assert again["refresh_token"] == tokens["refresh_token"]
         assert again["token_type"] == "DPoP"
         holding.people.change("update refresh_tokens set created_at = created_at - interval '1 hour'")
+    at_once = await all_at_once(*[lambda: holding.refresh(tokens["refresh_token"])] * 5)
+    assert {holding.kept(answer)["refresh_token"] for answer in at_once} == {tokens["refresh_token"]}
     (kept,) = holding.people.rows("select rotated_at, rotated_by from refresh_tokens")
     assert kept == {"rotated_at": None, "rotated_by": None}
     assert not holding.told("events") or "reused" not in str(holding.told())
