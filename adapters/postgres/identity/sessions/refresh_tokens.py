@@ -142,7 +142,8 @@ class PostgresRefreshTokens(OnPool):
 _SHOWS_NOTHING: Final[LiteralString] = f"""
                     services.service_type in ('mobile', 'desktop') or services.jwks_uri is null and not {AUTHENTICATES}"""
 
-# A session that began bound stays bound. A public application shows the very key, and another one, which authenticates, any key (RFC 9449
+# A session that began bound stays bound. One that began without a key gets none by a refresh: a thief would bind it to theirs, and then
+# nobody would notice that the application still has a token. A public application shows the very key, and another one, which authenticates, any key (RFC 9449
 # section 5): it may have a new one since.
 _IS_BOUND_HERE: Final = """
                     sessions.key_thumbprint is null
@@ -232,12 +233,7 @@ _ROTATE: Final[LiteralString] = f"""
              update sessions
                 set expires_at = least(%(at)s + {IDLE}, sessions.ends_at),
                     expires_day = (least(%(at)s + {IDLE}, sessions.ends_at) at time zone 'UTC')::date,
-                    last_seen_at = greatest(sessions.last_seen_at, %(at)s),
-                    key_thumbprint = case
-                        when sessions.id = (select rotated.session_id from rotated)
-                        then coalesce(sessions.key_thumbprint, %(key)s::text)
-                        else sessions.key_thumbprint
-                    end
+                    last_seen_at = greatest(sessions.last_seen_at, %(at)s)
                from living
               where sessions.id = living.id
           returning sessions.id
