@@ -142,9 +142,9 @@ class PostgresRefreshTokens(OnPool):
 _SHOWS_NOTHING: Final[LiteralString] = f"""
                     services.service_type in ('mobile', 'desktop') or services.jwks_uri is null and not {AUTHENTICATES}"""
 
-# A session that began bound stays bound. One that began without a key gets none by a refresh: a thief would bind it to theirs, and then
-# nobody would notice that the application still has a token. A public application shows the very key, and another one, which authenticates, any key (RFC 9449
-# section 5): it may have a new one since.
+# A session that began bound stays bound. A public application shows the very key, and another one, which authenticates, any key (RFC 9449
+# section 5): it may have a new one since. A session that began without a key gets none by a refresh: a thief would bind it to theirs, and
+# nobody would notice that the application still has a token.
 _IS_BOUND_HERE: Final = """
                     sessions.key_thumbprint is null
                  or %(key)s::text is not null and (not %(is_public)s::boolean or sessions.key_thumbprint = %(key)s::text)"""
