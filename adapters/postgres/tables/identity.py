@@ -383,6 +383,28 @@ TABLES: Final = (
         forgotten=BY_STATEMENT,
     ),
     Table(
+        "risk_decisions",
+        opens=NO_CREDENTIAL,
+        whose=OWN_ORGANIZATION,
+        holds=(plain(FACT, "decided"),),
+        moves="Rules for risk do not go along, and neither do their decisions",
+        ends=Ends.ROWS,
+        until="POSTERN_LOGIN_EVENT_RETENTION",
+        ages=(
+            # As long as the sign-ins that they are about.
+            Age("PastRiskDecisions", "created_at < now() - %(retention)s::interval", oldest_first="created_at", kept=Setting.LOGIN_EVENTS),
+        ),
+    ),
+    Table(
+        "installation_risk_policies",
+        opens=NO_CREDENTIAL,
+        whose=INSTALLATION,
+        holds=(plain(FACT, "policies", "exceptions"),),
+        moves=THE_INSTALLATIONS,
+        ends=THE_INSTALLATIONS,
+        until="nothing",
+    ),
+    Table(
         "impersonations",
         opens=CredentialKind.IMPERSONATION,
         whose=PERSON,

@@ -52,6 +52,7 @@ from core.domain.federation.oauth.device_flow import (
 from core.domain.federation.oauth.grants import Granted
 from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient, client_refused
 from core.domain.federation.oauth.resources import named_resources
+from core.domain.federation.profiles import no_devices
 from core.domain.identifiers import ClientId, DeviceCodeId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
@@ -217,6 +218,8 @@ class DeviceFlow(Frozen):
         client = await self._authenticated(found.client, shown)
         if client.registered.service_type is ServiceType.PROXY:
             raise UnauthorizedClient
+        if client.registered.holds_fapi2:
+            raise no_devices()
         client.registered.require_bound(key)
         decision = approved(found.code, self.system.clock.now())
         # An application that keeps a secret sends this request from its own servers, and their address says nothing about the person.
@@ -287,7 +290,7 @@ class DeviceFlow(Frozen):
             )
             verdict = judge_sign_in(confirmed.rules_asked, context.organization, came, now)
             if verdict.owes is not None:
-                raise DeviceDenied(detail="a rule for risk of the organization refuses this")
+                raise DeviceDenied(detail="a rule for risk refuses this")
             arrived = Arrived(
                 confirmed=confirmed,
                 context=context,
@@ -299,6 +302,7 @@ class DeviceFlow(Frozen):
                 has_second_factor=approval.proved.second_factor_at is not None,
                 provider=PROVIDER,
                 decided=verdict.decided,
+                by_installation=verdict.by_installation,
             )
             # The session has no parent: signing out in the browser leaves the device signed in.
             landing = WithTokens(self.sessions, client.registered.application(approval.scopes), key=key)
