@@ -16,6 +16,7 @@ import psycopg
 import trio
 
 from adapters.crypto.argon2_binding import binding
+from adapters.crypto.known_passwords.filters import FilterUnusable, filter_head
 from adapters.crypto.passwords import rate, usable_cores
 from adapters.mail.transports import MailSettingsError, mail_directory
 from adapters.postgres.backups.completeness import missing_parts, missing_rows
@@ -43,6 +44,7 @@ from ports.mail import MailDelayed
 from ports.services.billing import PaymentRefused, PaymentUnavailable
 
 _OLD_KEY: Final = timedelta(days=365)
+_OLD_LISTS: Final = timedelta(days=365)
 _ENDS_SOON: Final = timedelta(days=21)
 _LATE_NEWS: Final = timedelta(minutes=5)
 _SKEW_NOTED: Final = timedelta(seconds=1)
@@ -89,6 +91,7 @@ def before_database(settings: Settings, backups: Path | None, report: Report) ->
     report("mail folder", mail_folder(settings))
     report("backup folder", backup_folder(settings, backups))
     report("encryption keys", encryption_keys(settings))
+    report("stolen passwords", stolen_passwords(settings))
 
 
 async def of_database(settings: Settings, processes: int | None, report: Report) -> bool:
@@ -278,6 +281,24 @@ def encryption_keys(settings: Settings) -> Finding:
     if file is not None and file.path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         return Finding(Verdict.FAIL, f"other users can read {file.path}: run chmod 600 on it")
     return Finding(Verdict.OK, known)
+
+
+def stolen_passwords(settings: Settings) -> Finding:
+    """What the filter's header says. Whether the rest is whole is found when a process opens it, and is told by a metric."""
+    if settings.password_ranges is not None:
+        return Finding(Verdict.OK, f"asked at {settings.password_ranges}")
+    file = settings.password_filter
+    if file is None:
+        return Finding(Verdict.OK, "the shipped list alone; POSTERN_PASSWORD_FILTER names more", is_used=False)
+    try:
+        head = filter_head(file)
+    except FilterUnusable as error:
+        return Finding(Verdict.FAIL, f"the file {file} {error}")
+    age = datetime.now(UTC).date() - head.day
+    text = f"{head.count} hashes of {head.day}, {max(age.days, 0)} days old, in {file}"
+    if age > _OLD_LISTS:
+        return Finding(Verdict.WARN, f"{text}: what was stolen since is not in it; make a new one by postern passwords build")
+    return Finding(Verdict.OK, text)
 
 
 async def mail(settings: Settings, within: float = MAIL_ANSWERS_WITHIN) -> Finding:

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 from core.domain.identity.accounts import SHORTEST_PASSWORD
 from core.domain.identity.passwords.standing import LONGEST_LEAST
+from core.domain.identity.registering.registration_rules import RegistrationPolicy
 from core.domain.identity.session_limits.bounds import MOST_SESSIONS
 from core.domain.secrets import Password, Secret
 from core.frozen import Frozen
@@ -288,6 +289,26 @@ class Settings:
         "to a month longer.",
     )
 
+    registration: str = _setting(
+        forms.choice(*RegistrationPolicy),
+        RegistrationPolicy.ANYBODY.value,
+        _SIGN_IN,
+        "Whom the pages give an account: `anybody`; `except_domains` for all but addresses of throw-away mail domains and of "
+        "`POSTERN_REGISTRATION_DOMAINS`, with the domains below them; `domains` for addresses of `POSTERN_REGISTRATION_DOMAINS`, without "
+        "the domains below them; `invitation` for those who are invited; `closed` for those alone who open the link of an invitation. "
+        "Organizations may let in fewer on their pages. Directories, an organization's own providers and proved domains, applications, "
+        "imports and the command line make accounts under each of them.",
+    )
+    registration_domains: tuple[str, ...] = _setting(
+        forms.mail_domains, "", _SIGN_IN, "The mail domains of `POSTERN_REGISTRATION`, separated by commas."
+    )
+    throwaway_domains: Path | None = _optional(
+        forms.path,
+        "the list that Postern ships",
+        _SIGN_IN,
+        "A file with mail domains that lend mailboxes to anybody for a while, one on each line; `#` begins a comment. They count, with the "
+        "domains below them, where a rule of registration says `except_domains`. A newer file takes effect at the next start.",
+    )
     unverified_account_retention: timedelta = _setting(
         forms.duration(0, 3650 * 86_400),
         "30d",

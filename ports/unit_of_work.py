@@ -25,6 +25,7 @@ from ports.identity.accounts import AccountStore
 from ports.identity.browser_sessions import BrowserSessionStore
 from ports.identity.devices import DeviceStore
 from ports.identity.flows import FlowStore
+from ports.identity.guards.guesses import GuessStore
 from ports.identity.impersonation import ImpersonationStore
 from ports.identity.login_events import LoginEventStore
 from ports.identity.mailed_tokens import MailedTokenStore
@@ -92,6 +93,7 @@ class AskedStores(Protocol):
     """The stores that are also asked outside a unit of work."""
 
     mail_budgets: MailBudgetStore
+    guesses: GuessStore
     vouched_accounts: VouchedAccountStore
     profiles: ProfileStore
     pictures: PictureStore

@@ -29,6 +29,7 @@ from adapters.postgres.identity.profiles import ProfileRows
 from adapters.postgres.identity.proofs.account_locks import AccountLockRows
 from adapters.postgres.identity.proofs.account_passwords import AccountPasswordRows
 from adapters.postgres.identity.proofs.flows import FlowRows
+from adapters.postgres.identity.proofs.guesses import GuessRows
 from adapters.postgres.identity.proofs.login_events import LoginEventRows
 from adapters.postgres.identity.proofs.mailed_tokens import MailedTokenRows
 from adapters.postgres.identity.proofs.sign_in import SignInRows
@@ -132,6 +133,7 @@ class Stores(AskedStores):
     """With `Statements`, they are asked outside a unit of work."""
 
     mail_budgets = anywhere(MailBudgetRows)
+    guesses = anywhere(GuessRows)
     vouched_accounts = anywhere(VouchedAccountRows)
     profiles = anywhere(ProfileRows)
     pictures = anywhere(PictureRows)

@@ -27,6 +27,7 @@ from core.usecases.identity.address_proofs import AddressProofs
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.flows import Flows
 from core.usecases.identity.foreign_hashes import ForeignHashes
+from core.usecases.identity.guards.guesses import Guesses
 from core.usecases.identity.guards.puzzles import Puzzles
 from core.usecases.identity.impersonation import Impersonations
 from core.usecases.identity.locking.account_locks import AccountLocks
@@ -42,6 +43,7 @@ from core.usecases.identity.profiles import Profiles
 from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.reauthentication import Reauthentication
 from core.usecases.identity.registering.mail_budgets import MailBudgets
+from core.usecases.identity.registering.registrations import Registrations
 from core.usecases.identity.session_limits.displaced_sessions import DisplacedSessions
 from core.usecases.identity.sessions import Sessions
 from core.usecases.identity.sign_in.admission import Admission
@@ -79,6 +81,7 @@ class Identity(Frozen, kw_only=True):
     account_locks: AccountLocks
     account_mails: AccountMails
     mail_budgets: MailBudgets
+    registrations: Registrations
     displaced_sessions: DisplacedSessions
     mailed_codes: MailedCodes
     mailed_proofs: MailedProofs
@@ -98,6 +101,7 @@ class Identity(Frozen, kw_only=True):
     sign_in: SignIn
     flows: Flows
     puzzles: Puzzles
+    guesses: Guesses
     browser_sessions: BrowserSessions
     sign_in_links: SignInLinks
     passkeys: Passkeys
@@ -146,6 +150,7 @@ def _assembled(settings: Settings, foundation: Foundation, decline: Declining, p
         account_locks=room.locks,
         account_mails=room.mails,
         mail_budgets=room.budgets,
+        registrations=room.registrations,
         displaced_sessions=DisplacedSessions(new_unit_of_work, foundation.mail_templates, foundation.shared_buckets),
         mailed_codes=sign_ins.mailed_codes,
         mailed_proofs=sign_ins.mailed_proofs,
@@ -175,6 +180,7 @@ def _assembled(settings: Settings, foundation: Foundation, decline: Declining, p
         ),
         flows=flows,
         puzzles=_puzzles(settings, foundation),
+        guesses=sign_ins.guesses,
         sign_in_links=sign_ins.links,
         passkeys=sign_ins.passkeys,
         passkey_proofs=sign_ins.passkey_proofs,
@@ -202,6 +208,7 @@ def _assembled(settings: Settings, foundation: Foundation, decline: Declining, p
             devices=devices,
             login_events=login_events,
             email_syntax=foundation.email_syntax,
+            registrations=room.registrations,
             metrics=foundation.metrics,
             system=system,
         ),

@@ -136,6 +136,9 @@ STATES: Final = (
     State("puzzle, in an organization's colour", "puzzle/puzzle.html", {**_FORM, "puzzle": _ENDLESS_PUZZLE}, PALE),
     State("register", "sign_in/register.html", _REGISTER),
     State("register, with a puzzle", "sign_in/register.html", {**_REGISTER, "puzzle": _PUZZLE}, ENDLESS),
+    State("no registration", "sign_in/no_registration.html", {"invites": False, "sign_in": "#"}),
+    State("no registration, by invitation", "sign_in/no_registration.html", {"invites": True, "sign_in": "#"}, ENDLESS),
+    State("sign in, without registration", "sign_in/sign_in.html", {**_ADDRESS, "register": ""}),
     State("register, with providers", "sign_in/register.html", {**_REGISTER, "offers": _OFFERS}, LINKED),
     State(
         "register, wrong",

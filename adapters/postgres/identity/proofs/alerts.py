@@ -141,6 +141,20 @@ _ALERTS: Final[LiteralString] = f"""
               where country is not null and %(proxy)s <> all(risk_factors)
              window earlier as (partition by user_id order by created_at)
          ),
+         guessed_at as (
+             select distinct on (user_id) user_id, %(many_passwords_over_one_account)s::text, last_at,
+                    jsonb_build_object('count', failures,
+                                       'first_at', to_char(first_at at time zone 'UTC', {_TIME}),
+                                       'last_at', to_char(last_at at time zone 'UTC', {_TIME}))
+               from (
+                        select user_id, failures, first_at, last_at
+                          from guess_alerts
+                         where last_at > %(since)s and type = %(many_passwords_over_one_account)s and user_id is not null
+                         order by last_at desc
+                         limit %(most_events)s
+                    ) as latest
+              order by user_id, last_at desc
+         ),
          alerts as (
              {_burst("guesses", "sign_in_within", "sign_in_failures", "repeated_sign_in_failures")}
               union all
@@ -161,6 +175,8 @@ _ALERTS: Final[LiteralString] = f"""
                          where country <> country_before and created_at - before < %(impossible_within)s
                          order by user_id, created_at desc
                     ) as latest
+              union all
+             select * from guessed_at
          )
   select users.id as user_id, users.email, {shown_name("users")} as name, alerts.type, alerts.details, alerts.detected_at
     from alerts

@@ -16,8 +16,10 @@ from core.domain.identity.guards.puzzles import Puzzle, PuzzlePurpose, PuzzleUns
 from core.domain.identity.mailed_tokens import LONGEST_TYPED_CODE
 from core.domain.identity.passwords.standing import PasswordStanding
 from core.domain.identity.registering.mail_budgets import BUDGET_BITS
+from core.domain.identity.registering.registration_rules import REFUSED_DOMAIN, RegistrationClosed, RegistrationPolicy
 from core.domain.identity.sign_in import service_named
 from core.domain.secrets import Password, Token
+from core.usecases.identity.account_passwords import FittingPassword
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN, bound_to, token_for
@@ -108,27 +110,24 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
         shown = _Entry(browser, flow, form.email, form.to, form.org_slug)
         return Answer(await _registration_page(call, postern, shown, errors), 400)
 
-    email, errors = _typed_address(form.email.strip(), call, postern)
+    email, errors = await _typed_address(form.email.strip(), wanted.organization, call, postern)
     asked = PagePuzzle.of(call, postern, PuzzlePurpose.REGISTRATION, flow)
     asked.count()
-    if errors and asked.demand.bits:
-        # A mistyped address uses no solution up, nor the one form of somebody who has waited for an hour.
+    if errors and (asked.demand.bits or "" in errors):
+        # A mistyped address uses no solution up, nor the one form of somebody who has waited for an hour. Where nobody registers, there is
+        # nothing more to say.
         return await refused(errors)
     try:
         solved = await asked.passed(form, BUDGET_BITS)
     except PuzzleUnsolved as refusal:
         return await refused({**errors, "": in_words(refusal, text)})
-    try:
-        named = () if not wanted.service_slug else (wanted.organization, wanted.service_slug)
-        await postern.identity.account_passwords.rules.require(form.password, email, PasswordStanding(names=named))
-    except BadRequest as refusal:
-        errors["password"] = in_words(refusal, text)
-    if errors:
+    fitting = await _fitting(call, postern, email, wanted, errors)
+    if errors or fitting is None:
         return await refused(errors)
     # The link in the mail leads back to this flow.
     onward = flow or postern.identity.flows.made(FlowPurpose.ACCOUNT, {"to": own_place(form.to)}, wanted, email=email.address)
     try:
-        errors = await _register(call, postern, email, onward, browser, solved=solved)
+        errors = await _register(call, postern, fitting, onward, browser, solved=solved)
     except RateLimited as refusal:
         # What the person has typed stays. A limit by address answers before this handler.
         shown = _Entry(browser, flow, form.email, form.to, form.org_slug, 0 if solved else BUDGET_BITS)
@@ -142,30 +141,60 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
     return to(CHECK_MAIL, onward)
 
 
-def _typed_address(typed: str, call: AnyCall, postern: Postern) -> tuple[Email, dict[str, str]]:
-    """The address, and what is wrong with it, by field."""
+async def _typed_address(typed: str, organization: str, call: AnyCall, postern: Postern) -> tuple[Email, dict[str, str]]:
+    """The address, and what is wrong with it, by field. It comes before the lists of passwords: a form that was open when somebody closed
+    the registration costs nothing more.
+    """
+    text = shipped_pages().text(call.language)
     try:
-        return email_field(typed, postern.foundation.email_syntax), {}
+        email = email_field(typed, postern.foundation.email_syntax)
     except BadRequest:
-        return Email(typed), {"email": shipped_pages().text(call.language)("sign_in.no_address")}
+        return Email(typed), {"email": text("sign_in.no_address")}
+    try:
+        await postern.identity.registrations.require(email, organization)
+    except BadRequest as refusal:
+        return email, {"email": in_words(refusal, text)}
+    except RegistrationClosed as refusal:
+        return email, {"": in_words(refusal, text)}
+    return email, {}
+
+
+async def _fitting(
+    call: Call[RegistrationForm, None, None, Caller | None], postern: Postern, email: Email, wanted: Wanted, errors: dict[str, str]
+) -> FittingPassword | None:
+    """The password, if the rules let it pass. Adds what is wrong with it."""
+    named = () if not wanted.service_slug else (wanted.organization, wanted.service_slug)
+    try:
+        return await postern.identity.account_passwords.rules.fitting(call.body.password, email, PasswordStanding(names=named))
+    except BadRequest as refusal:
+        errors["password"] = in_words(refusal, shipped_pages().text(call.language))
+        return None
 
 
 async def _register(
-    call: Call[RegistrationForm, None, None, Caller | None], postern: Postern, email: Email, flow: Flow, browser: Token, *, solved: bool
+    call: Call[RegistrationForm, None, None, Caller | None],
+    postern: Postern,
+    new: FittingPassword,
+    flow: Flow,
+    browser: Token,
+    *,
+    solved: bool,
 ) -> dict[str, str]:
     """What stands in the way, by field."""
-    text, wanted, password = shipped_pages().text(call.language), flow.wanted, call.body.password
+    text, wanted, email = shipped_pages().text(call.language), flow.wanted, new.email
     onward = Onward(flow=str(flow.id))
     try:
         service = service_named(wanted.organization, wanted.service_slug)
         await postern.identity.accounts.register(
-            email, password, wanted.organization, call.actor, service, browser=browser, onward=onward, solved=solved
+            email, new, wanted.organization, call.actor, service, browser=browser, onward=onward, solved=solved
         )
     except BadRequest as refusal:
-        return {"password": in_words(refusal, text)}
+        return {"email" if refusal.words == REFUSED_DOMAIN else "password": in_words(refusal, text)}
+    except RegistrationClosed as refusal:
+        return {"": in_words(refusal, text)}
     except Conflict:
         # When a form is sent twice, the second request finds the account of the first.
-        if not await postern.identity.accounts.was_just_registered(email, password):
+        if not await postern.identity.accounts.was_just_registered(email, new.password):
             return {"email": text("register.taken")}
     return {}
 
@@ -280,11 +309,20 @@ class _Entry(msgspec.Struct, frozen=True):
 
 
 async def _registration_page(call: AnyCall, postern: Postern, shown: _Entry, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
-    brand = POSTERN
+    brand, organization = POSTERN, shown.org_slug
     if shown.flow is not None:
-        brand = shown.flow.branding
+        brand, organization = shown.flow.branding, shown.flow.wanted.organization
     elif shown.org_slug:
         brand = await postern.foundation.brandings.find(shown.org_slug) or POSTERN
+    closed = await postern.identity.registrations.without_form(organization)
+    if closed is not None:
+        return shipped_pages().page(
+            "sign_in/no_registration.html",
+            call.language,
+            brand=brand,
+            invites=closed is RegistrationPolicy.INVITATION,
+            sign_in=_with_flow(SIGN_IN, shown),
+        )
     return shipped_pages().page(
         "sign_in/register.html",
         call.language,

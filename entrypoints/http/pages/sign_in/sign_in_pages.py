@@ -109,7 +109,8 @@ async def show_sign_in(call: Call[None, SignInLink, None, Caller | None], poster
         request = {"to": own_place(link.to)}
         return await begin(call, postern, FlowPurpose.ACCOUNT, request, wanted, another=link.again == ANOTHER)
     browser, headers = browser_secret(call, postern)
-    parts = _first_page(call.language, link.to, tuple(offered(postern, None, link.to)), passkeys=_have_passkeys(postern))
+    passkeys, registers = _have_passkeys(postern), postern.identity.registrations.has_form
+    parts = _first_page(call.language, link.to, tuple(offered(postern, None, link.to)), passkeys=passkeys, registers=registers)
     return Answer(form_token(browser, bound_to("")).encode().join(parts), 200, headers)
 
 
@@ -296,7 +297,8 @@ def address_page(
     browser, _ = browser_secret(call, postern)
     token = form_token(browser, bound_to("" if flow is None else str(flow.id)))
     offers = offered(postern, flow, place)
-    return _rendered(call.language, flow, token, email, errors, place=place, offers=offers, passkeys=_have_passkeys(postern))
+    passkeys, registers = _have_passkeys(postern), postern.identity.registrations.has_form
+    return _rendered(call.language, flow, token, email, errors, place=place, offers=offers, passkeys=passkeys, registers=registers)
 
 
 def offered(postern: Postern, flow: Flow | None, place: str = "", *, but: str = "") -> Sequence[tuple[str, str, str]]:
@@ -315,7 +317,9 @@ def _rendered(
     place: str = "",
     offers: Sequence[tuple[str, str, str]],
     passkeys: bool,
+    registers: bool,
 ) -> bytes:
+    """`registers`: the installation gives accounts to people who register."""
     return shipped_pages().page(
         "sign_in/sign_in.html",
         language,
@@ -328,7 +332,7 @@ def _rendered(
         passkeys=passkeys,
         passkey=PASSKEY,
         email=email,
-        register=_onward(REGISTER, flow, place),
+        register=_onward(REGISTER, flow, place) if registers else "",
         offers=offers,
         errors=errors,
     )
@@ -340,9 +344,12 @@ def sign_in_again(call: AnyCall, postern: Postern, flow: Flow, refusal: Refusal,
 
 
 @lru_cache(maxsize=64)
-def _first_page(language: Language, place: str, offers: tuple[tuple[str, str, str], ...], *, passkeys: bool) -> list[bytes]:
+def _first_page(
+    language: Language, place: str, offers: tuple[tuple[str, str, str], ...], *, passkeys: bool, registers: bool
+) -> list[bytes]:
     """The page that most people see first, and robots again and again. Apart from its token it is the same for all, so we cache it."""
-    return _rendered(language, None, _TOKEN_PLACE, "", place=place, offers=offers, passkeys=passkeys).split(_TOKEN_PLACE.encode())
+    shown = _rendered(language, None, _TOKEN_PLACE, "", place=place, offers=offers, passkeys=passkeys, registers=registers)
+    return shown.split(_TOKEN_PLACE.encode())
 
 
 def _have_passkeys(postern: Postern) -> bool:
@@ -417,7 +424,8 @@ async def _way_in(postern: Postern, email: str) -> WayIn:
 
 
 async def _asked_at_sign_in(call: AnyCall, postern: Postern, flow: Flow, email: str) -> PagePuzzle:
-    return await PagePuzzle.of(call, postern, PuzzlePurpose.SIGN_IN, flow).unless_known(email)
+    asked = PagePuzzle.of(call, postern, PuzzlePurpose.SIGN_IN, flow).at_least(postern.identity.guesses.bits(call.client))
+    return await asked.unless_known(email)
 
 
 def _is_address(text: str) -> bool:

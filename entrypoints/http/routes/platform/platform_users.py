@@ -132,11 +132,32 @@ class SuspiciousActivity(msgspec.Struct, frozen=True):
     """When the pattern was last seen."""
 
 
+class SuspiciousGuesses(msgspec.Struct, frozen=True):
+    """Wrong passwords of one hour, over many accounts."""
+
+    alert_type: AlertType
+    """`many_accounts_from_one_network` or `one_password_over_many_accounts`. Nothing says which password it was."""
+    network: Annotated[str | None, example("192.0.2.0/24")]
+    """The network that they came from, if it is one."""
+    browser: Annotated[str | None, example("firefox")]
+    """The family of browser that they named, if it is one."""
+    accounts: Annotated[int, example(70)]
+    """About how many accounts."""
+    failures: Annotated[int, example(130)]
+    """The number of failures."""
+    first_at: datetime
+    """When the first failed."""
+    detected_at: datetime
+    """When the pattern was last seen."""
+
+
 class SuspiciousActivityList(msgspec.Struct, frozen=True):
     """The suspicious sign-ins of the last 24 hours."""
 
     alerts: Sequence[SuspiciousActivity]
     """The latest hundred alerts; one of each type for each user."""
+    guesses: Sequence[SuspiciousGuesses]
+    """The latest hundred alerts about no one user."""
 
 
 class NewPlatformOwner(msgspec.Struct, frozen=True):
@@ -225,11 +246,12 @@ async def get_mfa_metrics(_call: Call, postern: Postern) -> MfaAdoption:
 async def list_suspicious_activity(_call: Call, postern: Postern) -> SuspiciousActivityList:
     """List suspicious sign-ins of the last 24 hours
 
-    You get the latest hundred alerts, one of each type for each user.
+    You get the latest hundred alerts, one of each type for each user, and the latest hundred about guesses over many accounts.
     """
-    alerts = await postern.platform.platform_users.alerts()
+    alerts, guesses = await postern.platform.platform_users.alerts(), await postern.platform.platform_users.guess_alerts()
     return SuspiciousActivityList(
-        [SuspiciousActivity(one.user, one.email.address, one.name, one.type, one.details, one.detected_at) for one in alerts]
+        [SuspiciousActivity(one.user, one.email.address, one.name, one.type, one.details, one.detected_at) for one in alerts],
+        [SuspiciousGuesses(one.type, one.network, one.family, one.accounts, one.failures, one.first_at, one.last_at) for one in guesses],
     )
 
 
