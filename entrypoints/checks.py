@@ -33,6 +33,7 @@ from core.domain.clocks import clocks_differ, in_words
 from core.domain.errors import Refusal
 from core.domain.signing_keys import KeyPurpose
 from core.frozen import Frozen
+from core.usecases.identity.guards.widgets import OUR_OWN
 from entrypoints.assembly.configured import argon2_parameters, key_file, key_ring, mail_transport
 from entrypoints.bootstrap import Postern
 from entrypoints.certificates import require_pair, valid_between
@@ -40,6 +41,7 @@ from entrypoints.failures import StartFailed
 from entrypoints.installation import connections_of, conninfo
 from entrypoints.settings import CONFIG, DECLARATIONS, Settings, SettingsError
 from entrypoints.settings_forms import masked_url
+from ports.identity.guards.widgets import WidgetSilent
 from ports.mail import MailDelayed
 from ports.services.billing import PaymentRefused, PaymentUnavailable
 
@@ -125,6 +127,7 @@ async def of_postern(settings: Settings, postern: Postern, report: Report) -> No
     report("jobs", await _asked(lambda opened: jobs(settings, opened), postern))
     report("backups", await _asked(backups, postern))
     report("billing", await _asked(lambda opened: billing(settings, opened), postern))
+    report("widget", await _asked(widget, postern))
 
 
 async def of_running(postern: Postern) -> Sequence[tuple[str, Finding]]:
@@ -527,3 +530,15 @@ async def billing(settings: Settings, postern: Postern) -> Finding:
     late = waiting.oldest is not None and postern.foundation.clock.now() - waiting.oldest > _LATE_NEWS
     text = f"{settings.billing_api_url} answers; {waiting.events} events wait"
     return Finding(Verdict.WARN, f"{text}: `postern billing events --waiting` lists them") if late else Finding(Verdict.OK, text)
+
+
+async def widget(postern: Postern) -> Finding:
+    """Asks the maker about an answer that nobody gave: it must know the secret to refuse it."""
+    maker = postern.identity.widgets.maker
+    if maker is None:
+        return Finding(Verdict.OK, "none: where many requests come in, pages ask for puzzles", is_used=False)
+    try:
+        await maker.verify(OUR_OWN)
+    except WidgetSilent as silence:
+        return Finding(Verdict.FAIL, f"{maker.preset.maker} gives no verdict ({silence.reason}): pages ask for puzzles instead")
+    return Finding(Verdict.OK, f"{maker.preset.maker} answers, and knows the secret")

@@ -569,6 +569,27 @@ class Settings:
         "Where many requests come from, pages ask the browser for a computation before they register somebody, mail something or check a "
         "password. In quiet times they ask for nothing. `off` never asks. Without rate limits, nothing is asked for either.",
     )
+    widget: str = _setting(
+        forms.choice("off", "turnstile", "hcaptcha"),
+        "off",
+        _LIMITS,
+        "Where a page would ask for that computation, it shows the widget of another maker instead, on a page of its own. The maker then "
+        "learns the network address of whoever is asked, and when; operations.md says more. `off` asks nobody else.",
+    )
+    widget_site_key: str | None = _optional(
+        forms.text,
+        "with a widget, required",
+        _LIMITS,
+        "The public key of this site at the maker of the widget. Pages show it.",
+    )
+    widget_secret: Secret | None = _optional(
+        forms.secret,
+        "with a widget, required",
+        _LIMITS,
+        "The secret with which Postern asks that maker about answers. The maker is called as webhooks are: through "
+        "`POSTERN_OUTBOUND_PROXY`, if there is one.",
+        secret=True,
+    )
     body_limit: int = _setting(
         forms.size(1024, 1 << 30),
         "64KiB",

@@ -47,6 +47,9 @@ class Metrics(Protocol):
     def user_key_checked(self, outcome: str) -> None: ...
     def puzzle_answered(self, purpose: str, outcome: str) -> None: ...
     def guess_slowed(self, outcome: str) -> None: ...
+    def widget_answered(self, purpose: str, outcome: str) -> None:
+        """`outcome` is `asked` when a page shows the widget."""
+
     def upstream_sign_in(self, provider: str, outcome: str) -> None:
         """`provider` is the name of a provider of the installation, or one name for those of all organizations."""
 

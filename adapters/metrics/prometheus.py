@@ -214,6 +214,12 @@ class PrometheusMetrics:
         "outcome",
         known=("waited", "refused"),
     )
+    _widgets_answered = _counter(
+        "sso_widgets_answered_total",
+        "Pages that show a widget, by what the form is for: asked, and what the answers brought",
+        "purpose",
+        "outcome",
+    )
     _billing_events = _counter(
         "sso_billing_events_total",
         "News of the payment provider, by type and by what became of them",
@@ -384,6 +390,9 @@ class PrometheusMetrics:
 
     def guess_slowed(self, outcome: str) -> None:
         self._guesses_slowed.labels(outcome).inc()
+
+    def widget_answered(self, purpose: str, outcome: str) -> None:
+        self._widgets_answered.labels(purpose, outcome).inc()
 
     def upstream_sign_in(self, provider: str, outcome: str) -> None:
         self._upstream_sign_ins.labels(provider, outcome).inc()

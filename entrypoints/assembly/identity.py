@@ -29,6 +29,7 @@ from core.usecases.identity.flows import Flows
 from core.usecases.identity.foreign_hashes import ForeignHashes
 from core.usecases.identity.guards.guesses import Guesses
 from core.usecases.identity.guards.puzzles import Puzzles
+from core.usecases.identity.guards.widgets import Widgets
 from core.usecases.identity.impersonation import Impersonations
 from core.usecases.identity.locking.account_locks import AccountLocks
 from core.usecases.identity.login_events import LoginEvents
@@ -65,6 +66,7 @@ from entrypoints.assembly.rooms.accounts import assemble_accounts
 from entrypoints.assembly.rooms.known_passwords import assemble_known_passwords
 from entrypoints.assembly.rooms.sign_ins import SignInTraces, assemble_sign_ins, open_traces
 from entrypoints.assembly.rooms.upstream import UpstreamParts, assemble_upstream
+from entrypoints.assembly.rooms.widgets import assemble_widgets
 from entrypoints.settings import Settings
 from ports.identity.upstream.connections import ConnectionLookup
 from ports.passwords import PasswordHasher
@@ -102,6 +104,7 @@ class Identity(Frozen, kw_only=True):
     flows: Flows
     puzzles: Puzzles
     guesses: Guesses
+    widgets: Widgets
     browser_sessions: BrowserSessions
     sign_in_links: SignInLinks
     passkeys: Passkeys
@@ -181,6 +184,7 @@ def _assembled(settings: Settings, foundation: Foundation, decline: Declining, p
         flows=flows,
         puzzles=_puzzles(settings, foundation),
         guesses=sign_ins.guesses,
+        widgets=assemble_widgets(settings, foundation),
         sign_in_links=sign_ins.links,
         passkeys=sign_ins.passkeys,
         passkey_proofs=sign_ins.passkey_proofs,

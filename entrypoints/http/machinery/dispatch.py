@@ -29,7 +29,7 @@ from entrypoints.http.machinery.decoding import ClientGone, LinkReader, QueryRea
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.error_shapes import OURS, SCIM, Refusing
 from entrypoints.http.machinery.errors import BodyTimeout, refusal_of
-from entrypoints.http.machinery.headers import IN_LANGUAGE, HeaderList, answer_headers
+from entrypoints.http.machinery.headers import IN_LANGUAGE, HeaderList, PagePolicy, answer_headers
 from entrypoints.http.machinery.limits import Limiter
 from entrypoints.http.machinery.own_forms import require_own_form
 from entrypoints.http.machinery.routing import Route, Router
@@ -368,6 +368,7 @@ class _Target:
             or self.takes_own_form
         )
         policy, scheme = endpoint.policy, endpoint.caller.scheme
+        self._common_headers = common_headers
         self._headers = answer_headers(common_headers, endpoint.produces.encode(), endpoint.cache, policy=policy)
         self._bodiless_headers = answer_headers(common_headers, None, endpoint.cache, policy=policy)
         self._uncached_headers = answer_headers(common_headers, endpoint.produces.encode(), policy=policy)
@@ -387,8 +388,9 @@ class _Target:
     def answered(self, result: Any, request: Request) -> Answered:
         status = self.endpoint.status
         extra: Sequence[tuple[bytes, bytes]] = ()
+        policy: PagePolicy | None = None
         if isinstance(result, Answer):
-            status, extra, result = result.status, result.headers, result.value
+            status, extra, policy, result = result.status, result.headers, result.policy, result.value
         if isinstance(result, NoBody) or status in _BODILESS:
             return status, [*self._bodiless_headers, *extra], b""
         body = result if isinstance(result, bytes | Streamed) else _encode(result)
@@ -396,6 +398,8 @@ class _Target:
             extra = (*extra, *IN_LANGUAGE[request.language])
         if extra and any(name == b"content-type" for name, _ in extra):
             return status, [*self._bodiless_headers, *extra], body
+        if policy is not None:
+            return status, [*answer_headers(self._common_headers, self.endpoint.produces.encode(), policy=policy), *extra], body
         return status, [*(self._headers if status < 400 else self._uncached_headers), *extra], body
 
 

@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from core.domain.branding import POSTERN
+from core.domain.branding import POSTERN, Branding
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive, Overloaded, RateLimited
 from core.domain.identity.account_mails import AccountMail, Onward
@@ -44,7 +44,7 @@ from entrypoints.http.pages.flows import (
 from entrypoints.http.pages.flows import (
     REGISTER as REGISTER_PAGE,
 )
-from entrypoints.http.pages.puzzle.puzzles import PagePuzzle, PuzzleForm, puzzle_page
+from entrypoints.http.pages.puzzle.puzzles import WITH_WIDGET, PagePuzzle, PuzzleForm
 from entrypoints.http.pages.refusals import in_words
 from entrypoints.http.pages.sign_in.providers import to_provider
 from entrypoints.http.pages.sign_in.sign_in_pages import PuzzleFirst, mailed, offered
@@ -96,12 +96,14 @@ async def show_registration(call: Call[None, EntryLink, None, Caller | None], po
     caller=IN_FLOW,
     limit=REGISTER,
     policy=IN_POPUP_WITH_PUZZLE,
+    accepts=WITH_WIDGET,
     refuses=(OrganizationNotActive, NotFound, Conflict, RateLimited, Overloaded),
 )
 async def send_registration(call: Call[RegistrationForm, None, None, Caller | None], postern: Postern) -> Page:
     """Register an account"""
-    form = call.body
-    flow = await flow_of(call, postern, form.flow) if form.flow else None
+    flow = await flow_of(call, postern, call.body.flow) if call.body.flow else None
+    asked = PagePuzzle.of(call, postern, PuzzlePurpose.REGISTRATION, flow)
+    form = asked.restored(call.body, REGISTER_PAGE)
     browser, _ = browser_secret(call, postern)
     wanted = Wanted(organization=form.org_slug) if flow is None else flow.wanted
     text = shipped_pages().text(call.language)
@@ -111,7 +113,6 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
         return Answer(await _registration_page(call, postern, shown, errors), 400)
 
     email, errors = await _typed_address(form.email.strip(), wanted.organization, call, postern)
-    asked = PagePuzzle.of(call, postern, PuzzlePurpose.REGISTRATION, flow)
     asked.count()
     if errors and (asked.demand.bits or "" in errors):
         # A mistyped address uses no solution up, nor the one form of somebody who has waited for an hour. Where nobody registers, there is
@@ -120,8 +121,9 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
     try:
         solved = await asked.passed(form, BUDGET_BITS)
     except PuzzleUnsolved as refusal:
-        return await refused({**errors, "": in_words(refusal, text)})
-    fitting = await _fitting(call, postern, email, wanted, errors)
+        shown_first = asked.elsewhere(form, REGISTER_PAGE, refusal, brand=await _brand(postern, flow, form.org_slug))
+        return shown_first or await refused({**errors, "": in_words(refusal, text)})
+    fitting = await _fitting(form, call, postern, email, wanted, errors)
     if errors or fitting is None:
         return await refused(errors)
     # The link in the mail leads back to this flow.
@@ -129,9 +131,10 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
     try:
         errors = await _register(call, postern, fitting, onward, browser, solved=solved)
     except RateLimited as refusal:
+        over = None if solved else asked.at_least(BUDGET_BITS).elsewhere(form, REGISTER_PAGE, status=429, headers=headers_of(refusal))
         # What the person has typed stays. A limit by address answers before this handler.
         shown = _Entry(browser, flow, form.email, form.to, form.org_slug, 0 if solved else BUDGET_BITS)
-        return Answer(await _registration_page(call, postern, shown, {"": in_words(refusal, text)}), 429, headers_of(refusal))
+        return over or Answer(await _registration_page(call, postern, shown, {"": in_words(refusal, text)}), 429, headers_of(refusal))
     if errors:
         return await refused(errors)
     if flow is None:
@@ -160,12 +163,12 @@ async def _typed_address(typed: str, organization: str, call: AnyCall, postern: 
 
 
 async def _fitting(
-    call: Call[RegistrationForm, None, None, Caller | None], postern: Postern, email: Email, wanted: Wanted, errors: dict[str, str]
+    form: RegistrationForm, call: AnyCall, postern: Postern, email: Email, wanted: Wanted, errors: dict[str, str]
 ) -> FittingPassword | None:
     """The password, if the rules let it pass. Adds what is wrong with it."""
     named = () if not wanted.service_slug else (wanted.organization, wanted.service_slug)
     try:
-        return await postern.identity.account_passwords.rules.fitting(call.body.password, email, PasswordStanding(names=named))
+        return await postern.identity.account_passwords.rules.fitting(form.password, email, PasswordStanding(names=named))
     except BadRequest as refusal:
         errors["password"] = in_words(refusal, shipped_pages().text(call.language))
         return None
@@ -229,17 +232,18 @@ def check_mail_page(
     )
 
 
-@page.post(_RESEND, caller=IN_FLOW, limit=RESEND_VERIFICATION, policy=IN_POPUP_WITH_PUZZLE)
+@page.post(_RESEND, caller=IN_FLOW, limit=RESEND_VERIFICATION, policy=IN_POPUP_WITH_PUZZLE, accepts=WITH_WIDGET)
 async def resend_mail(call: Call[PuzzleForm, None, None, Caller | None], postern: Postern) -> Page:
     """Send the verification mail again, whether or not there is such an account"""
     flow = await flow_of(call, postern, call.body.flow)
     if flow.email:
         asked = PagePuzzle.of(call, postern, PuzzlePurpose.VERIFICATION, flow)
+        form = asked.restored(call.body)
         email = email_field(flow.email, postern.foundation.email_syntax)
         try:
-            return await mailed(asked, call.body, flow, email, AccountMail.VERIFICATION)
+            return await mailed(asked, form, flow, email, AccountMail.VERIFICATION)
         except PuzzleFirst as first:
-            return puzzle_page(first.asked, flow, _RESEND, call.body.form_token.reveal())
+            return first.asked.on_its_own(form, _RESEND, first.unsolved)
     return to(CHECK_MAIL, flow)
 
 
@@ -252,11 +256,12 @@ async def show_forgotten(call: Call[None, EntryLink, None, Caller | None], poste
     return Answer(_forgotten_page(call, postern, _Entry(browser, flow, flow.email if flow is not None else "", link.to)), 200, headers)
 
 
-@page.post(FORGOTTEN, caller=IN_FLOW, limit=FORGOT_PASSWORD, policy=IN_POPUP_WITH_PUZZLE)
+@page.post(FORGOTTEN, caller=IN_FLOW, limit=FORGOT_PASSWORD, policy=IN_POPUP_WITH_PUZZLE, accepts=WITH_WIDGET)
 async def send_forgotten(call: Call[ForgottenForm, None, None, Caller | None], postern: Postern) -> Page:
     """Mail a link to choose a new password, whether or not there is such an account"""
-    form = call.body
-    flow = await flow_of(call, postern, form.flow) if form.flow else None
+    flow = await flow_of(call, postern, call.body.flow) if call.body.flow else None
+    asked = PagePuzzle.of(call, postern, PuzzlePurpose.RESET, flow)
+    form = asked.restored(call.body, FORGOTTEN)
     browser, _ = browser_secret(call, postern)
     text = form.email.strip()
     try:
@@ -264,7 +269,6 @@ async def send_forgotten(call: Call[ForgottenForm, None, None, Caller | None], p
     except BadRequest:
         said = shipped_pages().text(call.language)("sign_in.no_address")
         return Answer(_forgotten_page(call, postern, _Entry(browser, flow, text, form.to), {"email": said}), 400)
-    asked = PagePuzzle.of(call, postern, PuzzlePurpose.RESET, flow)
     flows = postern.identity.flows
     # A flow that nothing comes of is not stored.
     onward = flow or flows.made(FlowPurpose.ACCOUNT, {"to": own_place(form.to)}, Wanted(), email=email.address)
@@ -273,6 +277,8 @@ async def send_forgotten(call: Call[ForgottenForm, None, None, Caller | None], p
         if answer is None:
             answer = await mailed(asked, form, onward, email, AccountMail.RESET)
     except PuzzleFirst as first:
+        if (shown_first := first.asked.elsewhere(form, FORGOTTEN, first.unsolved)) is not None:
+            return shown_first
         told = {"": in_words(first.refusal, shipped_pages().text(call.language))}
         shown = _Entry(browser, flow, text, form.to, bits=first.asked.demand.bits)
         return Answer(_forgotten_page(call, postern, shown, told), 400)
@@ -308,12 +314,15 @@ class _Entry(msgspec.Struct, frozen=True):
         return PagePuzzle.of(call, postern, purpose, self.flow).at_least(self.bits).shown(self.form_token)
 
 
+async def _brand(postern: Postern, flow: Flow | None, org_slug: str) -> Branding:
+    if flow is not None:
+        return flow.branding
+    return (await postern.foundation.brandings.find(org_slug) if org_slug else None) or POSTERN
+
+
 async def _registration_page(call: AnyCall, postern: Postern, shown: _Entry, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
-    brand, organization = POSTERN, shown.org_slug
-    if shown.flow is not None:
-        brand, organization = shown.flow.branding, shown.flow.wanted.organization
-    elif shown.org_slug:
-        brand = await postern.foundation.brandings.find(shown.org_slug) or POSTERN
+    organization = shown.org_slug if shown.flow is None else shown.flow.wanted.organization
+    brand = await _brand(postern, shown.flow, shown.org_slug)
     closed = await postern.identity.registrations.without_form(organization)
     if closed is not None:
         return shipped_pages().page(

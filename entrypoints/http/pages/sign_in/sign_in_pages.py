@@ -58,7 +58,7 @@ from entrypoints.http.pages.flows import (
     to,
     visit,
 )
-from entrypoints.http.pages.puzzle.puzzles import PagePuzzle, PuzzleForm, puzzle_page
+from entrypoints.http.pages.puzzle.puzzles import WITH_WIDGET, PagePuzzle, PuzzleForm
 from entrypoints.http.pages.refusals import in_words
 from entrypoints.http.pages.sign_in.providers import provider_address, provider_name, to_provider
 
@@ -154,11 +154,19 @@ async def show_password(call: Call[None, FlowLink, None, Caller | None], postern
     return Answer(password_page(call, postern, flow, flow.email, way=way, asked=asked), 200)
 
 
-@page.post(PASSWORD, caller=IN_FLOW, limit=UNLIMITED, attempt=PAGE_SIGN_INS, policy=IN_POPUP_WITH_PUZZLE, refuses=(RateLimited, Overloaded))
+@page.post(
+    PASSWORD,
+    caller=IN_FLOW,
+    limit=UNLIMITED,
+    attempt=PAGE_SIGN_INS,
+    policy=IN_POPUP_WITH_PUZZLE,
+    refuses=(RateLimited, Overloaded),
+    accepts=WITH_WIDGET,
+)
 async def send_password(call: Call[PasswordForm, None, None, Caller | None], postern: Postern) -> Page:
     """Sign in with a password"""
-    form = call.body
-    flow = await flow_of(call, postern, form.flow)
+    flow = await flow_of(call, postern, call.body.flow)
+    form = PagePuzzle.of(call, postern, PuzzlePurpose.SIGN_IN, flow).restored(call.body, PASSWORD)
     asked = await _asked_at_sign_in(call, postern, flow, form.email)
     try:
         if flow.signed_in_at is None:
@@ -172,6 +180,8 @@ async def send_password(call: Call[PasswordForm, None, None, Caller | None], pos
         asked.count()
         raise
     except (Unauthorized, BadRequest, ProviderRequired) as refusal:
+        if isinstance(refusal, PuzzleUnsolved) and (shown := asked.elsewhere(form, PASSWORD, refusal)) is not None:
+            return shown
         unproved = isinstance(refusal, EmailNotVerified)
         told = _errors("" if unproved or isinstance(refusal, ProviderRequired | PuzzleUnsolved) else "password", refusal, call)
         if isinstance(refusal, Unauthorized):
@@ -182,7 +192,7 @@ async def send_password(call: Call[PasswordForm, None, None, Caller | None], pos
     return to(SECOND_FACTOR, flow) if entered is None else await signed_in(call, postern, flow, entered)
 
 
-@page.post(_MAIL_LINK, caller=IN_FLOW, limit=FORGOT_PASSWORD, policy=IN_POPUP_WITH_BOTH)
+@page.post(_MAIL_LINK, caller=IN_FLOW, limit=FORGOT_PASSWORD, policy=IN_POPUP_WITH_BOTH, accepts=WITH_WIDGET)
 async def mail_sign_in_link(call: Call[PuzzleForm, None, None, Caller | None], postern: Postern) -> Page:
     """Mail a sign-in link, whether or not there is such an account"""
     flow = await flow_of(call, postern, call.body.flow)
@@ -200,10 +210,11 @@ async def mail_sign_in_link(call: Call[PuzzleForm, None, None, Caller | None], p
     if elsewhere is not None:
         return elsewhere
     asked = PagePuzzle.of(call, postern, PuzzlePurpose.LINK, flow)
+    form = asked.restored(call.body)
     try:
-        return await mailed(asked, call.body, flow, email, AccountMail.SIGN_IN_LINK)
+        return await mailed(asked, form, flow, email, AccountMail.SIGN_IN_LINK)
     except PuzzleFirst as first:
-        return puzzle_page(first.asked, flow, _MAIL_LINK, call.body.form_token.reveal())
+        return first.asked.on_its_own(form, _MAIL_LINK, first.unsolved)
 
 
 class PuzzleFirst(Exception):
@@ -213,6 +224,11 @@ class PuzzleFirst(Exception):
         self.asked = asked
         self.refusal = refusal
         super().__init__()
+
+    @property
+    def unsolved(self) -> PuzzleUnsolved | None:
+        """None when a budget of mails is over."""
+        return self.refusal if isinstance(self.refusal, PuzzleUnsolved) else None
 
 
 async def mailed(asked: PagePuzzle, form: PuzzleForm, flow: Flow, email: Email, kind: AccountMail) -> Answer[NoBody]:
