@@ -123,7 +123,7 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
     except PuzzleUnsolved as refusal:
         shown_first = asked.elsewhere(form, REGISTER_PAGE, refusal, brand=await _brand(postern, flow, form.org_slug))
         return shown_first or await refused({**errors, "": in_words(refusal, text)})
-    fitting = await _fitting(form, call, postern, email, wanted, errors)
+    fitting = await _fitting(form, call, postern, email, wanted=wanted, errors=errors)
     if errors or fitting is None:
         return await refused(errors)
     # The link in the mail leads back to this flow.
@@ -163,7 +163,7 @@ async def _typed_address(typed: str, organization: str, call: AnyCall, postern: 
 
 
 async def _fitting(
-    form: RegistrationForm, call: AnyCall, postern: Postern, email: Email, wanted: Wanted, errors: dict[str, str]
+    form: RegistrationForm, call: AnyCall, postern: Postern, email: Email, *, wanted: Wanted, errors: dict[str, str]
 ) -> FittingPassword | None:
     """The password, if the rules let it pass. Adds what is wrong with it."""
     named = () if not wanted.service_slug else (wanted.organization, wanted.service_slug)
