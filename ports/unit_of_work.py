@@ -93,7 +93,6 @@ class AskedStores(Protocol):
     """The stores that are also asked outside a unit of work."""
 
     mail_budgets: MailBudgetStore
-    guesses: GuessStore
     vouched_accounts: VouchedAccountStore
     profiles: ProfileStore
     pictures: PictureStore
@@ -164,6 +163,7 @@ class UnitOfWork(AskedStores, Protocol):
     sessions: SessionStore
     browser_sessions: BrowserSessionStore
     sign_ins: SignInStore
+    guesses: GuessStore
     mfa: MfaStore
     sign_in_links: SignInLinkStore
     connection_tests: ConnectionTestStore

@@ -133,7 +133,6 @@ class Stores(AskedStores):
     """With `Statements`, they are asked outside a unit of work."""
 
     mail_budgets = anywhere(MailBudgetRows)
-    guesses = anywhere(GuessRows)
     vouched_accounts = anywhere(VouchedAccountRows)
     profiles = anywhere(ProfileRows)
     pictures = anywhere(PictureRows)
@@ -206,6 +205,7 @@ class PostgresUnitOfWork(Stores, UnitOfWork):
     sessions = inside(SessionRows)
     browser_sessions = inside(BrowserSessionRows)
     sign_ins = inside(SignInRows)
+    guesses = inside(GuessRows)
     sign_in_links = inside(SignInLinkRows)
     connection_tests = inside(ConnectionTestRows)
     directory_sessions = inside(DirectorySessionRows)

@@ -91,12 +91,7 @@ def assemble_platform(settings: Settings, foundation: Foundation, identity: Iden
         ),
         governance=Governance(new_unit_of_work, PostgresOrganizationRegister(pool), PostgresTiers(pool), clock),
         platform_users=PlatformUsers(
-            PostgresUserDirectory(pool),
-            PostgresSuspiciousActivity(pool),
-            foundation.stores.guesses,
-            identity.mfa,
-            searches_of_platform,
-            clock,
+            PostgresUserDirectory(pool), PostgresSuspiciousActivity(pool), identity.mfa, searches_of_platform, clock
         ),
         platform_owners=PlatformOwners(new_unit_of_work, identity.passwords, identity.account_passwords.rules, system),
         account_administration=AccountAdministration(

@@ -6,8 +6,8 @@ from contextlib import nullcontext
 from core.domain.email import Email
 from core.domain.errors import BadRequest, found
 from core.domain.identifiers import UserId
-from core.domain.identity.alerts import LOOKED_BACK, MOST_ALERTS, Alert
-from core.domain.identity.guards.guesses import GuessAlert
+from core.domain.identity.alerts import LOOKED_BACK
+from core.domain.identity.guards.guesses import Suspicions
 from core.domain.identity.impersonation import reason_of
 from core.domain.platform.platform_users import (
     COUNTED_BACK,
@@ -23,7 +23,6 @@ from core.domain.record.events import Actor
 from core.frozen import Frozen
 from core.usecases.identity.mfa import Mfa
 from ports.clock import Clock
-from ports.identity.guards.guesses import GuessStore
 from ports.platform.platform_users import AlertLookup, UserDirectory
 from ports.turns import Turns
 
@@ -33,7 +32,6 @@ class PlatformUsers(Frozen):
 
     directory: UserDirectory
     activity: AlertLookup
-    guesses: GuessStore
     second_factors: Mfa
     turns: Turns
     clock: Clock
@@ -78,10 +76,5 @@ class PlatformUsers(Frozen):
     async def mfa_metrics(self) -> MfaMetrics:
         return await self.directory.mfa_metrics(self.clock.now() - COUNTED_BACK)
 
-    async def alerts(self) -> Sequence[Alert]:
-        """Those about a person, latest first."""
+    async def alerts(self) -> Suspicions:
         return await self.activity.alerts(self.clock.now() - LOOKED_BACK)
-
-    async def guess_alerts(self) -> Sequence[GuessAlert]:
-        """Those about no one person, latest first."""
-        return await self.guesses.find_alerts(self.clock.now() - LOOKED_BACK, MOST_ALERTS)

@@ -1,17 +1,13 @@
 """Counts of guesses over many accounts, in PostgreSQL: unlogged rows of one hour, of a fixed number."""
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Any, Final
 
-from adapters.postgres.transaction import OnStatements
-from core.domain.identity.alerts import AlertType
-from core.domain.identity.guards.guesses import SUSPICIONS, FailedGuess, GuessAlert, GuessPlace, OriginPlaces, spread_of
-
-_OF_A_PERSON: Final = AlertType.MANY_PASSWORDS_OVER_ONE_ACCOUNT
+from adapters.postgres.transaction import OnTransaction
+from core.domain.identity.guards.guesses import SUSPICIONS, FailedGuess, GuessPlace, OriginPlaces
 
 
-class GuessRows(OnStatements):
+class GuessRows(OnTransaction):
     """Implements `ports.identity.guards.guesses.GuessStore`."""
 
     async def count(self, guess: FailedGuess) -> None:
@@ -26,11 +22,8 @@ class GuessRows(OnStatements):
             "guess_family": guess.origin.family,
         }
         types = [SUSPICIONS[one.kind].alert.value for one in places]
-        await self._statements.tell_along(_COUNT, {**counted, "guess_marks": [one.mark for one in guess.counts]})
-        await self._statements.tell_along(_NOTICE, {**_keys(places), **_limits(places), "guess_types": types, **moments})
-
-    async def find_alerts(self, since: datetime, limit: int) -> Sequence[GuessAlert]:
-        return await self._statements.ask(_alert, _FIND_ALERTS, {"since": since, "limit": limit, "of_a_person": _OF_A_PERSON})
+        await self._transaction.tell_along(_COUNT, {**counted, "guess_marks": [one.mark for one in guess.counts]})
+        await self._transaction.tell_along(_NOTICE, {**_keys(places), **_limits(places), "guess_types": types, **moments})
 
 
 def pressure_parameters(places: OriginPlaces | None) -> Mapping[str, Any]:
@@ -50,10 +43,6 @@ def _keys(places: Sequence[GuessPlace]) -> Mapping[str, Any]:
 def _limits(places: Sequence[GuessPlace]) -> Mapping[str, Any]:
     suspicions = [SUSPICIONS[one.kind] for one in places]
     return {"guess_failures": [one.failures for one in suspicions], "guess_spreads": [one.marks for one in suspicions]}
-
-
-def _alert(*, type: str, marks: int, **columns: Any) -> GuessAlert:  # noqa: A002 - the column's own name
-    return GuessAlert(type=AlertType(type), accounts=spread_of(marks), **columns)
 
 
 # An expression: how many times as many failures as are usual came from the places, over enough accounts. 0 for less.
@@ -121,12 +110,4 @@ _NOTICE: Final = """
      where counts.failures >= one.failures and bit_count(counts.seen::bit(64)) >= one.spread
      order by one.kind, one.slot
         on conflict (id) do update set marks = excluded.marks, failures = excluded.failures, last_at = excluded.last_at
-"""
-
-_FIND_ALERTS: Final = """
-    select type, network, family, marks, failures, first_at, last_at
-      from guess_alerts
-     where last_at > %(since)s and user_id is null and type <> %(of_a_person)s
-     order by last_at desc, id
-     limit %(limit)s
 """

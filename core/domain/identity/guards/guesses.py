@@ -5,6 +5,7 @@ goes on never depends on them. Each count says which accounts it has seen by 64 
 a password names no account, and that of an account no password.
 """
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from hmac import digest
@@ -13,7 +14,7 @@ from typing import Final, NewType
 
 from core.domain.email import Email
 from core.domain.identifiers import UserId
-from core.domain.identity.alerts import AlertType
+from core.domain.identity.alerts import Alert, AlertType
 from core.domain.identity.devices import LONGEST_USER_AGENT, Client
 from core.domain.identity.guards.traffic import WIDER, network_of, wider_network_of
 from core.domain.secrets import Password
@@ -139,6 +140,13 @@ class GuessAlert(Frozen):
     failures: int
     first_at: datetime
     last_at: datetime
+
+
+class Suspicions(Frozen):
+    """What was noticed in the last hours, latest first."""
+
+    of_people: Sequence[Alert]
+    of_nobody: Sequence[GuessAlert]
 
 
 def family_of(user_agent: str) -> str:

@@ -11,6 +11,7 @@ from core.domain.identifiers import UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.alerts import AlertType
 from core.domain.identity.callers import Caller
+from core.domain.identity.guards.guesses import GuessAlert
 from core.domain.identity.proofs import StepUp
 from core.domain.platform.platform_users import DEFAULT_FOUND, LONGEST_SOUGHT, MOST_FOUND, FoundUser
 from core.domain.tenancy.keys.management_keys import ManagementKeyHolder, PlatformCapability
@@ -248,11 +249,15 @@ async def list_suspicious_activity(_call: Call, postern: Postern) -> SuspiciousA
 
     You get the latest hundred alerts, one of each type for each user, and the latest hundred about guesses over many accounts.
     """
-    alerts, guesses = await postern.platform.platform_users.alerts(), await postern.platform.platform_users.guess_alerts()
+    found = await postern.platform.platform_users.alerts()
     return SuspiciousActivityList(
-        [SuspiciousActivity(one.user, one.email.address, one.name, one.type, one.details, one.detected_at) for one in alerts],
-        [SuspiciousGuesses(one.type, one.network, one.family, one.accounts, one.failures, one.first_at, one.last_at) for one in guesses],
+        [SuspiciousActivity(one.user, one.email.address, one.name, one.type, one.details, one.detected_at) for one in found.of_people],
+        [_guesses(one) for one in found.of_nobody],
     )
+
+
+def _guesses(one: GuessAlert) -> SuspiciousGuesses:
+    return SuspiciousGuesses(one.type, one.network, one.family, one.accounts, one.failures, one.first_at, one.last_at)
 
 
 @endpoint.post("/api/platform/owners", caller=PLATFORM_OWNER, step_up=StepUp.ACCOUNT, refuses=(NotFound,), tags=_TAGS)

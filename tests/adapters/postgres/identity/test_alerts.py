@@ -46,7 +46,9 @@ class Day:
         return account.id
 
     async def alerts(self) -> list[Alert]:
-        return list(await self._activity.alerts(self.now - LOOKED_BACK))
+        found = await self._activity.alerts(self.now - LOOKED_BACK)
+        assert found.of_nobody == []
+        return list(found.of_people)
 
     async def types(self) -> list[AlertType]:
         return [alert.type for alert in await self.alerts()]

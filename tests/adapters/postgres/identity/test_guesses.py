@@ -1,13 +1,15 @@
 """Counts of guesses in PostgreSQL: what fails most keeps its row, rows are few whatever comes, and concurrent failures all count."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import trio
 
+from adapters.postgres.identity.proofs.alerts import PostgresSuspiciousActivity
 from core.domain.identifiers import UserId
 from core.domain.identity.alerts import AlertType
-from core.domain.identity.guards.guesses import FailedGuess, GuessCount, GuessKind, GuessOrigin, GuessPlace
+from core.domain.identity.guards.guesses import FailedGuess, GuessAlert, GuessCount, GuessKind, GuessOrigin, GuessPlace
 from tests.adapters.postgres.conftest import Store
 from tests.patience import PATIENCE
 
@@ -55,25 +57,34 @@ async def test_failures_at_once_in_any_order_all_count(store: Store) -> None:
     assert [one["failures"] for one in await store.query("select failures from guess_counts")] == [20] * len(GuessKind)
 
 
+async def found(store: Store, since: datetime = HOUR) -> Sequence[GuessAlert]:
+    return (await PostgresSuspiciousActivity(store.pool).alerts(since)).of_nobody
+
+
 async def test_a_count_that_is_no_coincidence_is_told_once_and_follows(store: Store) -> None:
-    async with store.unit_of_work() as uow:
-        assert await uow.guesses.find_alerts(HOUR, 10) == []
-        await uow.commit()
+    assert await found(store) == []
     for number in range(30):
         await count(store, (GuessKind.PASSWORD, "", number), (GuessKind.WIDE, "192.0.2.0/24", number))
-    async with store.unit_of_work() as uow:
-        (alert,) = await uow.guesses.find_alerts(HOUR, 10)
-        assert await uow.guesses.find_alerts(HOUR + timedelta(hours=1), 10) == []
-        await uow.commit()
-    # The counts as they were before the last failure.
+    (alert,) = await found(store)
+    assert await found(store, HOUR + timedelta(hours=1)) == []
+    # The counts as they were before the last failure, at the time of that failure. Of a password's, nobody knows when the first was.
     assert (alert.type, alert.network, alert.family, alert.failures) == (AlertType.ONE_PASSWORD_OVER_MANY_ACCOUNTS, None, None, 29)
+    assert (alert.first_at, alert.last_at) == (HOUR, HOUR + timedelta(minutes=5))
     assert alert.accounts > 29
+
+
+async def test_the_latest_hundred_are_told(store: Store) -> None:
+    await store.query(
+        "insert into guess_alerts (id, type, marks, failures, first_at, last_at)"
+        " select gen_random_uuid(), 'one_password_over_many_accounts', 17, n, %(at)s, %(at)s + n * interval '1 second'"
+        " from generate_series(1, 101) as n",
+        {"at": HOUR},
+    )
+    assert [one.failures for one in await found(store)] == list(range(101, 1, -1))
 
 
 async def test_an_alert_of_a_person_is_not_among_those_of_nobody(store: Store) -> None:
     for number in range(20):
         await count(store, (GuessKind.ACCOUNT, "ada", number), user=UserId(store.ids.new()))
-    async with store.unit_of_work() as uow:
-        assert await uow.guesses.find_alerts(HOUR, 10) == []
-        await uow.commit()
+    assert await found(store) == []
     assert await store.count("guess_alerts") == 1
