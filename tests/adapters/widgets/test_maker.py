@@ -16,7 +16,7 @@ from ports.outbound import NO_HEADERS, Failure, OutboundAnswer, OutboundFailed, 
 from tests.conftest import CapturedLog
 
 
-class Maker:
+class AskedMaker:
     """The guarded client, and the maker behind it."""
 
     def __init__(self, body: str = "", status: int = 200, failure: Failure | None = None) -> None:
@@ -39,12 +39,12 @@ class Maker:
         return self._answer
 
 
-def of(maker: Maker, name: str = "turnstile") -> VerifyingMaker:
+def of(maker: AskedMaker, name: str = "turnstile") -> VerifyingMaker:
     return VerifyingMaker(maker, widget_presets()[name], "the key", Secret("the secret"))
 
 
 async def test_the_maker_has_three_seconds_and_learns_the_secret_and_the_answer() -> None:
-    maker = Maker('{"success": true, "hostname": "id.example.org", "action": "link", "cdata": "b"}')
+    maker = AskedMaker('{"success": true, "hostname": "id.example.org", "action": "link", "cdata": "b"}')
     assert await of(maker).verify("an answer") == WidgetVerdict(solved=True, site="id.example.org", action="link", bound="b")
     ((request, patience),) = maker.asked
     assert patience == timedelta(seconds=3)
@@ -53,7 +53,7 @@ async def test_the_maker_has_three_seconds_and_learns_the_secret_and_the_answer(
 
 
 async def test_a_maker_that_names_no_action_says_none() -> None:
-    maker = Maker('{"success": true, "hostname": "id.example.org", "action": "link", "cdata": "b"}')
+    maker = AskedMaker('{"success": true, "hostname": "id.example.org", "action": "link", "cdata": "b"}')
     assert await of(maker, "hcaptcha").verify("an answer") == WidgetVerdict(solved=True, site="id.example.org")
     assert parse_qs(maker.asked[0][0].body.decode())["sitekey"] == ["the key"]
 
@@ -61,13 +61,13 @@ async def test_a_maker_that_names_no_action_says_none() -> None:
 async def test_a_refusal_is_a_verdict_whatever_its_status() -> None:
     for status in (200, 400, 403):
         body = '{"success": false, "error-codes": ["invalid-input-response"], "hostname": 7}'
-        assert not (await of(Maker(body, status)).verify("an answer")).solved
+        assert not (await of(AskedMaker(body, status)).verify("an answer")).solved
 
 
 @pytest.mark.parametrize("failure", Failure)
 async def test_a_maker_that_cannot_be_asked_is_silent(failure: Failure, log: CapturedLog) -> None:
     with pytest.raises(WidgetSilent, match=failure.value):
-        await of(Maker(failure=failure)).verify("an answer")
+        await of(AskedMaker(failure=failure)).verify("an answer")
     assert log.events("widget_silent")[0]["reason"] == failure.value
 
 
@@ -87,8 +87,8 @@ async def test_a_maker_that_cannot_be_asked_is_silent(failure: Failure, log: Cap
 )
 async def test_what_is_no_verdict_is_silence(body: str, status: int, reason: str) -> None:
     with pytest.raises(WidgetSilent, match=reason):
-        await of(Maker(body, status)).verify("an answer")
+        await of(AskedMaker(body, status)).verify("an answer")
 
 
 async def test_errors_that_are_no_list_say_nothing() -> None:
-    assert not (await of(Maker('{"success": false, "error-codes": "invalid-input-secret"}')).verify("an answer")).solved
+    assert not (await of(AskedMaker('{"success": false, "error-codes": "invalid-input-secret"}')).verify("an answer")).solved

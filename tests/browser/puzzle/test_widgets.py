@@ -10,6 +10,7 @@ import pytest
 import trio
 
 from entrypoints.bootstrap import Postern
+from tests.adapters.widgets.maker_server import widget_maker, with_widget
 from tests.browser.checks import enter, require_keyboard, require_sound
 from tests.browser.conftest import Site
 from tests.browser.page import Page
@@ -19,7 +20,6 @@ from tests.http.pages.test_puzzles import make_mails_busy
 from tests.http.people import People
 from tests.http.signing_in import PASSWORD
 from tests.receiver import answering
-from tests.widget_maker import widget_maker, with_widget
 
 SCRIPT: Final = "https://widget.example.net/api.js"
 MAKER: Final = "https://widget.example.net"

@@ -11,6 +11,7 @@ from core.domain.identity.guards.widgets import AWAY_FOR
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.settings import SettingsError
+from tests.adapters.widgets.maker_server import HCAPTCHA, SECRET, SITE_KEY, TURNSTILE, WidgetMakerServer, widget_maker, with_widget
 from tests.conftest import CapturedLog
 from tests.http.browsing import Tab, Tabs
 from tests.http.conftest import postern_on
@@ -20,7 +21,6 @@ from tests.http.postbox import Postbox
 from tests.http.signing_in import PASSWORD
 from tests.receiver import answering
 from tests.usecases.set_clock import SetClock
-from tests.widget_maker import HCAPTCHA, SECRET, SITE_KEY, TURNSTILE, WidgetMakerServer, widget_maker, with_widget
 
 TITLE = "Are you a person?"
 

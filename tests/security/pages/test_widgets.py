@@ -22,6 +22,7 @@ from entrypoints import checks
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application
 from ports.identity.guards.widgets import WidgetSilent
+from tests.adapters.widgets.maker_server import HCAPTCHA, SECRET, SITE_KEY, TURNSTILE, WidgetMakerServer, widget_maker, with_widget
 from tests.conftest import CapturedLog
 from tests.http import conftest as http
 from tests.http.browsing import Tab
@@ -34,7 +35,6 @@ from tests.http.signing_in import PASSWORD, UNLIMITED
 from tests.patience import PATIENCE
 from tests.receiver import CRUMBS, Answer, answering, hanging_up
 from tests.usecases.set_clock import SetClock
-from tests.widget_maker import HCAPTCHA, SECRET, SITE_KEY, TURNSTILE, WidgetMakerServer, widget_maker, with_widget
 
 database_url, postern, people = http.database_url, http.postern, http.people
 
