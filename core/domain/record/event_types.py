@@ -201,6 +201,7 @@ _FURTHER: Final = (
         ("organization.owner.declined", "Ownership declined by the new owner"),
         ("organization.sign_in_rules.updated", "Sign-in rules changed"),
         ("organization.risk_policies.updated", "Rules for risk changed"),
+        ("organization.risk_policies.notified", "Owners notified of a sign-in by a rule for risk"),
         ("organization.smtp.failed", "Mail server failed for an hour"),
         ("organization.smtp.recovered", "Mail server works again"),
         ("organization.upstream_provider.created", "Upstream provider set up"),

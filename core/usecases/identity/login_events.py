@@ -6,7 +6,7 @@ from core.domain.identifiers import LoginEventId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.devices import Client, Remembered
 from core.domain.identity.guards.guesses import FailedGuess
-from core.domain.identity.login_events import LoginFailure, OwnLogin, login_event, login_tried
+from core.domain.identity.login_events import LoginEvent, LoginFailure, OwnLogin, login_event, login_tried
 from core.domain.identity.risk import Approach, Knowledge, Sighting
 from core.domain.identity.risk_policies.policies import Decided
 from core.domain.identity.sessions import PLATFORM, Context
@@ -47,8 +47,8 @@ class LoginEvents(Frozen):
         listed = await self.lookup.list_own(user, before, limit)
         return [one if one.device_name else replace(one, device_name=await self.devices.called(one.event.user_agent)) for one in listed]
 
-    async def log(self, uow: UnitOfWork, outcome: LoginOutcome) -> None:
-        """Adds the attempt within the caller's unit of work, without a round trip of its own."""
+    async def log(self, uow: UnitOfWork, outcome: LoginOutcome) -> LoginEvent:
+        """Adds the attempt within the caller's unit of work, without a round trip of its own. Returns it as it is logged."""
         approach, sighting = outcome.approach, outcome.sighting
         actor = approach.client.actor(outcome.user if outcome.failure is None else None)
         device = outcome.remembered.device if outcome.remembered is not None else None if sighting is None else sighting.device
@@ -76,6 +76,7 @@ class LoginEvents(Frozen):
         await uow.login_events.add(event)
         # The event is recorded even when no account has the address: otherwise an observer could measure that one row is missing.
         await uow.record(login_tried(event, actor))
+        return event
 
     async def log_failure(
         self,

@@ -1,4 +1,4 @@
-"""Mails to the owners of an organization about something that will stop working."""
+"""Mails to the owners of an organization: about something that will stop working, or that they want to hear of."""
 
 from collections.abc import Sequence
 from datetime import datetime

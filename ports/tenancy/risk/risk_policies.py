@@ -7,9 +7,11 @@ from uuid import UUID
 
 from core.domain.identifiers import LoginEventId, OrganizationId, UserId
 from core.domain.identity.login_events import LoginEvent
+from core.domain.identity.risk_policies.owner_notices import NoticedSignIn
 from core.domain.identity.risk_policies.policies import RiskPolicies
 from core.domain.identity.risk_policies.shadow import PastPerson, PastSignIn
 from core.frozen import Frozen
+from ports.tenancy.webhooks import Owner
 
 
 class MetSignIn(Frozen):
@@ -20,8 +22,8 @@ class MetSignIn(Frozen):
 
 
 class RiskPolicyStore(Protocol):
-    """Outside a unit of work, `find`, `people`, `sign_ins`, `addresses` and `met` are one statement and one round trip. `save` needs a unit
-    of work, in which the organization is held. Sign-ins read the rules on their own.
+    """Outside a unit of work, `find`, `people`, `sign_ins`, `addresses`, `excepted`, `met`, `noticed` and `owners` are one statement and
+    one round trip. `save` needs a unit of work, in which the organization is held. Sign-ins read the rules on their own.
     """
 
     async def find(self, organization: OrganizationId) -> RiskPolicies | None:
@@ -38,5 +40,13 @@ class RiskPolicyStore(Protocol):
     async def addresses(self, users: Sequence[UserId]) -> Mapping[UserId, str]:
         """The addresses of these people today."""
 
+    async def excepted(self, organization: OrganizationId, users: Sequence[UserId]) -> Mapping[UserId, str]:
+        """The addresses of those of these people who are members. The organization learns the address of nobody else by their id."""
+
     async def met(self, organization: OrganizationId, before: LoginEventId | None, limit: int) -> Sequence[MetSignIn]:
         """The sign-ins about which a rule has decided, the newest first."""
+
+    async def noticed(self, login: LoginEventId) -> NoticedSignIn | None:
+        """What owners hear of this sign-in. None when it has been deleted or forgotten, or its person has no account any more."""
+
+    async def owners(self, organization: OrganizationId) -> Sequence[Owner]: ...

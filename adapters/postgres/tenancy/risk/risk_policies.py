@@ -11,13 +11,18 @@ from adapters.postgres.identity.proofs.login_events import LOGIN
 from adapters.postgres.identity.proofs.risk_rules import risk_policies
 from adapters.postgres.statements import first
 from adapters.postgres.storable import storable
+from adapters.postgres.tenancy.owners import owners
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP
 from adapters.postgres.transaction import OnStatements
+from core.domain.email import Email
 from core.domain.identifiers import DeviceId, LoginEventId, OrganizationId, ServiceId, UserId, first_id
+from core.domain.identity.devices import located
+from core.domain.identity.risk_policies.owner_notices import NoticedSignIn
 from core.domain.identity.risk_policies.policies import NO_ROLE, RiskPolicies, stored_exception, stored_policy
 from core.domain.identity.risk_policies.shadow import PastPerson, PastSignIn
 from core.frozen import Frozen
 from ports.tenancy.risk.risk_policies import MetSignIn
+from ports.tenancy.webhooks import Owner
 
 
 class _Person(Frozen):
@@ -66,6 +71,10 @@ def _met(*, risk_score: float, email: str | None, **login: Any) -> MetSignIn:
     return MetSignIn(LOGIN.row(risk_score=round(risk_score, 2), **login), email)
 
 
+def _noticed(*, email: str, country: str | None, city: str | None, **columns: Any) -> NoticedSignIn:
+    return NoticedSignIn(email=Email(email), location=located(country, city), **columns)
+
+
 class RiskPolicyRows(OnStatements):
     """Implements `ports.tenancy.risk.risk_policies.RiskPolicyStore`."""
 
@@ -93,8 +102,18 @@ class RiskPolicyRows(OnStatements):
         rows = await self._statements.ask(_Address, _ADDRESSES, {"users": list(users)})
         return {UserId(one.id): one.email for one in rows}
 
+    async def excepted(self, organization: OrganizationId, users: Sequence[UserId]) -> Mapping[UserId, str]:
+        rows = await self._statements.ask(_Address, _EXCEPTED, {"organization": organization, "users": list(users)})
+        return {UserId(one.id): one.email for one in rows}
+
     async def met(self, organization: OrganizationId, before: LoginEventId | None, limit: int) -> Sequence[MetSignIn]:
         return await self._statements.ask(_met, _MET, {"organization": organization, "before": before, "limit": limit})
+
+    async def noticed(self, login: LoginEventId) -> NoticedSignIn | None:
+        return first(await self._statements.ask(_noticed, _NOTICED, {"login": login}))
+
+    async def owners(self, organization: OrganizationId) -> Sequence[Owner]:
+        return await owners(self._statements, organization)
 
 
 _FIND: Final = """
@@ -129,6 +148,13 @@ _SIGN_INS: Final = """
 
 _ADDRESSES: Final = "select id, email from users where id = any (%(users)s)"
 
+_EXCEPTED: Final = """
+    select users.id, users.email
+      from memberships
+      join users on users.id = memberships.user_id
+     where memberships.org_id = %(organization)s and memberships.user_id = any (%(users)s)
+"""
+
 _MET: Final[LiteralString] = f"""
     select latest.*, people.email
       from (
@@ -141,4 +167,13 @@ _MET: Final[LiteralString] = f"""
            ) as latest
       left join users as people on people.id = latest.login_user
      order by latest.login_id desc
+"""
+
+_NOTICED: Final = """
+    select users.email, login_events.created_at as at, host(login_events.address) as address, coalesce(devices.name, '') as device_name,
+           login_events.country, login_events.city
+      from login_events
+      join users on users.id = login_events.user_id and users.anonymized_at is null
+      left join devices on devices.id = login_events.device_id
+     where login_events.id = %(login)s and login_events.success
 """

@@ -34,6 +34,8 @@ class RiskAction(StrEnum):
     """The sign-in is let in, and no later rule is asked."""
     TELL_PERSON = "tell_person"
     """The person gets a mail about the sign-in."""
+    TELL_OWNERS = "tell_owners"
+    """The owners get a mail about the sign-in."""
     SECOND_FACTOR = "second_factor"
     """The person gives a second factor at this sign-in, on a trusted device, too."""
     PASSKEY = "passkey"

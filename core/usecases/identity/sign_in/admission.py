@@ -10,6 +10,7 @@ from core.domain.identity.mfa import PREAUTHENTICATION_LIFETIME, MfaMethod, Prea
 from core.domain.identity.priority import FamiliarAddresses
 from core.domain.identity.proofs import ProofMethod, Proved
 from core.domain.identity.risk import Approach, Knowledge, Sighting
+from core.domain.identity.risk_policies.owner_notices import OwnerNotice
 from core.domain.identity.risk_policies.policies import Decided, RiskAction
 from core.domain.identity.risk_policies.verdicts import Came, RefusedByRule, RiskVerdict, judge_sign_in
 from core.domain.identity.risk_policies.ways import way_of
@@ -281,7 +282,9 @@ class Admission(Frozen):
             context=arrived.log_place,
             decision=arrived.decided,
         )
-        await self.login_events.log(uow, outcome)
+        logged = await self.login_events.log(uow, outcome)
+        if logged.decision is not None and logged.decision.action is RiskAction.TELL_OWNERS:
+            await uow.jobs.add(OwnerNotice.of(logged.id, account.id, logged.decision).as_job())
         asked_for = arrived.decided is not None and arrived.decided.action is RiskAction.TELL_PERSON
         await self.login_events.warn_owner(
             uow, account, arrived.knowledge, sighting, mfa_enabled=arrived.has_second_factor, asked_for=asked_for

@@ -4,17 +4,19 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 from uuid import UUID
 
-from core.domain.errors import BadRequest, found
+from core.domain.errors import found
 from core.domain.identifiers import LoginEventId, UserId
 from core.domain.identity.risk_policies.checking import checked_exceptions, checked_policies
 from core.domain.identity.risk_policies.facts import SignInFacts
 from core.domain.identity.risk_policies.policies import (
+    ExceptionKind,
     RiskException,
     RiskPolicies,
     RiskPolicy,
     risk_policies_updated,
 )
 from core.domain.identity.risk_policies.shadow import SPAN, OwnOutcome, PolicyReport, ShadowReport, own_outcome
+from core.domain.identity.risk_policies.shadow_first import require_shadow_first
 from core.domain.identity.risk_policies.ways import way_by
 from core.domain.record.events import Actor
 from core.domain.tenancy.members import Member
@@ -66,7 +68,7 @@ class OrganizationRiskPolicies(Frozen):
             await hold_rights(uow, member, Capability.RISK_POLICIES_MANAGE)
             before = found(await uow.risk_policies.find(member.organization), "There is no such organization", words="organization_unknown")
             now = self.system.clock.now()
-            _require_shadow_first(before, checked)
+            require_shadow_first(before.policies, checked)
             after = before.applied(checked, checked_exceptions(exceptions, before.exceptions, now), now)
             if after == before:
                 return before
@@ -91,6 +93,11 @@ class OrganizationRiskPolicies(Frozen):
         addresses = await self.lookup.addresses([*named]) if named else {}
         return RiskReport(report.judged, reports, addresses, await self._of_oneself(member, rules, address))
 
+    async def excepted(self, member: Member, rules: RiskPolicies) -> Mapping[UserId, str]:
+        """The addresses of the members whom exceptions leave out."""
+        people = [UserId(UUID(one.value)) for one in rules.exceptions if one.kind is ExceptionKind.PERSON]
+        return await self.lookup.excepted(member.organization, people) if people else {}
+
     async def met(self, member: Member, before: LoginEventId | None, limit: int) -> Sequence[MetSignIn]:
         """The sign-ins about which a rule has decided, the newest first; with `before`, only older ones."""
         return await self.lookup.met(member.organization, before, limit)
@@ -113,11 +120,3 @@ class OrganizationRiskPolicies(Frozen):
             hour=now.hour,
         )
         return own_outcome(rules, facts, now)
-
-
-def _require_shadow_first(before: RiskPolicies, after: Sequence[RiskPolicy]) -> None:
-    stood = {one.id: (one.when, one.action) for one in before.policies}
-    for place, one in enumerate(after):
-        if one.counts and stood.get(one.id) != (one.when, one.action):
-            message = f"policies[{place}].counts: save the rule in shadow first, and see whom it would have met"
-            raise BadRequest(message, words="risk_shadow_first", values={"rule": one.name})

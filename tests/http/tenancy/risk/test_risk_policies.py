@@ -87,6 +87,25 @@ async def test_a_rule_stands_in_shadow_first_and_again_after_a_change(scene: Ris
     assert refused(await scene.enter()) == FORBIDDEN
 
 
+async def test_a_rule_that_loses_a_milder_one_before_it_goes_through_shadow_again(scene: RiskScene) -> None:
+    """Whom the milder rule let in would be refused, and no report has shown them."""
+    let_in, refuse = policy("nothing", {"ways": ["password"]}, name="Let in"), policy("refuse", name="Refuse")
+    await scene.count(let_in, refuse)
+    kept, refusing = {**let_in, "counts": True}, {**refuse, "counts": True}
+    for wider in ([refusing], [refusing, kept], [let_in, refusing]):
+        answer = await scene.put(*wider)
+        assert refused(answer) == BAD_REQUEST
+        assert "«Let in» lets people past this rule" in answer.json()["error"]
+    assert (await scene.enter()).status == 200
+    assert (await scene.put(refuse)).status == 200
+    assert (await scene.put(refusing)).status == 200
+    assert refused(await scene.enter()) == FORBIDDEN
+    # A stricter rule shields nobody from a milder one.
+    assert (await scene.put(refusing, let_in)).status == 200
+    assert (await scene.put(refusing, kept)).status == 200
+    assert (await scene.put(kept)).status == 200
+
+
 @pytest.mark.parametrize(
     ("bad", "says"),
     [
