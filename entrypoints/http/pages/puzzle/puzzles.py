@@ -85,13 +85,13 @@ class PagePuzzle(Frozen):
         """
         organization = "" if flow is None or flow.organization is None else flow.wanted.organization
         crossing = Crossing(call.client_address, organization)
-        return cls(call, postern, postern.identity.puzzles.demand(purpose, crossing), crossing, flow)._dearer_than_widget()
+        return cls(call, postern, postern.identity.puzzles.demand(purpose, crossing), crossing, flow).dearer_than_widget()
 
     def at_least(self, bits: int) -> "PagePuzzle":
         """So many bits in any case: for a budget that is over, or for stuffing that was noticed."""
-        return replace(self, demand=self.demand.at_least(bits))._dearer_than_widget()
+        return replace(self, demand=self.demand.at_least(bits)).dearer_than_widget()
 
-    def _dearer_than_widget(self) -> "PagePuzzle":
+    def dearer_than_widget(self) -> "PagePuzzle":
         """The script of another maker would run on a page of somebody who is signed in here. So such a browser computes instead, and more
         than others, whatever it is asked for: an account is no cheap way round the widget.
         """
