@@ -18,7 +18,7 @@ from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.people import People
 from tests.http.postbox import Postbox
-from tests.http.signing_in import unlimited
+from tests.http.signing_in import Browser, unlimited
 from tests.http.tenancy.risk.test_risk_policies import RiskScene, policy
 
 LEASE: Final = timedelta(minutes=5)
@@ -105,12 +105,14 @@ async def test_another_organizations_rule_of_the_same_id_uses_no_notice_up(scene
 
 async def test_owners_do_not_hear_what_somebody_calls_their_device(scene: NoticeScene) -> None:
     await scene.count(policy("tell_owners"))
-    token = (await scene.enter()).json()["access_token"]
+    browser, name = Browser(scene.client), "The phone of my second job"
+    token = (await browser.login(scene.ada)).json()["access_token"]
     (device,) = (await scene.client.get("/api/user/devices", token=token)).json()["devices"]
-    renamed = await scene.client.request("PATCH", f"/api/user/devices/{device['id']}", {"name": "The phone of my second job"}, token=token)
+    renamed = await scene.client.request("PATCH", f"/api/user/devices/{device['id']}", body={"name": name}, token=token)
     assert renamed.status == 200
+    assert (await browser.login(scene.ada, org_slug="acme", service_slug="shop")).status == 200
     (mail,) = await scene.notices()
-    assert "second job" not in mail.text
+    assert name not in mail.text
 
 
 async def test_nobody_hears_of_a_sign_in_elsewhere_or_of_a_rule_in_shadow(scene: NoticeScene) -> None:
