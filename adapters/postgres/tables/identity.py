@@ -383,6 +383,28 @@ TABLES: Final = (
         forgotten=BY_STATEMENT,
     ),
     Table(
+        "risk_decisions",
+        opens=NO_CREDENTIAL,
+        whose=OWN_ORGANIZATION,
+        holds=(plain(FACT, "decided"),),
+        moves="Rules for risk do not go along, and neither do their decisions",
+        ends=Ends.ROWS,
+        until="POSTERN_LOGIN_EVENT_RETENTION",
+        ages=(
+            # As long as the sign-ins that they are about.
+            Age("PastRiskDecisions", "created_at < now() - %(retention)s::interval", oldest_first="created_at", kept=Setting.LOGIN_EVENTS),
+        ),
+    ),
+    Table(
+        "installation_risk_policies",
+        opens=NO_CREDENTIAL,
+        whose=INSTALLATION,
+        holds=(plain(FACT, "policies", "exceptions"),),
+        moves=THE_INSTALLATIONS,
+        ends=THE_INSTALLATIONS,
+        until="nothing",
+    ),
+    Table(
         "impersonations",
         opens=CredentialKind.IMPERSONATION,
         whose=PERSON,
@@ -508,6 +530,19 @@ TABLES: Final = (
         ages=(Age("PastGuessAlerts", "last_at < now() - interval '1 day'", "last_at"),),
         exported="they live for a day, and say what strangers did",
         forgotten="they live for a day",
+    ),
+    Table(
+        "used_key_proofs",
+        opens=NO_CREDENTIAL,
+        whose=INSTALLATION,
+        holds=(plain(OPAQUE, "digest"),),
+        moves=THE_INSTALLATIONS,
+        ends=THE_INSTALLATIONS,
+        until="when they would count no more, two minutes after they were made",
+        ages=(
+            # Such a proof is refused for its age.
+            Age("PastKeyProofs", "expires_at < now()", key="digest"),
+        ),
     ),
     Table(
         "identities",

@@ -398,6 +398,8 @@ _FURTHER: Final = (
         ("platform.work.released", "Held work let go"),
         ("platform.import.finished", "People imported from another system"),
         ("platform.job.revived", "Job taken up again"),
+        ("platform.risk_policies.updated", "Rules for risk of the installation changed"),
+        ("platform.risk_policies.notified", "Platform owners notified of a sign-in by a rule for risk"),
         ("platform.mail_budget.lifted", "Budget of mails lifted"),
         ("platform.mail_budget.restored", "Exception of a budget of mails ended"),
         published=False,

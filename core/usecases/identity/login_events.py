@@ -32,6 +32,8 @@ class LoginOutcome(Frozen, kw_only=True):
     flagged: bool = False
     context: Context = PLATFORM
     decision: Decided | None = None
+    by_installation: Decided | None = None
+    """The rule of the installation that decided."""
 
 
 class LoginEvents(Frozen):
@@ -73,7 +75,7 @@ class LoginEvents(Frozen):
             if outcome.decision is None or outcome.decision.organization != outcome.context.organization
             else outcome.decision,
         )
-        await uow.login_events.add(event)
+        await uow.login_events.add(event, outcome.by_installation)
         # The event is recorded even when no account has the address: otherwise an observer could measure that one row is missing.
         await uow.record(login_tried(event, actor))
         return event
@@ -87,6 +89,7 @@ class LoginEvents(Frozen):
         context: Context = PLATFORM,
         *,
         decision: Decided | None = None,
+        by_installation: Decided | None = None,
         guess: FailedGuess | None = None,
     ) -> None:
         """Logs a failure in a unit of work of its own, because a refusal follows. `guess` is counted in the same statement."""
@@ -95,7 +98,14 @@ class LoginEvents(Frozen):
             user, sighting = named.account.id, self.devices.judge(approach, named.knowledge)
         told = audience(context, may_know_of_failures=named is not None and named.may_know_of_failures)
         outcome = LoginOutcome(
-            user=user, provider=provider, failure=failure, approach=approach, sighting=sighting, context=told, decision=decision
+            user=user,
+            provider=provider,
+            failure=failure,
+            approach=approach,
+            sighting=sighting,
+            context=told,
+            decision=decision,
+            by_installation=by_installation,
         )
         async with self.unit_of_work() as uow:
             if guess is not None:

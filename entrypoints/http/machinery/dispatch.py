@@ -388,9 +388,10 @@ class _Target:
     def answered(self, result: Any, request: Request) -> Answered:
         status = self.endpoint.status
         extra: Sequence[tuple[bytes, bytes]] = ()
-        policy: PagePolicy | None = None
         if isinstance(result, Answer):
-            status, extra, policy, result = result.status, result.headers, result.policy, result.value
+            if result.policy is not None:
+                return self._answered_under(result.policy, Answer(result.value, result.status, result.headers), request)
+            status, extra, result = result.status, result.headers, result.value
         if isinstance(result, NoBody) or status in _BODILESS:
             return status, [*self._bodiless_headers, *extra], b""
         body = result if isinstance(result, bytes | Streamed) else _encode(result)
@@ -398,9 +399,13 @@ class _Target:
             extra = (*extra, *IN_LANGUAGE[request.language])
         if extra and any(name == b"content-type" for name, _ in extra):
             return status, [*self._bodiless_headers, *extra], body
-        if policy is not None:
-            return status, [*answer_headers(self._common_headers, self.endpoint.produces.encode(), policy=policy), *extra], body
         return status, [*(self._headers if status < 400 else self._uncached_headers), *extra], body
+
+    def _answered_under(self, policy: PagePolicy, result: Answer[Any], request: Request) -> Answered:
+        """Such a policy may name addresses of tenants, so its headers are shared with no other answer."""
+        status, headers, body = self.answered(result, request)
+        own = {b"content-security-policy": policy.content_security, b"cross-origin-opener-policy": policy.opener.encode()}
+        return status, [(name, own.get(name, value)) for name, value in headers], body
 
 
 def _query_reader(endpoint: Endpoint) -> LinkReader | QueryReader | None:

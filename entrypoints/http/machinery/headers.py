@@ -46,6 +46,7 @@ class PagePolicy(Frozen, kw_only=True):
     workers: tuple[str, ...] = ()
     """The scripts that may run beside the page. Without this directive browsers would take `script-src` for it."""
     frames: tuple[str, ...] = ()
+    """The origins of the pages that the page may show in frames."""
     confined: bool = False
     """For a page that runs a script of somebody else: no window, no frame and no request of it can reach another page of ours."""
     form_action: tuple[str, ...] | None = ()
@@ -170,6 +171,11 @@ DEVICE_TRUST_TOKEN: Final = RequestHeader(
     "The `device_trust_token` of an earlier sign-in. With this token and the device token, the device may skip the second factor. Browsers"
     " send the token as a cookie instead.",
     "3nYc8RqWz1LmVb6KsXe0HjUo5TgPaFd2uQiRl7wBzMx",
+)
+DPOP: Final = RequestHeader(
+    "DPoP",
+    "A proof of a key, made for this request: a signed JSON Web Token (RFC 9449). Tokens are then bound to the key.",
+    "eyJ0eXAiOiJkcG9wK2p3dCIsImFsZyI6IkVTMjU2IiwiandrIjp7fX0.eyJqdGkiOiIxIn0.c2ln",
 )
 NEW_DEVICE_TOKEN: Final = AnswerHeader(
     DEVICE_TOKEN.name,

@@ -98,7 +98,6 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     metrics.user_key_checked("valid")
     metrics.puzzle_answered("registration", "solved")
     metrics.guess_slowed("waited")
-
     metrics.widget_answered("registration", "asked")
     metrics.token_exchanged()
     metrics.job_processed("mail", 0.2, succeeded=True)

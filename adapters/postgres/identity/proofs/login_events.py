@@ -45,8 +45,12 @@ class LoginEventRows(OnStatements):
     async def list_own(self, user: UserId, before: LoginEventId | None, limit: int) -> Sequence[OwnLogin]:
         return await self._statements.ask(_own_login, _LIST_OWN, {"user": user, "before": before, "limit": limit})
 
-    async def add(self, event: LoginEvent) -> None:
+    async def add(self, event: LoginEvent, by_installation: Decided | None = None) -> None:
         await self._statements.tell_along(_ADD, login_parameters(event))
+        for decided in (event.decision, by_installation):
+            if decided is not None:
+                parameters = {"id": event.id, "organization": decided.organization, "decided": _stored(decided), "at": event.created_at}
+                await self._statements.tell_along(_DECIDE, parameters)
         if event.organization is not None:
             await self._statements.tell_along(_QUEUE_FOR_EXPORT, {"id": event.id, "organization": event.organization})
 
@@ -137,6 +141,10 @@ def tell_login(
 # A source of one row, for a statement whose values are all parameters.
 _ALONE: Final = "(values (true)) as this (event)"
 _ADD: Final[LiteralString] = log_login(_ALONE)
+_DECIDE: Final = """
+    insert into risk_decisions (login_event_id, organization_id, decided, created_at)
+    values (%(id)s, %(organization)s, %(decided)s, %(at)s)
+"""
 
 
 def queue_for_export(source: LiteralString, event: LiteralString, organization: LiteralString) -> LiteralString:

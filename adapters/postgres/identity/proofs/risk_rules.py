@@ -25,7 +25,7 @@ def risk_policies(policies: Sequence[Mapping[str, Any]], exceptions: Sequence[Ma
 
 def _asked(value: Mapping[str, Any]) -> AskedRules:
     return AskedRules(
-        organization=OrganizationId(UUID(value["organization"])),
+        organization=None if value["organization"] is None else OrganizationId(UUID(value["organization"])),
         rules=risk_policies(value["policies"], value["exceptions"], None),
         is_own=value["is_own"],
         role=value["role"] or NO_ROLE,

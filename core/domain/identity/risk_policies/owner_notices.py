@@ -29,7 +29,8 @@ class NoOwnerNotice(Exception):
 class OwnerNotice(Frozen, kw_only=True):
     login: LoginEventId
     user: UserId
-    organization: OrganizationId
+    organization: OrganizationId | None
+    """None for a rule of the installation, of which platform owners hear."""
     policy: UUID
     name: str
     """The name that the rule had at the sign-in."""
@@ -39,10 +40,10 @@ class OwnerNotice(Frozen, kw_only=True):
         return cls(login=login, user=user, organization=decided.organization, policy=decided.policy, name=decided.name)
 
     def as_job(self) -> NewJob:
-        payload = {
+        payload: Mapping[str, Json] = {
             "login": str(self.login),
             "user": str(self.user),
-            "organization": str(self.organization),
+            "organization": None if self.organization is None else str(self.organization),
             "policy": str(self.policy),
             "name": self.name,
         }
@@ -52,10 +53,11 @@ class OwnerNotice(Frozen, kw_only=True):
     def of_job(cls, payload: Mapping[str, Json]) -> Self:
         """Raises `NoOwnerNotice`."""
         try:
+            kept = payload["organization"]
             return cls(
                 login=LoginEventId(UUID(str(payload["login"]))),
                 user=UserId(UUID(str(payload["user"]))),
-                organization=OrganizationId(UUID(str(payload["organization"]))),
+                organization=None if kept is None else OrganizationId(UUID(str(kept))),
                 policy=UUID(str(payload["policy"])),
                 name=str(payload["name"]),
             )
@@ -86,4 +88,6 @@ class NoticedSignIn(Frozen, kw_only=True):
 
 def owners_notified(notice: OwnerNotice, owners: int) -> Event:
     details: Mapping[str, Json] = {"policy_id": str(notice.policy), "name": notice.name, "owners": owners}
+    if notice.organization is None:
+        return Event("platform.risk_policies.notified", SYSTEM, Target("user", str(notice.user)), details=details)
     return Event("organization.risk_policies.notified", SYSTEM, Target("user", str(notice.user)), notice.organization, details)

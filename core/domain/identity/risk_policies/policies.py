@@ -5,7 +5,7 @@ whom it would have met. The rules of sign-ins (`core/domain/tenancy/sign_in_rule
 must show.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
@@ -15,7 +15,7 @@ from core.domain.identifiers import OrganizationId
 from core.domain.json import Json
 from core.domain.record.differences import differences
 from core.domain.record.events import Actor, Event, Target
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 
 MOST_POLICIES: Final = 20
 MOST_EXCEPTIONS: Final = 100
@@ -45,6 +45,12 @@ class RiskAction(StrEnum):
     @property
     def asks_for_factor(self) -> bool:
         return self in {RiskAction.SECOND_FACTOR, RiskAction.PASSKEY}
+
+    def is_stricter_than(self, other: "RiskAction") -> bool:
+        return _STRICTNESS[self] > _STRICTNESS[other]
+
+
+_STRICTNESS: Final = {action: place for place, action in enumerate(RiskAction)}
 
 
 class SignInWay(StrEnum):
@@ -89,6 +95,8 @@ class RiskConditions(Frozen, kw_only=True):
 
 ANYBODY: Final = RiskConditions()
 NO_ROLE: Final = "none"
+PLATFORM_OWNER_ROLE: Final = "platform_owner"
+"""The only role that rules of the installation know."""
 
 
 class RiskPolicy(Frozen, kw_only=True):
@@ -129,6 +137,16 @@ class RiskPolicies(Frozen, kw_only=True):
 
 
 NO_POLICIES: Final = RiskPolicies()
+
+
+def refusing(rules: RiskPolicies) -> tuple[RiskPolicy, ...]:
+    return tuple(one for one in rules.counting if one.action is RiskAction.REFUSE)
+
+
+def lifted(rules: RiskPolicies, now: datetime, actions: Collection[RiskAction] = (RiskAction.REFUSE,)) -> RiskPolicies:
+    """Puts the rules with these actions back in shadow."""
+    policies = [replace(one, counts=False) if one.action in actions else one for one in rules.policies]
+    return rules.applied(policies, rules.exceptions, now)
 
 
 def stored_policy(policy: RiskPolicy) -> Mapping[str, Json]:
@@ -189,9 +207,13 @@ def restored_exception(kept: Mapping[str, Any]) -> RiskException:
     return RiskException(kind=ExceptionKind(kept["kind"]), value=kept["value"], ends_at=datetime.fromisoformat(kept["ends_at"]))
 
 
-def risk_policies_updated(organization: OrganizationId, before: RiskPolicies, after: RiskPolicies, actor: Actor) -> Event:
-    """Says which rules there were and are, in order, and how many people, teams and networks they leave out. It names none of these."""
+def risk_policies_updated(organization: OrganizationId | None, before: RiskPolicies, after: RiskPolicies, actor: Actor) -> Event:
+    """Says which rules there were and are, in order, and how many people, teams and networks they leave out. It names none of these.
+    `organization`: None for the rules of the installation.
+    """
     details = differences(_facts(before), _facts(after))
+    if organization is None:
+        return Event("platform.risk_policies.updated", actor, Target("risk_policies", "installation"), details=details)
     return Event("organization.risk_policies.updated", actor, Target("organization", str(organization)), organization, details)
 
 
@@ -206,14 +228,17 @@ def _in_short(policy: RiskPolicy) -> str:
 class Decided(Frozen):
     """The rule that decided about a sign-in, as the log of sign-ins keeps it."""
 
-    organization: OrganizationId
+    organization: OrganizationId | None
+    """None for a rule of the installation."""
     policy: UUID
     name: str
     action: RiskAction
 
     def stored(self) -> Mapping[str, Json]:
-        return {"organization": str(self.organization), "policy": str(self.policy), "name": self.name, "action": self.action.value}
+        organization = None if self.organization is None else str(self.organization)
+        return {"organization": organization, "policy": str(self.policy), "name": self.name, "action": self.action.value}
 
 
 def restored_decision(kept: Mapping[str, Any]) -> Decided:
-    return Decided(OrganizationId(UUID(kept["organization"])), UUID(kept["policy"]), kept["name"], RiskAction(kept["action"]))
+    organization = None if kept["organization"] is None else OrganizationId(UUID(kept["organization"]))
+    return Decided(organization, UUID(kept["policy"]), kept["name"], RiskAction(kept["action"]))

@@ -60,15 +60,20 @@ class PolicyReport(Frozen):
     """The latest sign-in of the people who were met last, the newest first."""
 
 
-_STRANGER: Final = PastPerson(NO_ROLE, is_own=False, teams=frozenset())
+STRANGER: Final = PastPerson(NO_ROLE, is_own=False, teams=frozenset())
+"""To an organization, which judges by what it has seen itself."""
+ANYBODY_HERE: Final = PastPerson(NO_ROLE, is_own=True, teams=frozenset())
+"""To the installation, which has seen all sign-ins."""
 
 
 class ShadowReport:
     """Takes the sign-ins in batches, so that a long log holds nothing else up."""
 
-    def __init__(self, rules: RiskPolicies, people: Mapping[UserId, PastPerson], now: datetime) -> None:
+    def __init__(self, rules: RiskPolicies, people: Mapping[UserId, PastPerson], now: datetime, stranger: PastPerson = STRANGER) -> None:
+        """`stranger` stands for whoever is not among the people."""
         self._rules = rules
         self._people = people
+        self._stranger = stranger
         self._decide = deciding(rules.policies)
         self._is_left_out: Callable[[SignInFacts], bool] = leaves_out(rules.exceptions, now)
         self._last: dict[UserId, tuple[str | None, datetime]] = {}
@@ -92,7 +97,7 @@ class ShadowReport:
             met[one.user] = MetInShadow(one.user, one.at, one.country, one.address)
 
     def _facts(self, one: PastSignIn) -> SignInFacts:
-        person = self._people.get(one.user, _STRANGER)
+        person = self._people.get(one.user, self._stranger)
         new_device, score = one.new_device, one.score
         if not person.is_own:
             new_device, score = self._as_seen(one)

@@ -1,12 +1,10 @@
 """Shadow first: a rule counts only after its owners could see whom it meets, as it is and where it stands."""
 
 from collections.abc import Sequence
-from typing import Final
+from datetime import datetime
 
 from core.domain.errors import BadRequest
-from core.domain.identity.risk_policies.policies import RiskAction, RiskPolicy
-
-_STRICTNESS: Final = {action: place for place, action in enumerate(RiskAction)}
+from core.domain.identity.risk_policies.policies import RiskAction, RiskException, RiskPolicy
 
 
 def require_shadow_first(before: Sequence[RiskPolicy], after: Sequence[RiskPolicy]) -> None:
@@ -30,4 +28,23 @@ def require_shadow_first(before: Sequence[RiskPolicy], after: Sequence[RiskPolic
 def _milder_before(policies: Sequence[RiskPolicy], policy: RiskPolicy) -> Sequence[RiskPolicy]:
     """The rules that count, stand before the rule, and do less."""
     place = next(number for number, one in enumerate(policies) if one.id == policy.id)
-    return [one for one in policies[:place] if one.counts and _STRICTNESS[one.action] < _STRICTNESS[policy.action]]
+    return [one for one in policies[:place] if one.counts and policy.action.is_stricter_than(one.action)]
+
+
+def require_exceptions_kept(
+    before: Sequence[RiskException], policies: Sequence[RiskPolicy], exceptions: Sequence[RiskException], now: datetime
+) -> None:
+    """Raises `BadRequest` when an exception ends early although a rule counts that asks for a factor or refuses: the rule would meet people
+    whom no report has shown. An exception that is over may go.
+    """
+    strict = next((one for one in policies if one.counts and one.action.is_stricter_than(RiskAction.TELL_OWNERS)), None)
+    if strict is None:
+        return
+    until = {(one.kind, one.value): one.ends_at for one in exceptions}
+    for one in before:
+        end = until.get((one.kind, one.value))
+        if one.ends_at > now and (end is None or end < one.ends_at):
+            message = (
+                f"exceptions: one that ends early lets «{strict.name}» meet people unseen: save the rule in shadow with the change first"
+            )
+            raise BadRequest(message, words="risk_exception_widens", values={"rule": strict.name})

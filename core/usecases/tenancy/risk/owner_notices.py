@@ -37,6 +37,7 @@ class OwnerNotices(Frozen):
                 "risk_owner_notice",
                 person=noticed.email.address,
                 rule=notice.name,
+                everywhere=notice.organization is None,
                 when=noticed.at,
                 address=noticed.address,
                 device=device,

@@ -1,7 +1,6 @@
 """Rules for risk: members who may manage them read and change them, and see whom they would have met."""
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 from uuid import UUID
 
 from core.domain.errors import found
@@ -15,33 +14,19 @@ from core.domain.identity.risk_policies.policies import (
     RiskPolicy,
     risk_policies_updated,
 )
-from core.domain.identity.risk_policies.shadow import SPAN, OwnOutcome, PolicyReport, ShadowReport, own_outcome
-from core.domain.identity.risk_policies.shadow_first import require_shadow_first
+from core.domain.identity.risk_policies.shadow import OwnOutcome, own_outcome
+from core.domain.identity.risk_policies.shadow_first import require_exceptions_kept, require_shadow_first
 from core.domain.identity.risk_policies.ways import way_by
 from core.domain.record.events import Actor
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
 from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.risk.reports import RiskReport, judged
 from ports.identity.devices import Locations
 from ports.system import System
 from ports.tenancy.risk.risk_policies import MetSignIn, RiskPolicyStore
 from ports.unit_of_work import UnitOfWorkFactory
-
-# A page of sign-ins takes some milliseconds, between which other requests run.
-_BATCH: Final = 2000
-# A report reads the latest of an organization with more.
-_MOST_BATCHES: Final = 100
-
-
-class RiskReport(Frozen):
-    """Whom the rules would have met in the last thirty days, and whether they would refuse the person who looks."""
-
-    judged: int
-    policies: Sequence[PolicyReport]
-    addresses: Mapping[UserId, str]
-    you: OwnOutcome | None
-    """The rule that fits a sign-in of yours from here and now. None for none, and for a management key."""
 
 
 class OrganizationRiskPolicies(Frozen):
@@ -69,7 +54,9 @@ class OrganizationRiskPolicies(Frozen):
             before = found(await uow.risk_policies.find(member.organization), "There is no such organization", words="organization_unknown")
             now = self.system.clock.now()
             require_shadow_first(before.policies, checked)
-            after = before.applied(checked, checked_exceptions(exceptions, before.exceptions, now), now)
+            excepted = checked_exceptions(exceptions, before.exceptions, now)
+            require_exceptions_kept(before.exceptions, checked, excepted, now)
+            after = before.applied(checked, excepted, now)
             if after == before:
                 return before
             await uow.risk_policies.save(member.organization, after)
@@ -78,20 +65,9 @@ class OrganizationRiskPolicies(Frozen):
         return after
 
     async def report(self, member: Member, address: str | None) -> RiskReport:
-        """Judges the sign-ins of the last thirty days, in batches, by the rules as they are now, in shadow or not."""
         rules = await self.get(member)
-        now = self.system.clock.now()
-        report, after = ShadowReport(rules, await self.lookup.people(member.organization), now), None
-        for _ in range(_MOST_BATCHES):
-            batch = await self.lookup.sign_ins(member.organization, now - SPAN, after, _BATCH)
-            report.take(batch)
-            if len(batch) < _BATCH:
-                break
-            after = batch[-1].id
-        reports = report.reports()
-        named = {met.user for one in reports for met in one.latest}
-        addresses = await self.lookup.addresses([*named]) if named else {}
-        return RiskReport(report.judged, reports, addresses, await self._of_oneself(member, rules, address))
+        you = await self._of_oneself(member, rules, address)
+        return await judged(self.lookup, member.organization, rules, self.system.clock.now(), you)
 
     async def excepted(self, member: Member, rules: RiskPolicies) -> Mapping[UserId, str]:
         """The addresses of the members whom exceptions leave out."""

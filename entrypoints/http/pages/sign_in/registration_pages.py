@@ -123,7 +123,11 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
     except PuzzleUnsolved as refusal:
         shown_first = asked.elsewhere(form, REGISTER_PAGE, refusal, brand=await _brand(postern, flow, form.org_slug))
         return shown_first or await refused({**errors, "": in_words(refusal, text)})
-    fitting = await _fitting(form, call, postern, email, wanted=wanted, errors=errors)
+    fitting = None
+    try:
+        fitting = await _fitting(postern, email, form.password, wanted)
+    except BadRequest as refusal:
+        errors["password"] = in_words(refusal, text)
     if errors or fitting is None:
         return await refused(errors)
     # The link in the mail leads back to this flow.
@@ -162,16 +166,10 @@ async def _typed_address(typed: str, organization: str, call: AnyCall, postern: 
     return email, {}
 
 
-async def _fitting(
-    form: RegistrationForm, call: AnyCall, postern: Postern, email: Email, *, wanted: Wanted, errors: dict[str, str]
-) -> FittingPassword | None:
-    """The password, if the rules let it pass. Adds what is wrong with it."""
+async def _fitting(postern: Postern, email: Email, password: Password, wanted: Wanted) -> FittingPassword:
+    """Raises `BadRequest` for a password that the rules do not let pass."""
     named = () if not wanted.service_slug else (wanted.organization, wanted.service_slug)
-    try:
-        return await postern.identity.account_passwords.rules.fitting(form.password, email, PasswordStanding(names=named))
-    except BadRequest as refusal:
-        errors["password"] = in_words(refusal, shipped_pages().text(call.language))
-        return None
+    return await postern.identity.account_passwords.rules.fitting(password, email, PasswordStanding(names=named))
 
 
 async def _register(
@@ -322,20 +320,19 @@ async def _brand(postern: Postern, flow: Flow | None, org_slug: str) -> Branding
 
 async def _registration_page(call: AnyCall, postern: Postern, shown: _Entry, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
     organization = shown.org_slug if shown.flow is None else shown.flow.wanted.organization
-    brand = await _brand(postern, shown.flow, shown.org_slug)
     closed = await postern.identity.registrations.without_form(organization)
     if closed is not None:
         return shipped_pages().page(
             "sign_in/no_registration.html",
             call.language,
-            brand=brand,
+            brand=await _brand(postern, shown.flow, shown.org_slug),
             invites=closed is RegistrationPolicy.INVITATION,
             sign_in=_with_flow(SIGN_IN, shown),
         )
     return shipped_pages().page(
         "sign_in/register.html",
         call.language,
-        brand=brand,
+        brand=await _brand(postern, shown.flow, shown.org_slug),
         action=REGISTER_PAGE,
         sign_in=_with_flow(SIGN_IN, shown),
         offers=offered(postern, shown.flow, shown.place),

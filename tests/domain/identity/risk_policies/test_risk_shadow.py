@@ -109,6 +109,8 @@ def test_whoever_looks_sees_what_the_rules_would_do_with_them() -> None:
 def test_a_way_back_is_bound_to_person_organization_and_time() -> None:
     way = WayBack(ADA, OrganizationId(UUID(int=9)), NOW)
     assert WayBack.unpacked(way.packed()) == way
+    everywhere = WayBack(ADA, None, NOW)
+    assert WayBack.unpacked(everywhere.packed()) == everywhere
     assert not way.is_over(NOW + WAY_BACK_LIFETIME - timedelta(seconds=1))
     assert way.is_over(NOW + WAY_BACK_LIFETIME)
     with pytest.raises(NotAWayBack):

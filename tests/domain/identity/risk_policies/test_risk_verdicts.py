@@ -17,6 +17,7 @@ from core.domain.identity.risk_policies.verdicts import (
     Came,
     KeptOut,
     RefusedByRule,
+    RiskVerdict,
     SeenSignIn,
     facts_of,
     judge_sign_in,
@@ -108,10 +109,38 @@ def test_an_address_without_a_place_has_no_country() -> None:
     assert facts_of(asked(ACME, RiskAction.REFUSE), nowhere, NOW).country is None
 
 
-def test_refusals_say_what_is_asked_for() -> None:
-    assert [RefusedByRule(one).words for one in (RiskAction.REFUSE, RiskAction.SECOND_FACTOR, RiskAction.PASSKEY)] == [
-        "risk_refused",
-        "risk_second_factor",
-        "risk_passkey",
-    ]
+@pytest.mark.parametrize("is_installations", [False, True])
+def test_refusals_say_what_is_asked_for(is_installations: bool) -> None:
+    asks = (RiskAction.REFUSE, RiskAction.SECOND_FACTOR, RiskAction.PASSKEY)
+    said = [RefusedByRule(RiskVerdict(owes=one, is_installations=is_installations)).words for one in asks]
+    here = "_here" if is_installations else ""
+    assert said == [f"risk_refused{here}", f"risk_second_factor{here}", f"risk_passkey{here}"]
     assert (KeptOut("acme").words, KeptOut("acme").slug) == ("risk_kept_out", "acme")
+
+
+@pytest.mark.parametrize(
+    ("installation", "organization", "owes", "is_installations"),
+    [
+        (RiskAction.REFUSE, RiskAction.REFUSE, RiskAction.REFUSE, True),
+        (RiskAction.PASSKEY, RiskAction.REFUSE, RiskAction.REFUSE, False),
+        (RiskAction.PASSKEY, RiskAction.SECOND_FACTOR, RiskAction.PASSKEY, True),
+        (RiskAction.TELL_OWNERS, RiskAction.PASSKEY, RiskAction.PASSKEY, False),
+        (RiskAction.SECOND_FACTOR, RiskAction.NOTHING, RiskAction.SECOND_FACTOR, True),
+        (RiskAction.NOTHING, RiskAction.TELL_PERSON, None, False),
+    ],
+)
+def test_the_installations_rule_comes_first_and_the_stricter_wins(
+    installation: RiskAction, organization: RiskAction, owes: RiskAction | None, is_installations: bool
+) -> None:
+    of_installation = replace(asked(ACME, installation), organization=None)
+    verdict = judge_sign_in([asked(ACME, organization), of_installation], ACME, CAME, NOW)
+    assert (verdict.owes, verdict.is_installations) == (owes, is_installations)
+    assert verdict.by_installation is not None
+    assert verdict.decided is not None
+    assert (verdict.by_installation.organization, verdict.by_installation.action) == (None, installation)
+    assert (verdict.decided.organization, verdict.decided.action) == (ACME, organization)
+
+
+def test_the_installations_rule_opens_and_shuts_no_organization() -> None:
+    verdict = judge_sign_in([replace(asked(ACME, RiskAction.REFUSE), organization=None)], None, CAME, NOW)
+    assert (verdict.owes, verdict.let_in_by, verdict.kept_out_by, verdict.insists) == (RiskAction.REFUSE, (), (), False)

@@ -1,18 +1,18 @@
 """Exceptions from rules for risk as rows of a form. People are typed and shown by their address, and teams by their name."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, time, timedelta
 from typing import Any, Final
 from uuid import UUID
 
 from core.domain.identity.risk_policies.policies import ExceptionKind
-from entrypoints.http.pages.console.forms import Asked, shape
-from entrypoints.http.pages.console.organization.people.choices import members_called
+from core.frozen import Frozen
+from entrypoints.http.machinery.endpoints import Endpoint
+from entrypoints.http.pages.console.forms import Asked, Shape, shape
 from entrypoints.http.pages.console.rows.rows import Row, RowField, Rows, place_of
 from entrypoints.http.pages.console.visit import PageVisit
-from entrypoints.http.routes.tenancy.members import list_members
-from entrypoints.http.routes.tenancy.risk.risk_policies import RiskExceptionBody, RiskPoliciesRecord, set_risk_policies
-from entrypoints.http.routes.tenancy.teams import TeamRecord, list_teams
+from entrypoints.http.routes.tenancy.risk.risk_policies import RiskExceptionBody, RiskPoliciesRecord
+from entrypoints.http.routes.tenancy.teams import TeamRecord
 from ports.texts import Text
 
 _FIELD: Final = "exceptions"
@@ -26,25 +26,31 @@ def _said(text: Text, row: Row) -> tuple[str, str]:
     return row["value"], text("console.risk.exception_until", until=row["ends_at"])
 
 
-ROWS: Final = Rows(
-    fields=(
-        # Without scripts, a new row has the focus in its first field of text.
-        RowField(name="value", label="console.risk.exception_value", longest=254),
-        RowField(
-            name="kind",
-            label="console.risk.exception_kind",
-            options=tuple((value, f"console.risk.exception_{kind.value}") for value, kind in _KINDS.items()),
+def rows_for(kinds: Mapping[str, ExceptionKind], words: str = "") -> Rows:
+    return Rows(
+        fields=(
+            # Without scripts, a new row has the focus in its first field of text.
+            RowField(name="value", label=f"console.risk.exception_value{words}", longest=254),
+            RowField(
+                name="kind",
+                label="console.risk.exception_kind",
+                options=tuple((value, f"console.risk.exception_{kind.value}") for value, kind in kinds.items()),
+            ),
+            RowField(name="ends_at", label="console.risk.exception_end", hint="console.risk.exception_end_hint", longest=16),
         ),
-        RowField(name="ends_at", label="console.risk.exception_end", hint="console.risk.exception_end_hint", longest=16),
-    ),
-    one="console.risk.exception_number",
-    add="console.risk.exception_add",
-    more="console.more_choices",
-    said=_said,
-)
-SHAPE: Final = shape(
-    set_risk_policies, Asked(_FIELD, rows=ROWS, label="console.risk.exceptions", hint="console.risk.exceptions_hint", at_once=True)
-)
+        one="console.risk.exception_number",
+        add="console.risk.exception_add",
+        more="console.more_choices",
+        said=_said,
+    )
+
+
+def shape_of(endpoint: Endpoint, rows: Rows) -> Shape:
+    return shape(endpoint, Asked(_FIELD, rows=rows, label="console.risk.exceptions", hint="console.risk.exceptions_hint", at_once=True))
+
+
+ALL_KINDS: Final = rows_for(_KINDS)
+WITHOUT_TEAMS: Final = rows_for({value: kind for value, kind in _KINDS.items() if kind is not ExceptionKind.TEAM}, "_here")
 
 
 class WrongRows(Exception):
@@ -55,12 +61,62 @@ class WrongRows(Exception):
         self.faults = faults
 
 
-async def teams_of(visit: PageVisit) -> Sequence[TeamRecord]:
-    return await visit.ask(list_teams) if visit.may(list_teams) else ()
+class ExceptionRows(Frozen, kw_only=True):
+    shape: Shape
+    people: Callable[[PageVisit], Awaitable[Mapping[Any, str]]]
+    """The addresses of those whom exceptions leave out."""
+    called: Callable[[PageVisit, str], Awaitable[str | None]]
+    """The id of the only person whom this address or id means."""
+    teams: Endpoint | None
+    """None for the installation, which has none."""
+    no_person: str
+
+    @property
+    def rows(self) -> Rows:
+        (asked,) = self.shape.inputs
+        rows = asked.rows
+        assert rows is not None  # noqa: S101 - a bug in this file: the only field has rows
+        return rows
+
+    async def shown(self, visit: PageVisit, record: RiskPoliciesRecord) -> list[Row]:
+        """Whom nobody can name any more keeps the id."""
+        return _shown(record, await self.people(visit), await self._teams(visit))
+
+    async def read(self, visit: PageVisit, record: RiskPoliciesRecord, rows: Sequence[Row]) -> Sequence[RiskExceptionBody]:
+        """What the rows mean. A row that stands as the page has shown it means what it meant. Raises `WrongRows`."""
+        teams = await self._teams(visit)
+        shown = _shown(record, await self.people(visit), teams)
+        faults, made = dict[str, str](), list[RiskExceptionBody]()
+        for line, row in enumerate(rows):
+            if row in shown:
+                made.append(record.exceptions[shown.index(row)])
+                continue
+            kind = _KINDS.get(row["kind"], ExceptionKind.PERSON)
+            value, ends_at = await self._value(visit, kind, row["value"], teams), _moment(row["ends_at"])
+            if value is None:
+                no_person = kind is ExceptionKind.PERSON
+                faults[place_of(_FIELD, line, "value")] = self.no_person if no_person else f"console.risk.no_{kind.value}"
+            if ends_at is None:
+                faults[place_of(_FIELD, line, "ends_at")] = "console.risk.no_end"
+            if value is not None and ends_at is not None:
+                made.append(RiskExceptionBody(kind=kind, value=value, ends_at=ends_at))
+        if faults:
+            raise WrongRows(faults)
+        return made
+
+    async def _teams(self, visit: PageVisit) -> Sequence[TeamRecord]:
+        return await visit.ask(self.teams) if self.teams is not None and visit.may(self.teams) else ()
+
+    async def _value(self, visit: PageVisit, kind: ExceptionKind, given: str, teams: Sequence[TeamRecord]) -> str | None:
+        if kind is ExceptionKind.NETWORK:
+            return given or None
+        if kind is ExceptionKind.PERSON:
+            return await self.called(visit, given)
+        meant = [str(one.id) for one in teams if given in {str(one.id), one.name, one.slug}]
+        return meant[0] if len(meant) == 1 else None
 
 
-def rows_of(record: RiskPoliciesRecord, people: Mapping[Any, str], teams: Sequence[TeamRecord]) -> list[Row]:
-    """Whom nobody can name any more keeps the id."""
+def _shown(record: RiskPoliciesRecord, people: Mapping[Any, str], teams: Sequence[TeamRecord]) -> list[Row]:
     names = {**{str(user): email for user, email in people.items()}, **{str(one.id): one.name for one in teams}}
     return [
         {"kind": _VALUES[one.kind], "value": names.get(one.value, one.value), "ends_at": _end(one.ends_at)} for one in record.exceptions
@@ -75,39 +131,7 @@ def _end(at: datetime) -> str:
     return known.strftime("%Y-%m-%d %H:%M")
 
 
-async def exceptions_of(
-    visit: PageVisit, record: RiskPoliciesRecord, shown: Sequence[Row], rows: Sequence[Row], teams: Sequence[TeamRecord]
-) -> Sequence[RiskExceptionBody]:
-    """What the rows mean. A row that stands as the page has shown it means what it meant. Raises `WrongRows`."""
-    faults, made = dict[str, str](), list[RiskExceptionBody]()
-    for line, row in enumerate(rows):
-        if row in shown:
-            made.append(record.exceptions[shown.index(row)])
-            continue
-        kind = _KINDS.get(row["kind"], ExceptionKind.PERSON)
-        value, ends_at = await _value(visit, kind, row["value"], teams), _moment(row["ends_at"])
-        if value is None:
-            faults[place_of(_FIELD, line, "value")] = f"console.risk.no_{kind.value}"
-        if ends_at is None:
-            faults[place_of(_FIELD, line, "ends_at")] = "console.risk.no_end"
-        if value is not None and ends_at is not None:
-            made.append(RiskExceptionBody(kind=kind, value=value, ends_at=ends_at))
-    if faults:
-        raise WrongRows(faults)
-    return made
-
-
-async def _value(visit: PageVisit, kind: ExceptionKind, given: str, teams: Sequence[TeamRecord]) -> str | None:
-    if kind is ExceptionKind.NETWORK:
-        return given or None
-    if kind is ExceptionKind.PERSON:
-        found = await members_called(visit, given) if visit.may(list_members) or _is_id(given) else ()
-        return found[0].value if len(found) == 1 else None
-    meant = [str(one.id) for one in teams if given in {str(one.id), one.name, one.slug}]
-    return meant[0] if len(meant) == 1 else None
-
-
-def _is_id(given: str) -> bool:
+def is_id(given: str) -> bool:
     try:
         UUID(given)
     except ValueError:
