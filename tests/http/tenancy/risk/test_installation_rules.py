@@ -1,11 +1,12 @@
 """Rules for risk of the installation: asked at every sign-in and before those of organizations; who writes them; and the way back."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 import pytest
 
+from adapters.postgres.identity.proofs.risk_rules import asked_rules
 from core.domain.errors import Forbidden
 from core.domain.identity.mailed_tokens import LinkRefused, LinkUnknown
 from core.domain.identity.risk_policies import ways_back
@@ -297,3 +298,14 @@ async def test_an_exception_ends_early_only_while_no_strict_rule_counts(scene: I
         assert (await put(counting, exceptions=[later])).status == 200
         assert (await put(one, exceptions=[])).status == 200
         assert (await put(counting, exceptions=[])).status == 200
+
+
+async def test_the_distance_to_the_sign_in_before_comes_along(scene: InstallationRulesScene) -> None:
+    await scene.let_count(policy("tell_person"))
+    assert (await scene.base()).status == 200
+    scene.people.change("update login_events set spot = '{507,71}' where user_id = %s", scene.ada.user)
+    (row,) = scene.people.rows("select risk_rules_asked(%s, null) as asked", scene.ada.user)
+    (asked,) = asked_rules(row["asked"])
+    assert (asked.organization, [one.spot for one in asked.seen]) == (None, [(507, 71)])
+    (judged,) = await scene.postern.foundation.stores.risk_policies.sign_ins(None, datetime(2020, 1, 1, tzinfo=UTC), None, 10)
+    assert judged.spot == (507, 71)
