@@ -188,6 +188,8 @@ async def test_a_platform_owner_who_is_refused_gets_a_way_back_by_mail(scene: In
     assert scene.counting() == ["New devices"]
     entry = scene.audited(UPDATED)[-1]
     assert entry["actor_id"] == scene.root.user
+    token = Token(link.partition("token=")[2])
+    assert await scene.postern.identity.installation_way_back.lift(token, Actor()) == 0
     again = await Tabs(scene.client).tab().open(link)
     assert "No rule of the installation refuses" in again.page.text
 
@@ -309,3 +311,17 @@ async def test_the_distance_to_the_sign_in_before_comes_along(scene: Installatio
     assert (asked.organization, [one.spot for one in asked.seen]) == (None, [(507, 71)])
     (judged,) = await scene.postern.foundation.stores.risk_policies.sign_ins(None, datetime(2020, 1, 1, tzinfo=UTC), None, 10)
     assert judged.spot == (507, 71)
+
+
+async def test_twenty_rules_of_both_cost_a_sign_in_no_further_round_trip(scene: InstallationRulesScene) -> None:
+    scene.tenants.join(scene.ada, scene.acme)
+    browser = Browser(scene.client)
+    into = {"org_slug": "acme", "service_slug": "shop"}
+    for _ in range(2):
+        assert (await browser.login(scene.ada, **into)).status == 200
+    without = scene.log.events("request")[-1]["db_round_trips"]
+    rules = [policy("refuse", {"networks": [f"10.{number}.0.0/16"]}, name=f"Rule {number}") for number in range(20)]
+    await scene.let_count(*rules)
+    await scene.count(*rules)
+    assert (await browser.login(scene.ada, **into)).status == 200
+    assert scene.log.events("request")[-1]["db_round_trips"] == without
