@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 from core.domain.identity.accounts import SHORTEST_PASSWORD
 from core.domain.identity.passwords.standing import LONGEST_LEAST
 from core.domain.identity.session_limits.bounds import MOST_SESSIONS
+from core.domain.key_proofs.nonces import NonceRule
 from core.domain.secrets import Password, Secret
 from core.frozen import Frozen
 from entrypoints import settings_forms as forms
@@ -443,6 +444,14 @@ class Settings:
         _ORGANIZATIONS,
         "With `on`, programs on people's own devices, such as MCP clients, may register themselves at `POST /oauth/register` (RFC 7591). "
         "Nothing is stored, and such a client gets in only where an organization and its API say `registered_clients: on`.",
+    )
+
+    dpop_nonces: str = _setting(
+        forms.choice(*NonceRule),
+        "nobody",
+        _TOKENS,
+        "Whose proofs of keys (DPoP) need a nonce of this minute: `nobody`, `confidential` for clients that authenticate, where they do, "
+        "or `everybody`. With `everybody`, libraries in browsers that know no nonces get no tokens.",
     )
 
     outbound_networks: tuple[IPv4Network | IPv6Network, ...] = _setting(

@@ -467,6 +467,19 @@ TABLES: Final = (
         ),
     ),
     Table(
+        "used_key_proofs",
+        opens=NO_CREDENTIAL,
+        whose=INSTALLATION,
+        holds=(plain(OPAQUE, "digest"),),
+        moves=THE_INSTALLATIONS,
+        ends=THE_INSTALLATIONS,
+        until="when they would count no more, two minutes after they were made",
+        ages=(
+            # Such a proof is refused for its age.
+            Age("PastKeyProofs", "expires_at < now()", key="digest"),
+        ),
+    ),
+    Table(
         "identities",
         opens=(CredentialKind.OWN_IDENTITY, CredentialKind.IDENTITY),
         whose=PROVIDER,

@@ -13,6 +13,7 @@ from core.domain.email import Email
 from core.domain.identifiers import ClientId, ServiceId
 from core.domain.identity.devices import Client
 from core.domain.identity.sessions import NO_SUBSCRIPTION, OpenedSession, Session, SubscriptionState
+from core.domain.key_proofs.proofs import KeyThumbprint
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Token
 from core.domain.signing_keys import TokenAlgorithm
@@ -74,6 +75,8 @@ class Holder(Frozen):
     """The API that the access token shall be for."""
     foreign_scopes: tuple[str, ...] = ()
     """The scopes that it wants there. Without any, it gets all that were granted there."""
+    key: KeyThumbprint | None = None
+    """The key of which the request has shown a proof."""
 
 
 class Continued(Frozen):

@@ -142,6 +142,8 @@ class ServiceSettings(Frozen, kw_only=True):
     """How long its sessions may rest. None for what the organization says."""
     most_sessions: int | None = None
     """How many sign-ins of one person may be open in it at once. None for any number."""
+    dpop_bound_access_tokens: bool = False
+    """Whether it gets only tokens that are bound to a key (RFC 9449 section 5.2). A token without a proof of the key opens nothing then."""
     metadata: Metadata | None = None
     """None where the service was read without its metadata, in lists for example."""
 
@@ -218,6 +220,7 @@ class ServiceChange(RecordChange):
     session_lifetime_hours: int | Unchanged | None = UNCHANGED
     session_idle_minutes: int | Unchanged | None = UNCHANGED
     most_sessions: int | Unchanged | None = UNCHANGED
+    dpop_bound_access_tokens: bool | Unchanged = UNCHANGED
     metadata: Metadata | Unchanged = UNCHANGED
 
     def with_published(self, keys: Mapping[str, Any]) -> "ServiceChange":
@@ -402,7 +405,7 @@ def service_updated(before: Service, after: Service, actor: Actor) -> Event:
             }
     for name in (
         *("client_id", "sign_in_policy", "trusted", "is_agent", "id_token_alg", "access_token_alg", "assertion_audience", "jwks_uri"),
-        *("backchannel_logout_session_required", *_SESSIONS),
+        *("backchannel_logout_session_required", "dpop_bound_access_tokens", *_SESSIONS),
     ):
         if getattr(before, name) != getattr(after, name):
             details |= {f"old_{name}": getattr(before, name), name: getattr(after, name)}
@@ -459,6 +462,10 @@ def checked_settings(service: _Settings) -> _Settings:
     before the type changes. Raises `BadRequest`.
     """
     _require_session_bounds(service)
+    if service.dpop_bound_access_tokens and service.service_type is ServiceType.PROXY:
+        raise BadRequest(
+            "dpop_bound_access_tokens: an application behind a proxy has cookies and no tokens to bind", words="proxy_binds_nothing"
+        )
     return replace(
         service,
         name=service_name(service.name),

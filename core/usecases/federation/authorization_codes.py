@@ -119,6 +119,7 @@ class AuthorizationCodes(Frozen):
             registered, found = (None, None) if met is None else met
             # The statement has checked the same conditions, so it has redeemed nothing for a client that is refused here.
             authenticated = await self.clients.confirm(registered, shown)
+            authenticated.registered.require_bound(claim.key)
             if authenticated.registered.service_type is ServiceType.PROXY:
                 # The browser of the person redeems its codes, by `redeem_for_browser`.
                 raise UnauthorizedClient

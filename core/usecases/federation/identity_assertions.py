@@ -46,6 +46,7 @@ from core.domain.identity.upstream.jwt_assertions import (
     accepted_assertion,
 )
 from core.domain.identity.upstream.sign_in import FEDERATED, OAuthError
+from core.domain.key_proofs.proofs import KeyThumbprint, bound
 from core.domain.secrets import Token
 from core.domain.services.client_ids import read_client_id
 from core.domain.tenancy.members import Member
@@ -120,7 +121,7 @@ class IdentityAssertions(Frozen):
         except IdentityAssertionRefusal as refusal:
             self._tell_refused(connection, client.registered, refusal)
             raise oauth_refusal(refusal) from None
-        return await self._issued(session, client.registered, examined.audience)
+        return await self._issued(session, client.registered, examined.audience, request.key)
 
     async def try_out(self, member: Member, provider: UpstreamProviderId, text: str, sender: Client) -> AssertionVerdict:
         """What would come of an assertion, if the application that it names brought it now. Nothing is issued, used up or recorded. Raises
@@ -240,7 +241,7 @@ class IdentityAssertions(Frozen):
                 await uow.commit()
         return session
 
-    async def _issued(self, session: Session, client: RegisteredClient, audience: TokenAudience) -> IssuedTokens:
+    async def _issued(self, session: Session, client: RegisteredClient, audience: TokenAudience, key: KeyThumbprint | None) -> IssuedTokens:
         """Signs the token after the session's unit of work is committed. Both end together."""
         lifetime = session.ends_at - session.created_at
         claims = resource_claims(
@@ -252,11 +253,11 @@ class IdentityAssertions(Frozen):
             now=session.created_at,
             lifetime=lifetime,
         )
-        token = Token(await self.signer.sign_for_application(claims, audience.algorithm))
+        token = Token(await self.signer.sign_for_application(bound(claims, key), audience.algorithm))
         self.metrics.token_issued()
         self.metrics.connection_exchanged("assertion", succeeded=True)
         log.info("identity_assertion_accepted", service=str(client.service), session=str(session.id), resource=str(audience.id))
-        return IssuedTokens(token, round(lifetime.total_seconds()), " ".join(audience.scopes) or None)
+        return IssuedTokens(token, round(lifetime.total_seconds()), " ".join(audience.scopes) or None, key=key)
 
     def _tell_refused(self, connection: IssuingConnection, client: RegisteredClient, refusal: IdentityAssertionRefusal) -> None:
         self.recorder.record(refused_assertion(connection.id, refusal, self.system.clock.now()))

@@ -46,6 +46,7 @@ from core.domain.identity.sessions import (
     sessions_revoked,
 )
 from core.domain.identity.upstream.providers import own_provider_of
+from core.domain.key_proofs.proofs import KeyThumbprint, bound
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.frozen import Frozen, replace
@@ -99,6 +100,7 @@ class Sessions(Frozen):
         session_id: SessionId | None = None,
         opened_through: str = "",
         doors: Doors = NOT_JUDGED,
+        key: KeyThumbprint | None = None,
     ) -> OpenedSession:
         """Opens a session within the caller's unit of work, after the device, without a round trip of its own. `parent` is the session from
         which the new session is opened, if any: the new session ends with its parent. With `application`, the session is given to this
@@ -117,6 +119,7 @@ class Sessions(Frozen):
             session_id=session_id,
             opened_through=opened_through,
             doors=doors,
+            key=key,
         )
         token = self.system.secrets.token()
         await uow.sessions.issue(session.id, token.digest(), session.created_at)
@@ -138,6 +141,7 @@ class Sessions(Frozen):
         ends_by: datetime | None = None,
         opened_through: str = "",
         doors: Doors = NOT_JUDGED,
+        key: KeyThumbprint | None = None,
     ) -> Session:
         """Does what `open` does, but without a refresh token: the caller gives the session another credential, such as a cookie.
         `opened_through` is the provider that the person signed in at, if they did.
@@ -171,6 +175,7 @@ class Sessions(Frozen):
             idle=self.idle,
             most=self.most,
             doors=doors,
+            key=key,
         )
         await uow.sessions.add(session)
         return session
@@ -184,9 +189,9 @@ class Sessions(Frozen):
         facts = await self.facts.find(opened.session.context.service, opened.session.user)
         return replace(opened, facts=facts, tells_more=False)
 
-    async def tokens(self, opened: OpenedSession) -> TokenPair:
+    async def tokens(self, opened: OpenedSession, key: KeyThumbprint | None = None) -> TokenPair:
         """Signs the session's tokens. Call it after the session's unit of work is committed, because a token must not vouch for a session
-        that does not exist.
+        that does not exist. The access token is bound to the `key`, if there is one.
         """
         opened = await self.with_facts(opened)
         application, audience = opened.application, opened.audience
@@ -197,6 +202,7 @@ class Sessions(Frozen):
             )
         else:
             claims = access_claims(opened, issuer=self.issuer, token_id=token_id, now=now, lifetime=self.access_lifetime)
+        claims = bound(claims, key)
         if application is None:
             access_token = Token(await self.signer.sign_access(claims))
         else:

@@ -22,11 +22,14 @@ from core.domain.errors import (
     Unavailable,
 )
 from core.domain.federation.oauth.oauth_errors import InsufficientScope
+from core.domain.key_proofs.proofs import ALGORITHMS, BoundTokenRefused
 from entrypoints.http.machinery.answers import Headers
 from entrypoints.http.machinery.fields import example
 from ports.database import Database
 
 log = structlog.get_logger()
+
+_ALGORITHMS = " ".join(ALGORITHMS).encode()
 
 STATUS: dict[str, int] = {
     "BAD_REQUEST": 400,
@@ -167,7 +170,14 @@ def headers_of(refusal: Refusal, challenge: bytes = b"Bearer") -> Headers:
         return ((b"www-authenticate", f'Bearer error="insufficient_scope", scope="{refusal.scope}"'.encode()),)
     if isinstance(refusal, Unauthorized):
         # RFC 6750 section 3: the header has an error code only when the caller has sent a token, and the token is not valid.
-        return ((b"www-authenticate", challenge if type(refusal) is Unauthorized else b'Bearer error="invalid_token"'),)
+        return ((b"www-authenticate", challenge if type(refusal) is Unauthorized else _of_token(refusal)),)
     if isinstance(refusal, MethodNotAllowed):
         return ((b"allow", ", ".join(refusal.allowed).encode()),)
     return ()
+
+
+def _of_token(refusal: Unauthorized) -> bytes:
+    if isinstance(refusal, BoundTokenRefused):
+        # RFC 9449 section 7.1.
+        return b'DPoP error="%s", algs="%s"' % (refusal.error.encode(), _ALGORITHMS)
+    return b'Bearer error="invalid_token"'

@@ -159,6 +159,11 @@ DEVICE_TRUST_TOKEN: Final = RequestHeader(
     " send the token as a cookie instead.",
     "3nYc8RqWz1LmVb6KsXe0HjUo5TgPaFd2uQiRl7wBzMx",
 )
+DPOP: Final = RequestHeader(
+    "DPoP",
+    "A proof of a key, made for this request: a signed JSON Web Token (RFC 9449). Tokens are then bound to the key.",
+    "eyJ0eXAiOiJkcG9wK2p3dCIsImFsZyI6IkVTMjU2IiwiandrIjp7fX0.eyJqdGkiOiIxIn0.c2ln",
+)
 NEW_DEVICE_TOKEN: Final = AnswerHeader(
     DEVICE_TOKEN.name,
     "The device token. Keep the token, and send the token with the next sign-in and each refresh. The header is absent if you still owe a"

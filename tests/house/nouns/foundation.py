@@ -18,7 +18,7 @@ FOUNDATION: Final = (
                 "flows",
                 "mailed_tokens",
             ),
-            *("oauth_states", "connection_answers", "identity_assertions", "used_puzzles"),
+            *("oauth_states", "connection_answers", "identity_assertions", "used_puzzles", "used_key_proofs"),
         ),
         ids=(
             *(ids.AuthorizationCodeId, ids.DeviceCodeId, ids.PushedRequestId, ids.PreauthenticationId, ids.FlowId),

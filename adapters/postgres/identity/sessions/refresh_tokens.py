@@ -132,6 +132,7 @@ class PostgresRefreshTokens(OnPool):
             "scopes": [] if holder is None else list(holder.scopes),
             "is_public": holder is None or holder.is_public,
             "resource": None if holder is None or holder.resource is None else storable_text(holder.resource),
+            "key": None if holder is None else holder.key,
             "foreign_scopes": [] if holder is None else [storable_text(scope) for scope in holder.foreign_scopes],
         }
         return first_made(await ask(self._pool, _Presented, _ROTATE, parameters), _Presented.presented)
@@ -140,6 +141,12 @@ class PostgresRefreshTokens(OnPool):
 # A condition on `services`: the application has nothing to authenticate with, and no URI from which we could still fetch its keys.
 _SHOWS_NOTHING: Final[LiteralString] = f"""
                     services.service_type in ('mobile', 'desktop') or services.jwks_uri is null and not {AUTHENTICATES}"""
+
+# A session that began bound stays bound. A public application shows the very key, and another one, which authenticates, any key (RFC 9449
+# section 5): it may have a new one since.
+_IS_BOUND_HERE: Final = """
+                    sessions.key_thumbprint is null
+                 or %(key)s::text is not null and (not %(is_public)s::boolean or sessions.key_thumbprint = %(key)s::text)"""
 
 # One statement makes all changes or none. Of two requests that rotate the same token, the second waits for the first's commit, finds the
 # token rotated, and changes nothing. The second's result is from before that commit: `rotated` is false and `rotated_at` null, so the
@@ -179,6 +186,8 @@ _ROTATE: Final[LiteralString] = f"""
                         else sessions.scopes is null or services.id is not null and ({_SHOWS_NOTHING})
                     end
                 and (sessions.scopes is null or not %(is_public)s::boolean or {lost_nothing_since("sessions.created_at")})
+                and ({_IS_BOUND_HERE})
+                and (%(key)s::text is not null or sessions.scopes is null or not coalesce(services.dpop_bound_access_tokens, false))
          ),
          choice as materialized (
              select looked.open,
@@ -223,7 +232,12 @@ _ROTATE: Final[LiteralString] = f"""
              update sessions
                 set expires_at = least(%(at)s + {IDLE}, sessions.ends_at),
                     expires_day = (least(%(at)s + {IDLE}, sessions.ends_at) at time zone 'UTC')::date,
-                    last_seen_at = greatest(sessions.last_seen_at, %(at)s)
+                    last_seen_at = greatest(sessions.last_seen_at, %(at)s),
+                    key_thumbprint = case
+                        when sessions.id = (select rotated.session_id from rotated)
+                        then coalesce(sessions.key_thumbprint, %(key)s::text)
+                        else sessions.key_thumbprint
+                    end
                from living
               where sessions.id = living.id
           returning sessions.id

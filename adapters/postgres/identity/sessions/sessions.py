@@ -90,6 +90,7 @@ class SessionRows(OnTransaction):
                 "most": session.most,
                 "is_own": session.is_own,
                 "is_impersonated": impersonated is not None,
+                "key": session.key,
                 **door_parameters(session.doors),
             },
         )
@@ -218,12 +219,12 @@ _ADD: Final[LiteralString] = f"""
     insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
                           authenticated_by, impersonator_id, impersonation_id, parent_id, depth, proved_at, second_factor_at, stated_at,
                           refuses_applications, scopes, opened_through, let_in_by, kept_out_by, expires_day, minutes_idle, most,
-                          most_in_service)
+                          most_in_service, key_thumbprint)
     select %(id)s, %(user)s, %(device)s, %(organization)s, %(service)s, %(created_at)s, %(last_seen_at)s, until.expires_at, %(ends_at)s,
            %(authenticated_by)s::text[], %(impersonator)s, %(impersonation)s, %(parent)s, %(depth)s, %(proved_at)s, %(second_factor_at)s,
            %(stated_at)s, %(refuses_applications)s, %(scopes)s::text[], %(opened_through)s,
            %(let_in_by)s::uuid[], %(kept_out_by)s::uuid[],
-           (until.expires_at at time zone 'UTC')::date, rules.minutes_idle, rules.most, rules.most_in_service
+           (until.expires_at at time zone 'UTC')::date, rules.minutes_idle, rules.most, rules.most_in_service, %(key)s
       from ({_RULES}) as rules
      cross join lateral (
                select least(%(expires_at)s, %(created_at)s + rules.minutes_idle * interval '1 minute') as expires_at

@@ -23,6 +23,7 @@ from core.domain.federation.oauth.requested_claims import NO_CLAIMS, RequestedCl
 from core.domain.federation.oauth.resources import LONGEST_RESOURCE, MOST_RESOURCES, TOO_MANY, UNKNOWN_RESOURCE, foreign_scopes
 from core.domain.federation.oauth.scopes import OPENID, known
 from core.domain.identifiers import ClientId
+from core.domain.key_proofs.proofs import KeyThumbprint, is_thumbprint
 from core.domain.services.client_ids import describes_itself, read_client_id
 
 LONGEST: Final = 2000
@@ -52,6 +53,7 @@ _OURS: Final = frozenset(
         "client_id",
         "code_challenge",
         "code_challenge_method",
+        "dpop_jkt",
         "id_token_hint",
         "login_hint",
         "max_age",
@@ -150,6 +152,7 @@ def checked(parameters: Parameters, client: Registered, answers_to: Recipient) -
         acr_values=asked.acr_values or acr_values,
         ui_locales=locales(parameters.get("ui_locales")),
         subject=asked.subject,
+        key=_key(parameters),
         resources=_resources(parameters),
         foreign_scopes=foreign_scopes((parameters.get("scope") or "").split()) if parameters.resources else (),
     )
@@ -243,6 +246,15 @@ def _resources(parameters: Parameters) -> tuple[str, ...]:
     if any(len(identifier) > LONGEST_RESOURCE for identifier in named):
         raise AuthorizationRefused(AuthorizationErrorCode.INVALID_TARGET, UNKNOWN_RESOURCE)
     return named
+
+
+def _key(parameters: Parameters) -> KeyThumbprint | None:
+    given = parameters.get("dpop_jkt")
+    if given is None:
+        return None
+    if not is_thumbprint(given):
+        raise _invalid("dpop_jkt: must be the SHA-256 thumbprint of a key in base64url (RFC 7638)")
+    return KeyThumbprint(given)
 
 
 def _requested_claims(parameters: Parameters, scopes: tuple[str, ...]) -> RequestedClaims:

@@ -90,6 +90,8 @@ class ClientDocument(Frozen, kw_only=True):
     keys: Mapping[str, Json] | None = None
     """The public keys in the document itself."""
     keys_uri: str | None = None
+    dpop_bound_access_tokens: bool = False
+    """It wants only tokens that are bound to a key (RFC 9449 section 5.2)."""
 
     @property
     def host(self) -> str:
@@ -104,7 +106,9 @@ class ClientDocument(Frozen, kw_only=True):
     @property
     def digest(self) -> bytes:
         """Of everything that a consent is about. Keys behind an address may change; the address may not."""
-        told: Any = [sorted(self.redirect_uris), self.method.value, self.keys_uri, self.keys]
+        told: list[Any] = [sorted(self.redirect_uris), self.method.value, self.keys_uri, self.keys]
+        if self.dpop_bound_access_tokens:
+            told.append("dpop")
         return sha256(json.dumps(told, sort_keys=True, separators=(",", ":")).encode()).digest()
 
     @property
@@ -119,6 +123,7 @@ class ClientDocument(Frozen, kw_only=True):
             "token_endpoint_auth_method": self.method.value,
             "jwks": self.keys,
             "jwks_uri": self.keys_uri,
+            "dpop_bound_access_tokens": self.dpop_bound_access_tokens,
         }
 
 
@@ -162,6 +167,8 @@ def restored(address: str, kept: Mapping[str, Any]) -> ClientDocument:
         method=AuthenticationMethod(kept["token_endpoint_auth_method"]),
         keys=kept["jwks"],
         keys_uri=kept["jwks_uri"],
+        # What was kept before says nothing of it.
+        dpop_bound_access_tokens=kept.get("dpop_bound_access_tokens", False),
     )
 
 
@@ -245,6 +252,7 @@ def client_document(address: str, status: int, headers: Mapping[str, str], body:
         method=_method(given, has_keys=keys is not None or keys_uri is not None),
         keys=keys,
         keys_uri=keys_uri,
+        dpop_bound_access_tokens=given.get("dpop_bound_access_tokens") is True,
     )
 
 
@@ -282,6 +290,7 @@ def document_service(document: ClientDocument, organization: OrganizationId, ser
         redirect_uris=tuple(document.redirect_uris),
         jwks=document.stored_keys,
         jwks_uri=document.keys_uri,
+        dpop_bound_access_tokens=document.dpop_bound_access_tokens,
         created_at=now,
         updated_at=now,
         metadata={},
@@ -297,6 +306,7 @@ def described(service: Service, document: ClientDocument, now: datetime) -> Serv
         redirect_uris=tuple(document.redirect_uris),
         jwks=service.jwks if same_keys else document.stored_keys,
         jwks_uri=document.keys_uri,
+        dpop_bound_access_tokens=document.dpop_bound_access_tokens,
         updated_at=now,
     )
 

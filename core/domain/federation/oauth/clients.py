@@ -13,6 +13,7 @@ from core.domain.federation.refusal_reasons import RefusalReason
 from core.domain.identifiers import ClientId, ClientSecretId, OrganizationId, ServiceId
 from core.domain.identity.sessions import Application, Context
 from core.domain.json import Json
+from core.domain.key_proofs.proofs import KeyProofMissing, KeyThumbprint
 from core.domain.outbound.key_sets import KEYS_LIFETIME
 from core.domain.secrets import Token
 from core.domain.services.client_ids import describes_itself, read_client_id
@@ -72,12 +73,19 @@ class RegisteredClient(Frozen, kw_only=True):
     """It acts for people."""
     names_endpoints: bool = False
     """Whether the client's assertions may name the address of an endpoint in place of the issuer."""
+    binds_tokens: bool = False
+    """Whether it gets only tokens that are bound to a key: `dpop_bound_access_tokens` of the service."""
     is_placed: bool = True
     """False for a metadata client that has no service: nobody in the organization has allowed it yet."""
 
     def application(self, scopes: tuple[str, ...]) -> Application:
         """The client as the receiver of a session's tokens."""
         return Application(self.client, scopes, self.access_token_algorithm, self.is_agent)
+
+    def require_bound(self, key: KeyThumbprint | None) -> None:
+        """`key` is the one that a request for tokens has shown. Raises `KeyProofMissing`."""
+        if self.binds_tokens and key is None:
+            raise KeyProofMissing
 
     @property
     def is_public(self) -> bool:

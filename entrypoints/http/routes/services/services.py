@@ -133,6 +133,8 @@ class NewServiceBody(msgspec.Struct, frozen=True, kw_only=True):
     """How many minutes without a use end a session of the service; null for what the organization says. The shorter of both counts."""
     most_sessions: _MostSessions | None = None
     """How many sign-ins of one person may be open in the service at once; null for any number. The next one ends the oldest."""
+    dpop_bound_access_tokens: bool = False
+    """Whether the application gets only tokens that are bound to a key (DPoP, RFC 9449): each of its requests for tokens needs a proof."""
     metadata: Metadata = msgspec.field(default_factory=dict)
     """An object of yours, of at most 4096 bytes and 5 levels. No token has it. The service's API keys read it."""
 
@@ -194,6 +196,8 @@ class ServicePatch(msgspec.Struct, frozen=True, kw_only=True):
     """How many minutes without a use end a session of the service; null for what the organization says. The shorter of both counts."""
     most_sessions: _MostSessions | msgspec.UnsetType | None = msgspec.UNSET
     """How many sign-ins of one person may be open in the service at once; null for any number. The next one ends the oldest."""
+    dpop_bound_access_tokens: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
+    """Whether the application gets only tokens that are bound to a key (DPoP, RFC 9449). Tokens that it has already stay as they are."""
     metadata: Metadata | msgspec.UnsetType = msgspec.UNSET
     """An object that replaces the old one, of at most 4096 bytes and 5 levels. No token has it. The service's API keys read it."""
 
@@ -249,6 +253,8 @@ class ServiceRecord(msgspec.Struct, frozen=True, kw_only=True):
     """How many minutes without a use end a session of the service; null for what the organization says. The shorter of both counts."""
     most_sessions: Annotated[int, example(3)] | None
     """How many sign-ins of one person may be open in the service at once; null for any number. The next one ends the oldest."""
+    dpop_bound_access_tokens: bool
+    """Whether the application gets only tokens that are bound to a key (DPoP, RFC 9449)."""
     created_at: CreatedAt
 
 
