@@ -34,7 +34,15 @@ from core.domain.services.permissions import permission_key
 from core.domain.services.plans import plan_currency, plan_features, plan_key, plan_name, plan_price
 from core.domain.services.resource_servers import Admits
 from core.domain.services.service_roles import role_permissions, service_role_slug
-from core.domain.services.services import LONGEST_SCOPE, MOST_SCOPES, AssertionAudience, SignInPolicy, service_name, service_slug
+from core.domain.services.services import (
+    LONGEST_SCOPE,
+    MOST_SCOPES,
+    AssertionAudience,
+    SecurityProfile,
+    SignInPolicy,
+    service_name,
+    service_slug,
+)
 from core.domain.services.subscriptions import SubscriptionStatus
 from core.domain.signing_keys import TokenAlgorithm
 from core.domain.tenancy.branding import logo_destination
@@ -274,6 +282,8 @@ _OF_SERVICES: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
         "slug": service_slug,
         **dict.fromkeys(("name", "service_type", "codehost_scopes", "websuite_scopes", "officesuite_scopes", "redirect_uris"), ROW),
         **dict.fromkeys(("device_activation_uri", "post_logout_redirect_uris", "backchannel_logout_uri", "jwks", "jwks_uri"), ROW),
+        "frontchannel_logout_uri": ROW,
+        "profile": SecurityProfile,
         "sign_in_policy": SignInPolicy,
         **dict.fromkeys(("id_token_alg", "access_token_alg"), TokenAlgorithm),
         "assertion_audience": AssertionAudience,

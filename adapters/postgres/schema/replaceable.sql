@@ -1,4 +1,4 @@
--- edition 7
+-- edition 8
 --
 -- The views and functions that nothing in the schema is built on: no index, default, check or trigger uses them. A change of them is a change
 -- of this file, and no migration: raise the number in the first line, and `migrate` replaces all of them, after the migrations and in one
@@ -24,7 +24,8 @@ create or replace view services as
            device_activation_uri, user_count, created_at, updated_at, sign_in_policy, trusted, jwks, id_token_alg, post_logout_redirect_uris,
            backchannel_logout_uri, backchannel_logout_session_required, jwks_uri, jwks_fetched_at, credential_removed_at, metadata,
            assertion_audience, access_token_alg, kept_client_id, coalesce(kept_client_id, client_id::text) as oauth_client_id,
-           is_agent, agent_since, session_lifetime_hours, session_idle_minutes, most_sessions, dpop_bound_access_tokens
+           is_agent, agent_since, session_lifetime_hours, session_idle_minutes, most_sessions, dpop_bound_access_tokens,
+           frontchannel_logout_uri, frontchannel_logout_session_required, profile
       from all_services
      where deleted_at is null;
 

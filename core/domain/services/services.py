@@ -12,6 +12,7 @@ from core.domain.errors import BadRequest, Forbidden, ServiceLimitExceeded
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId
 from core.domain.identity.session_limits.bounds import require_session_bounds
 from core.domain.identity.session_limits.reach import SessionLimits
+from core.domain.identity.signing_out.frames import origin_of
 from core.domain.jobs import NewJob
 from core.domain.json import Json
 from core.domain.lines import one_line, require_few_marks
@@ -96,6 +97,14 @@ class AssertionAudience(StrEnum):
     """
 
 
+class SecurityProfile(StrEnum):
+    """What an application and Postern hold each other to, beyond the settings."""
+
+    STANDARD = "standard"
+    FAPI2 = "fapi2"
+    """The FAPI 2.0 Security Profile."""
+
+
 class ServiceProfile(Frozen):
     """The data that a service's own servers may know about it, besides its id and slug. The check of their API key returns these data."""
 
@@ -136,6 +145,10 @@ class ServiceSettings(Frozen, kw_only=True):
     """The address that gets a notice when a session of the service ends. None when the service wants no notices."""
     backchannel_logout_session_required: bool = False
     """Whether the service needs to know which session has ended. The notice says it in any case."""
+    frontchannel_logout_uri: str | None = None
+    """The page that a browser loads in a frame when its person signs out. None when the service wants none."""
+    frontchannel_logout_session_required: bool = False
+    """Whether the address of the frame names the issuer and the session that has ended."""
     session_lifetime_hours: int | None = None
     """How long its sessions last after the sign-in. None for what the organization says, which counts in any case if it is shorter."""
     session_idle_minutes: int | None = None
@@ -217,6 +230,8 @@ class ServiceChange(RecordChange):
     post_logout_redirect_uris: Sequence[str] | Unchanged = UNCHANGED
     backchannel_logout_uri: str | Unchanged | None = UNCHANGED
     backchannel_logout_session_required: bool | Unchanged = UNCHANGED
+    frontchannel_logout_uri: str | Unchanged | None = UNCHANGED
+    frontchannel_logout_session_required: bool | Unchanged = UNCHANGED
     session_lifetime_hours: int | Unchanged | None = UNCHANGED
     session_idle_minutes: int | Unchanged | None = UNCHANGED
     most_sessions: int | Unchanged | None = UNCHANGED
@@ -231,7 +246,7 @@ class ServiceChange(RecordChange):
 
 # The fields that decide where people and their codes go, who is asked for consent, and how the service authenticates itself.
 _LASTING: Final = (
-    *("redirect_uris", "post_logout_redirect_uris", "device_activation_uri", "backchannel_logout_uri"),
+    *("redirect_uris", "post_logout_redirect_uris", "device_activation_uri", "backchannel_logout_uri", "frontchannel_logout_uri"),
     *("service_type", "sign_in_policy", "trusted", "is_agent", "jwks", "jwks_uri"),
 )
 
@@ -387,6 +402,23 @@ def service_created(service: Service, actor: Actor) -> Event:
     return _event("service.created", service, actor, details)
 
 
+# What an entry says with its values, before and after.
+_FACTS: Final = (
+    *(
+        "client_id",
+        "sign_in_policy",
+        "trusted",
+        "is_agent",
+        "id_token_alg",
+        "access_token_alg",
+        "assertion_audience",
+        "jwks_uri",
+    ),
+    *("backchannel_logout_session_required", "frontchannel_logout_session_required", "dpop_bound_access_tokens", *_SESSIONS),
+    *("device_activation_uri", "frontchannel_logout_uri"),
+)
+
+
 def service_updated(before: Service, after: Service, actor: Actor) -> Event:
     """The event says what changed, with the earlier values of everything that decides where people are sent. Of the metadata
     it says only that they changed.
@@ -403,16 +435,11 @@ def service_updated(before: Service, after: Service, actor: Actor) -> Event:
                 f"{name}_added": [uri for uri in new if uri not in old],
                 f"{name}_removed": [uri for uri in old if uri not in new],
             }
-    for name in (
-        *("client_id", "sign_in_policy", "trusted", "is_agent", "id_token_alg", "access_token_alg", "assertion_audience", "jwks_uri"),
-        *("backchannel_logout_session_required", "dpop_bound_access_tokens", *_SESSIONS),
-    ):
+    for name in _FACTS:
         if getattr(before, name) != getattr(after, name):
             details |= {f"old_{name}": getattr(before, name), name: getattr(after, name)}
     if before.jwks != after.jwks:
         details |= {"old_key_ids": _key_ids(before), "key_ids": _key_ids(after)}
-    if before.device_activation_uri != after.device_activation_uri:
-        details |= {"old_device_activation_uri": before.device_activation_uri, "device_activation_uri": after.device_activation_uri}
     if before.backchannel_logout_uri != after.backchannel_logout_uri:
         details |= {"old_backchannel_logout_host": _logout_host(before), "backchannel_logout_host": _logout_host(after)}
     return _event("service.updated", after, actor, details)
@@ -476,6 +503,7 @@ def checked_settings(service: _Settings) -> _Settings:
         post_logout_redirect_uris=_redirect_uris(service, "post_logout_redirect_uris"),
         jwks=None if service.jwks is None else _keys_of(service, service.jwks),
         backchannel_logout_uri=_logout_uri(service),
+        frontchannel_logout_uri=_frame_address(service),
         metadata=None if service.metadata is None else checked_metadata(service.metadata),
         device_activation_uri=(
             None if service.device_activation_uri is None else web_page(service.device_activation_uri, "device_activation_uri")
@@ -515,6 +543,28 @@ def _logout_uri(service: ServiceSettings) -> str | None:
         return None
     if logout_destination(uri).scheme != "https" and not service.service_type.is_confidential:
         raise BadRequest(f"backchannel_logout_uri: must start with https:// for a {service.service_type} service", words="https_only")
+    return uri
+
+
+def _frame_address(service: ServiceSettings) -> str | None:
+    uri = service.frontchannel_logout_uri
+    if uri is None:
+        return None
+    if service.service_type is ServiceType.PROXY:
+        raise BadRequest(
+            "frontchannel_logout_uri: an application behind a proxy has no page of its own, and hears of a sign-out with its next request",
+            words="proxy_frames",
+        )
+    return frame_address(uri, service.redirect_uris)
+
+
+def frame_address(uri: str, redirect_uris: Sequence[str]) -> str:
+    """The page that browsers load in a frame, unchanged. It has scheme, host and port of a redirect URI (Front-Channel Logout
+    1.0 section 2). Raises `BadRequest`.
+    """
+    web_page(uri, "frontchannel_logout_uri")
+    if origin_of(uri) not in {origin_of(one) for one in redirect_uris}:
+        raise BadRequest("frontchannel_logout_uri: must have the scheme, host and port of one of the redirect URIs", words="frame_origin")
     return uri
 
 

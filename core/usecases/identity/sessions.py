@@ -1,5 +1,6 @@
 """Sessions: opened by a sign-in, continued by their refresh tokens, and ended."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -45,6 +46,7 @@ from core.domain.identity.sessions import (
     session_ended,
     sessions_revoked,
 )
+from core.domain.identity.signing_out.frames import FrameAddress
 from core.domain.identity.upstream.providers import own_provider_of
 from core.domain.key_proofs.proofs import KeyThumbprint, bound
 from core.domain.record.events import Actor
@@ -260,8 +262,10 @@ class Sessions(Frozen):
                     raise _refusal(refused, presented, holder)
         raise Unavailable(retry_after=1, detail="a refresh token stayed contended")
 
-    async def sign_out(self, session: SessionId, actor: Actor) -> None:
-        """Ends the actor's session, and all sessions opened from it. May be repeated, and may follow another end."""
+    async def sign_out(self, session: SessionId, actor: Actor) -> Sequence[FrameAddress]:
+        """Ends the actor's session, and all sessions opened from it. May be repeated, and may follow another end. Returns the pages of
+        applications that a browser has to load in frames, if it was the browser's session.
+        """
         user = actor.user
         if user is None:
             raise Unauthorized
@@ -269,9 +273,11 @@ class Sessions(Frozen):
             # A simultaneous request that opens a session from this session either waits and finds this session ended, or has added the new
             # session already.
             await uow.accounts.hold(user)
-            if await uow.sessions.revoke(session, user):
+            ended = await uow.sessions.end(session, user)
+            if ended is not None:
                 await uow.record(session_ended(user, await uow.sessions.organization(session), actor, session))
                 await uow.commit()
+        return ended or ()
 
     async def sign_out_others(self, user: UserId, but: SessionId, actor: Actor) -> int:
         """Ends all sessions of this person except the session `but`, the sessions that `but` was opened from, and the sessions opened from

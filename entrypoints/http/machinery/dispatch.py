@@ -29,7 +29,7 @@ from entrypoints.http.machinery.decoding import ClientGone, LinkReader, QueryRea
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.error_shapes import OURS, SCIM, Refusing
 from entrypoints.http.machinery.errors import BodyTimeout, refusal_of
-from entrypoints.http.machinery.headers import IN_LANGUAGE, HeaderList, answer_headers
+from entrypoints.http.machinery.headers import IN_LANGUAGE, HeaderList, PagePolicy, answer_headers
 from entrypoints.http.machinery.limits import Limiter
 from entrypoints.http.machinery.own_forms import require_own_form
 from entrypoints.http.machinery.routing import Route, Router
@@ -388,6 +388,8 @@ class _Target:
         status = self.endpoint.status
         extra: Sequence[tuple[bytes, bytes]] = ()
         if isinstance(result, Answer):
+            if result.policy is not None:
+                return self._answered_under(result.policy, Answer(result.value, result.status, result.headers), request)
             status, extra, result = result.status, result.headers, result.value
         if isinstance(result, NoBody) or status in _BODILESS:
             return status, [*self._bodiless_headers, *extra], b""
@@ -397,6 +399,11 @@ class _Target:
         if extra and any(name == b"content-type" for name, _ in extra):
             return status, [*self._bodiless_headers, *extra], body
         return status, [*(self._headers if status < 400 else self._uncached_headers), *extra], body
+
+    def _answered_under(self, policy: PagePolicy, result: Answer[Any], request: Request) -> Answered:
+        """Such a policy names addresses of tenants, so its headers are shared with no other answer."""
+        status, headers, body = self.answered(result, request)
+        return status, [(name, policy.content_security if name == b"content-security-policy" else value) for name, value in headers], body
 
 
 def _query_reader(endpoint: Endpoint) -> LinkReader | QueryReader | None:

@@ -40,6 +40,8 @@ class PagePolicy(Frozen, kw_only=True):
     connections: tuple[str, ...] = ()
     workers: tuple[str, ...] = ()
     """The scripts that may run beside the page. Without this directive browsers would take `script-src` for it."""
+    frames: tuple[str, ...] = ()
+    """The origins of the pages that the page may show in frames."""
     form_action: tuple[str, ...] | None = ()
     """The targets of the page's forms. Browsers apply the directive to the whole chain of redirects after a form. None leaves the directive
     out, for a page whose form leads to a registered redirect URI.
@@ -48,7 +50,7 @@ class PagePolicy(Frozen, kw_only=True):
     """The Cross-Origin-Opener-Policy. The policy must keep a page in a sign-in pop-up connected to the window that opened the pop-up."""
 
     def __post_init__(self) -> None:
-        for sources in (self.scripts, self.styles, self.connections, self.workers, self.form_action or ()):
+        for sources in (self.scripts, self.styles, self.connections, self.workers, self.frames, self.form_action or ()):
             _require_safe(sources)
         _require_safe(tuple(source for source in self.images if source != "data:"))
 
@@ -70,6 +72,7 @@ class PagePolicy(Frozen, kw_only=True):
             ("img-src", self.images),
             ("connect-src", self.connections),
             ("worker-src", self.workers),
+            ("frame-src", self.frames),
         )
 
 

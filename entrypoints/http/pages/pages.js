@@ -124,4 +124,11 @@ for (const sought of document.querySelectorAll("[aria-keyshortcuts]")) {
   });
 }
 
+// The window has loaded when all frames have; nobody waits longer than said.
+for (const onward of document.querySelectorAll("[data-seconds]")) {
+  const leave = () => location.replace(onward.querySelector("a").href);
+  addEventListener("load", leave);
+  setTimeout(leave, onward.dataset.seconds * 1000);
+}
+
 document.querySelector("form[data-leave]")?.submit();

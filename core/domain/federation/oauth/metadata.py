@@ -70,6 +70,8 @@ def metadata(issuer: str, grants: Iterable[str], locales: Sequence[str], *, regi
         "introspection_endpoint_auth_signing_alg_values_supported": algorithms,
         "backchannel_logout_supported": True,
         "backchannel_logout_session_supported": True,
+        "frontchannel_logout_supported": True,
+        "frontchannel_logout_session_supported": True,
         "authorization_response_iss_parameter_supported": True,
         "client_id_metadata_document_supported": True,
         "request_parameter_supported": False,

@@ -127,6 +127,12 @@ class NewServiceBody(msgspec.Struct, frozen=True, kw_only=True):
     """The application's address for logout notices, which tell it of sessions that end (OpenID Connect Back-Channel Logout)."""
     backchannel_logout_session_required: Annotated[bool, example(True)] = False
     """Whether the application must learn which session has ended. Logout tokens always say so."""
+    frontchannel_logout_uri: Annotated[Uri, example("https://billing.acme.example/bye")] | None = None
+    """The application's page that browsers load in a frame at a sign-out (OpenID Connect Front-Channel Logout), with scheme, host and port
+    of a redirect URI. Browsers without third-party cookies tell it nothing there: `backchannel_logout_uri` is better.
+    """
+    frontchannel_logout_session_required: Annotated[bool, example(True)] = False
+    """Whether the address of the frame has `iss` and `sid`, which say whose session has ended."""
     session_lifetime_hours: _SessionHours | None = None
     """How many hours after the sign-in a session of the service ends; null for what the organization says. The shorter of both counts."""
     session_idle_minutes: _IdleMinutes | None = None
@@ -190,6 +196,10 @@ class ServicePatch(msgspec.Struct, frozen=True, kw_only=True):
     """The application's address for logout notices, which tell it of sessions that end. Null turns the notices off."""
     backchannel_logout_session_required: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
     """Whether the application must learn which session has ended. Logout tokens always say so."""
+    frontchannel_logout_uri: Annotated[Uri, example("https://billing.acme.example/bye")] | msgspec.UnsetType | None = msgspec.UNSET
+    """The application's page that browsers load in a frame at a sign-out, with scheme, host and port of a redirect URI. Null for none."""
+    frontchannel_logout_session_required: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
+    """Whether the address of the frame has `iss` and `sid`, which say whose session has ended."""
     session_lifetime_hours: _SessionHours | msgspec.UnsetType | None = msgspec.UNSET
     """How many hours after the sign-in a session of the service ends; null for what the organization says. The shorter of both counts."""
     session_idle_minutes: _IdleMinutes | msgspec.UnsetType | None = msgspec.UNSET
@@ -247,6 +257,10 @@ class ServiceRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The application's address for logout notices, which tell it of sessions that end; null if there is none."""
     backchannel_logout_session_required: Annotated[bool, example(True)]
     """Whether the application must learn which session has ended. Logout tokens always say so."""
+    frontchannel_logout_uri: Annotated[str, example("https://billing.acme.example/bye")] | None
+    """The application's page that browsers load in a frame at a sign-out; null if there is none."""
+    frontchannel_logout_session_required: Annotated[bool, example(True)]
+    """Whether the address of the frame has `iss` and `sid`, which say whose session has ended."""
     session_lifetime_hours: Annotated[int, example(12)] | None
     """How many hours after the sign-in a session of the service ends; null for what the organization says. The shorter of both counts."""
     session_idle_minutes: Annotated[int, example(60)] | None

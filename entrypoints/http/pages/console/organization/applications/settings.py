@@ -134,6 +134,8 @@ SIGNING_IN: Final = _page(
             change_service,
             Asked("backchannel_logout_uri", hint="console.signing_out.uri_hint"),
             Asked("backchannel_logout_session_required", hint="console.signing_out.session_hint"),
+            Asked("frontchannel_logout_uri", hint="console.signing_out.frame_hint"),
+            Asked("frontchannel_logout_session_required", hint="console.signing_out.frame_session_hint"),
         ),
     ),
     acts=(Act("end-agent", end_agent_grants, asks=True, kind="danger", shows=lambda one: one.is_agent),),
