@@ -60,6 +60,8 @@ class PresentedRefreshToken(Frozen):
     """The application acts for the person."""
     agents_are_forbidden: bool = False
     """The application is an agent, and its organization lets none act."""
+    shows_key: bool = True
+    """The request has shown the key that the session is bound to, if it is. Without it, only a token that was used before is found."""
 
 
 class Holder(Frozen):
@@ -117,7 +119,7 @@ def refresh_outcome(presented: PresentedRefreshToken, by: bytes, now: datetime, 
         return RefreshOutcome.ENDED
     repeated = False
     if presented.rotated_at is not None:
-        repeated = now - presented.rotated_at <= GRACE and presented.rotated_by == by
+        repeated = now - presented.rotated_at <= GRACE and presented.rotated_by == by and presented.shows_key
         if not repeated:
             return RefreshOutcome.REUSED
     forbidden = _forbidden(presented, holder)
