@@ -97,7 +97,7 @@ def assemble_actors(
         displaced_session_teller(identity.displaced_sessions, workplace),
         reencrypter(foundation.reencryption, workplace),
         identity.presence,
-        *(() if identity.password_filter is None else (PasswordFilterWatcher(identity.password_filter),)),
+        *(() if identity.password_filter is None else (PasswordFilterWatcher(identity.password_filter, metrics),)),
         ForeignHashWatcher(identity.foreign_hashes, spread=spread),
         services.key_presence,
         services.user_key_presence,

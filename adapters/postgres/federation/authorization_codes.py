@@ -430,7 +430,7 @@ REDEEM_WITH_SECRET: Final[LiteralString] = f"""
          ),
          service as materialized (
              select service_id as id from client where secret is not null and organization_is_active and service_type <> 'proxy'
-                and (not binds_tokens or %(key)s::text is not null)
+                and (not binds_tokens or %(key)s::text is not null) and not holds_fapi2
          ),
          {_REDEEMING}
   select client.*, {_PRESENTED}

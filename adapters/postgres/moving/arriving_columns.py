@@ -20,6 +20,7 @@ from core.domain.identity.devices import LONGEST_USER_AGENT
 from core.domain.identity.passkeys import LONGEST_CREDENTIAL_ID, LONGEST_PUBLIC_KEY, TRANSPORTS, passkey_name
 from core.domain.identity.passwords.at_sign_in import BreachRule
 from core.domain.identity.realms import LoginPolicy
+from core.domain.identity.registering.registration_rules import RegistrationPolicy
 from core.domain.identity.upstream.claims import LONGEST_SUBJECT, stated_address
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind
 from core.domain.identity.upstream.providers import Provider, provider_key
@@ -209,12 +210,13 @@ _OF_TENANCY: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
         "logo_url": logo_destination,
         "primary_color": ROW,
         **dict.fromkeys(("device_trust_days", "mfa_grace_days", "session_hours", "invitation_domains", "shortest_password"), ROW),
-        **dict.fromkeys(("session_idle_minutes", "most_sessions"), ROW),
+        **dict.fromkeys(("session_idle_minutes", "most_sessions", "registration_domains"), ROW),
         **dict.fromkeys(("help_url", "privacy_url", "terms_url"), ROW),
         "admin_factor": AdminFactor,
         "metadata_clients": MetadataClients,
         "agents": AgentRule,
         "breached_at_sign_in": BreachRule,
+        "registration_policy": RegistrationPolicy,
         "logo_digest": _digest,
         "metadata": _metadata,
         "metadata_hosts": metadata_hosts,

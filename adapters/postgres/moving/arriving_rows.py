@@ -94,12 +94,13 @@ def _organization(row: Values, receiver: Receiver) -> None:
     _require_addresses(row, "help_url", "privacy_url", "terms_url")
     names = (
         *("mfa_grace_days", "device_trust_days", "session_hours", "session_idle_minutes", "most_sessions"),
-        *("invitation_domains", "shortest_password"),
+        *("invitation_domains", "shortest_password", "registration_domains"),
     )
     SignInRulesChange(**{name: row[name] for name in names}).require_allowed()
-    for domain in row["invitation_domains"]:
-        if _address(receiver, f"somebody@{domain}", "invitation_domains").domain != domain:
-            raise BadRequest("invitation_domains: must be in the form in which addresses compare")
+    for field in ("invitation_domains", "registration_domains"):
+        for domain in row[field]:
+            if _address(receiver, f"somebody@{domain}", field).domain != domain:
+                raise BadRequest(f"{field}: must be in the form in which addresses compare")
 
 
 def _service(row: Values, _receiver: Receiver) -> None:

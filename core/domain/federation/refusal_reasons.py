@@ -72,6 +72,8 @@ class RefusalReason(StrEnum):
     SAML = "saml"
     PROXY_SECRET = "proxy_secret"  # noqa: S105 - a reason
     PROXY_HOST = "proxy_host"
+    PROFILE = "profile"
+    """The request does not hold the profile of the service."""
 
 
 def in_words(reason: RefusalReason, received: str = "") -> tuple[str, str]:
@@ -251,5 +253,9 @@ _WORDS: Final[Mapping[RefusalReason, tuple[str, str]]] = {
     RefusalReason.PROXY_HOST: (
         "The proxy asked about a host that is not, or no more, the application's",
         "Add the host to the application, prove its domain again, or let the proxy send X-Forwarded-Host",
+    ),
+    RefusalReason.PROFILE: (
+        "The request does not hold the profile fapi2 of the service",
+        "Push requests with PKCE, and sign assertions with PS256, ES256 or EdDSA for the issuer alone. Or take the profile back",
     ),
 }

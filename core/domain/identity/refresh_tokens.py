@@ -62,6 +62,10 @@ class PresentedRefreshToken(Frozen):
     """The application is an agent, and its organization lets none act."""
     shows_key: bool = True
     """The request has shown the key that the session is bound to, if it is. Without it, only a token that was used before is found."""
+    stays: bool = False
+    """The token is not exchanged for another: the application holds the FAPI 2.0 Security Profile (section 5.3.2.1), whose tokens are bound
+    to a key and to a client that authenticates.
+    """
 
 
 class Holder(Frozen):
@@ -115,7 +119,8 @@ class RefreshOutcome(Enum):
 def refresh_outcome(presented: PresentedRefreshToken, by: bytes, now: datetime, holder: Holder | None = None) -> RefreshOutcome:
     if presented.agents_are_forbidden:
         return RefreshOutcome.AGENTS_FORBIDDEN
-    if not presented.is_live:
+    if not presented.is_live or (presented.stays and presented.rotated_at is not None):
+        # One that stays was exchanged before its application had the profile. Whoever comes with it has authenticated: this is no theft.
         return RefreshOutcome.ENDED
     repeated = False
     if presented.rotated_at is not None:

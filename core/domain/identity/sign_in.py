@@ -132,6 +132,8 @@ class Attempt(Frozen):
     realm: Realm | None = None
     """The realm of the address's domain. It does not depend on `named`, except for whether the person could become a member by the realm.
     """
+    pressure: float = 0.0
+    """How many times as many failures as are usual came from the places that the look asked for. 0 in quiet times."""
 
 
 class LastLook(Frozen, kw_only=True):

@@ -145,6 +145,7 @@ class ServiceSettings(Frozen, kw_only=True):
     """The address that gets a notice when a session of the service ends. None when the service wants no notices."""
     backchannel_logout_session_required: bool = False
     """Whether the service needs to know which session has ended. The notice says it in any case."""
+    profile: SecurityProfile = SecurityProfile.STANDARD
     frontchannel_logout_uri: str | None = None
     """The page that a browser loads in a frame when its person signs out. None when the service wants none."""
     frontchannel_logout_session_required: bool = False
@@ -195,6 +196,8 @@ class NewService(ServiceSettings, kw_only=True):
         if self.service_type is ServiceType.PROXY and self.redirect_uris:
             raise BadRequest("redirect_uris: the hosts of the proxy say them (PATCH …/proxy)", words="proxy_redirects")
         settings = {**values_of(self), "metadata": self.metadata or {}}
+        if self.profile is SecurityProfile.FAPI2:
+            settings["dpop_bound_access_tokens"] = True
         fetched_at = None if self.jwks_uri is None else now
         return checked_settings(
             Service(
@@ -230,6 +233,7 @@ class ServiceChange(RecordChange):
     post_logout_redirect_uris: Sequence[str] | Unchanged = UNCHANGED
     backchannel_logout_uri: str | Unchanged | None = UNCHANGED
     backchannel_logout_session_required: bool | Unchanged = UNCHANGED
+    profile: SecurityProfile | Unchanged = UNCHANGED
     frontchannel_logout_uri: str | Unchanged | None = UNCHANGED
     frontchannel_logout_session_required: bool | Unchanged = UNCHANGED
     session_lifetime_hours: int | Unchanged | None = UNCHANGED
@@ -247,7 +251,7 @@ class ServiceChange(RecordChange):
 # The fields that decide where people and their codes go, who is asked for consent, and how the service authenticates itself.
 _LASTING: Final = (
     *("redirect_uris", "post_logout_redirect_uris", "device_activation_uri", "backchannel_logout_uri", "frontchannel_logout_uri"),
-    *("service_type", "sign_in_policy", "trusted", "is_agent", "jwks", "jwks_uri"),
+    *("service_type", "sign_in_policy", "trusted", "is_agent", "jwks", "jwks_uri", "profile"),
 )
 
 
@@ -357,6 +361,9 @@ def changed(service: Service, change: ServiceChange, now: datetime) -> Service:
     elif "jwks_uri" in said and service.jwks_uri is not None:
         # The keys came from this address, and nobody has sent them.
         said |= {"jwks": None, "jwks_fetched_at": None}
+    if said.get("profile", service.profile) is SecurityProfile.FAPI2 is not service.profile:
+        # What the profile holds, it sets, unless the same change says otherwise.
+        said = {"dpop_bound_access_tokens": True, "assertion_audience": AssertionAudience.ISSUER, **said}
     after = checked_settings(replace(service, **{**said, **_agency(service, change, now)}))
     unchanged = after == replace(service, jwks_fetched_at=after.jwks_fetched_at) and same_metadata(service.metadata, after.metadata)
     return service if unchanged else replace(after, updated_at=now)
@@ -412,6 +419,7 @@ _FACTS: Final = (
         "id_token_alg",
         "access_token_alg",
         "assertion_audience",
+        "profile",
         "jwks_uri",
     ),
     *("backchannel_logout_session_required", "frontchannel_logout_session_required", "dpop_bound_access_tokens", *_SESSIONS),
@@ -493,6 +501,8 @@ def checked_settings(service: _Settings) -> _Settings:
         raise BadRequest(
             "dpop_bound_access_tokens: an application behind a proxy has cookies and no tokens to bind", words="proxy_binds_nothing"
         )
+    if service.profile is SecurityProfile.FAPI2:
+        _require_fapi2(service)
     return replace(
         service,
         name=service_name(service.name),
@@ -514,6 +524,26 @@ def checked_settings(service: _Settings) -> _Settings:
 def _require_session_bounds(service: ServiceSettings) -> None:
     limits = service.session_limits
     require_session_bounds(limits.hours, limits.minutes_idle, limits.most)
+
+
+def _require_fapi2(service: ServiceSettings) -> None:
+    """What the FAPI 2.0 Security Profile asks of the settings (sections 5.3.2 and 5.4.1). Raises `BadRequest`, at the field that is in the
+    way.
+    """
+    if service.service_type not in {ServiceType.WEB, ServiceType.API}:
+        raise BadRequest("profile: fapi2 is for web and api services, which can keep a key", words="profile_type")
+    keys: Any = () if service.jwks is None else service.jwks["keys"]
+    if not any(isinstance(key, Mapping) and key.get("alg") != "RS256" for key in keys):
+        raise BadRequest(
+            "profile: fapi2 needs jwks or jwks_uri, with a key for PS256, ES256 or EdDSA; client secrets count no more",
+            words="profile_keys",
+        )
+    if any(not uri.startswith("https://") for uri in service.redirect_uris):
+        raise BadRequest("redirect_uris: with the profile fapi2, all must begin with https://", words="profile_https")
+    if not service.dpop_bound_access_tokens:
+        raise BadRequest("dpop_bound_access_tokens: the profile fapi2 binds all tokens to keys", words="profile_dpop")
+    if service.assertion_audience is not AssertionAudience.ISSUER:
+        raise BadRequest("assertion_audience: with the profile fapi2, it is the issuer", words="profile_audience")
 
 
 def _scopes(given: Sequence[str] | None, field: str) -> Sequence[str] | None:

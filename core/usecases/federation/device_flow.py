@@ -52,6 +52,7 @@ from core.domain.federation.oauth.device_flow import (
 from core.domain.federation.oauth.grants import Granted
 from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient, client_refused
 from core.domain.federation.oauth.resources import named_resources
+from core.domain.federation.profiles import no_devices
 from core.domain.identifiers import ClientId, DeviceCodeId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
@@ -217,6 +218,8 @@ class DeviceFlow(Frozen):
         client = await self._authenticated(found.client, shown)
         if client.registered.service_type is ServiceType.PROXY:
             raise UnauthorizedClient
+        if client.registered.holds_fapi2:
+            raise no_devices()
         client.registered.require_bound(key)
         decision = approved(found.code, self.system.clock.now())
         # An application that keeps a secret sends this request from its own servers, and their address says nothing about the person.

@@ -76,6 +76,8 @@ class _Asking(Frozen):
     resource: str | None
     scope: str | None
     sender: Client
+    key: KeyThumbprint | None = None
+    """Of which the request has shown a proof."""
 
 
 class _Examined(Frozen):
@@ -116,7 +118,7 @@ class IdentityAssertions(Frozen):
             raise oauth_refusal(IdentityAssertionRefusal(IdentityAssertionFault.ISSUER))
         try:
             assertion = await self._accepted(connection, text)
-            examined = await self._examined(connection, assertion, _Asking(client.registered, resource, request.scope, sender))
+            examined = await self._examined(connection, assertion, _Asking(client.registered, resource, request.scope, sender, request.key))
             session = await self._opened(connection, client.registered, examined, keeps=True)
         except IdentityAssertionRefusal as refusal:
             self._tell_refused(connection, client.registered, refusal)
@@ -179,7 +181,7 @@ class IdentityAssertions(Frozen):
             raise AssertionRefused(AssertionFault.KEYS_AWAY, failed.detail or failed.message) from None
 
     async def _examined(self, connection: IssuingConnection, assertion: AcceptedAssertion, asking: _Asking) -> _Examined:
-        asserted = Asserted(connection.issuer, subject_of(assertion, connection, asking.client.client))
+        asserted = Asserted(connection.issuer, subject_of(assertion, connection, asking.client.client, asking.key))
         api, scopes = named_api(assertion.claims, asking.resource), named_scopes(assertion.claims, asking.scope)
         # The request comes from the application's own servers, whose address says nothing about the person.
         approach = await self.devices.observe(replace(asking.sender, address=None, device_token=None))

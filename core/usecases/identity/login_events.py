@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from core.domain.identifiers import LoginEventId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.devices import Client, Remembered
+from core.domain.identity.guards.guesses import FailedGuess
 from core.domain.identity.login_events import LoginFailure, OwnLogin, login_event, login_tried
 from core.domain.identity.risk import Approach, Knowledge, Sighting
 from core.domain.identity.risk_policies.policies import Decided
@@ -85,8 +86,9 @@ class LoginEvents(Frozen):
         context: Context = PLATFORM,
         *,
         decision: Decided | None = None,
+        guess: FailedGuess | None = None,
     ) -> None:
-        """Logs a failure in a unit of work of its own, because a refusal follows."""
+        """Logs a failure in a unit of work of its own, because a refusal follows. `guess` is counted in the same statement."""
         user, sighting = None, None
         if named is not None:
             user, sighting = named.account.id, self.devices.judge(approach, named.knowledge)
@@ -95,6 +97,8 @@ class LoginEvents(Frozen):
             user=user, provider=provider, failure=failure, approach=approach, sighting=sighting, context=told, decision=decision
         )
         async with self.unit_of_work() as uow:
+            if guess is not None:
+                await uow.guesses.count(guess)
             await self.log(uow, outcome)
             await uow.commit()
         self.metrics.login_failed(failure.value)

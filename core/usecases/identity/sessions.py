@@ -245,7 +245,7 @@ class Sessions(Frozen):
                         presented.session,
                         presented.email,
                         presented.is_platform_owner,
-                        following,
+                        token if presented.stays else following,
                         presented.subscription,
                         _application(presented, holder),
                         tells_more=presented.tells_more,

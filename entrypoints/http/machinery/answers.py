@@ -40,7 +40,7 @@ class Answer(Frozen, Generic[Value]):
     status: int
     headers: Headers = ()
     policy: PagePolicy | None = None
-    """The policy of this one page, in place of the declared one: the origins of its frames are known only now."""
+    """Of a page that needs another than its address has. None: the declared one."""
 
 
 class Streamed(Frozen, Generic[Value]):

@@ -368,6 +368,7 @@ class _Target:
             or self.takes_own_form
         )
         policy, scheme = endpoint.policy, endpoint.caller.scheme
+        self._common_headers = common_headers
         self._headers = answer_headers(common_headers, endpoint.produces.encode(), endpoint.cache, policy=policy)
         self._bodiless_headers = answer_headers(common_headers, None, endpoint.cache, policy=policy)
         self._uncached_headers = answer_headers(common_headers, endpoint.produces.encode(), policy=policy)
@@ -401,9 +402,10 @@ class _Target:
         return status, [*(self._headers if status < 400 else self._uncached_headers), *extra], body
 
     def _answered_under(self, policy: PagePolicy, result: Answer[Any], request: Request) -> Answered:
-        """Such a policy names addresses of tenants, so its headers are shared with no other answer."""
+        """Such a policy may name addresses of tenants, so its headers are shared with no other answer."""
         status, headers, body = self.answered(result, request)
-        return status, [(name, policy.content_security if name == b"content-security-policy" else value) for name, value in headers], body
+        own = {b"content-security-policy": policy.content_security, b"cross-origin-opener-policy": policy.opener.encode()}
+        return status, [(name, own.get(name, value)) for name, value in headers], body
 
 
 def _query_reader(endpoint: Endpoint) -> LinkReader | QueryReader | None:

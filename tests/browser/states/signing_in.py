@@ -30,6 +30,15 @@ _MANY: Final = [*_OFFERS, ("0197f0c8", "The login of the northern branch", "#"),
 _PUZZLE: Final = Puzzle("challenge", 8)
 # No browser finds a hash that is nothing but zeros, so the page stays as it is.
 _ENDLESS_PUZZLE: Final = Puzzle("challenge", 35)
+# The script is that of a page of ours: what the maker's shows is another test's.
+_WIDGET: Final[dict[str, Any]] = {
+    **_FORM,
+    "hidden": {"kept": "sealed"},
+    "maker": "Cloudflare Turnstile",
+    "maker_script": "/nothing.js",
+    "element": "cf-turnstile",
+    "attributes": {"sitekey": "key", "action": "registration"},
+}
 _PASSWORD: Final[dict[str, Any]] = {
     **_FORM,
     "puzzle": None,
@@ -132,10 +141,18 @@ STATES: Final = (
         {**_PASSWORD, "puzzle": _PUZZLE, "errors": {"": Words("refusals.puzzle_unsolved")}},
         ACME,
     ),
-    State("puzzle", "puzzle/puzzle.html", {**_FORM, "puzzle": _ENDLESS_PUZZLE}),
-    State("puzzle, in an organization's colour", "puzzle/puzzle.html", {**_FORM, "puzzle": _ENDLESS_PUZZLE}, PALE),
+    State("puzzle", "puzzle/puzzle.html", {**_FORM, "hidden": {}, "puzzle": _ENDLESS_PUZZLE}),
+    State("puzzle, in an organization's colour", "puzzle/puzzle.html", {**_FORM, "hidden": {}, "puzzle": _ENDLESS_PUZZLE}, PALE),
+    State("puzzle, for a form that waits", "puzzle/puzzle.html", {**_FORM, "hidden": {"kept": "sealed"}, "puzzle": _ENDLESS_PUZZLE}),
+    State("widget", "puzzle/widget.html", _WIDGET),
+    State("widget, of a maker with a long name", "puzzle/widget.html", {**_WIDGET, "maker": LONG}, FROM_THE_RIGHT),
+    State("widget, not counted", "puzzle/widget.html", {**_WIDGET, "errors": {"": Words("widget.refused")}}, PALE),
+    State("widget, too many at once", "puzzle/widget.html", {**_WIDGET, "errors": {"": Words("widget.busy")}}, ENDLESS),
     State("register", "sign_in/register.html", _REGISTER),
     State("register, with a puzzle", "sign_in/register.html", {**_REGISTER, "puzzle": _PUZZLE}, ENDLESS),
+    State("no registration", "sign_in/no_registration.html", {"invites": False, "sign_in": "#"}),
+    State("no registration, by invitation", "sign_in/no_registration.html", {"invites": True, "sign_in": "#"}, ENDLESS),
+    State("sign in, without registration", "sign_in/sign_in.html", {**_ADDRESS, "register": ""}),
     State("register, with providers", "sign_in/register.html", {**_REGISTER, "offers": _OFFERS}, LINKED),
     State(
         "register, wrong",

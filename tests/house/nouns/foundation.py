@@ -39,7 +39,7 @@ FOUNDATION: Final = (
         "the installation's own machinery, which commands and the health page show",
         (
             *("jobs", "server_secrets", "rate_limit_buckets", "mail_budgets", "storage_samples", "schema_migrations", "logout_expiry"),
-            "platform_login_counts",
+            *("platform_login_counts", "guess_counts", "guess_alerts"),
         ),
         ids=(ids.JobId,),
     ),

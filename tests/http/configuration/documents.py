@@ -153,6 +153,7 @@ ACME: Final[dict[str, Any]] = {
             "trusted": True,
             "session_idle_minutes": 60,
             "most_sessions": 3,
+            "dpop_bound_access_tokens": True,
             "metadata": {"cost_center": "4711"},
             "plans": {
                 "free": {"name": "Free", "price_cents": 0, "currency": "EUR"},

@@ -5,8 +5,8 @@ import pytest
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http import conftest as http
+from tests.http.federation.bound.proving import Proving
 from tests.http.federation.devices import Sets
-from tests.http.federation.proving import Proving
 from tests.http.federation.resources.exchanging import Exchanging
 from tests.http.people import People
 from tests.http.signing_in import unlimited

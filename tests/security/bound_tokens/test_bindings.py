@@ -9,7 +9,7 @@ from core.domain.federation.oauth.exchanges import ACCESS_TOKEN_TYPE
 from core.domain.federation.oauth.grants import TOKEN_EXCHANGE
 from tests.http.client import Received, refused
 from tests.http.federation.arriving import AUTHORIZE, told
-from tests.http.federation.proving import ClientKey, Proving
+from tests.http.federation.bound.proving import ClientKey, Proving
 from tests.http.federation.relying import CALLBACK, CHALLENGE, Application, claims_of, oauth
 from tests.http.federation.resources.asking import BILLS, ORDERS
 from tests.security.bound_tokens.conftest import Between, KeyedSets

@@ -1,7 +1,7 @@
 """Ways around a binding: a thief's own key, a sign-in beside OAuth, and requests of nobody."""
 
 from tests.http.client import refused
-from tests.http.federation.proving import Proving
+from tests.http.federation.bound.proving import Proving
 from tests.http.federation.relying import oauth
 from tests.http.signing_in import PASSWORD, Browser
 

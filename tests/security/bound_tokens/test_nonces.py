@@ -15,8 +15,8 @@ from entrypoints.http.application import build_application
 from tests.conftest import CapturedLog
 from tests.http.client import Client
 from tests.http.conftest import SETTINGS, postern_on, with_keys
+from tests.http.federation.bound.proving import Proving
 from tests.http.federation.devices import DEVICE_CODE
-from tests.http.federation.proving import Proving
 from tests.http.federation.relying import FORM, TOKEN, oauth
 from tests.http.people import People
 from tests.http.signing_in import unlimited

@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import SECP521R1, generate_pri
 from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key as rsa_key
 
 from tests.http.conftest import postern_on
-from tests.http.federation.proving import ClientKey, Proving
+from tests.http.federation.bound.proving import ClientKey, Proving
 from tests.http.federation.relying import TOKEN, USERINFO, oauth
 from tests.http.people import BASE_URL
 from tests.http.signing_in import unlimited

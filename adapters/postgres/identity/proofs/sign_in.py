@@ -11,6 +11,7 @@ from adapters.postgres.identity.accounts import ACCOUNT
 from adapters.postgres.identity.factors.devices import FIRST_KNOWLEDGE, knowledge_of, knowledge_parameters
 from adapters.postgres.identity.factors.mfa import grace_is_over, has_second_factor, second_factor_due_in
 from adapters.postgres.identity.privacy.holding import holding_by_use
+from adapters.postgres.identity.proofs.guesses import PRESSURE, pressure_parameters
 from adapters.postgres.identity.proofs.risk_rules import asked_rules
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.realms.domains import JOIN_REALM, REALM_OF_USER, RealmRow
@@ -26,6 +27,7 @@ from adapters.postgres.transaction import OnPool, OnTransaction
 from core.domain.email import Email, mail_domain
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.identity.accounts import Account
+from core.domain.identity.guards.guesses import OriginPlaces
 from core.domain.identity.passwords.at_sign_in import AtSignIn
 from core.domain.identity.risk import Approach
 from core.domain.identity.sessions import PLATFORM, Context
@@ -101,11 +103,12 @@ class _Attempt(DestinationRow, RealmRow):
     mfa_enabled: bool
     may_know_of_failures: bool = False
     breached_at_sign_in: str | None
+    pressure: float
     knowledge: dict[str, Any]
 
     def attempt(self) -> Attempt:
         limit = TRIES_FROM_DEVICE if self.limit_name == TRIES_FROM_DEVICE.name else TRIES_FROM_ANYWHERE
-        return Attempt(Tries(limit, self.key, self.wait), self._named_account(), self.destination(), self.realm())
+        return Attempt(Tries(limit, self.key, self.wait), self._named_account(), self.destination(), self.realm(), self.pressure)
 
     def _named_account(self) -> NamedAccount | None:
         if self.id is None or self.email is None or self.created_at is None:
@@ -210,9 +213,16 @@ class PostgresAttempts(OnPool):
     """Implements `ports.identity.sign_in.Attempts`."""
 
     async def find(
-        self, email: Email, approach: Approach, service: ServiceName | None = None, *, application: Context = PLATFORM
+        self,
+        email: Email,
+        approach: Approach,
+        service: ServiceName | None = None,
+        *,
+        application: Context = PLATFORM,
+        places: OriginPlaces | None = None,
     ) -> Attempt:
         parameters = {
+            **pressure_parameters(places),
             "email_key": email.key,
             "mail_domain": storable_text(mail_domain(email)),
             "account_key": account_key(email),
@@ -331,6 +341,7 @@ def _find(*, with_token: bool, place: "_Place") -> LiteralString:
          {has_second_factor("users.id")} as mfa_enabled,
          {FIRST_KNOWLEDGE[with_token]} as knowledge,
          {_BREACHED_AT_SIGN_IN} as breached_at_sign_in,
+         {PRESSURE} as pressure,
          {REALM_OF_USER}
          {columns}
     from taken

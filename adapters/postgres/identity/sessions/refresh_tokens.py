@@ -70,6 +70,7 @@ class _Presented(Frozen):
     is_agent: bool | None
     agents_are_forbidden: bool
     shows_key: bool
+    stays: bool | None
 
     def presented(self) -> PresentedRefreshToken:
         impersonated = None
@@ -115,6 +116,7 @@ class _Presented(Frozen):
             is_agent=self.is_agent or False,
             agents_are_forbidden=self.agents_are_forbidden,
             shows_key=self.shows_key,
+            stays=bool(self.stays),
         )
 
 
@@ -169,6 +171,7 @@ _ROTATE: Final[LiteralString] = f"""
                     sessions.impersonation_id, users.email, users.is_platform_owner,
                     {IS_LIVE} and {may_act("sessions")} as is_live,
                     services.is_agent, {AGENTS_ARE_FORBIDDEN} as agents_are_forbidden,
+                    sessions.scopes is not null and services.profile = 'fapi2' as stays,
                     memberships.role, sessions.scopes, sessions.audiences, sessions.proved_at, sessions.second_factor_at,
                     sessions.stated_at, sessions.parent_id,
                     {is_verified_for("sessions.organization_id")} as email_is_verified,
@@ -210,7 +213,8 @@ _ROTATE: Final[LiteralString] = f"""
          ),
          rotated as (
              update refresh_tokens
-                set rotated_at = %(at)s, rotated_by = %(by)s
+                set rotated_at = case when found.stays then null else %(at)s end,
+                    rotated_by = case when found.stays then null else %(by)s end
                from found, choice
               where refresh_tokens.digest = %(digest)s
                 and choice.fits
@@ -222,7 +226,8 @@ _ROTATE: Final[LiteralString] = f"""
           returning refresh_tokens.session_id
          ),
          added as (
-             insert into refresh_tokens (digest, session_id, created_at) select %(successor)s, session_id, %(at)s from rotated
+             insert into refresh_tokens (digest, session_id, created_at)
+             select %(successor)s, rotated.session_id, %(at)s from rotated cross join found where not coalesce(found.stays, false)
          ),
          line as (
              select sessions.id, sessions.parent_id from rotated join sessions on sessions.id = rotated.session_id
@@ -263,7 +268,7 @@ _ROTATE: Final[LiteralString] = f"""
          found.rotated_by, found.subscription, found.scopes, found.proved_at, found.second_factor_at, found.stated_at, found.parent_id,
          found.email_is_verified, found.role, found.owes_second_factor, found.client_id, found.access_token_alg, found.profile,
          found.directory_context, found.tells_more, jsonb_array_length(found.audiences) as granted, choice.open as audiences,
-         found.is_agent, found.agents_are_forbidden, found.shows_key,
+         found.is_agent, found.agents_are_forbidden, found.shows_key, found.stays,
          rotated.session_id is not null as rotated,
          found.is_live and (rotated.session_id is null or extended.id is not null) as is_live
     from found

@@ -22,6 +22,8 @@ from core.domain.federation.oauth.redirects import ASKED_MODES, Recipient, Respo
 from core.domain.federation.oauth.requested_claims import NO_CLAIMS, RequestedClaims, requested_claims
 from core.domain.federation.oauth.resources import LONGEST_RESOURCE, MOST_RESOURCES, TOO_MANY, UNKNOWN_RESOURCE, foreign_scopes
 from core.domain.federation.oauth.scopes import OPENID, known
+from core.domain.federation.profiles import PKCE_ALONE
+from core.domain.federation.refusal_reasons import RefusalReason
 from core.domain.identifiers import ClientId
 from core.domain.key_proofs.proofs import KeyThumbprint, is_thumbprint
 from core.domain.services.client_ids import describes_itself, read_client_id
@@ -269,6 +271,8 @@ def _code_challenge(parameters: Parameters, client: Registered) -> str | None:
     if challenge is None:
         if method is not None:
             raise _invalid("code_challenge: it is missing")
+        if client.holds_fapi2:
+            raise AuthorizationRefused(AuthorizationErrorCode.INVALID_REQUEST, PKCE_ALONE, recorded_as=RefusalReason.PROFILE)
         if not client.authenticates:
             raise _invalid("code_challenge: an application without a client secret must use PKCE (RFC 7636)")
         return None

@@ -136,9 +136,11 @@ ORGANIZATION_KINDS: Final = (
             "agents": _RULES.agents.value,
             "shortest_password": _RULES.shortest_password,
             "breached_at_sign_in": _RULES.breached_at_sign_in,
+            "registration_policy": _RULES.registration_policy.value,
+            "registration_domains": list(_RULES.registration_domains),
         },
-        unordered=frozenset({"invitation_domains", "metadata_hosts"}),
-        stored={"invitation_domains": lambda names: sorted({_domain(one) for one in names})},
+        unordered=frozenset({"invitation_domains", "metadata_hosts", "registration_domains"}),
+        stored=dict.fromkeys(("invitation_domains", "registration_domains"), lambda names: sorted({_domain(one) for one in names})),
     ),
     ObjectKind(
         name="branding",

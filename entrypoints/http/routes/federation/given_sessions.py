@@ -38,7 +38,7 @@ class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
     """The key that a token is bound to (RFC 9449 section 6.2)."""
 
     jkt: Annotated[str, example("0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I")]
-    """The key's thumbprint (RFC 7638). Whoever shows the token must prove that they have the key."""
+    """The key's thumbprint (RFC 7638). A request with the token needs a proof of the key."""
 
 
 class Introspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -7,6 +7,7 @@ import msgspec
 
 from core.domain.federation.oauth.authorization_parameters import LONGEST, LONGEST_HINT, Parameters
 from core.domain.federation.oauth.authorizations import AuthorizationRefused, UnknownRecipient
+from core.domain.federation.oauth.clients import AuthenticationMethod
 from core.domain.federation.oauth.metadata import PUSHED_AUTHORIZATION_ENDPOINT
 from core.domain.federation.oauth.resources import MOST_RESOURCES
 from core.domain.key_proofs.proofs import KeyProofRefused, NonceNeeded
@@ -109,6 +110,7 @@ async def push_authorization_request(call: Call[PushedAuthorizationRequest], pos
     """
     fields = call.body
     shown = await credentials(call, postern)
+    key = await shown_key(call.request, postern, is_confidential=shown.method is not AuthenticationMethod.NONE)
     try:
         shown, arrived = await of_request(shown, fields.resource, call.request, postern)
     except UnknownRecipient as refusal:
@@ -118,7 +120,6 @@ async def push_authorization_request(call: Call[PushedAuthorizationRequest], pos
     client = await authenticated_by(shown, call, postern, unplaced)
     if client.is_public:
         await call.request.count(AUTH)
-    key = await shown_key(call.request, postern, is_confidential=not client.is_public)
     given = ((name, getattr(fields, name)) for name in fields.__struct_fields__ if name not in _OF_CLIENT)
     pairs = [(name, value) for name, value in given if isinstance(value, str)]
     parameters = Parameters([*pairs, *(("resource", identifier) for identifier in fields.resource)])

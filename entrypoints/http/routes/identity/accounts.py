@@ -14,6 +14,7 @@ from core.domain.identity.profile.pictures import picture_path
 from core.domain.identity.profile.profiles import LONGEST_NAME, LONGEST_ZONE, NO_PROFILE, HeldProfile, OwnProfileChange
 from core.domain.identity.profile.usernames import PATTERN
 from core.domain.identity.proofs import StepUp
+from core.domain.identity.registering.registration_rules import RegistrationClosed
 from core.domain.identity.sign_in import service_named
 from core.domain.languages import Language
 from core.domain.secrets import Password, Token
@@ -130,7 +131,7 @@ class ProfileChange(msgspec.Struct, frozen=True, kw_only=True):
     "/api/auth/register",
     caller=ANYONE,
     limit=(AUTH, REGISTER),
-    refuses=(OrganizationNotActive, NotFound, Conflict, Overloaded),
+    refuses=(RegistrationClosed, OrganizationNotActive, NotFound, Conflict, Overloaded),
     tags=("registration",),
 )
 async def register_account(call: Call[NewRegistration], postern: Postern) -> Message:
@@ -138,6 +139,9 @@ async def register_account(call: Call[NewRegistration], postern: Postern) -> Mes
 
     We send a mail with a link to a page. The page asks for the password and verifies the address. Nobody can sign in before that. An
     account that is registered for a service becomes a user of this service at its first sign-in there.
+
+    The installation, and the organization that you name, say who may register. Where nobody may, the answer is 403; for an address of a
+    mail domain that may not, it is 400. Both are the same whether or not such an account exists.
     """
     body = call.body
     email = email_field(body.email, postern.foundation.email_syntax)

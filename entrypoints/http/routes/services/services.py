@@ -18,6 +18,7 @@ from core.domain.services.services import (
     AssertionAudience,
     ListedService,
     NewService,
+    SecurityProfile,
     Service,
     ServiceChange,
     ServiceType,
@@ -133,6 +134,8 @@ class NewServiceBody(msgspec.Struct, frozen=True, kw_only=True):
     """
     frontchannel_logout_session_required: Annotated[bool, example(True)] = False
     """Whether the address of the frame has `iss` and `sid`, which say whose session has ended."""
+    profile: SecurityProfile = SecurityProfile.STANDARD
+    """The security profile that the application and Postern hold each other to: `fapi2` for the FAPI 2.0 Security Profile."""
     session_lifetime_hours: _SessionHours | None = None
     """How many hours after the sign-in a session of the service ends; null for what the organization says. The shorter of both counts."""
     session_idle_minutes: _IdleMinutes | None = None
@@ -200,6 +203,10 @@ class ServicePatch(msgspec.Struct, frozen=True, kw_only=True):
     """The application's page that browsers load in a frame at a sign-out, with scheme, host and port of a redirect URI. Null for none."""
     frontchannel_logout_session_required: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
     """Whether the address of the frame has `iss` and `sid`, which say whose session has ended."""
+    profile: Annotated[SecurityProfile, example("fapi2")] | msgspec.UnsetType = msgspec.UNSET
+    """The security profile, `fapi2` or `standard`. `fapi2` needs keys, and sets `dpop_bound_access_tokens` and `assertion_audience`. Codes
+    and pushed requests that are under way end with a change.
+    """
     session_lifetime_hours: _SessionHours | msgspec.UnsetType | None = msgspec.UNSET
     """How many hours after the sign-in a session of the service ends; null for what the organization says. The shorter of both counts."""
     session_idle_minutes: _IdleMinutes | msgspec.UnsetType | None = msgspec.UNSET
@@ -261,6 +268,8 @@ class ServiceRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The application's page that browsers load in a frame at a sign-out; null if there is none."""
     frontchannel_logout_session_required: Annotated[bool, example(True)]
     """Whether the address of the frame has `iss` and `sid`, which say whose session has ended."""
+    profile: Annotated[SecurityProfile, example("standard")]
+    """The security profile that the application and Postern hold each other to: `standard`, or `fapi2`."""
     session_lifetime_hours: Annotated[int, example(12)] | None
     """How many hours after the sign-in a session of the service ends; null for what the organization says. The shorter of both counts."""
     session_idle_minutes: Annotated[int, example(60)] | None

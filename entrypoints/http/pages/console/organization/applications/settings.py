@@ -160,6 +160,7 @@ PUBLIC_KEYS: Final = _page(
     Section("algorithm", shape(change_service, Asked("id_token_alg", hint="console.public_keys.algorithm_hint"))),
     Section("access_tokens", shape(change_service, Asked("access_token_alg", hint="console.public_keys.access_tokens_hint"))),
     Section("bound_tokens", shape(change_service, Asked("dpop_bound_access_tokens", hint="console.public_keys.bound_tokens_hint"))),
+    Section("profile", shape(change_service, Asked("profile", hint="console.public_keys.profile_hint"))),
     Section("audience", shape(change_service, Asked("assertion_audience", hint="console.public_keys.audience_hint"))),
     facts=(copied("client_id"),),
     title="console.public_keys.title",

@@ -8,7 +8,7 @@ from cryptography.hazmat.primitives.asymmetric.rsa import generate_private_key a
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.client import refused
-from tests.http.federation.proving import Proving
+from tests.http.federation.bound.proving import Proving
 from tests.http.federation.relying import claims_of, oauth
 from tests.http.identity.test_sign_in import last_trips
 from tests.http.people import People
