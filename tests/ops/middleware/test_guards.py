@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 from uuid import uuid4
 
 import jwt
@@ -172,12 +173,12 @@ class KeyHolder:
         found = json.loads(ECAlgorithm.to_jwk(self.key.public_key()))
         return {name: found[name] for name in ("crv", "kty", "x", "y")}
 
-    def token(self, **changed: object) -> str:
+    def token(self, **changed: Any) -> str:
         thumbprint = sha256(json.dumps(self.jwk, separators=(",", ":")).encode()).digest()
         return self.api.issuer.token(cnf={"jkt": encoded(thumbprint)}, **changed)
 
-    def proof(self, token: str, **changed: object) -> str:
-        header = {"typ": "dpop+jwt", "jwk": self.jwk, **changed.pop("header", {})}  # type: ignore[dict-item]
+    def proof(self, token: str, **changed: Any) -> str:
+        header = {"typ": "dpop+jwt", "jwk": self.jwk, **changed.pop("header", {})}
         claims = {
             "jti": str(uuid4()),
             "htm": "GET",
