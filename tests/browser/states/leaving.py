@@ -29,7 +29,7 @@ STATES: Final = (
     ),
     State(
         "signed out, while applications hear of it",
-        "sign_in/signing_out.html",
+        "saml/signing_out.html",
         {"frames": ["about:blank", "about:blank"], "seconds": 2, "address": "#"},
     ),
     State(

@@ -185,7 +185,7 @@ def _framed(call: AnyCall, outcome: FramedLogout) -> Answer[bytes]:
     if outcome.goes_on is not None:
         onward = f"{_SIGN_OUT_ONWARD}?flow={outcome.goes_on}"
     content = shipped_pages().page(
-        "sign_in/signing_out.html", call.language, frames=outcome.frames, seconds=SECONDS_FOR_FRAMES, address=onward
+        "saml/signing_out.html", call.language, frames=outcome.frames, seconds=SECONDS_FOR_FRAMES, address=onward
     )
     return Answer(content, 200, policy=replace(LEAVING, frames=origins(outcome.frames)))
 

@@ -17,7 +17,7 @@ from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.client import Client, Received, refused
 from tests.http.federation.arriving import AUTHORIZE, CALLBACK, CHALLENGE, VERIFIER, Arriving, told
-from tests.http.federation.proving import ClientKey
+from tests.http.federation.bound.proving import ClientKey
 from tests.http.federation.relying import claims_of, oauth
 from tests.http.people import BASE_URL, People, Person
 
