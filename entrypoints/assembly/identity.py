@@ -45,6 +45,7 @@ from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.reauthentication import Reauthentication
 from core.usecases.identity.registering.mail_budgets import MailBudgets
 from core.usecases.identity.registering.registrations import Registrations
+from core.usecases.identity.risk.installation_way_back import InstallationWayBack
 from core.usecases.identity.session_limits.displaced_sessions import DisplacedSessions
 from core.usecases.identity.sessions import Sessions
 from core.usecases.identity.sign_in.admission import Admission
@@ -100,6 +101,7 @@ class Identity(Frozen, kw_only=True):
     realms: HomeRealms
     joining: JoinByDomain
     admission: Admission
+    installation_way_back: InstallationWayBack
     sign_in: SignIn
     flows: Flows
     puzzles: Puzzles
@@ -171,6 +173,7 @@ def _assembled(settings: Settings, foundation: Foundation, decline: Declining, p
         realms=upstream.realms,
         joining=sign_ins.joining,
         admission=sign_ins.admission,
+        installation_way_back=sign_ins.admission.way_back,
         sign_in=SignIn(
             passwords=sign_ins.password_proofs,
             passkeys=sign_ins.passkey_proofs,

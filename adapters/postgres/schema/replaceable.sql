@@ -1,4 +1,4 @@
--- edition 5
+-- edition 6
 --
 -- The views and functions that nothing in the schema is built on: no index, default, check or trigger uses them. A change of them is a change
 -- of this file, and no migration: raise the number in the first line, and `migrate` replaces all of them, after the migrations and in one
@@ -737,14 +737,36 @@ end $$;
 
 -- Rules for risk.
 
--- The rules for risk that a sign-in of this person has to be judged by: those of the organization that it leads to, and of the organizations
--- that the person belongs to. Null where none counts, as for most people. A function and not a part of the last look, since PostgreSQL sets up
--- all parts of a statement at each run. Of a person whom an organization merely lists, it gives what that organization has seen itself: of the
--- last sign-ins that were good, and of the last tries, so that tries of strangers push no sign-in out. Anybody can list a person, so no more
--- than ten such organizations are asked, those that have listed the person for longest.
+-- The rules for risk that a sign-in of this person has to be judged by: the installation's, those of the organization that it leads to, and of
+-- the organizations that the person belongs to. Nothing where none counts, as for most people. A function and not a part of the last look,
+-- since PostgreSQL sets up all parts of a statement at each run. Of a person whom an organization merely lists, it gives what that organization
+-- has seen itself: of the last sign-ins that were good, and of the last tries, so that tries of strangers push no sign-in out. Anybody can list
+-- a person, so no more than ten such organizations are asked, those that have listed the person for longest.
 create or replace function risk_rules_asked(person uuid, entered uuid) returns jsonb
     language plpgsql stable as $$
+declare
+    of_installation jsonb;
 begin
+    select jsonb_build_array(
+               jsonb_build_object(
+                   'organization', null,
+                   'policies', policies,
+                   'exceptions', exceptions,
+                   'is_own', true,
+                   'role', (select 'platform_owner' from users where id = person and is_platform_owner),
+                   'teams', '[]'::jsonb,
+                   'seen', array(
+                       select jsonb_build_array(extract(epoch from created_at), country, device_id, null, spot)
+                         from login_events
+                        where user_id = person and success and not flagged
+                        order by id desc
+                        limit 1
+                   )
+               )
+           )
+      into of_installation
+      from installation_risk_policies
+     where counts_since is not null;
     if not exists (select from all_organizations where id = entered and risk_counts_since is not null)
        and not exists (
                select
@@ -753,9 +775,9 @@ begin
                 where memberships.user_id = person and mine.risk_counts_since is not null
            )
     then
-        return null;
+        return of_installation;
     end if;
-    return (
+    return coalesce(of_installation, '[]') || coalesce((
                select jsonb_agg(
                           jsonb_build_object(
                               'organization', mine.id,
@@ -769,14 +791,14 @@ begin
                               'seen', case
                                   when memberships.own_since is not null
                                   then array(
-                                           select jsonb_build_array(extract(epoch from created_at), country, device_id, null)
+                                           select jsonb_build_array(extract(epoch from created_at), country, device_id, null, spot)
                                              from login_events
                                             where user_id = person and success and not flagged
                                             order by id desc
                                             limit 1
                                        )
                                   else array(
-                                           select jsonb_build_array(extract(epoch from created_at), country, device_id, reason)
+                                           select jsonb_build_array(extract(epoch from created_at), country, device_id, reason, spot)
                                              from (
                                                       (
                                                           select *
@@ -818,5 +840,5 @@ begin
                  join organizations as mine on mine.id = asked.id
                  left join memberships on memberships.org_id = mine.id and memberships.user_id = person
                 where mine.risk_counts_since is not null and mine.status = 'active'
-           );
+           ), '[]');
 end $$;

@@ -368,6 +368,13 @@ TABLES: Final = (
             personal("user_agent", "The client's `User-Agent`.", Eraser.DELETION, f"{_SIGN_INS} {WHOLE_MONTHS}", "user_id"),
             personal("country", "The country of that address.", Eraser.DELETION, f"{_SIGN_INS} {WHOLE_MONTHS}", "user_id"),
             personal("city", "The city of that address.", Eraser.DELETION, f"{_SIGN_INS} {WHOLE_MONTHS}", "user_id"),
+            personal(
+                "spot",
+                "Where that address is, to a tenth of a degree (some ten kilometres).",
+                Eraser.DELETION,
+                f"{_SIGN_INS} {WHOLE_MONTHS}",
+                "user_id",
+            ),
             plain(WORD, "provider", "reason", "risk_factors"),
             plain(FACT, "decision"),
         ),
@@ -381,6 +388,28 @@ TABLES: Final = (
         ),
         exported=ExportPart("login_events"),
         forgotten=BY_STATEMENT,
+    ),
+    Table(
+        "risk_decisions",
+        opens=NO_CREDENTIAL,
+        whose=OWN_ORGANIZATION,
+        holds=(plain(FACT, "decided"),),
+        moves="Rules for risk do not go along, and neither do their decisions",
+        ends=Ends.ROWS,
+        until="POSTERN_LOGIN_EVENT_RETENTION",
+        ages=(
+            # As long as the sign-ins that they are about.
+            Age("PastRiskDecisions", "created_at < now() - %(retention)s::interval", oldest_first="created_at", kept=Setting.LOGIN_EVENTS),
+        ),
+    ),
+    Table(
+        "installation_risk_policies",
+        opens=NO_CREDENTIAL,
+        whose=INSTALLATION,
+        holds=(plain(FACT, "policies", "exceptions"),),
+        moves=THE_INSTALLATIONS,
+        ends=THE_INSTALLATIONS,
+        until="nothing",
     ),
     Table(
         "impersonations",

@@ -290,7 +290,7 @@ class DeviceFlow(Frozen):
             )
             verdict = judge_sign_in(confirmed.rules_asked, context.organization, came, now)
             if verdict.owes is not None:
-                raise DeviceDenied(detail="a rule for risk of the organization refuses this")
+                raise DeviceDenied(detail="a rule for risk refuses this")
             arrived = Arrived(
                 confirmed=confirmed,
                 context=context,
@@ -302,6 +302,7 @@ class DeviceFlow(Frozen):
                 has_second_factor=approval.proved.second_factor_at is not None,
                 provider=PROVIDER,
                 decided=verdict.decided,
+                by_installation=verdict.by_installation,
             )
             # The session has no parent: signing out in the browser leaves the device signed in.
             landing = WithTokens(self.sessions, client.registered.application(approval.scopes), key=key)

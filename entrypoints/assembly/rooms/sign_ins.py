@@ -25,6 +25,7 @@ from core.usecases.identity.mailed_proofs import MailedProofs
 from core.usecases.identity.mfa import Mfa
 from core.usecases.identity.passkeys import Passkeys
 from core.usecases.identity.reauthentication import Reauthentication
+from core.usecases.identity.risk.installation_way_back import InstallationWayBack
 from core.usecases.identity.sign_in.admission import Admission
 from core.usecases.identity.sign_in.proofs.breached import BreachesAtSignIn
 from core.usecases.identity.sign_in.proofs.link import SignInLinks
@@ -106,6 +107,9 @@ def assemble_sign_ins(
         throttles=settings.rate_limits,
     )
     familiar = FamiliarAddresses()
+    way_back = InstallationWayBack(
+        new_unit_of_work, foundation.keyring, foundation.shared_buckets, foundation.mail_templates, foundation.links, system
+    )
     guesses = Guesses(
         foundation.keyring,
         NoticedOrigins(),
@@ -201,6 +205,7 @@ def assemble_sign_ins(
             joining=joining,
             provided=ProviderValues(new_unit_of_work, ProfileValues(new_unit_of_work, stores.profile_values, clock)),
             familiar=familiar,
+            way_back=way_back,
             system=system,
         ),
         reauthentication=reauthentication,

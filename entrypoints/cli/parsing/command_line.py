@@ -33,6 +33,7 @@ from entrypoints.cli.parsing.tenants import (
     add_organization_commands,
     add_owner_commands,
     add_privacy_commands,
+    add_risk_commands,
     add_service_commands,
     add_user_commands,
 )
@@ -80,6 +81,7 @@ def command_line(words: Sequence[str] = ()) -> argparse.ArgumentParser:
 
     add_schema_commands(commands)
     add_owner_commands(group(commands, "owner", "manage platform owners"))
+    add_risk_commands(group(commands, "risk-rules", "put rules for risk of the installation in shadow"))
     add_user_commands(group(commands, "user", "manage one account at a time"))
     add_privacy_commands(group(commands, "privacy", "hand out what is kept about a person, or have them forgotten"))
     add_organization_commands(group(commands, "organization", "manage organizations: found, approve, suspend, limit, move and delete them"))

@@ -64,6 +64,19 @@ STATUS: dict[str, int] = {
 }
 
 
+class OfferedPuzzle(msgspec.Struct, frozen=True):
+    """A puzzle that a program may solve. With P the SHA-256 of the challenge, each part (0 to `parts` - 1) is solved by a number below 2^32
+    with which SHA-256(P, part, number) begins with `bits` zero bits; part and number have four bytes each, the highest first.
+    """
+
+    challenge: Annotated[str, example("AQR0ZXN0NXoTM015VILsxGay37NE1Lh8KQJ81FLjs-c76nERGdiHFk7p")]
+    """What the numbers are for. It counts for five minutes, and once."""
+    bits: Annotated[int, example(11)]
+    """With how many zero bits the hash of each part begins."""
+    parts: Annotated[int, example(8)]
+    """How many numbers there are."""
+
+
 class ErrorBody(msgspec.Struct, frozen=True):
     """The body of every error answer."""
 
@@ -73,6 +86,10 @@ class ErrorBody(msgspec.Struct, frozen=True):
     """The error code for programs. A code never changes its meaning."""
     timestamp: datetime
     """The time of the error."""
+    puzzle: OfferedPuzzle | msgspec.UnsetType = msgspec.UNSET
+    """Only of a 429 because too many mails were asked for. The same request counts with the headers `X-Puzzle-Challenge` and
+    `X-Puzzle-Solution`: the numbers of all parts, with dots between them.
+    """
 
 
 class NotAsDeclared(BadRequest):

@@ -99,6 +99,21 @@ async def test_quiet_pages_show_no_widget_and_ask_nobody(guarded: Postern, maker
     assert "challenges.cloudflare.com" not in tab.shown.body.decode() + str(tab.shown.headers)
 
 
+async def test_a_sign_in_in_quiet_times_costs_no_round_trip_more(postern: Postern, guarded: Postern, people: People) -> None:
+    ada = await people.with_password(PASSWORD, "ada@example.org")
+    off = replace(postern, identity=replace(postern.identity, puzzles=replace(postern.identity.puzzles, is_on=False)))
+    trips = []
+    for one in (off, off, postern, guarded):
+        counted = one.foundation.database.count_round_trips()
+        tab = await asked_for_password(browser(one), ada.email)
+        await tab.send(password=PASSWORD)
+        counted.stop()
+        assert tab.tabs.session is not None
+        trips.append(counted.count)
+    # The first has filled caches.
+    assert trips[1] == trips[2] == trips[3]
+
+
 async def test_a_new_password_a_link_and_the_mail_once_more(guarded: Postern, maker: WidgetMakerServer, people: People) -> None:
     await people.with_password(PASSWORD, "ada@example.org")
     await make_mails_busy(guarded)

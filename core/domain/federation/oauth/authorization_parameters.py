@@ -4,7 +4,9 @@ A page tells the person about an unknown client and about a wrong redirect URI: 
 application gets all other errors, at its redirect URI.
 """
 
+import json
 import re
+from base64 import urlsafe_b64decode
 from collections.abc import Iterable
 from typing import Final
 
@@ -33,6 +35,7 @@ LONGEST: Final = 2000
 LONGEST_HINT: Final = 8192
 NOT_OUR_HINT: Final = "id_token_hint: it is not an ID token that this application got here"
 _LONGEST_LOGIN_HINT: Final = 320
+_LONGEST_OBJECT: Final = 8000
 _MOST_LOCALES: Final = 20
 _MOST_ACR_VALUES: Final = 20
 # Ten digits are three hundred years in seconds.
@@ -124,13 +127,30 @@ def recipient(parameters: Parameters, client: Registered) -> Recipient:
         raise UnknownRecipient("redirect_uri: it is missing, or given twice", words="redirect_missing")
     if not is_registered(uri, client.redirect_uris, native=client.is_native):
         raise unregistered()
-    mode = parameters.get("response_mode")
-    state = parameters.get("state")
+    mode, state = (
+        parameters.get(name) if name in parameters else _said_by_object(parameters.get("request"), name)
+        for name in ("response_mode", "state")
+    )
     return Recipient(
         uri,
         ASKED_MODES.get(mode or "", ResponseMode.QUERY),
         state if state is not None and is_visible(state) else None,
     )
+
+
+def _said_by_object(given: str | None, name: str) -> str | None:
+    """The text that the claims of a request object have for this parameter, whoever signed them: a sender may say the same beside the
+    object. Postern refuses objects, and the refusal goes where the application waits. None without an object, and for anything but a text.
+    """
+    parts = (given or "").split(".")
+    if given is None or len(given) > _LONGEST_OBJECT or len(parts) != 3:
+        return None
+    try:
+        claims = json.loads(urlsafe_b64decode(f"{parts[1]}=="))
+    except (ValueError, RecursionError):
+        return None
+    said = claims.get(name) if isinstance(claims, dict) else None
+    return said if isinstance(said, str) else None
 
 
 def checked(parameters: Parameters, client: Registered, answers_to: Recipient) -> AuthorizationRequest:

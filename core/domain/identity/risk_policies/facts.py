@@ -4,11 +4,13 @@ from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
 from functools import cache, lru_cache
 from ipaddress import ip_address, ip_network
+from math import asin, cos, radians, sin, sqrt
 from operator import attrgetter
 from typing import Final
 from uuid import UUID
 
 from core.domain.identifiers import UserId
+from core.domain.identity.devices import Spot
 from core.domain.identity.guards.networks import ListedNetworks
 from core.domain.identity.risk_policies.policies import (
     ExceptionKind,
@@ -21,6 +23,10 @@ from core.frozen import Frozen
 
 # Who signs in from two countries within this time has not travelled.
 TRAVEL: Final = timedelta(hours=2)
+# Faster than airliners, with the way to them; and farther than databases of places are wrong.
+_KILOMETRES_PER_HOUR: Final = 900
+_LEAST_KILOMETRES: Final = 200
+_RADIUS: Final = 6371
 
 
 class SignInFacts(Frozen, kw_only=True):
@@ -32,7 +38,7 @@ class SignInFacts(Frozen, kw_only=True):
     country: str | None
     address: str | None
     new_device: bool
-    two_countries: bool
+    impossible_travel: bool
     hour: int
     service: UUID | None = None
 
@@ -40,11 +46,33 @@ class SignInFacts(Frozen, kw_only=True):
 Test = Callable[[SignInFacts], bool]
 
 
-def has_two_countries(country: str | None, last: tuple[str | None, datetime] | None, now: datetime) -> bool:
-    """`last`: the country and time of the sign-in before. A country that nobody knows is no other country."""
-    if country is None or last is None or last[0] is None:
+class LastSeen(Frozen):
+    """Where and when the person signed in before."""
+
+    country: str | None
+    spot: Spot | None
+    at: datetime
+
+
+def cannot_have_travelled(country: str | None, spot: Spot | None, last: LastSeen | None, now: datetime) -> bool:
+    """By the distance, where both spots are known: too far for the fastest way there. Otherwise by two countries within two hours; a
+    country that nobody knows is no other country.
+    """
+    if last is None or now < last.at:
         return False
-    return last[0] != country and timedelta(0) <= now - last[1] < TRAVEL
+    passed = now - last.at
+    if spot is not None and last.spot is not None:
+        distance = kilometres(spot, last.spot)
+        return distance >= _LEAST_KILOMETRES and distance > _KILOMETRES_PER_HOUR * (passed / timedelta(hours=1))
+    return country is not None and last.country is not None and last.country != country and passed < TRAVEL
+
+
+def kilometres(one: Spot, other: Spot) -> float:
+    """Along the surface of the earth."""
+    north, south = radians(one[0] / 10), radians(other[0] / 10)
+    turned = radians((one[1] - other[1]) / 10)
+    half = sin((north - south) / 2) ** 2 + cos(north) * cos(south) * sin(turned / 2) ** 2
+    return 2 * _RADIUS * asin(min(1.0, sqrt(half)))
 
 
 @lru_cache(maxsize=1024)
@@ -80,7 +108,7 @@ def tests_of(when: RiskConditions) -> list[Test]:
     """The conditions that are set. Those that cost least come first."""
     possible = (
         None if when.new_device is None else lambda facts: facts.new_device is when.new_device,
-        None if when.two_countries is None else lambda facts: facts.two_countries is when.two_countries,
+        None if when.impossible_travel is None else lambda facts: facts.impossible_travel is when.impossible_travel,
         _score(when.least_score),
         _among("way", when.ways),
         _among("country", when.countries),

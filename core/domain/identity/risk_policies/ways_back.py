@@ -10,6 +10,7 @@ from core.frozen import Frozen
 
 WAY_BACK_LIFETIME: Final = timedelta(hours=1)
 WAY_BACK_MAILS: Final = RateLimit("risk_way_back_mails", burst=3, seconds_per_request=600)
+_NOBODY: Final = UUID(int=0)
 _LENGTH: Final = 40
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _SECOND: Final = timedelta(seconds=1)
@@ -23,14 +24,15 @@ class WayBack(Frozen):
     """What the link is bound to."""
 
     user: UserId
-    organization: OrganizationId
+    organization: OrganizationId | None
+    """None for the way back of a platform owner whom a rule of the installation refuses."""
     mailed_at: datetime
 
     def is_over(self, now: datetime) -> bool:
         return now >= self.mailed_at + WAY_BACK_LIFETIME
 
     def packed(self) -> bytes:
-        return self.user.bytes + self.organization.bytes + ((self.mailed_at - _EPOCH) // _SECOND).to_bytes(8)
+        return self.user.bytes + (self.organization or _NOBODY).bytes + ((self.mailed_at - _EPOCH) // _SECOND).to_bytes(8)
 
     @classmethod
     def unpacked(cls, packed: bytes) -> Self:
@@ -38,4 +40,5 @@ class WayBack(Frozen):
         if len(packed) != _LENGTH:
             raise NotAWayBack
         at = _EPOCH + int.from_bytes(packed[32:]) * _SECOND
-        return cls(UserId(UUID(bytes=packed[:16])), OrganizationId(UUID(bytes=packed[16:32])), at)
+        organization = UUID(bytes=packed[16:32])
+        return cls(UserId(UUID(bytes=packed[:16])), None if organization == _NOBODY else OrganizationId(organization), at)

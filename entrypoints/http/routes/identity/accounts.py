@@ -9,6 +9,7 @@ from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotAc
 from core.domain.federation.oauth.scopes import PROFILE
 from core.domain.identity.account_mails import AccountMail
 from core.domain.identity.callers import Caller, CallerContext
+from core.domain.identity.guards.puzzles import PuzzlePurpose
 from core.domain.identity.mailed_tokens import LinkRefused, MailedTokenPurpose
 from core.domain.identity.profile.pictures import picture_path
 from core.domain.identity.profile.profiles import LONGEST_NAME, LONGEST_ZONE, NO_PROFILE, HeldProfile, OwnProfileChange
@@ -29,6 +30,7 @@ from entrypoints.http.machinery.limits import AUTH, REGISTER, RESEND_VERIFICATIO
 from entrypoints.http.machinery.step_up import require_fresh_proof
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import Advised, WayOn, page, refused_page
+from entrypoints.http.routes.identity.program_puzzles import PUZZLE_HEADERS, solvable
 from ports.unit_of_work import UnitOfWork
 
 
@@ -132,6 +134,7 @@ class ProfileChange(msgspec.Struct, frozen=True, kw_only=True):
     caller=ANYONE,
     limit=(AUTH, REGISTER),
     refuses=(RegistrationClosed, OrganizationNotActive, NotFound, Conflict, Overloaded),
+    reads=PUZZLE_HEADERS,
     tags=("registration",),
 )
 async def register_account(call: Call[NewRegistration], postern: Postern) -> Message:
@@ -146,22 +149,25 @@ async def register_account(call: Call[NewRegistration], postern: Postern) -> Mes
     body = call.body
     email = email_field(body.email, postern.foundation.email_syntax)
     organization = body.org_slug or ""
-    await postern.identity.accounts.register(
-        email, body.password, organization, call.actor, service_named(organization, body.service_slug or "")
-    )
+    service = service_named(organization, body.service_slug or "")
+    async with solvable(call, postern, PuzzlePurpose.REGISTRATION, email) as solved:
+        await postern.identity.accounts.register(email, body.password, organization, call.actor, service, solved=solved)
     return Message("The account is registered. To confirm the address, open the link in the mail that we have sent.")
 
 
-@endpoint.post("/api/auth/resend-verification", caller=ANYONE, limit=(AUTH, RESEND_VERIFICATION), tags=("registration",))
+@endpoint.post(
+    "/api/auth/resend-verification", caller=ANYONE, limit=(AUTH, RESEND_VERIFICATION), reads=PUZZLE_HEADERS, tags=("registration",)
+)
 async def resend_verification(call: Call[AccountAddress], postern: Postern) -> Message:
     """Send the verification mail again
 
     The answer is the same whether or not such an account exists.
     """
     email = email_field(call.body.email, postern.foundation.email_syntax)
-    await postern.identity.accounts.ask_as_stranger(
-        AccountMail.VERIFICATION, email, call.body.org_slug or "", call.request.sender, may_wait=False
-    )
+    async with solvable(call, postern, PuzzlePurpose.VERIFICATION, email) as solved:
+        await postern.identity.accounts.ask_as_stranger(
+            AccountMail.VERIFICATION, email, call.body.org_slug or "", call.request.sender, may_wait=solved, solved=solved
+        )
     return Message("If this address is waiting for confirmation, a mail with a new link is on its way.")
 
 

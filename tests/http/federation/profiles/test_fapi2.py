@@ -240,7 +240,7 @@ async def test_only_pushed_requests_with_s256(holding: ProfiledApplication) -> N
     says(await holding.push(redirect_uri="https://other.example/"), 400, "invalid_request", "")
     says(await holding.push(response_type="code id_token"), 400, "unsupported_response_type", "")
     code = await holding.got()
-    says(await holding.redeem(code, code_verifier=None), 400, "invalid_request", "the profile fapi2 of this application asks for PKCE")
+    says(await holding.redeem(code, code_verifier=None), 400, "invalid_grant", "the profile fapi2 of this application asks for PKCE")
     says(await holding.redeem(code, code_verifier="x" * 43), 400, "invalid_grant", "")
     holding.kept(await holding.redeem(code))
 
