@@ -5,7 +5,6 @@
 
 alter table all_services        add column dpop_bound_access_tokens boolean not null default false;
 alter table sessions            add column key_thumbprint text;  -- null: its tokens are good for whoever has them
-alter table sessions            add column bound_since timestamptz;  -- of one that began unbound: when somebody bound it to a key
 alter table authorization_codes add column key_thumbprint text;  -- null: redeemed with any key, or with none
 
 -- The proofs that were used, until they count no more anyway. Unlogged: after a crash of the database, a proof of the last minute could be

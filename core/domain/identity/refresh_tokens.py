@@ -60,8 +60,6 @@ class PresentedRefreshToken(Frozen):
     """The application acts for the person."""
     agents_are_forbidden: bool = False
     """The application is an agent, and its organization lets none act."""
-    shows_key: bool = True
-    """The request has shown the key that the session is bound to, if it is. Without it, only a token that was used before is found."""
     stays: bool = False
     """The token is not exchanged for another: the application holds the FAPI 2.0 Security Profile (section 5.3.2.1), whose tokens are bound
     to a key and to a client that authenticates.
@@ -124,7 +122,7 @@ def refresh_outcome(presented: PresentedRefreshToken, by: bytes, now: datetime, 
         return RefreshOutcome.ENDED
     repeated = False
     if presented.rotated_at is not None:
-        repeated = now - presented.rotated_at <= GRACE and presented.rotated_by == by and presented.shows_key
+        repeated = now - presented.rotated_at <= GRACE and presented.rotated_by == by
         if not repeated:
             return RefreshOutcome.REUSED
     forbidden = _forbidden(presented, holder)

@@ -69,7 +69,6 @@ class _Presented(Frozen):
     audiences: Sequence[Mapping[str, Any]] | None
     is_agent: bool | None
     agents_are_forbidden: bool
-    shows_key: bool
     stays: bool | None
 
     def presented(self) -> PresentedRefreshToken:
@@ -115,7 +114,6 @@ class _Presented(Frozen):
             audiences=audiences(self.granted, self.audiences),
             is_agent=self.is_agent or False,
             agents_are_forbidden=self.agents_are_forbidden,
-            shows_key=self.shows_key,
             stays=bool(self.stays),
         )
 
@@ -147,16 +145,11 @@ _SHOWS_NOTHING: Final[LiteralString] = f"""
                     services.service_type in ('mobile', 'desktop') or services.jwks_uri is null and not {AUTHENTICATES}"""
 
 # A session that began bound stays bound. A public application shows the very key, and another one, which authenticates, any key (RFC 9449
-# section 5): it may have a new one since.
-_SHOWS_KEY: Final = """
-                    case
-                        when %(key)s::text is null
-                        then sessions.key_thumbprint is null and not coalesce(services.dpop_bound_access_tokens, false)
-                        else not %(is_public)s::boolean or coalesce(sessions.key_thumbprint = %(key)s::text, true)
-                    end"""
-# A token from before somebody bound the session, and used already. It opens nothing, and whoever shows it tells that two clients have it:
-# a thief who was first with a key of his own must not be safe from its owner by that.
-_TELLS_OF_THEFT: Final = "tokens.rotated_at is not null and tokens.created_at < sessions.bound_since"
+# section 5): it may have a new one since. A session that began without a key gets none by a refresh: a thief would bind it to theirs, and
+# nobody would notice that the application still has a token.
+_IS_BOUND_HERE: Final = """
+                    sessions.key_thumbprint is null
+                 or %(key)s::text is not null and (not %(is_public)s::boolean or sessions.key_thumbprint = %(key)s::text)"""
 
 # One statement makes all changes or none. Of two requests that rotate the same token, the second waits for the first's commit, finds the
 # token rotated, and changes nothing. The second's result is from before that commit: `rotated` is false and `rotated_at` null, so the
@@ -183,8 +176,7 @@ _ROTATE: Final[LiteralString] = f"""
                     {SUBSCRIPTION_STATE} as subscription,
                     case when 'profile' = any (sessions.scopes) then {PROFILE} end as profile,
                     {directory_context("sessions.authenticated_by", "sessions.parent_id", "sessions.organization_id")} as directory_context,
-                    {tells_more("sessions.service_id", "sessions.organization_id", "sessions.user_id")} as tells_more,
-                    {_SHOWS_KEY} as shows_key
+                    {tells_more("sessions.service_id", "sessions.organization_id", "sessions.user_id")} as tells_more
                from refresh_tokens as tokens
                join sessions on sessions.id = tokens.session_id
                join users on users.id = sessions.user_id
@@ -198,7 +190,8 @@ _ROTATE: Final[LiteralString] = f"""
                         else sessions.scopes is null or services.id is not null and ({_SHOWS_NOTHING})
                     end
                 and (sessions.scopes is null or not %(is_public)s::boolean or {lost_nothing_since("sessions.created_at")})
-                and ({_SHOWS_KEY} or {_TELLS_OF_THEFT})
+                and ({_IS_BOUND_HERE})
+                and (%(key)s::text is not null or not coalesce(services.dpop_bound_access_tokens, false))
          ),
          choice as materialized (
              select looked.open,
@@ -245,18 +238,7 @@ _ROTATE: Final[LiteralString] = f"""
              update sessions
                 set expires_at = least(%(at)s + {IDLE}, sessions.ends_at),
                     expires_day = (least(%(at)s + {IDLE}, sessions.ends_at) at time zone 'UTC')::date,
-                    last_seen_at = greatest(sessions.last_seen_at, %(at)s),
-                    key_thumbprint = case
-                        when sessions.id = (select rotated.session_id from rotated)
-                        then coalesce(sessions.key_thumbprint, %(key)s::text)
-                        else sessions.key_thumbprint
-                    end,
-                    bound_since = case
-                        when sessions.id = (select rotated.session_id from rotated)
-                         and sessions.key_thumbprint is null and %(key)s::text is not null
-                        then %(at)s
-                        else sessions.bound_since
-                    end
+                    last_seen_at = greatest(sessions.last_seen_at, %(at)s)
                from living
               where sessions.id = living.id
           returning sessions.id
@@ -268,7 +250,7 @@ _ROTATE: Final[LiteralString] = f"""
          found.rotated_by, found.subscription, found.scopes, found.proved_at, found.second_factor_at, found.stated_at, found.parent_id,
          found.email_is_verified, found.role, found.owes_second_factor, found.client_id, found.access_token_alg, found.profile,
          found.directory_context, found.tells_more, jsonb_array_length(found.audiences) as granted, choice.open as audiences,
-         found.is_agent, found.agents_are_forbidden, found.shows_key, found.stays,
+         found.is_agent, found.agents_are_forbidden, found.stays,
          rotated.session_id is not null as rotated,
          found.is_live and (rotated.session_id is null or extended.id is not null) as is_live
     from found
