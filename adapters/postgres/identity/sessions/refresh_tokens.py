@@ -191,7 +191,7 @@ _ROTATE: Final[LiteralString] = f"""
                     end
                 and (sessions.scopes is null or not %(is_public)s::boolean or {lost_nothing_since("sessions.created_at")})
                 and ({_IS_BOUND_HERE})
-                and (%(key)s::text is not null or sessions.scopes is null or not coalesce(services.dpop_bound_access_tokens, false))
+                and (%(key)s::text is not null or not coalesce(services.dpop_bound_access_tokens, false))
          ),
          choice as materialized (
              select looked.open,
