@@ -54,8 +54,9 @@ frameworks: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-starts $(VENV)/r
 check: lint types contracts test  ## Run all that CI runs: lint, types, contracts, test
 
 # A workflow runs it at night (docs/decisions/0177-what-runs-where.md).
-check-all: check chart $(VENV)/ready-bundled middleware  ## Run all that CI runs, the chart in Helm, what is visited a second time, the programs that need a bundler, and all tests on the oldest PostgreSQL that is tried
+check-all: check chart $(VENV)/ready-bundled $(VENV)/ready-conformance middleware  ## Run all that CI runs, the chart in Helm, what is visited a second time, the programs that need a bundler, every module of the plans of conformance, and all tests on the oldest PostgreSQL that is tried
 	POSTERN_TEST_VISITS=every $(PYTEST) worksteal tests/browser
+	POSTERN_TEST_CONFORMANCE=every $(PYTEST) loadfile tests/conformance
 	$(BIN)/python -m pytest -q $(BUNDLED)
 	$(BIN)/python -m ops.guides $(TRIED_AT_NIGHT)
 	$(BIN)/python -m tests.runs.oldest -n $(WORKERS) --dist each

@@ -16,7 +16,8 @@ from tests.places import ROOT
 
 TESTS = ROOT / "tests" / "conformance"
 CONFIGURATIONS = ROOT / "ops" / "conformance"
-MOST_CAUSES = 2
+# Two in the plans of OpenID Connect, and two in FAPI 2.0.
+MOST_CAUSES = 4
 
 
 def functions(folder: str) -> set[str]:
@@ -162,6 +163,9 @@ def test_the_files_for_the_suite_have_what_it_reads(file: Path) -> None:
         case "openid-connect":
             assert given["server"]["discoveryUrl"].endswith("/.well-known/openid-configuration")
             assert all({"client_id", "client_secret"} <= given[one].keys() for one in ("client", "client_secret_post", "client2"))
+        case "fapi2":
+            assert given["resource"]["resourceUrl"].endswith("/oauth/userinfo")
+            assert all(given[one].keys() >= {"client_id", "scope", "jwks", "dpop_signing_alg"} for one in ("client", "client2"))
         case "authzen":
             assert given["pdp"].keys() == {"policy_decision_point", "api_key"}
         case _:

@@ -21,3 +21,6 @@ create table risk_decisions (
 );
 create index risk_decisions_of_organization on risk_decisions (organization_id, login_event_id desc);
 create index risk_decisions_newest on risk_decisions (created_at);   -- the janitor's
+
+-- Where a sign-in came from, in tenths of a degree, as far as the database of places has it: who cannot have travelled.
+alter table login_events add column spot smallint[];

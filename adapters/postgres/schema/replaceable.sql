@@ -756,7 +756,7 @@ begin
                    'role', (select 'platform_owner' from users where id = person and is_platform_owner),
                    'teams', '[]'::jsonb,
                    'seen', array(
-                       select jsonb_build_array(extract(epoch from created_at), country, device_id, null)
+                       select jsonb_build_array(extract(epoch from created_at), country, device_id, null, spot)
                          from login_events
                         where user_id = person and success and not flagged
                         order by id desc
@@ -791,14 +791,14 @@ begin
                               'seen', case
                                   when memberships.own_since is not null
                                   then array(
-                                           select jsonb_build_array(extract(epoch from created_at), country, device_id, null)
+                                           select jsonb_build_array(extract(epoch from created_at), country, device_id, null, spot)
                                              from login_events
                                             where user_id = person and success and not flagged
                                             order by id desc
                                             limit 1
                                        )
                                   else array(
-                                           select jsonb_build_array(extract(epoch from created_at), country, device_id, reason)
+                                           select jsonb_build_array(extract(epoch from created_at), country, device_id, reason, spot)
                                              from (
                                                       (
                                                           select *

@@ -368,6 +368,13 @@ TABLES: Final = (
             personal("user_agent", "The client's `User-Agent`.", Eraser.DELETION, f"{_SIGN_INS} {WHOLE_MONTHS}", "user_id"),
             personal("country", "The country of that address.", Eraser.DELETION, f"{_SIGN_INS} {WHOLE_MONTHS}", "user_id"),
             personal("city", "The city of that address.", Eraser.DELETION, f"{_SIGN_INS} {WHOLE_MONTHS}", "user_id"),
+            personal(
+                "spot",
+                "Where that address is, to a tenth of a degree (some ten kilometres).",
+                Eraser.DELETION,
+                f"{_SIGN_INS} {WHOLE_MONTHS}",
+                "user_id",
+            ),
             plain(WORD, "provider", "reason", "risk_factors"),
             plain(FACT, "decision"),
         ),
@@ -541,7 +548,7 @@ TABLES: Final = (
         until="when they would count no more, two minutes after they were made",
         ages=(
             # Such a proof is refused for its age.
-            Age("PastKeyProofs", "expires_at < now()", key="digest"),
+            Age("PastKeyProofs", "expires_at < now()", "expires_at", key="digest"),
         ),
     ),
     Table(

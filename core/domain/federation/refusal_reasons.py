@@ -64,6 +64,10 @@ class RefusalReason(StrEnum):
     IDENTITY_ASSERTION = "identity_assertion"
     """What was received names the fault."""
     GRANT_UNKNOWN = "grant_unknown"
+    KEY_PROOF = "key_proof"
+    """A proof of a key does not fit the request (DPoP)."""
+    KEY_PROOF_MISSING = "key_proof_missing"
+    """The application's tokens are bound to keys, and the request has no proof."""
     GRANT_NOT_ALLOWED = "grant_not_allowed"
     SUBJECT_TOKEN = "subject_token"  # noqa: S105 - a reason
     """The token that the application wants to exchange."""
@@ -227,6 +231,14 @@ _WORDS: Final[Mapping[RefusalReason, tuple[str, str]]] = {
     RefusalReason.IDENTITY_ASSERTION: (
         "The identity assertion of the person's directory was refused",
         "Look at the exchanges of the connection: its recorder says why",
+    ),
+    RefusalReason.KEY_PROOF: (
+        "The proof of the key (DPoP) does not fit the request",
+        "The answer names the part: most often htu behind a proxy, or the clock",
+    ),
+    RefusalReason.KEY_PROOF_MISSING: (
+        "This application's tokens are bound to a key, and the request has no proof of one",
+        "Let the application send proofs, or turn dpop_bound_access_tokens off",
     ),
     RefusalReason.GRANT_UNKNOWN: ("There is no such grant type here", "Use one of the grant types beside"),
     RefusalReason.GRANT_NOT_ALLOWED: (

@@ -78,7 +78,7 @@ class AuthorizationCodes(Frozen):
         `InvalidTarget`, which leaves the code as it is.
         """
         if client.registered.holds_fapi2 and request.code_verifier is None:
-            raise BadRequest(VERIFIER_NEEDED)
+            raise InvalidGrant(VERIFIER_NEEDED)
         claim = claim_of(request, client.registered.client, is_public=client.is_public)
 
         async def look(opening: Opening, at: datetime) -> tuple[AuthenticatedClient, Redemption]:

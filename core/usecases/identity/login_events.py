@@ -71,6 +71,7 @@ class LoginEvents(Frozen):
             flagged=outcome.flagged,
             country=None if approach.location is None else approach.location.country,
             city=None if approach.location is None else approach.location.city,
+            spot=None if approach.location is None else approach.location.spot,
             decision=None
             if outcome.decision is None or outcome.decision.organization != outcome.context.organization
             else outcome.decision,

@@ -80,7 +80,7 @@ class InstallationRiskPolicies(Frozen):
             country=None if location is None else location.country,
             address=address,
             new_device=False,
-            two_countries=False,
+            impossible_travel=False,
             hour=now.hour,
         )
         return await judged(self.lookup, None, rules, now, own_outcome(rules, facts, now))

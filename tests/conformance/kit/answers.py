@@ -14,12 +14,12 @@ import httpx
 from tests.conformance.kit.outcome import Outcome, words
 
 NEEDS_A_PERSON: Final = frozenset({"interaction_required", "login_required", "account_selection_required", "consent_required"})
-_EXPECTED_IN_ERRORS: Final = frozenset({"error", "error_description", "error_uri", "state", "session_state", "iss"})
+EXPECTED_IN_ERRORS: Final = frozenset({"error", "error_description", "error_uri", "state", "session_state", "iss"})
 _ERROR: Final = re.compile(r"[\x20-\x21\x23-\x5B\x5D-\x7E]+")
 _DESCRIPTION: Final = re.compile(r"[\x09\x0A\x0D\x20-\x21\x23-\x5B\x5D-\x7E]+")
 _URI: Final = re.compile(r"[\x21\x23-\x5B\x5D-\x7E]+")
 VISIBLE: Final = re.compile(r"[\x20-\x7E]+")
-_YEAR: Final = 31_536_000
+YEAR: Final = 31_536_000
 SKEW: Final = 300
 _JAN_1990: Final = 631_152_000
 _FIRST_BIRTH: Final = 1850
@@ -37,6 +37,7 @@ SCOPES: Final[Mapping[str, frozenset[str]]] = {
 _ADDRESS: Final = frozenset({"formatted", "street_address", "locality", "region", "postal_code", "country"})
 _OBJECTS: Final = frozenset({"_claim_names", "_claim_sources"})
 _BOOLEANS: Final = frozenset({"email_verified", "phone_number_verified"})
+STANDARD: Final = SCOPES["profile"] | SCOPES["email"] | SCOPES["phone"] | SCOPES["address"] | _OBJECTS | {"sub", "txn"}
 _TEXTS: Final = (SCOPES["profile"] | SCOPES["email"] | SCOPES["phone"] | {"sub", "txn"}) - _BOOLEANS - {"updated_at", "birthdate"}
 
 
@@ -45,12 +46,12 @@ def refused_at_callback(told: Mapping[str, str], request: Mapping[str, str], iss
     assert told.get("iss", issuer) == issuer
     assert told.get("error")
     assert "code" not in told
-    outcome.should(told.keys() <= _EXPECTED_IN_ERRORS, f"unexpected parameters beside the error: {sorted(told)}")
-    _checked_error(told, outcome)
+    outcome.should(told.keys() <= EXPECTED_IN_ERRORS, f"unexpected parameters beside the error: {sorted(told)}")
+    checked_error(told, outcome)
     return told["error"]
 
 
-def _checked_error(told: Mapping[str, Any], outcome: Outcome) -> None:
+def checked_error(told: Mapping[str, Any], outcome: Outcome) -> None:
     description, uri = told.get("error_description") or "", told.get("error_uri") or ""
     outcome.should(not re.search(r"[\n\r\t]", description), "error_description has a line break or tab")
     assert not description or _DESCRIPTION.fullmatch(description)
@@ -63,7 +64,7 @@ def refused_at_token(answer: httpx.Response, outcome: Outcome) -> str:
     assert is_json(answer)
     told = answer.json()
     assert _ERROR.fullmatch(told["error"])
-    _checked_error(told, outcome)
+    checked_error(told, outcome)
     return str(told["error"])
 
 
@@ -80,7 +81,7 @@ def token_answer(answer: httpx.Response) -> Mapping[str, Any]:
     assert told["token_type"]
     if "expires_in" in told:
         assert is_number(told["expires_in"])
-        assert 0 < told["expires_in"] <= _YEAR
+        assert 0 < told["expires_in"] <= YEAR
     assert told["id_token"]
     return told
 

@@ -15,11 +15,17 @@ _MOST_PAGES: Final = 12
 
 
 class _Reader(PageReader):
-    """Reads also how the page sends its first form."""
+    """Reads also how the page sends its first form, and the addresses of its frames."""
 
     method = ""
 
+    def __init__(self, body: bytes) -> None:
+        self.frames: list[str] = []
+        super().__init__(body)
+
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag == "iframe":
+            self.frames.append(dict(attrs).get("src") or "")
         if tag == "form" and not self.forms:
             self.method = (dict(attrs).get("method") or "get").upper()
         super().handle_starttag(tag, attrs)
@@ -55,6 +61,8 @@ class PersonsBrowser:
     asked: list[frozenset[str]] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     """Of the pages with a form."""
+    frames: list[Arrival] = field(default_factory=list)
+    """What the pages on the way load in frames."""
     answers: Mapping[str, str] = field(default_factory=lambda: {"logout": "yes", "sign-out": "yes"})
     consent: str = "allow"
 
@@ -66,9 +74,11 @@ class PersonsBrowser:
         """Opens the address, or sends this form there, and fills in every form on the way."""
         self.asked.clear()
         self.texts.clear()
+        self.frames.clear()
         answer = self.client.get(address) if form is None else self.client.post(address, data=dict(form))
         for _ in range(_MOST_PAGES):
             page = _Reader(answer.content) if not answer.has_redirect_location else None
+            self.frames += [] if page is None else map(_arrival, page.frames)
             onward = answer.headers["Location"] if page is None else page.refresh
             if onward:
                 onward = str(answer.url.join(onward))
@@ -82,6 +92,22 @@ class PersonsBrowser:
             else:
                 answer = self._filled_in(answer, page)
         raise AssertionError(f"never ends, but comes to {answer.url}")
+
+    def upload(self, address: str, name: str, content: bytes) -> None:
+        """Signs in on the way to the form at this address, and sends it with this file."""
+        answer = self.client.get(address, follow_redirects=True)
+        for _ in range(_MOST_PAGES):
+            page = PageReader(answer.content)
+            sender = next((form for form in page.forms if form.with_file), None)
+            if sender is not None:
+                fields = {field: value for field, value in sender.fields.items() if field != name}
+                sent = self.client.post(answer.url.join(sender.action), data=fields, files={name: ("picture.png", content, "image/png")})
+                assert sent.has_redirect_location, sent.text
+                return
+            answer = self._filled_in(answer, page)
+            while answer.has_redirect_location:
+                answer = self.client.get(answer.url.join(answer.headers["Location"]))
+        raise AssertionError(f"no form for a file, but {answer.url}")
 
     def _filled_in(self, answer: httpx.Response, page: PageReader) -> httpx.Response:
         form = page.forms[0]

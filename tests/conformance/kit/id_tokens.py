@@ -1,5 +1,6 @@
 """The conditions on ID tokens and logout tokens."""
 
+import json
 import time
 from collections.abc import Mapping, Sequence
 from hashlib import sha256
@@ -16,9 +17,9 @@ _YEAR: Final = 365 * _DAY
 _LONGEST_SUBJECT: Final = 255
 _KINDS: Final[Mapping[str, str]] = {"RS": "RSA", "PS": "RSA", "ES": "EC", "Ed": "OKP"}
 # What an ID token says beside the person.
-_OWN: Final = words("iss aud exp iat auth_time nonce acr amr azp c_hash at_hash s_hash jti nbf verified_claims")
+OWN: Final = words("iss aud exp iat auth_time nonce acr amr azp c_hash at_hash s_hash jti nbf verified_claims")
 # What an ID token may say for the scope `openid`.
-EXPECTED: Final = (_OWN | {"sub", "sid", "openbanking_intent_id", "txn"}) - {"verified_claims"}
+EXPECTED: Final = (OWN | {"sub", "sid", "openbanking_intent_id", "txn"}) - {"verified_claims"}
 
 
 def verified(token: str, keys: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -46,16 +47,16 @@ def _fits(key: Mapping[str, Any], algorithm: str) -> bool:
 
 def checked(token: str, keys: Mapping[str, Any], issuer: str, client_id: str, nonce: str | None) -> Mapping[str, Any]:
     """The claims, by the conditions that every module has for its ID tokens."""
-    claims, now = verified(token, keys), time.time()
+    claims, moment = verified(token, keys), time.time()
     is_from(claims, issuer, client_id)
-    assert now - SKEW <= claims["exp"] <= now + 50 * _YEAR
-    assert now - SKEW <= claims["iat"] <= now + SKEW
+    assert moment - SKEW <= claims["exp"] <= moment + 50 * _YEAR
+    assert moment - SKEW <= claims["iat"] <= moment + SKEW
     if "auth_time" in claims:
-        assert now - _YEAR <= claims["auth_time"] <= now + SKEW
+        assert moment - _YEAR <= claims["auth_time"] <= moment + SKEW
     assert claims.get("acr") != ""
     assert isinstance(claims.get("acr", "x"), str)
     assert claims.get("nonce") == nonce
-    valid_claims({name: value for name, value in claims.items() if name not in _OWN})
+    valid_claims({name: value for name, value in claims.items() if name not in OWN})
     subject = claims["sub"]
     assert 0 < len(subject) <= _LONGEST_SUBJECT
     assert all(0x20 <= ord(letter) < 0x7F for letter in subject)
@@ -87,9 +88,9 @@ def renewed(first: Mapping[str, Any], second: Mapping[str, Any]) -> None:
 
 def logout_token(token: str, keys: Mapping[str, Any], issuer: str, id_token: Mapping[str, Any], client_id: str) -> None:
     """The conditions of back-channel logout."""
-    claims, now = verified(token, keys), time.time()
+    claims, moment = verified(token, keys), time.time()
     is_from(claims, issuer, client_id)
-    assert now - _DAY <= claims["iat"] <= now + SKEW
+    assert moment - _DAY <= claims["iat"] <= moment + SKEW
     assert claims["jti"]
     assert claims["events"] == {"http://schemas.openid.net/event/backchannel-logout": {}}
     assert claims.get("sub", id_token["sub"]) == id_token["sub"]
@@ -106,3 +107,11 @@ def claims_of(token: str) -> Mapping[str, Any]:
     """Without a look at the signature."""
     claims: Mapping[str, Any] = jwt.decode(token, options={"verify_signature": False})
     return claims
+
+
+def now() -> int:
+    return int(time.time())
+
+
+def as_json(claims: Mapping[str, Any]) -> str:
+    return json.dumps(claims)

@@ -16,6 +16,7 @@ from tests.conformance.kit.browser import APPLICATION, PersonsBrowser
 from tests.e2e.postern import Postern, until
 from tests.mail_server import Certificates, make_certificates
 from tests.patience import PATIENCE
+from tests.pictures import drawn_png
 
 CALLBACK: Final = f"{APPLICATION}callback"
 SIGNED_OUT: Final = f"{APPLICATION}post_logout_redirect"
@@ -117,6 +118,7 @@ class _Furnishing:
         alice = self._registered(ALICE)
         names = {"name": "Alice Adams", "given_name": "Alice", "family_name": "Adams", "username": "alice.adams"}
         self._ask("PATCH", "/api/user", {**names, "zoneinfo": "Europe/Berlin", "language": "en"})
+        PersonsBrowser(self._client, ALICE, PASSWORD).upload("/ui/profile/picture", "picture", drawn_png())
         founded = self._ask("POST", "/api/organizations", {"slug": "acme", "name": "Acme"})
         self._token = self._signed_in("owner@postern.local", self._owner_password)
         tier = max(self._ask("GET", "/api/platform/tiers"), key=lambda tier: int(tier["default_max_services"]))["id"]

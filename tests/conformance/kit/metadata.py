@@ -1,6 +1,7 @@
 """The conditions on the discovery document and the published keys."""
 
 import base64
+import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
@@ -9,9 +10,11 @@ from urllib.parse import urlsplit
 import httpx
 import jwt
 
+from ops.conformance.plans import ROOT
 from tests.conformance.kit.answers import is_json
 from tests.conformance.kit.outcome import Outcome, words
 
+ALLOWED_FOR_FAPI: Final = frozenset({"PS256", "ES256", "EdDSA", "Ed25519"})
 WELL_KNOWN: Final = "/.well-known/openid-configuration"
 _PRIVATE: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
 _MEMBERS: Final[Mapping[str, Sequence[str]]] = {"RSA": ("e", "n"), "EC": ("x", "y"), "OKP": ("x", "crv")}
@@ -69,6 +72,13 @@ def has_its_form(metadata: Mapping[str, Any]) -> None:
             assert isinstance(value, bool), name
         elif name in _LISTS:
             _texts(value)
+
+
+def allowed_unknown() -> Collection[str]:
+    """What the suite's configuration file says beside the suite's own list."""
+    given = json.loads((ROOT / "ops" / "conformance" / "openid-connect.json").read_text())
+    names: list[str] = given["server"]["allow_unexpected_metadata_fields"]
+    return names
 
 
 def unknown_to_the_suite(metadata: Mapping[str, Any], allowed: Collection[str]) -> set[str]:

@@ -12,6 +12,10 @@ _TOLD: Final = (
 # Every warning that a module may end with, and why it stays. Any other warning fails the test, and so does one of these that is gone.
 EXPLAINED: Final = {
     "oidcc-scope-profile": "Accounts of Postern have no middle name, nickname, profile page, website, gender or date of birth.",
+    "fapi2-security-profile-final-test-claims-parameter-identity-claims": "The ID token has `sid`, which this condition does not know.",
+    "fapi2-security-profile-final-attempt-reuse-authorization-code-after-one-second": (
+        "Whoever repeats its own request within ten seconds has lost the answer: it is refused, and the access token counts on."
+    ),
     **dict.fromkeys(("oidcc-scope-email", "oidcc-alternate-happy-flow", "oidcc-claims-essential"), _TOLD),
 }
 

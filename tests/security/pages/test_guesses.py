@@ -19,6 +19,7 @@ from core.domain.identifiers import UserId
 from core.domain.identity.devices import Client as Sender
 from core.domain.identity.guards.guesses import GUESSING_BITS, SUSPICIONS, GuessKind, HourKey, guessed, hour_of_guess, origin_of
 from core.domain.secrets import Password
+from core.usecases.identity.guards import guesses as guarding
 from core.usecases.identity.guards.guesses import WAITING_THERE
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application
@@ -29,7 +30,7 @@ from tests.http import conftest as http
 from tests.http.browsing import Tabs
 from tests.http.client import Client, Received
 from tests.http.conftest import SETTINGS, postern_on
-from tests.http.pages.test_puzzles import asked_for_password, asks
+from tests.http.pages.test_puzzles import asked_for_password, asks, solution_of
 from tests.http.people import People
 from tests.http.signing_in import FIREFOX, LOGIN, PASSWORD, SAFARI, Browser, unlimited
 from tests.patience import PATIENCE
@@ -126,6 +127,25 @@ async def test_the_page_asks_them_for_a_puzzle_and_nobody_else(postern: Postern,
     assert postern.identity.guesses.bits(Sender("198.51.100.1", FIREFOX)) == 0
     put(postern.identity.guesses, clock=SetClock(NOW + timedelta(hours=1)))
     assert postern.identity.guesses.bits(client) == 0
+
+
+async def test_a_person_in_their_network_solves_it_waits_and_is_in_and_hears_when_too_many_wait(
+    postern: Postern, people: People, pauses: Pauses, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ada = await people.with_password(PASSWORD, "ada@example.org")
+    await stuff(postern)
+    await guess(postern, "one-more@example.org")
+    tab = await asked_for_password(Tabs(unlimited(postern, address="192.0.2.77"), FIREFOX), ada.email)
+    monkeypatch.setattr(guarding, "WAITING_THERE", 0)
+    await tab.send(password=PASSWORD, solution=solution_of(tab))
+    assert (tab.status, tab.tabs.session, len(pauses.waited)) == (429, None, 1)
+    assert int(tab.shown.header("retry-after") or 0) >= 1
+    assert "Too many" in tab.page.text
+    monkeypatch.setattr(guarding, "WAITING_THERE", WAITING_THERE)
+    tab = await asked_for_password(tab.tabs, ada.email)
+    await tab.send(password=PASSWORD, solution=solution_of(tab))
+    assert tab.tabs.session is not None
+    assert len(pauses.waited) == 2
 
 
 async def test_no_wait_and_no_puzzle_on_the_persons_own_device_and_its_failures_do_not_count(
@@ -255,6 +275,18 @@ async def test_no_row_tells_by_its_time_whose_password_it_was(postern: Postern, 
     assert (row["first_at"], row["last_at"]) == (row["hour"], row["hour"]) == (hour_of_guess(NOW), hour_of_guess(NOW))
     assert {one["last_at"] for kind in ("account", "network", "wide") for one in counts(people, kind)} == {NOW}
     assert row["id"].version == 4
+    assert pauses.waited == []
+
+
+async def test_no_alert_tells_by_its_time_whose_try_had_the_password_of_many(postern: Postern, people: People, pauses: Pauses) -> None:
+    """The alert has the id of the password's row. With the time of the last failure, the log of sign-ins would say who tried it."""
+    ada = await people.with_password(PASSWORD, "ada@example.org")
+    await stuff(postern, SUSPICIONS[GuessKind.PASSWORD].failures)
+    await guess(postern, ada.email)
+    (alert,) = people.rows("select * from guess_alerts where type = 'one_password_over_many_accounts'")
+    (row,) = counts(people, "password")
+    assert alert["id"] == row["id"]
+    assert (alert["first_at"], alert["last_at"]) == (hour_of_guess(NOW), hour_of_guess(NOW))
     assert pauses.waited == []
 
 

@@ -12,6 +12,7 @@ from adapters.postgres.storable import storable, storable_address, storable_text
 from adapters.postgres.transaction import OnStatements
 from core.domain.causes import causing_request
 from core.domain.identifiers import EventId, LoginEventId, UserId
+from core.domain.identity.devices import Spot
 from core.domain.identity.login_events import LoginEvent, OwnLogin, login_tried
 from core.domain.identity.risk_policies.policies import Decided, restored_decision
 from core.domain.record.events import SYSTEM
@@ -25,13 +26,21 @@ def _stored(decision: Decided | None) -> Jsonb | None:
     return None if decision is None else Jsonb(storable(decision.stored()))
 
 
+def spot_of(kept: Sequence[int] | None) -> Spot | None:
+    return None if kept is None else (kept[0], kept[1])
+
+
+def _listed(spot: Spot | None) -> list[int] | None:
+    return None if spot is None else [*spot]
+
+
 LOGIN: Final = Columns(
     LoginEvent,
     "login_events",
     named={"user": "user_id", "failure": "reason", "organization": "organization_id", "service": "service_id", "device": "device_id"},
     apart=("address", "risk_score"),
     prefix="login_",
-    turned={"decision": (_restored, _stored)},
+    turned={"decision": (_restored, _stored), "spot": (spot_of, _listed)},
 )
 
 
@@ -73,6 +82,7 @@ def login_parameters(event: LoginEvent) -> Mapping[str, object]:
         "login_flagged": event.flagged,
         "login_country": event.country,
         "login_city": event.city,
+        "login_spot": _listed(event.spot),
         "login_at": event.created_at,
         "login_decision": _stored(event.decision),
         "login_request": causing_request(),
@@ -92,10 +102,11 @@ def log_login(
     """Adds a login event. A statement that itself finds out who signs in, and to what, passes its own columns instead of parameters."""
     return f"""
     insert into login_events (id, user_id, organization_id, service_id, device_id, provider, success, reason, address, user_agent,
-                              risk_score, risk_factors, flagged, country, city, created_at, request_id, decision)
+                              risk_score, risk_factors, flagged, country, city, spot, created_at, request_id, decision)
     select %(login_id)s::uuid, {user}, {organization}, {service}, {device}, {provider}, %(login_success)s::boolean, %(login_reason)s::text,
            %(login_address)s::inet, %(login_user_agent)s::text, %(login_risk_score)s::real, %(login_risk_factors)s::text[],
-           %(login_flagged)s::boolean, %(login_country)s::text, %(login_city)s::text, {at},
+           %(login_flagged)s::boolean, %(login_country)s::text, %(login_city)s::text,
+           %(login_spot)s::smallint[], {at},
            %(login_request)s::uuid, %(login_decision)s::jsonb
       from {source}
     """

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from adapters.postgres.identity.proofs.login_events import spot_of
 from core.domain.identifiers import DeviceId, OrganizationId
 from core.domain.identity.risk_policies.policies import NO_ROLE, RiskPolicies, restored_exception, restored_policy
 from core.domain.identity.risk_policies.verdicts import AskedRules, SeenSignIn
@@ -34,5 +35,6 @@ def _asked(value: Mapping[str, Any]) -> AskedRules:
     )
 
 
-def _seen(at: float, country: str | None, device: str | None, failure: str | None) -> SeenSignIn:
-    return SeenSignIn(datetime.fromtimestamp(at, UTC), country, None if device is None else DeviceId(UUID(device)), failure)
+def _seen(at: float, country: str | None, device: str | None, failure: str | None, spot: Sequence[int] | None) -> SeenSignIn:
+    known = None if device is None else DeviceId(UUID(device))
+    return SeenSignIn(datetime.fromtimestamp(at, UTC), country, known, failure, spot_of(spot))

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.identity.proofs.login_events import LOGIN
+from adapters.postgres.identity.proofs.login_events import LOGIN, spot_of
 from adapters.postgres.identity.proofs.risk_rules import risk_policies
 from adapters.postgres.statements import first
 from adapters.postgres.storable import storable
@@ -61,6 +61,7 @@ class _Past(Frozen, kw_only=True):
     is_new: bool
     score: float
     service_id: UUID | None
+    spot: list[int] | None
 
     def sign_in(self) -> PastSignIn:
         return PastSignIn(
@@ -74,6 +75,7 @@ class _Past(Frozen, kw_only=True):
             new_device=self.is_new,
             score=self.score,
             service=None if self.service_id is None else ServiceId(self.service_id),
+            spot=spot_of(self.spot),
         )
 
 
@@ -193,7 +195,7 @@ _OF_ORGANIZATION: Final = "organization_id = %(organization)s and "
 def _sign_ins(place: LiteralString) -> LiteralString:
     return f"""
     select id, user_id, created_at, provider, country, host(address) as address, device_id,
-           'new_device' = any (risk_factors) as is_new, round(risk_score::numeric, 2)::float8 as score, service_id
+           'new_device' = any (risk_factors) as is_new, round(risk_score::numeric, 2)::float8 as score, service_id, spot
       from login_events
      where {place}id > %(after)s and success and user_id is not null and created_at >= %(since)s
      order by id
@@ -248,10 +250,9 @@ _MET: Final = {
 }
 
 _NOTICED: Final = """
-    select users.email, login_events.created_at as at, host(login_events.address) as address, coalesce(devices.name, '') as device_name,
+    select users.email, login_events.created_at as at, host(login_events.address) as address, login_events.user_agent,
            login_events.country, login_events.city
       from login_events
       join users on users.id = login_events.user_id and users.anonymized_at is null
-      left join devices on devices.id = login_events.device_id
      where login_events.id = %(login)s and login_events.success
 """

@@ -105,7 +105,7 @@ def _checked(policy: RiskPolicy, place: int, *, knows_countries: bool) -> RiskPo
     if not 0 < len(name) <= LONGEST_NAME:
         raise _refused(f"{field}.name", f"1 to {LONGEST_NAME} characters", "risk_name", most=LONGEST_NAME)
     when = _checked_conditions(policy.when, f"{field}.when", name)
-    if (when.countries or when.except_countries or when.two_countries is not None) and not knows_countries:
+    if (when.countries or when.except_countries or when.impossible_travel is not None) and not knows_countries:
         raise _refused(
             f"{field}.when", "this installation has no database of places, so it knows no country", "risk_no_countries", rule=name
         )

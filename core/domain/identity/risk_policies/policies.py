@@ -83,8 +83,8 @@ class RiskConditions(Frozen, kw_only=True):
     networks: tuple[str, ...] = ()
     except_networks: tuple[str, ...] = ()
     new_device: bool | None = None
-    two_countries: bool | None = None
-    """The person signed in from another country within the last two hours."""
+    impossible_travel: bool | None = None
+    """The person cannot have travelled here from the sign-in before."""
     from_hour: int | None = None
     """The first hour of the day, in UTC, and the hour before which the rule ends. It may go over midnight."""
     until_hour: int | None = None
@@ -160,7 +160,7 @@ def stored_policy(policy: RiskPolicy) -> Mapping[str, Json]:
         "networks": list(when.networks),
         "except_networks": list(when.except_networks),
         "new_device": when.new_device,
-        "two_countries": when.two_countries,
+        "impossible_travel": when.impossible_travel,
         "from_hour": when.from_hour,
         "until_hour": when.until_hour,
         "services": [str(one) for one in when.services],
@@ -188,7 +188,7 @@ def restored_policy(kept: Mapping[str, Any]) -> RiskPolicy:
             networks=tuple(when.get("networks", ())),
             except_networks=tuple(when.get("except_networks", ())),
             new_device=when.get("new_device"),
-            two_countries=when.get("two_countries"),
+            impossible_travel=when.get("impossible_travel"),
             from_hour=when.get("from_hour"),
             until_hour=when.get("until_hour"),
             services=tuple(UUID(one) for one in when.get("services", ())),

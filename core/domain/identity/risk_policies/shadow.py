@@ -10,8 +10,9 @@ from typing import Final
 from uuid import UUID
 
 from core.domain.identifiers import DeviceId, ServiceId, UserId
+from core.domain.identity.devices import Spot
 from core.domain.identity.risk import WEIGHTS, RiskFactor
-from core.domain.identity.risk_policies.facts import SignInFacts, deciding, has_two_countries, leaves_out
+from core.domain.identity.risk_policies.facts import LastSeen, SignInFacts, cannot_have_travelled, deciding, leaves_out
 from core.domain.identity.risk_policies.policies import NO_ROLE, RiskAction, RiskPolicies, RiskPolicy
 from core.domain.identity.risk_policies.ways import way_of
 from core.frozen import Frozen
@@ -34,6 +35,7 @@ class PastSignIn(Frozen):
     new_device: bool
     score: float
     service: ServiceId | None
+    spot: Spot | None = None
 
 
 class PastPerson(Frozen):
@@ -76,7 +78,7 @@ class ShadowReport:
         self._stranger = stranger
         self._decide = deciding(rules.policies)
         self._is_left_out: Callable[[SignInFacts], bool] = leaves_out(rules.exceptions, now)
-        self._last: dict[UserId, tuple[str | None, datetime]] = {}
+        self._last: dict[UserId, LastSeen] = {}
         self._devices: set[tuple[UserId, DeviceId]] = set()
         self._countries: dict[UserId, set[str]] = {}
         self._days: dict[UUID, Counter[date]] = {one.id: Counter() for one in rules.policies}
@@ -102,7 +104,7 @@ class ShadowReport:
         if not person.is_own:
             new_device, score = self._as_seen(one)
         last = self._last.get(one.user)
-        self._last[one.user] = (one.country, one.at)
+        self._last[one.user] = LastSeen(one.country, one.spot, one.at)
         return SignInFacts(
             user=one.user,
             teams=person.teams,
@@ -112,7 +114,7 @@ class ShadowReport:
             country=one.country,
             address=one.address,
             new_device=new_device,
-            two_countries=has_two_countries(one.country, last, one.at),
+            impossible_travel=cannot_have_travelled(one.country, one.spot, last, one.at),
             hour=one.at.astimezone(UTC).hour,
             service=one.service,
         )

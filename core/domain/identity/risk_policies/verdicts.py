@@ -12,8 +12,9 @@ from uuid import UUID
 
 from core.domain.errors import Forbidden
 from core.domain.identifiers import DeviceId, OrganizationId, ServiceId, UserId
+from core.domain.identity.devices import Spot
 from core.domain.identity.risk import FAILED_ATTEMPTS, Circumstances, Knowledge, Sighting, assess, is_known_location, is_usual_hour
-from core.domain.identity.risk_policies.facts import SignInFacts, deciding, has_two_countries, leaves_out
+from core.domain.identity.risk_policies.facts import LastSeen, SignInFacts, cannot_have_travelled, deciding, leaves_out
 from core.domain.identity.risk_policies.policies import NO_ROLE, Decided, RiskAction, RiskPolicies, RiskPolicy, SignInWay
 from core.frozen import Frozen, replace
 
@@ -25,6 +26,7 @@ class SeenSignIn(Frozen):
     country: str | None
     device: DeviceId | None
     failure: str | None
+    spot: Spot | None = None
 
 
 class AskedRules(Frozen, kw_only=True):
@@ -169,7 +171,8 @@ def owed(action: RiskAction, came: Came) -> RiskAction | None:
 def facts_of(asked: AskedRules, came: Came, now: datetime) -> SignInFacts:
     """What this organization may know of the sign-in."""
     sighting, approach = came.sighting, came.sighting.approach
-    country = None if approach.location is None else approach.location.country
+    location = approach.location
+    country, spot = (None, None) if location is None else (location.country, location.spot)
     last = next((one for one in asked.seen if one.failure is None), None)
     new_device, score = sighting.device is None, sighting.risk.score
     if not asked.is_own:
@@ -183,7 +186,7 @@ def facts_of(asked: AskedRules, came: Came, now: datetime) -> SignInFacts:
         country=country,
         address=approach.client.address,
         new_device=new_device,
-        two_countries=has_two_countries(country, None if last is None else (last.country, last.at), now),
+        impossible_travel=cannot_have_travelled(country, spot, None if last is None else LastSeen(last.country, last.spot, last.at), now),
         hour=now.astimezone(UTC).hour,
         service=came.service,
     )

@@ -92,7 +92,7 @@ class OrganizationRiskPolicies(Frozen):
             country=None if location is None else location.country,
             address=address,
             new_device=False,
-            two_countries=False,
+            impossible_travel=False,
             hour=now.hour,
         )
         return own_outcome(rules, facts, now)

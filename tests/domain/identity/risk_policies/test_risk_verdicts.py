@@ -85,7 +85,7 @@ def test_a_rule_in_shadow_decides_nothing() -> None:
 
 def test_an_own_membership_is_judged_by_all_that_is_known() -> None:
     facts = facts_of(replace(asked(ACME, RiskAction.REFUSE), seen=(SeenSignIn(NOW - timedelta(hours=1), "US", None, None),)), CAME, NOW)
-    assert (facts.score, facts.new_device, facts.country, facts.two_countries) == (0.9, False, "DE", True)
+    assert (facts.score, facts.new_device, facts.country, facts.impossible_travel) == (0.9, False, "DE", True)
 
 
 def test_a_listed_one_is_judged_by_what_the_organization_has_seen() -> None:
@@ -99,7 +99,7 @@ def test_a_listed_one_is_judged_by_what_the_organization_has_seen() -> None:
     stranger = asked(ACME, RiskAction.REFUSE, is_own=False)
     facts = facts_of(replace(stranger, seen=seen), CAME, NOW)
     # Another country 0.2, a proxy 0.1, one wrong password 0.2; the device is known there.
-    assert (facts.score, facts.new_device, facts.two_countries) == (0.5, False, False)
+    assert (facts.score, facts.new_device, facts.impossible_travel) == (0.5, False, False)
     never = facts_of(stranger, replace(CAME, sighting=replace(SIGHTING, device=None)), NOW)
     assert (never.score, never.new_device) == (0.4, True)
 

@@ -240,7 +240,7 @@ async def test_only_pushed_requests_with_s256(holding: ProfiledApplication) -> N
     says(await holding.push(redirect_uri="https://other.example/"), 400, "invalid_request", "")
     says(await holding.push(response_type="code id_token"), 400, "unsupported_response_type", "")
     code = await holding.got()
-    says(await holding.redeem(code, code_verifier=None), 400, "invalid_request", "the profile fapi2 of this application asks for PKCE")
+    says(await holding.redeem(code, code_verifier=None), 400, "invalid_grant", "the profile fapi2 of this application asks for PKCE")
     says(await holding.redeem(code, code_verifier="x" * 43), 400, "invalid_grant", "")
     holding.kept(await holding.redeem(code))
 
@@ -250,6 +250,16 @@ async def test_an_applications_own_page_leads_to_no_provider(holding: ProfiledAp
     answer = await holding.browser().request("GET", "/auth/codehost?service=app&org=acme")
     assert answer.status in {303, 400, 404}
     assert "githu" not in (answer.header("location") or "")
+
+
+async def test_no_device_gets_in_by_a_code(holding: ProfiledApplication) -> None:
+    await holding.held()
+    asked = {"client_id": holding.client_id(holding.app), "scope": "openid"}
+    codes = (await holding.ask("/auth/device/code", asked, proof=False)).ok()
+    holding.log.remember(codes["device_code"], codes["user_code"])
+    grant = "urn:ietf:params:oauth:grant-type:device_code"
+    answer = await holding.ask("/oauth/token", {"grant_type": grant, "device_code": codes["device_code"], **holding.assertion()})
+    says(answer, 400, "unauthorized_client", "knows no codes of devices")
 
 
 async def test_tokens_are_bound(holding: ProfiledApplication) -> None:

@@ -65,8 +65,10 @@ class RiskConditionsBody(msgspec.Struct, frozen=True, kw_only=True):
     """The address is in none of these networks."""
     new_device: bool | None = None
     """Whether the device is new to the person; to an organization that merely lists the person, whether it is new there."""
-    two_countries: bool | None = None
-    """Whether the person signed in from another country within the two hours before."""
+    impossible_travel: bool | None = None
+    """Whether the person cannot have travelled here since their sign-in before: by the distance, or where the database of places has no
+    coordinates, by another country within two hours.
+    """
     from_hour: Annotated[int, msgspec.Meta(ge=0, le=23, examples=[22])] | None = None
     """The first hour of the day, in UTC, at which the rule fits. Send `until_hour`, too."""
     until_hour: Annotated[int, msgspec.Meta(ge=1, le=24, examples=[6])] | None = None
@@ -311,7 +313,7 @@ def _policy(body: RiskPolicyBody) -> RiskPolicy:
             networks=tuple(when.networks),
             except_networks=tuple(when.except_networks),
             new_device=when.new_device,
-            two_countries=when.two_countries,
+            impossible_travel=when.impossible_travel,
             from_hour=when.from_hour,
             until_hour=when.until_hour,
             services=tuple(when.services),

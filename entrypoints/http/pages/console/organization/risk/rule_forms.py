@@ -31,7 +31,7 @@ class RiskPolicyForm(BoundForm, frozen=True, kw_only=True):
     networks: str = ""
     except_networks: str = ""
     new_device: Asks = ""
-    two_countries: Asks = ""
+    impossible_travel: Asks = ""
     from_hour: str = ""
     until_hour: str = ""
     services: Sequence[str] = ()
@@ -56,7 +56,7 @@ def policy_of(form: RiskPolicyForm) -> RiskPolicyBody:
         "networks": _words(form.networks),
         "except_networks": _words(form.except_networks),
         "new_device": _asked(form.new_device),
-        "two_countries": _asked(form.two_countries),
+        "impossible_travel": _asked(form.impossible_travel),
         "from_hour": form.from_hour.strip() or None,
         "until_hour": form.until_hour.strip() or None,
         "services": form.services,
