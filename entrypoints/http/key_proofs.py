@@ -1,5 +1,8 @@
 """Proofs of keys in requests (DPoP, RFC 9449): with a request for tokens, which are then bound to the key, and with a bound token."""
 
+from collections.abc import Mapping
+
+from core.domain.json import Json
 from core.domain.key_proofs.proofs import (
     BoundTokenRefused,
     KeyProofRefused,
@@ -21,10 +24,13 @@ async def shown_key(request: Request, postern: Postern, *, is_confidential: bool
         return None
     if not request.has_room(AUTH, CLIENT):
         await request.count(AUTH)
+    if not request.has_room_here(KEY_PROOFS):
+        request.count_here(KEY_PROOFS)
     try:
-        return await _proved(request, postern, None, is_confidential=is_confidential)
+        return await _proved(request, postern, is_confidential=is_confidential)
     except NonceNeeded:
-        # No mistake: the client asks for the nonce so.
+        # No mistake: the client asks for the nonce so. Whoever only ever asks has not many signatures checked.
+        request.count_here(KEY_PROOFS)
         raise
     except KeyProofRefused:
         await request.count(AUTH)
@@ -37,13 +43,17 @@ async def prove_key(request: Request, postern: Postern, token: str) -> None:
     """
     if request.shown_key is not None:
         return
+    # First: checking a proof costs more than refusing a token, and strangers have none.
+    claims = await postern.foundation.token_verifier.verify_access(token)
     try:
-        await _proved(request, postern, token, is_confidential=False)
+        await _proved(request, postern, token, claims, is_confidential=False)
     except KeyProofRefused as refusal:
         raise BoundTokenRefused(refusal.message, error=refusal.oauth_error, detail=refusal.detail) from None
 
 
-async def _proved(request: Request, postern: Postern, token: str | None, *, is_confidential: bool) -> KeyThumbprint:
+async def _proved(
+    request: Request, postern: Postern, token: str | None = None, claims: Mapping[str, Json] | None = None, *, is_confidential: bool
+) -> KeyThumbprint:
     proofs = postern.foundation.key_proofs
     nonce = await proofs.nonce(is_confidential=is_confidential)
     if nonce is not None:
@@ -53,9 +63,9 @@ async def _proved(request: Request, postern: Postern, token: str | None, *, is_c
         raise KeyProofRefused("DPoP: send a proof of the key that the token is bound to")
     # Two headers of this name come as one, with a comma, which no proof has.
     shown = proofs.read(header.decode("latin-1"), ProvenRequest(request.method, postern.foundation.public_url, request.path, token))
-    if token is not None:
+    if claims is not None:
         # Whoever has no token of this key uses no proof up.
-        require_shown(await postern.foundation.token_verifier.verify_access(token), shown.key)
+        require_shown(claims, shown.key)
     if request.limiter is not None:
         request.limiter.admit_client(KEY_PROOFS, shown.key)
     request.shown_key = await proofs.use(shown, is_confidential=is_confidential)

@@ -109,7 +109,7 @@ class Tokens:
             thumbprint, said = _proof(proofs[0])
             named, ours, age = urlsplit(said["htu"]), urlsplit(self._origin + path), time.time() - float(said["iat"])
             fits = said["htm"] == method and (_place(named), named.path or "/") == (_place(ours), ours.path or "/")
-        except (jwt.PyJWTError, KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        except (jwt.PyJWTError, KeyError, TypeError, ValueError, OverflowError, AttributeError, RecursionError):
             raise _unproved("the proof is not valid") from None
         if not fits or not -10 <= age <= _PROOF_LASTS or said.get("ath") != _digest(token.encode()):
             raise _unproved("the proof is for another request")

@@ -36,7 +36,14 @@ from core.domain.services.resource_identifiers import resource_identifier
 from core.domain.services.resource_servers import ResourceScope, ResourceServer
 from core.domain.services.resource_servers import checked as checked_server
 from core.domain.services.service_claims import checked_claim
-from core.domain.services.services import LONGEST_NAME, ServiceSettings, ServiceType, checked_settings
+from core.domain.services.services import (
+    LONGEST_NAME,
+    AssertionAudience,
+    SecurityProfile,
+    ServiceSettings,
+    ServiceType,
+    checked_settings,
+)
 from core.domain.services.user_keys import UserKeySettings
 from core.domain.services.user_keys import checked as checked_key_settings
 from core.domain.tenancy.branding import LARGEST_LOGO, MOST_PIXELS
@@ -103,10 +110,21 @@ def _organization(row: Values, receiver: Receiver) -> None:
                 raise BadRequest(f"{field}: must be in the form in which addresses compare")
 
 
+def _as_it_is(value: Any) -> Any:
+    return value
+
+
+# What a rule of the whole row compares has to be what it is elsewhere.
+_SETTING_WORDS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "service_type": ServiceType,
+    "profile": SecurityProfile,
+    "assertion_audience": AssertionAudience,
+}
+
+
 def _service(row: Values, _receiver: Receiver) -> None:
     settings = ServiceSettings(
-        **{name: row[name] for name in names_of(ServiceSettings) if name in row and name != "service_type"},
-        service_type=ServiceType(row["service_type"]),
+        **{name: _SETTING_WORDS.get(name, _as_it_is)(row[name]) for name in names_of(ServiceSettings) if name in row},
     )
     _require("kept_client_id", partial(_require_client_id, row), row["kept_client_id"])
     if settings.jwks_uri is not None:

@@ -548,7 +548,7 @@ TABLES: Final = (
         until="when they would count no more, two minutes after they were made",
         ages=(
             # Such a proof is refused for its age.
-            Age("PastKeyProofs", "expires_at < now()", key="digest"),
+            Age("PastKeyProofs", "expires_at < now()", "expires_at", key="digest"),
         ),
     ),
     Table(

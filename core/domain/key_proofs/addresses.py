@@ -7,7 +7,7 @@ from urllib.parse import quote
 LONGEST_ADDRESS: Final = 2000
 # The characters of RFC 3986, without `[` and `]` outside the host. A user name before the host is none of ours.
 _ADDRESS: Final = re.compile(
-    r"(?P<scheme>https?)://(?P<host>\[[0-9a-f:.]+\]|[a-z0-9.-]+)(?::(?P<port>[0-9]{0,5}))?"
+    r"(?P<scheme>https?)://(?P<host>\[[0-9a-f:.]+\]|[a-z0-9._-]+)(?::(?P<port>[0-9]{0,5}))?"
     r"(?P<path>/[A-Za-z0-9._~!$&'()*+,;=:@/%-]*)?(?:\?[^#\s]*)?(?:#\S*)?",
     re.IGNORECASE,
 )

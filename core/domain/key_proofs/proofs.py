@@ -93,7 +93,8 @@ def shown_key(proof: ReadKeyProof, request: ProvenRequest, now: datetime) -> Sho
     made_at = claims.get("iat")
     if isinstance(made_at, bool) or not isinstance(made_at, int | float):
         raise KeyProofRefused("DPoP: iat is missing, or is no number of seconds")
-    if not -AHEAD.total_seconds() <= now.timestamp() - made_at <= AGE.total_seconds():
+    # In this order, since there are whole numbers that are too large to be subtracted from a time.
+    if not now.timestamp() - AGE.total_seconds() <= made_at <= now.timestamp() + AHEAD.total_seconds():
         raise KeyProofRefused(f"DPoP: iat is not within the last {AGE.seconds} seconds: make a proof for each request, and set the clock")
     if request.token is not None and claims.get("ath") != token_hash(request.token):
         raise KeyProofRefused("DPoP: ath is not the SHA-256 of the access token, in base64url")

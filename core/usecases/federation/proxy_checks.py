@@ -138,14 +138,15 @@ class ProxyChecks(Frozen):
     def was_idle(self, found: FoundProxy) -> bool:
         return found.person is not None and is_idle(found.person, found.settings, self.system.clock.now())
 
-    async def sign_out(self, person: ProxiedPerson, sender: Client, *, everywhere: bool) -> Sequence[str]:
+    async def sign_out(self, found: FoundProxy, person: ProxiedPerson, sender: Client, *, everywhere: bool) -> Sequence[str]:
         """Ends the session of this host; or the browser's, and with it all that was opened from it. May be repeated. Returns the pages of
-        other applications that the browser has to load in frames.
+        other applications that the browser has to load in frames: of this organization alone, whose proxy reads the page.
         """
         session = person.parent if everywhere and person.parent is not None else person.session
         if session is None:
             return ()
-        return frames(await self.sessions.sign_out(session, sender.actor(person.user)), self.sessions.issuer)
+        ended = await self.sessions.sign_out(session, sender.actor(person.user))
+        return frames((one for one in ended if one.organization == found.organization), self.sessions.issuer)
 
     async def _claims(self, token: str) -> Mapping[str, Json]:
         try:

@@ -161,6 +161,10 @@ class Request:
             self.limiter.has_room(limit, self.client_address) and self.limiter.has_room_for_client(of_client, str(self.client_id))
         )
 
+    def has_room_here(self, limit: RateLimit) -> bool:
+        """Whether `count_here` would admit the request."""
+        return self.limiter is None or self.limiter.has_room_for_client(limit, client_key(self.client_address))
+
     def attempt(self, limit: RateLimit) -> AbstractAsyncContextManager[Callable[[], None]]:
         """A try, as `Limiter.attempt` counts tries. For endpoints where only some requests are tries."""
         return nullcontext(nothing) if self.limiter is None else self.limiter.attempt(limit, self.client_address)

@@ -51,3 +51,7 @@ def test_an_address_of_a_number_counts_in_one_form() -> None:
     assert not names("https://[0:0::1]:8443/a", "https://[::1]:8443", "/a")
     assert names("http://localhost:8000/a", "http://localhost:8000", "/a")
     assert names("http://127.0.0.1/a", "http://127.0.0.1:80", "/a")
+
+
+def test_a_host_as_containers_have_it() -> None:
+    assert names("http://postern_1:8080/a", "http://postern_1:8080", "/a")

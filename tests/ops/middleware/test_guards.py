@@ -233,6 +233,7 @@ def test_a_bound_token_without_its_proof_is_refused(api: Api) -> None:
         ("DPoP", token, (holder.proof(token, htu=7),)),
         ("DPoP", token, (holder.proof(token, iat=int(time.time()) - 120),)),
         ("DPoP", token, (holder.proof(token, iat="now"),)),
+        ("DPoP", token, (holder.proof(token, iat=10**400),)),
         ("DPoP", token, (holder.proof(plain),)),
         ("DPoP", token, (holder.proof(token, jti=""),)),
         ("DPoP", token, (holder.proof(token, header={"typ": "JWT"}),)),

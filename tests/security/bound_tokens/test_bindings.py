@@ -108,9 +108,25 @@ async def test_a_downgrade_by_a_refresh(proving: Proving) -> None:
         assert refused(answer) == (401, "UNAUTHORIZED")
         again = (await proving.refresh_with(proving.key(), application, tokens["refresh_token"])).ok()
         assert again["token_type"] == "DPoP"
-        # The service wants it no more, and the session stays as it began.
+        # The service wants it no more, and each session is what it began as.
+        bound = await proving.bound(proving.key(), application)
         proving.people.change("update services set dpop_bound_access_tokens = false")
-        assert oauth(await proving.refresh_with(None, application, again["refresh_token"])) == GRANT
+        assert oauth(await proving.refresh_with(None, application, bound["refresh_token"])) == GRANT
+        (await proving.refresh_with(None, application, again["refresh_token"])).ok()
+
+
+async def test_a_thief_who_binds_a_session_to_their_own_key_is_noticed(proving: Proving) -> None:
+    """A refresh token that is bound to nothing was stolen. When the application comes with it, the session ends, also the thief's."""
+    for application in (proving.shop, proving.page):
+        tokens, key = await proving.signed_in(application), proving.key()
+        stolen = (await proving.refresh_with(key, application, tokens["refresh_token"])).ok()
+        answer = await proving.ask(
+            fields={"grant_type": "refresh_token", "refresh_token": tokens["refresh_token"], **application.posted},
+            headers=[("user-agent", "another")],
+        )
+        assert oauth(answer) == GRANT
+        assert oauth(await proving.refresh_with(key, application, stolen["refresh_token"])) == GRANT
+        assert (await proving.userinfo_with(key, stolen["access_token"])).status == 401
 
 
 async def test_a_refresh_token_that_is_shown_in_vain_still_works(proving: Proving) -> None:

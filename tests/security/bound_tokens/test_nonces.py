@@ -5,12 +5,19 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlencode
+
+import pytest
 
 from core.domain.key_proofs.nonces import PURPOSE, nonce_at
+from core.domain.rate_limits import RateLimit
+from entrypoints.http.application import build_application
 from tests.conftest import CapturedLog
-from tests.http.conftest import postern_on, with_keys
+from tests.http.client import Client
+from tests.http.conftest import SETTINGS, postern_on, with_keys
 from tests.http.federation.bound.proving import Proving
-from tests.http.federation.relying import oauth
+from tests.http.federation.devices import DEVICE_CODE
+from tests.http.federation.relying import FORM, TOKEN, oauth
 from tests.http.people import People
 from tests.http.signing_in import unlimited
 
@@ -77,3 +84,21 @@ async def test_everybody_needs_one(database_url: str, tmp_path: Path, log: Captu
             'DPoP error="use_dpop_nonce", algs="ES256 ES384 EdDSA PS256 RS256"',
         )
         (await proving.userinfo_with(key, token, nonce=answer.header("dpop-nonce"))).ok()
+
+
+async def test_a_stranger_who_asks_for_nonces(database_url: str, tmp_path: Path, log: CapturedLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The request counts by its address, and not against the application that it names: else a stranger could lock the application out."""
+    few = RateLimit("few", burst=5, seconds_per_request=3600)
+    for name in ("key_proofs.KEY_PROOFS", "routes.federation.grants.OF_CLIENT", "machinery.clients.CLIENT"):
+        monkeypatch.setattr(f"entrypoints.http.{name}", few)
+    async with proving_with(database_url, tmp_path, log, "confidential") as proving:
+        application = build_application(proving.postern, SETTINGS)
+        servers = Client(application, "203.0.113.10")
+        for address, grant in (("203.0.113.8", {"grant_type": DEVICE_CODE, "device_code": "x"}), ("203.0.113.9", OWN)):
+            body = urlencode({**grant, "client_id": proving.shop.client_id, "client_secret": "cs_none"}).encode()
+            stranger = Client(application, address)
+            answers = [await stranger.request("POST", TOKEN, body=body, headers=[FORM, proving.key().dpop()]) for _ in range(8)]
+            assert [answer.status for answer in answers] == [400] * 5 + [429] * 3
+            # Its own requests have no proof, and need none.
+            own = await servers.request("POST", TOKEN, body=urlencode(OWN).encode(), headers=[FORM, *proving.shop.basic])
+            assert own.status == 200, grant

@@ -108,7 +108,7 @@ async def test_another_minute(proving: Proving, ahead: int, counts: bool) -> Non
     assert await shown(proving, proving.key().proof(iat=made_at)) == ((200, "DPoP") if counts else REFUSED)
 
 
-@pytest.mark.parametrize("made_at", [None, True, "now", "1", [], 1e400])
+@pytest.mark.parametrize("made_at", [None, True, "now", "1", [], 1e400, 10**400, -(10**400)])
 async def test_no_minute(proving: Proving, made_at: Any) -> None:
     assert await shown(proving, proving.key().proof(iat=made_at)) == REFUSED
 
@@ -326,6 +326,9 @@ async def test_an_unbound_token_with_a_proof(proving: Proving) -> None:
     own: ClientKey = proving.key()
     for text in ("", "abc", "a.b.c", "x" * 9000):
         assert (await proving.userinfo_with(own, text)).status == 401
+    # Whoever has no token has no proof looked at.
+    answer = await proving.client.request("GET", USERINFO, headers=[("authorization", "DPoP a.b.c"), ("dpop", "no proof")])
+    assert answer.header("www-authenticate") == 'Bearer error="invalid_token"'
 
 
 async def test_elsewhere_with_a_session(proving: Proving) -> None:

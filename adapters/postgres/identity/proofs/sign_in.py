@@ -58,6 +58,7 @@ class DestinationRow:
     organization_slug: str | None = None
     organization_is_active: bool | None = None
     is_agent: bool | None = None
+    binds_tokens: bool | None = None
 
     def destination(self) -> Destination | None:
         if self.service_id is None or self.organization_id is None:
@@ -65,18 +66,24 @@ class DestinationRow:
         context = Context(
             OrganizationId(self.organization_id), self.organization_slug or "", ServiceId(self.service_id), self.service_slug or ""
         )
-        return Destination(context, is_open=self.organization_is_active or False, is_agent=self.is_agent or False)
+        return Destination(
+            context,
+            is_open=self.organization_is_active or False,
+            is_agent=self.is_agent or False,
+            binds_tokens=self.binds_tokens or False,
+        )
 
 
 # Columns of a statement that reads `services`, and `organizations` for the organization of the service.
 DESTINATION: Final = """
            services.id as service_id, services.slug as service_slug, organizations.id as organization_id,
-           organizations.slug as organization_slug, organizations.status = 'active' as organization_is_active, services.is_agent"""
+           organizations.slug as organization_slug, organizations.status = 'active' as organization_is_active, services.is_agent,
+           services.dpop_bound_access_tokens as binds_tokens"""
 
 
 def destination_of(columns: dict[str, Any]) -> Destination | None:
     """Takes the columns of `DESTINATION`. The rest stays in `columns`."""
-    return DestinationRow(**{name: columns.pop(name) for name in DestinationRow.__dataclass_fields__}).destination()
+    return DestinationRow(**{name: columns.pop(name) for name in DestinationRow.__dataclass_fields__ if name in columns}).destination()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -145,7 +145,8 @@ _SHOWS_NOTHING: Final[LiteralString] = f"""
                     services.service_type in ('mobile', 'desktop') or services.jwks_uri is null and not {AUTHENTICATES}"""
 
 # A session that began bound stays bound. A public application shows the very key, and another one, which authenticates, any key (RFC 9449
-# section 5): it may have a new one since.
+# section 5): it may have a new one since. A session that began without a key gets none by a refresh: a thief would bind it to theirs, and
+# nobody would notice that the application still has a token.
 _IS_BOUND_HERE: Final = """
                     sessions.key_thumbprint is null
                  or %(key)s::text is not null and (not %(is_public)s::boolean or sessions.key_thumbprint = %(key)s::text)"""
@@ -190,7 +191,7 @@ _ROTATE: Final[LiteralString] = f"""
                     end
                 and (sessions.scopes is null or not %(is_public)s::boolean or {lost_nothing_since("sessions.created_at")})
                 and ({_IS_BOUND_HERE})
-                and (%(key)s::text is not null or sessions.scopes is null or not coalesce(services.dpop_bound_access_tokens, false))
+                and (%(key)s::text is not null or not coalesce(services.dpop_bound_access_tokens, false))
          ),
          choice as materialized (
              select looked.open,
@@ -237,12 +238,7 @@ _ROTATE: Final[LiteralString] = f"""
              update sessions
                 set expires_at = least(%(at)s + {IDLE}, sessions.ends_at),
                     expires_day = (least(%(at)s + {IDLE}, sessions.ends_at) at time zone 'UTC')::date,
-                    last_seen_at = greatest(sessions.last_seen_at, %(at)s),
-                    key_thumbprint = case
-                        when sessions.id = (select rotated.session_id from rotated)
-                        then coalesce(sessions.key_thumbprint, %(key)s::text)
-                        else sessions.key_thumbprint
-                    end
+                    last_seen_at = greatest(sessions.last_seen_at, %(at)s)
                from living
               where sessions.id = living.id
           returning sessions.id

@@ -42,8 +42,8 @@ class _Ended(Frozen):
         """None when its application hears of sign-outs in no frame, or nobody signed in to one."""
         if self.frame is None:
             return None
-        address, names_session = self.frame
-        return FrameAddress(SessionId(self.id), address, names_session == "true")
+        address, names_session, organization = self.frame
+        return FrameAddress(SessionId(self.id), address, names_session == "true", OrganizationId(UUID(organization)))
 
 
 class _InOrganization(Frozen):
@@ -288,7 +288,7 @@ _END: Final[LiteralString] = f"""
 {revoking("id = %(id)s and user_id = %(user)s")}
 returning sessions.id,
           (
-              select array[told.frontchannel_logout_uri, told.frontchannel_logout_session_required::text]
+              select array[told.frontchannel_logout_uri, told.frontchannel_logout_session_required::text, told.org_id::text]
                 from services as told
                 join organizations on organizations.id = told.org_id and organizations.status = 'active'
                where told.id = living.service_id and told.frontchannel_logout_uri is not null and sessions.exchanged_from is null

@@ -106,6 +106,8 @@ class Registered(Frozen):
     """The application authenticates itself at the token endpoint, with a secret or a key. Otherwise PKCE alone protects its codes."""
     may_be_public: bool = True
     """If this is False, the application must authenticate itself: without a secret and keys, nobody could redeem its codes."""
+    binds_tokens: bool = False
+    """It gets only tokens that are bound to a key, so it gets them for a code, with a proof."""
     holds_fapi2: bool = False
     """It holds the FAPI 2.0 Security Profile: only a pushed request with PKCE gets a code."""
 

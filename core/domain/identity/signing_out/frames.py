@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Final
 from urllib.parse import urlencode, urlsplit
 
-from core.domain.identifiers import SessionId
+from core.domain.identifiers import OrganizationId, SessionId
 from core.frozen import Frozen
 
 MOST_FRAMES: Final = 10
@@ -21,6 +21,8 @@ class FrameAddress(Frozen):
     session: SessionId
     address: str
     names_session: bool
+    organization: OrganizationId
+    """That of the application."""
 
     def read_by(self, issuer: str) -> str:
         """The address as the frame has it."""

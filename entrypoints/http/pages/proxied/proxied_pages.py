@@ -128,7 +128,7 @@ async def sign_out_behind_proxy(call: Call, postern: Postern) -> Page:
     person = found.found.person
     told: Sequence[str] = ()
     if person is not None and person.session is not None:
-        told = await postern.federation.proxy_checks.sign_out(person, person_of(request), everywhere=everywhere)
+        told = await postern.federation.proxy_checks.sign_out(found.found, person, person_of(request), everywhere=everywhere)
     forget = (set_cookie(COOKIE, "", 0),)
     name = "signed_out_everywhere" if everywhere else "signed_out"
     return said_here(name, call.language, good=True, onward=sign_in_at("/"), label="proxied.again", headers=forget, frames=told)

@@ -214,9 +214,10 @@ async def _polled(call: Call[TokenRequestBody], postern: Postern) -> IssuedToken
     if not has_credential:
         with _slowing():
             await request.count(AUTH, DEVICE_FLOW)
+    # Nobody has authenticated yet: what is wrong with a proof counts by the address, and not against the client that the request names.
+    key = await shown_key(request, postern, is_confidential=has_credential)
     try:
         resource = one_resource(all_said(call.body.resource))
-        key = await shown_key(request, postern, is_confidential=has_credential)
         granted, client = await postern.federation.device_flow.redeem(device_code, shown, call.device, resource, key)
     except Unauthorized as refusal:
         if has_credential:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from core.domain.identifiers import SessionId
+from core.domain.identifiers import OrganizationId, SessionId
 from core.domain.identity.signing_out.frames import MOST_FRAMES, FrameAddress, frames, origin_of, origins
 from tests.http.browsing import Tabs
 from tests.http.client import Received
@@ -19,6 +19,7 @@ from tests.http.tenants import UsedService
 AFTER = "https://app.example.com/after"
 FRAME = "https://app.example.com/bye"
 ONWARD = "/ui/saml/sign-out?flow="
+ORGANIZATION = OrganizationId(UUID(int=9))
 
 
 def frames_in(answer: Received) -> list[str]:
@@ -251,9 +252,9 @@ async def test_the_page_that_says_so_knows_that_it_was_in_part(scene: Arriving) 
 
 def test_addresses_of_frames() -> None:
     sessions = [SessionId(UUID(int=number)) for number in range(3)]
-    plain = [FrameAddress(session, "https://a.example/x", names_session=False) for session in sessions]
+    plain = [FrameAddress(session, "https://a.example/x", False, ORGANIZATION) for session in sessions]
     assert frames(plain, "https://id.example") == ("https://a.example/x",)
-    named = FrameAddress(sessions[1], "https://a.example", names_session=True)
+    named = FrameAddress(sessions[1], "https://a.example", True, ORGANIZATION)
     assert frames([named], "https://id.example") == (f"https://a.example?iss=https%3A%2F%2Fid.example&sid={sessions[1]}",)
 
 

@@ -325,3 +325,16 @@ async def test_twenty_rules_of_both_cost_a_sign_in_no_further_round_trip(scene: 
     await scene.count(*rules)
     assert (await browser.login(scene.ada, **into)).status == 200
     assert scene.log.events("request")[-1]["db_round_trips"] == without
+
+
+async def test_a_trusted_device_does_not_do_for_a_way_back(scene: InstallationRulesScene) -> None:
+    """A thief of the password, in the owner's browser, gets no mail sent."""
+    totp = await enable_mfa(scene.client, scene.people, scene.root)
+    browser = Browser(scene.client)
+    first = (await browser.login(scene.root)).json()
+    scene.people.change("update mfa_secrets set last_step = 0")
+    assert (await browser.verify(first["access_token"], totp.now(), trust_device=True)).status == 200
+    await scene.postbox.empty()
+    await scene.let_count(policy("refuse", name="Not from here"))
+    assert (await browser.login(scene.root)).json()["mfa_required"] is True
+    assert await scene.postbox.empty() == []

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from typing import Final
 
 from core.domain.email import Email
-from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, Overloaded, RateLimited, Unauthorized
+from core.domain.errors import BadRequest, Forbidden, NotFound, OrganizationNotActive, Overloaded, RateLimited, Unauthorized
 from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.devices import Client
 from core.domain.identity.login_events import LoginFailure
@@ -23,7 +23,7 @@ from core.domain.identity.sign_in import (
     NamedAccount,
     ServiceName,
     Tries,
-    context_in,
+    context_with_tokens,
     failure_of,
 )
 from core.domain.secrets import Password
@@ -136,8 +136,8 @@ class PasswordProofs(Frozen):
         named, tries = attempt.named, attempt.tries
         # This comes before everything else, so that the answer is the same for every address.
         try:
-            context = context_in(service, attempt.destination)
-        except (NotFound, OrganizationNotActive):
+            context = context_with_tokens(service, attempt.destination)
+        except (NotFound, OrganizationNotActive, Forbidden):
             await self._give_back(tries)
             raise
         tried = application if service is None else context
