@@ -14,6 +14,7 @@ import trio
 from adapters.crypto.key_ring import EncryptionKey
 from adapters.widgets.presets import widget_presets
 from core.domain.errors import Overloaded
+from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.guards.puzzles import LIFETIME, PuzzlePurpose, PuzzleUnsolved
 from core.domain.identity.guards.widgets import THERE_FOR, KeptForm, WidgetVerdict
 from core.frozen import replace
@@ -411,6 +412,17 @@ async def test_mismatches_stand_in_the_log_without_what_was_sent(guarded: Poster
     (entry,) = log.events("widget_answer_refused")
     assert (entry["purpose"], entry["reason"]) == ("registration", "site")
     assert not asks(tab)
+
+
+@pytest.mark.parametrize("email", ["a@b.de", f"{'a' * 64}@{'b' * 60}.{'c' * 60}.example"])
+async def test_what_waits_is_as_long_for_every_password(widgets: Widgets, email: str) -> None:
+    """The maker's script can read its length."""
+    lengths = set()
+    for password in ("short one", "x" * LONGEST_PASSWORD, "\N{SNOWMAN}" * LONGEST_PASSWORD):
+        made = widgets.keep(PURPOSE, FORM, {"email": email, "password": password})
+        assert made is not None
+        lengths.add(len(made[1]))
+    assert len(lengths) == 1
 
 
 async def test_a_form_that_waits_prints_nothing_that_somebody_has_typed(widgets: Widgets) -> None:

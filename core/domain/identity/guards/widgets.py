@@ -30,8 +30,9 @@ _ID: Final = slice(0, 16)
 _UNTIL: Final = slice(16, 24)
 _BINDING: Final = slice(24, 40)
 _FIELDS: Final = slice(40, None)
-# The length of what is sealed would tell the length of a password.
-_ROUNDED_TO: Final = 256
+# The length of what is sealed would tell the length of a password. So much has the longest password, each of its letters escaped, with the
+# longest address.
+_ROUNDED_TO: Final = 2048
 
 
 class WidgetPreset(Frozen, kw_only=True):

@@ -36,7 +36,7 @@ REFUSED_DOMAIN: Final = "registration_domain"
 
 
 class RegistrationClosed(Forbidden):
-    text = "Nobody can register here. Whoever is invited opens the link of the invitation"
+    text = "Nobody can register here. If you are invited, open the link of the invitation"
 
 
 class RegistrationRule(Frozen, kw_only=True):

@@ -38,9 +38,9 @@ async def set_installation_risk_policies(call: Call[RiskPoliciesBody], postern: 
     """Set the rules for risk of the installation
 
     All rules and exceptions are replaced, and a new or changed rule stands in shadow first, as those of an organization do. These rules
-    name no services, and exceptions no teams; the roles are `platform_owner` and `none`. A person whom a rule refuses gets in nowhere. A
-    platform owner whom one refuses gets a link by mail, which puts the rules that refuse back in shadow; `postern risk-rules shadow` does,
-    too. You need a recent proof of who you are.
+    name no services, and exceptions no teams; the roles are `platform_owner` and `none`. A refused person gets in nowhere. A platform
+    owner whom one refuses gets a link by mail, which puts the rules that refuse back in shadow; `postern risk-rules shadow` does, too. You
+    need a recent proof of who you are.
     """
     policies, exceptions = rules_of(call.body)
     return rules_record(await postern.platform.risk_policies.change(policies, exceptions, call.actor))
@@ -58,9 +58,10 @@ async def get_installation_risk_report(call: Call, postern: Postern) -> RiskRepo
 
 @endpoint.get("/api/platform/risk-events", caller=PLATFORM_OWNER, tags=_TAGS)
 async def list_installation_risk_events(call: Call[None, RiskEventsQuery], postern: Postern) -> RiskEventList:
-    """List the sign-ins about which a rule of the installation has decided
+    """List the sign-ins that rules of the installation met, the newest first
 
-    The newest come first. Organizations do not read these decisions.
+    A rule for risk that stands in shadow decides nothing, so its sign-ins are in the report. Rules of organizations decide apart: each
+    organization lists its own.
     """
     before = None if call.query.after is None else LoginEventId(call.query.after)
     return event_list(await postern.platform.risk_policies.met(before, call.query.limit + 1), call.query.limit)
