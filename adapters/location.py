@@ -109,7 +109,8 @@ def _spot(record: object) -> Spot | None:
     latitude, longitude = found.get("latitude"), found.get("longitude")
     if not (isinstance(latitude, float | int) and isinstance(longitude, float | int)):
         return None
-    if abs(latitude) > _POLE or abs(longitude) > 2 * _POLE:
+    # What is no number at all compares with none.
+    if not (abs(latitude) <= _POLE and abs(longitude) <= 2 * _POLE):
         return None
     return round(latitude * 10), round(longitude * 10)
 

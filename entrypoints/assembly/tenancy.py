@@ -234,7 +234,9 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             foundation.links,
             system,
         ),
-        owner_notices=OwnerNotices(new_unit_of_work, stores.risk_policies, foundation.shared_buckets, foundation.mail_templates),
+        owner_notices=OwnerNotices(
+            new_unit_of_work, stores.risk_policies, identity.devices, foundation.shared_buckets, foundation.mail_templates
+        ),
         risk_policies=OrganizationRiskPolicies(
             new_unit_of_work, stores.risk_policies, identity.devices.locations, system, knows_countries=settings.geoip_database is not None
         ),

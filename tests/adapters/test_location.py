@@ -78,6 +78,8 @@ async def test_a_record_of_another_shape_tells_nothing(tmp_path: Path, record: A
         ({"latitude": "north", "longitude": 7.1}, None),
         ({"latitude": 91.0, "longitude": 7.1}, None),
         ({"latitude": 50.7, "longitude": 181.0}, None),
+        ({"latitude": float("nan"), "longitude": 7.1}, None),
+        ({"latitude": 50.7, "longitude": float("nan")}, None),
         ("Bonn", None),
     ],
 )

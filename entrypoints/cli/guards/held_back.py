@@ -15,7 +15,7 @@ from entrypoints.cli.output.printing import moment, print_json, printable, tell
 from entrypoints.failures import OK
 from entrypoints.settings import Settings
 
-_TOLD: Final = ("key", "name", "size", "taken", "waiting", "held", "held_since", "held_at", "exempt_until")
+_SHOWN: Final = ("key", "name", "size", "taken", "waiting", "held", "held_since", "held_at", "exempt_until")
 
 
 def run(arguments: argparse.Namespace, settings: Settings) -> int:
@@ -55,5 +55,5 @@ def _name(one: BudgetStanding) -> str:
 
 
 def _record(one: BudgetStanding) -> Mapping[str, object]:
-    told = {name: getattr(one, name) for name in _TOLD}
+    told = {name: getattr(one, name) for name in _SHOWN}
     return {"id": one.id, "budget": one.scope, **told}

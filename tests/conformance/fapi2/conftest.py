@@ -1,6 +1,7 @@
 """Two applications with the profile `fapi2`, of the organization that all modules ask."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
@@ -20,7 +21,7 @@ def keyed(conformance: AskedServer) -> tuple[KeyedClient, KeyedClient]:
     with conformance.client() as client:
         made = []
         for slug, one in (("keyed", first), ("keyed-too", second)):
-            asked = {"slug": slug, "name": slug.title(), "service_type": "web", "redirect_uris": [one.callback], **PROFILE}
+            asked: dict[str, Any] = {"slug": slug, "name": slug.title(), "service_type": "web", "redirect_uris": [one.callback], **PROFILE}
             asked |= {"jwks": {"keys": [one.published]}, "id_token_alg": "ES256"}
             bearer = {"Authorization": f"Bearer {conformance.token}"}
             answer = client.post("/api/organizations/acme/services", json=asked, headers=bearer)

@@ -28,6 +28,7 @@ from tests.http.client import Client
 from tests.http.conftest import SETTINGS, postern_on, with_keys
 from tests.http.federation.scim.directories import GROUP, GROUPS, USER, Directory
 from tests.http.identity.test_passkeys import owner
+from tests.http.identity.test_program_puzzles import ASKING
 from tests.http.people import BASE_URL, People
 from tests.http.signing_in import PASSWORD, Browser, enable_mfa, unlimited
 from tests.http.upstream import conftest as upstream
@@ -166,6 +167,8 @@ async def test_no_header_is_declared_in_vain(people: People, postern: Postern) -
     await sign_in_in_every_way(client, people, postern)
     await client.post("/api/user/identities/codehost/link", token=await people.token(people.add()))
     await client.post("/webhooks/billing", {})
+    for asking, body in ASKING.items():
+        await client.post(asking, body)
     pushed = b"client_id=0199d3a0-0000-7000-8000-000000000001"
     await client.request("POST", "/oauth/par", body=pushed, headers=[("content-type", "application/x-www-form-urlencoded")])
     await ask_as_a_directory(Directory(postern, client, people))

@@ -4,8 +4,9 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from tests.ops.middleware.issuer import API, API_ID, TokenIssuer, token_issuer
 from tests.ops.middleware.test_guards import FRAMEWORKS, GUARDS, Api, KeyHolder, node_folder
 
 pytestmark = pytest.mark.slow
-_SAID = {"aud": API, "token_use": "resource", "resource_id": API_ID, "client_id": "notebook"}
+_SAID: Mapping[str, Any] = {"aud": API, "token_use": "resource", "resource_id": API_ID, "client_id": "notebook"}
 _IN_PYTHON = """
 import asyncio, json, sys
 from postern_tokens import Tokens

@@ -411,3 +411,27 @@ async def test_mismatches_stand_in_the_log_without_what_was_sent(guarded: Poster
     (entry,) = log.events("widget_answer_refused")
     assert (entry["purpose"], entry["reason"]) == ("registration", "site")
     assert not asks(tab)
+
+
+async def test_a_form_that_waits_prints_nothing_that_somebody_has_typed(widgets: Widgets) -> None:
+    told = repr(kept(widgets)[0])
+    assert PASSWORD not in told
+    assert "ada@example.org" not in told
+
+
+async def test_a_budget_that_is_over_makes_an_account_no_cheap_way_round_the_widget(
+    database_url: str, tmp_path: Path, maker: WidgetMakerServer, people: People
+) -> None:
+    """Pages are quiet, and the budget alone asks. Whoever is signed in computes as much as where many requests come in."""
+    ada = await people.with_password(PASSWORD, "ada@example.org")
+    async with postern_on(database_url, tmp_path / "budgets", {"POSTERN_MAILS_PER_NETWORK": "1"}) as opened:
+        guarded = with_widget(opened, maker)
+        tabs = browser(guarded)
+        await (await asked_for_password(tabs, ada.email)).send(password=PASSWORD)
+        assert tabs.session is not None
+        await (await tabs.tab().open("/ui/forgot-password")).send(email="bob@example.org")
+        tab = await tabs.tab().open("/ui/forgot-password")
+        await tab.send(email="eve@example.org")
+        assert asks(tab)
+        # In eight parts: 20 bits.
+        assert 'data-bits="17"' in tab.shown.body.decode()

@@ -94,11 +94,11 @@ _COUNT: Final = """
 """
 
 # This travels with `_COUNT` in one statement, so it sees the counts as they were before: an alert stands from the failure after its limit,
-# whose time it has.
+# whose time it has. That of a password has the hour alone, for the reason that its row has: the alert has the row's id.
 _NOTICE: Final = """
     insert into guess_alerts as alert (id, type, user_id, network, family, marks, failures, first_at, last_at)
     select counts.id, one.type, counts.user_id, counts.network, counts.family, bit_count(counts.seen::bit(64)), counts.failures,
-           counts.first_at, %(guess_at)s::timestamptz
+           counts.first_at, case when one.kind = 'password' then %(guess_hour)s::timestamptz else %(guess_at)s::timestamptz end
       from unnest(%(guess_kinds)s::text[], %(guess_slots)s::int[], %(guess_keys)s::text[], %(guess_failures)s::int[],
                   %(guess_spreads)s::int[], %(guess_types)s::text[]) as one (kind, slot, key, failures, spread, type)
      cross join lateral (

@@ -250,10 +250,9 @@ _MET: Final = {
 }
 
 _NOTICED: Final = """
-    select users.email, login_events.created_at as at, host(login_events.address) as address, coalesce(devices.name, '') as device_name,
+    select users.email, login_events.created_at as at, host(login_events.address) as address, login_events.user_agent,
            login_events.country, login_events.city
       from login_events
       join users on users.id = login_events.user_id and users.anonymized_at is null
-      left join devices on devices.id = login_events.device_id
      where login_events.id = %(login)s and login_events.success
 """

@@ -94,7 +94,7 @@ class WidgetVerdict(Frozen, kw_only=True):
 
 
 class KeptForm(Frozen, kw_only=True):
-    """A form that waits for the answer of a widget, as the key ring seals it."""
+    """A form that waits for the answer of a widget, as the key ring seals it. It prints no field: one may be a password."""
 
     id: UUID
     expires_at: datetime
@@ -102,6 +102,9 @@ class KeptForm(Frozen, kw_only=True):
     """The digest of what names browser and flow."""
     purpose: PuzzlePurpose
     fields: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return f"KeptForm({self.id}, {self.purpose}, ***)"
 
     @classmethod
     def made(cls, id: UUID, purpose: PuzzlePurpose, binding: str, fields: Mapping[str, str], now: datetime) -> Self:  # noqa: A002 - the field's own name

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
-from functools import cache, lru_cache
+from functools import lru_cache
 from ipaddress import ip_address, ip_network
 from math import asin, cos, radians, sin, sqrt
 from operator import attrgetter
@@ -27,6 +27,8 @@ TRAVEL: Final = timedelta(hours=2)
 _KILOMETRES_PER_HOUR: Final = 900
 _LEAST_KILOMETRES: Final = 200
 _RADIUS: Final = 6371
+# Addresses whose answer a test keeps.
+_MOST_KNOWN: Final = 1000
 
 
 class SignInFacts(Frozen, kw_only=True):
@@ -85,15 +87,26 @@ def _parsed(address: str) -> tuple[int, int] | None:
     return known.version, int(known)
 
 
-def within(networks: Sequence[str]) -> Callable[[str | None], bool]:
+@lru_cache(maxsize=256)
+def _listed(networks: tuple[str, ...]) -> ListedNetworks:
+    """Each sign-in reads the rules anew, and reading the networks of twenty rules would cost more than all else of them."""
+    return ListedNetworks(map(ip_network, networks))
+
+
+def within(networks: tuple[str, ...]) -> Callable[[str | None], bool]:
     """Tests whether an address is in one of these networks. An address that nobody knows is in none. The networks are read when the first
     address is asked about: most rules are decided before that.
     """
-    listed = cache(lambda: ListedNetworks(map(ip_network, networks)))
+    known: dict[str | None, bool] = {}
 
     def holds(text: str | None) -> bool:
-        address = None if text is None else _parsed(text)
-        return address is not None and listed().contain(address[0], address[1], address[1])
+        # A report asks for the same addresses again and again.
+        if text not in known:
+            if len(known) >= _MOST_KNOWN:
+                known.clear()
+            address = None if text is None else _parsed(text)
+            known[text] = address is not None and _listed(networks).contain(address[0], address[1], address[1])
+        return known[text]
 
     return holds
 
@@ -131,9 +144,11 @@ def _among(name: str, values: Collection[object]) -> Test | None:
     return (lambda facts: get(facts) in known) if known else None
 
 
-def _in_networks(networks: Sequence[str]) -> Test | None:
+def _in_networks(networks: tuple[str, ...]) -> Test | None:
+    if not networks:
+        return None
     inside = within(networks)
-    return (lambda facts: inside(facts.address)) if networks else None
+    return lambda facts: inside(facts.address)
 
 
 def _not(test: Test | None) -> Test | None:
@@ -153,7 +168,7 @@ def leaves_out(exceptions: Sequence[RiskException], now: datetime) -> Test:
     standing = [one for one in exceptions if now < one.ends_at]
     people = frozenset(one.value for one in standing if one.kind is ExceptionKind.PERSON)
     teams = frozenset(UUID(one.value) for one in standing if one.kind is ExceptionKind.TEAM)
-    inside = within([one.value for one in standing if one.kind is ExceptionKind.NETWORK])
+    inside = within(tuple(one.value for one in standing if one.kind is ExceptionKind.NETWORK))
     return lambda facts: str(facts.user) in people or not teams.isdisjoint(facts.teams) or inside(facts.address)
 
 

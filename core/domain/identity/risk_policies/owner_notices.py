@@ -67,7 +67,12 @@ class OwnerNotice(Frozen, kw_only=True):
     @property
     def key(self) -> str:
         """Of the bucket that bounds notices of one rule about one person."""
-        return f"{self.policy}:{self.user}"
+        return f"{self.key_of_rule}:{self.user}"
+
+    @property
+    def key_of_rule(self) -> str:
+        """Of the bucket that bounds notices of one rule. Organizations choose the ids of their rules, and two may choose the same."""
+        return f"{self.organization}:{self.policy}"
 
 
 class NoticedSignIn(Frozen, kw_only=True):
@@ -77,7 +82,7 @@ class NoticedSignIn(Frozen, kw_only=True):
     """The person's present address."""
     at: datetime
     address: str | None
-    device_name: str
+    user_agent: str | None
     location: Location | None
 
 

@@ -11,7 +11,7 @@ from typing import Final
 from core.domain.errors import Forbidden, found
 from core.domain.identity.accounts import Account
 from core.domain.identity.links import Links
-from core.domain.identity.mailed_tokens import LinkRefused, LinkUnknown
+from core.domain.identity.mailed_tokens import LinkRefused, LinkUnknown, link_used
 from core.domain.identity.risk_policies.policies import RiskPolicy, lifted, refusing, risk_policies_updated
 from core.domain.identity.risk_policies.ways_back import WAY_BACK_MAILS, NotAWayBack, WayBack
 from core.domain.languages import Language
@@ -40,7 +40,7 @@ class InstallationWayBack(Frozen):
         """Called when a platform owner has given every factor, and a rule has refused. No answer says whether a mail went out."""
         if await self.buckets.take(WAY_BACK_MAILS, f"{owner.id}") > 0:
             return
-        way = WayBack(owner.id, None, self.system.clock.now())
+        way = WayBack.of_platform_owner(owner, self.system.clock.now())
         link = self.links.installation_way_back(Token(sealed_text(self.keyring, way.packed(), _CONTEXT)))
         mail = self.templates.mail(
             "risk_installation_way_back", owner.email.address, account=owner.id, language=owner.language or language, link=link
@@ -57,7 +57,8 @@ class InstallationWayBack(Frozen):
 
     async def lift(self, token: Token, actor: Actor) -> int:
         """Puts the rules that refuse back in shadow, and returns their number. Whether the person is a platform owner is asked once more,
-        so that one who is removed at this moment lifts nothing. Raises `LinkRefused`, `Forbidden`.
+        so that one who is removed at this moment lifts nothing. So is whether the account has kept the address, and was not locked since
+        the mail. Raises `LinkRefused`, `Forbidden`.
         """
         way = self._read(token)
         async with self.unit_of_work() as uow:
@@ -66,6 +67,8 @@ class InstallationWayBack(Frozen):
             owner = (await uow.accounts.find_all([way.user])).get(way.user)
             if owner is None or not owner.is_platform_owner or owner.deactivated_at is not None:
                 raise Forbidden
+            if not way.is_good_for(owner):
+                raise link_used()
             await uow.risk_policies.hold_installation()
             before = found(await uow.risk_policies.find(None), "There are no rules")
             refused = refusing(before)

@@ -85,14 +85,19 @@ class PagePuzzle(Frozen):
         """
         organization = "" if flow is None or flow.organization is None else flow.wanted.organization
         crossing = Crossing(call.client_address, organization)
-        asked = cls(call, postern, postern.identity.puzzles.demand(purpose, crossing), crossing, flow)
-        # The script of another maker would run on a page of somebody who is signed in here. So such a browser computes instead, and more
-        # than others: an account is no cheap way round the widget.
-        return asked.at_least(_SIGNED_IN_BITS) if asked.demand.bits and asked._is_signed_in and asked._widgets.maker is not None else asked
+        return cls(call, postern, postern.identity.puzzles.demand(purpose, crossing), crossing, flow).dearer_than_widget()
 
     def at_least(self, bits: int) -> "PagePuzzle":
         """So many bits in any case: for a budget that is over, or for stuffing that was noticed."""
-        return replace(self, demand=self.demand.at_least(bits))
+        return replace(self, demand=self.demand.at_least(bits)).dearer_than_widget()
+
+    def dearer_than_widget(self) -> "PagePuzzle":
+        """The script of another maker would run on a page of somebody who is signed in here. So such a browser computes instead, and more
+        than others, whatever it is asked for: an account is no cheap way round the widget.
+        """
+        if self.demand.bits == 0 or not self._is_signed_in or self._widgets.maker is None:
+            return self
+        return replace(self, demand=self.demand.at_least(_SIGNED_IN_BITS))
 
     async def unless_known(self, email: str) -> "PagePuzzle":
         """Nothing is asked for on a device that the person with this address has signed in on."""

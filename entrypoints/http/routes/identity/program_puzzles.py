@@ -43,11 +43,11 @@ class ProgramPuzzle(Frozen):
 
     async def is_solved(self, call: Call[Any, Any, Any, Any]) -> bool:
         """Whether the request brings a solution, which is then used up. One that does not count is as none."""
-        solution = call.request.says(_SOLUTION)
+        challenge, solution = (call.request.says(header) or "" for header in PUZZLE_HEADERS)
         if not solution:
             return False
         try:
-            answer = PuzzleAnswer(call.request.says(_CHALLENGE) or "", solution)
+            answer = PuzzleAnswer(challenge, solution)
             await self.puzzles.check(self.demand, self.binding, answer, self.crossing)
         except PuzzleUnsolved:
             return False

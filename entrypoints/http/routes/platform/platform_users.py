@@ -147,9 +147,9 @@ class SuspiciousGuesses(msgspec.Struct, frozen=True):
     failures: Annotated[int, example(130)]
     """The number of failures."""
     first_at: datetime
-    """When the first failed."""
+    """When the first failed; of one password, the hour in which it did."""
     detected_at: datetime
-    """When the pattern was last seen."""
+    """When the pattern was last seen; of one password, the hour in which it was."""
 
 
 class SuspiciousActivityList(msgspec.Struct, frozen=True):

@@ -8,6 +8,7 @@ import pytest
 
 from core.domain.identifiers import UserId
 from core.domain.identity.devices import Spot
+from core.domain.identity.risk_policies import facts
 from core.domain.identity.risk_policies.facts import LastSeen, SignInFacts, cannot_have_travelled, deciding, kilometres, leaves_out
 from core.domain.identity.risk_policies.policies import (
     ExceptionKind,
@@ -163,3 +164,9 @@ def test_ways_have_names() -> None:
         SignInWay.PASSKEY,
         SignInWay.PROVIDER,
     ]
+
+
+def test_a_test_of_networks_forgets_addresses_and_answers_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(facts, "_MOST_KNOWN", 1)
+    inside = facts.within(("192.0.2.0/24",))
+    assert [inside(one) for one in ("192.0.2.1", "198.51.100.1", "192.0.2.1", None, "none")] == [True, False, True, False, False]

@@ -252,6 +252,16 @@ async def test_an_applications_own_page_leads_to_no_provider(holding: ProfiledAp
     assert "githu" not in (answer.header("location") or "")
 
 
+async def test_no_device_gets_in_by_a_code(holding: ProfiledApplication) -> None:
+    await holding.held()
+    asked = {"client_id": holding.client_id(holding.app), "scope": "openid"}
+    codes = (await holding.ask("/auth/device/code", asked, proof=False)).ok()
+    holding.log.remember(codes["device_code"], codes["user_code"])
+    grant = "urn:ietf:params:oauth:grant-type:device_code"
+    answer = await holding.ask("/oauth/token", {"grant_type": grant, "device_code": codes["device_code"], **holding.assertion()})
+    says(answer, 400, "unauthorized_client", "knows no codes of devices")
+
+
 async def test_tokens_are_bound(holding: ProfiledApplication) -> None:
     await holding.held()
     code = await holding.got()

@@ -298,6 +298,19 @@ async def client_id(wiki: Proxied) -> str:
     return str((await wiki.request("GET", "/api/organizations/acme/services/wiki")).ok()["client_id"])
 
 
+async def test_other_applications_hear_of_it_in_frames(wiki: Proxied) -> None:
+    secret = await wiki.wiki()
+    browser = wiki.signed_in(wiki.ada)
+    cookie = await wiki.cookie_of(secret, wiki.ada, browser=browser)
+    shop = wiki.tenants.service(wiki.acme, "shop")
+    wiki.people.change("update all_services set frontchannel_logout_uri = 'https://shop.example/bye' where id = %s", shop.id)
+    child = wiki.tenants.session(wiki.ada, shop)
+    wiki.people.change("update sessions set parent_id = %s, depth = 1 where id = %s", wiki.ada.session, child.session)
+    answer = await wiki.visit(secret, "/.postern/sign-out?everywhere", cookies={COOKIE: cookie})
+    assert b'<iframe src="https://shop.example/bye"' in answer.body
+    assert "frame-src https://shop.example;" in (answer.header("content-security-policy") or "")
+
+
 async def test_a_secret_that_ended_meanwhile_redeems_nothing(wiki: Proxied) -> None:
     await wiki.wiki()
     found: Any = SimpleNamespace(client=await client_id(wiki))

@@ -13,6 +13,7 @@ from core.domain.identity.risk_policies import ways_back
 from core.domain.identity.risk_policies.owner_notices import OWNER_NOTICE_JOB
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
+from core.frozen import replace
 from core.usecases.tenancy.risk import reports
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
@@ -50,7 +51,10 @@ class InstallationRulesScene(NoticeScene):
         return found
 
     async def link(self) -> str:
-        address = urlsplit(await self.postbox.link())
+        """The way back in the only mail, which has a link that locks the account, too."""
+        (mail,) = await self.postbox.empty()
+        (link,) = [one for one in mail.text.split() if "/ui/lift-rules" in one]
+        address = urlsplit(link)
         return f"{address.path}?{address.query}"
 
     def counting(self) -> list[str]:
@@ -184,6 +188,8 @@ async def test_a_platform_owner_who_is_refused_gets_a_way_back_by_mail(scene: In
     assert scene.counting() == ["New devices"]
     entry = scene.audited(UPDATED)[-1]
     assert entry["actor_id"] == scene.root.user
+    token = Token(link.partition("token=")[2])
+    assert await scene.postern.identity.installation_way_back.lift(token, Actor()) == 0
     again = await Tabs(scene.client).tab().open(link)
     assert "No rule of the installation refuses" in again.page.text
 
@@ -222,6 +228,32 @@ async def test_who_is_no_platform_owner_any_more_lifts_nothing(scene: Installati
     assert scene.counting() == ["Not from here"]
     page = await Tabs(scene.client).tab().open(f"/ui/lift-rules?token={token.reveal()}")
     assert "expired" in page.page.text
+
+
+@pytest.mark.parametrize("end", ["locked", "moved"])
+async def test_the_link_ends_with_a_lock_and_with_the_address(scene: InstallationRulesScene, end: str) -> None:
+    """Whoever reads that mailbox, or knew the password, may be somebody else. A new password opens the account, and not the old link."""
+    await scene.let_count(policy("refuse", name="Not from here"))
+    await scene.base(scene.root)
+    token = Token((await scene.link()).partition("token=")[2])
+    if end == "locked":
+        scene.people.change("update users set locked_at = now() where id = %s", scene.root.user)
+    else:
+        scene.people.change("update users set email = 'r@p.example', email_key = 'r@p.example' where id = %s", scene.root.user)
+    with pytest.raises(LinkRefused):
+        await scene.postern.identity.installation_way_back.lift(token, Actor())
+    assert scene.counting() == ["Not from here"]
+    # A mail from since then counts.
+    assert refused(await scene.base(replace(scene.root, email="r@p.example") if end == "moved" else scene.root)) == FORBIDDEN
+    if end == "moved":
+        token = Token((await scene.link()).partition("token=")[2])
+        assert await scene.postern.identity.installation_way_back.lift(token, Actor()) == 1
+
+
+@pytest.mark.parametrize("text", ["AAAA", "ümlaut", "\ud800", "A" * 10_000])
+async def test_what_was_never_a_link_is_refused(scene: InstallationRulesScene, text: str) -> None:
+    with pytest.raises(LinkUnknown):
+        await scene.postern.identity.installation_way_back.look(Token(text))
 
 
 async def test_a_link_of_an_organization_opens_nothing_here(scene: InstallationRulesScene) -> None:
@@ -279,3 +311,30 @@ async def test_the_distance_to_the_sign_in_before_comes_along(scene: Installatio
     assert (asked.organization, [one.spot for one in asked.seen]) == (None, [(507, 71)])
     (judged,) = await scene.postern.foundation.stores.risk_policies.sign_ins(None, datetime(2020, 1, 1, tzinfo=UTC), None, 10)
     assert judged.spot == (507, 71)
+
+
+async def test_twenty_rules_of_both_cost_a_sign_in_no_further_round_trip(scene: InstallationRulesScene) -> None:
+    scene.tenants.join(scene.ada, scene.acme)
+    browser = Browser(scene.client)
+    into = {"org_slug": "acme", "service_slug": "shop"}
+    for _ in range(2):
+        assert (await browser.login(scene.ada, **into)).status == 200
+    without = scene.log.events("request")[-1]["db_round_trips"]
+    rules = [policy("refuse", {"networks": [f"10.{number}.0.0/16"]}, name=f"Rule {number}") for number in range(20)]
+    await scene.let_count(*rules)
+    await scene.count(*rules)
+    assert (await browser.login(scene.ada, **into)).status == 200
+    assert scene.log.events("request")[-1]["db_round_trips"] == without
+
+
+async def test_a_trusted_device_does_not_do_for_a_way_back(scene: InstallationRulesScene) -> None:
+    """A thief of the password, in the owner's browser, gets no mail sent."""
+    totp = await enable_mfa(scene.client, scene.people, scene.root)
+    browser = Browser(scene.client)
+    first = (await browser.login(scene.root)).json()
+    scene.people.change("update mfa_secrets set last_step = 0")
+    assert (await browser.verify(first["access_token"], totp.now(), trust_device=True)).status == 200
+    await scene.postbox.empty()
+    await scene.let_count(policy("refuse", name="Not from here"))
+    assert (await browser.login(scene.root)).json()["mfa_required"] is True
+    assert await scene.postbox.empty() == []

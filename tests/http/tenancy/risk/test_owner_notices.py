@@ -8,7 +8,7 @@ import pytest
 
 from actors.job_worker import JobRefused, Workplace
 from actors.tellers.owner_notices import owner_notifier
-from core.domain.identifiers import JobId, LoginEventId, UserId
+from core.domain.identifiers import JobId, LoginEventId, OrganizationId, UserId
 from core.domain.identity.risk_policies.owner_notices import OWNER_NOTICE_JOB, OwnerNotice
 from core.domain.jobs import Job
 from core.domain.rate_limits import RateLimit
@@ -18,7 +18,7 @@ from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.people import People
 from tests.http.postbox import Postbox
-from tests.http.signing_in import unlimited
+from tests.http.signing_in import Browser, unlimited
 from tests.http.tenancy.risk.test_risk_policies import RiskScene, policy
 
 LEASE: Final = timedelta(minutes=5)
@@ -89,6 +89,30 @@ async def test_a_crowd_does_not_fill_the_mailbox(scene: NoticeScene, monkeypatch
     assert (await scene.enter()).status == 200
     assert (await scene.enter(grace, password="correct horse battery")).status == 200
     assert len(await scene.notices()) == 1
+
+
+async def test_another_organizations_rule_of_the_same_id_uses_no_notice_up(scene: NoticeScene) -> None:
+    """Organizations choose the ids of their rules, and whoever sets up several from one document gives all the same."""
+    await scene.count(policy("tell_owners"))
+    assert (await scene.enter()).status == 200
+    (job,) = await scene.postern.foundation.jobs.claim([OWNER_NOTICE_JOB], 10, LEASE)
+    notice, send = OwnerNotice.of_job(job.payload), scene.postern.tenancy.owner_notices.send
+    scene.resident(scene.globex, "owner", "of-globex")
+    assert await send(replace(notice, organization=OrganizationId(scene.globex.id))) == 1
+    assert await send(notice) == 1
+    assert await send(notice) == 0
+
+
+async def test_owners_do_not_hear_what_somebody_calls_their_device(scene: NoticeScene) -> None:
+    await scene.count(policy("tell_owners"))
+    browser, name = Browser(scene.client), "The phone of my second job"
+    token = (await browser.login(scene.ada)).json()["access_token"]
+    (device,) = (await scene.client.get("/api/user/devices", token=token)).json()["devices"]
+    renamed = await scene.client.request("PATCH", f"/api/user/devices/{device['id']}", body={"name": name}, token=token)
+    assert renamed.status == 200
+    assert (await browser.login(scene.ada, org_slug="acme", service_slug="shop")).status == 200
+    (mail,) = await scene.notices()
+    assert name not in mail.text
 
 
 async def test_nobody_hears_of_a_sign_in_elsewhere_or_of_a_rule_in_shadow(scene: NoticeScene) -> None:
