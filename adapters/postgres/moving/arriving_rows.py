@@ -110,21 +110,15 @@ def _organization(row: Values, receiver: Receiver) -> None:
                 raise BadRequest(f"{field}: must be in the form in which addresses compare")
 
 
-def _as_it_is(value: Any) -> Any:
-    return value
-
-
-# What a rule of the whole row compares has to be what it is elsewhere.
-_SETTING_WORDS: Final[Mapping[str, Callable[[Any], Any]]] = {
-    "service_type": ServiceType,
-    "profile": SecurityProfile,
-    "assertion_audience": AssertionAudience,
-}
+# What the rules of the whole row compare has to be what it is elsewhere.
+_SETTING_WORDS: Final[Mapping[str, Callable[[Any], Any]]] = {"profile": SecurityProfile, "assertion_audience": AssertionAudience}
 
 
 def _service(row: Values, _receiver: Receiver) -> None:
     settings = ServiceSettings(
-        **{name: _SETTING_WORDS.get(name, _as_it_is)(row[name]) for name in names_of(ServiceSettings) if name in row},
+        **{name: row[name] for name in names_of(ServiceSettings) if name in row and name not in {"service_type", *_SETTING_WORDS}},
+        **{name: read(row[name]) for name, read in _SETTING_WORDS.items() if row.get(name) is not None},
+        service_type=ServiceType(row["service_type"]),
     )
     _require("kept_client_id", partial(_require_client_id, row), row["kept_client_id"])
     if settings.jwks_uri is not None:

@@ -80,6 +80,14 @@ SERVICE: Final = {
     "jwks_uri": "https://shop.example/keys",
     "sign_in_policy": "anyone",
 }
+PROFILED: Final = {
+    **SERVICE,
+    "jwks_uri": None,
+    "jwks": {"keys": [{"kty": "EC", "crv": "P-256", "x": "A" * 43, "y": "A" * 43}]},
+    "profile": "fapi2",
+    "dpop_bound_access_tokens": True,
+    "assertion_audience": "issuer",
+}
 CLAIM: Final = {"name": "tier", "source": "plan", "argument": None, "told_in": ["id_token"]}
 SAML: Final = {
     "acs_url": "https://sp.example/acs",
@@ -129,6 +137,11 @@ FIT: Final[tuple[tuple[str, dict[str, Any], dict[str, Any]], ...]] = (
     ("all_services", {**SERVICE, "service_type": "mobile", "redirect_uris": ["com.example.app:/x"]}, {"redirect_uris": [7]}),
     ("all_services", {**SERVICE, "device_activation_uri": None}, {"device_activation_uri": "ftp://x"}),
     ("all_services", SERVICE, {"jwks_uri": "file:///keys"}),
+    ("all_services", PROFILED, {"jwks": None, "profile": "fapi2"}),
+    ("all_services", PROFILED, {"dpop_bound_access_tokens": False}),
+    ("all_services", PROFILED, {"assertion_audience": "endpoint"}),
+    ("all_services", PROFILED, {"redirect_uris": ["http://localhost/callback"]}),
+    ("all_services", PROFILED, {"service_type": "mobile", "profile": "fapi2"}),
     ("service_claims", CLAIM, {"name": "sub"}),
     ("service_claims", CLAIM, {"told_in": ["postcard"]}),
     ("service_claims", CLAIM, {"source": "password"}),
