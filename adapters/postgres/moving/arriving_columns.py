@@ -289,7 +289,7 @@ _OF_SERVICES: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
         "sign_in_policy": SignInPolicy,
         **dict.fromkeys(("id_token_alg", "access_token_alg"), TokenAlgorithm),
         "assertion_audience": AssertionAudience,
-        **dict.fromkeys(("session_lifetime_hours", "session_idle_minutes", "most_sessions", "dpop_bound_access_tokens"), ROW),
+        **dict.fromkeys(("session_lifetime_hours", "session_idle_minutes", "most_sessions"), ROW),
         "kept_client_id": ROW,
         "metadata": _metadata,
     },
