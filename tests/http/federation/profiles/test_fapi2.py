@@ -299,10 +299,11 @@ async def test_tokens_of_before_the_profile(holding: ProfiledApplication) -> Non
     says(await holding.refresh(second["refresh_token"], proof=False), 400, "invalid_dpop_proof", "")
     third = holding.kept(await holding.refresh(second["refresh_token"]))
     assert third["refresh_token"] == second["refresh_token"]
-    # Whoever takes the profile back exchanges tokens again, and keeps what is bound.
+    # Whoever takes the profile back exchanges tokens again. Each session is what it began as, and this one began without a key.
+    bound = holding.kept(await holding.redeem(await holding.got()))
     (await holding.change(profile="standard", dpop_bound_access_tokens=False)).ok()
-    says(await holding.refresh(third["refresh_token"], proof=False), 400, "invalid_grant", "")
-    fourth = holding.kept(await holding.refresh(third["refresh_token"]))
+    says(await holding.refresh(bound["refresh_token"], proof=False), 400, "invalid_grant", "")
+    fourth = holding.kept(await holding.refresh(third["refresh_token"], proof=False))
     assert fourth["refresh_token"] != third["refresh_token"]
 
 
