@@ -24,7 +24,7 @@ TRIED_AT_NIGHT := mod_auth_openidc mellon passport_saml oidc_client_ts better_au
 PYTEST   := $(if $(DATABASE),POSTERN_TEST_DATABASE='$(DATABASE)' )$(BIN)/python -m pytest -n $(WORKERS) --dist
 
 .DEFAULT_GOAL := help
-.PHONY: help ready run test test-near seconds middleware frameworks check check-all lint format types contracts bench lock wheels dist image site chart clients release release-files clean
+.PHONY: help ready run test test-near seconds middleware frameworks check check-all lint format types contracts conformance bench lock wheels dist image site chart clients release release-files clean
 
 help:  ## List the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,8 +54,9 @@ frameworks: $(VENV)/ready-dev $(VENV)/ready-tools $(VENV)/ready-starts $(VENV)/r
 check: lint types contracts test  ## Run all that CI runs: lint, types, contracts, test
 
 # A workflow runs it at night (docs/decisions/0177-what-runs-where.md).
-check-all: check chart $(VENV)/ready-bundled middleware  ## Run all that CI runs, the chart in Helm, what is visited a second time, the programs that need a bundler, and all tests on the oldest PostgreSQL that is tried
+check-all: check chart $(VENV)/ready-bundled $(VENV)/ready-conformance middleware  ## Run all that CI runs, the chart in Helm, what is visited a second time, the programs that need a bundler, every module of the plans of conformance, and all tests on the oldest PostgreSQL that is tried
 	POSTERN_TEST_VISITS=every $(PYTEST) worksteal tests/browser
+	POSTERN_TEST_CONFORMANCE=every $(PYTEST) loadfile tests/conformance
 	$(BIN)/python -m pytest -q $(BUNDLED)
 	$(BIN)/python -m ops.guides $(TRIED_AT_NIGHT)
 	$(BIN)/python -m tests.runs.oldest -n $(WORKERS) --dist each
@@ -74,6 +75,9 @@ types: $(VENV)/ready-dev  ## Check the types, for Linux and for macOS
 
 contracts: $(VENV)/ready-dev  ## Check the import rules between floors and families
 	$(BIN)/lint-imports
+
+conformance: $(VENV)/ready-dev $(VENV)/ready-conformance  ## Run the modules of the OpenID Foundation's plans and MCP's scenarios, and write docs/conformance.md
+	@$(BIN)/python -m ops.conformance
 
 bench: $(VENV)/ready-dev $(VENV)/ready-tools  ## Measure, and write the figures to docs/benchmarks.md
 	$(BIN)/python -m ops.bench
@@ -170,6 +174,10 @@ $(VENV)/ready-starts: ops/starts/express/package-lock.json | $(BIN)/python
 
 $(VENV)/ready-bundled: ops/starts/nightly/package-lock.json | $(BIN)/python
 	$(call FROM_NPM,$(VENV)/starts-nightly,ops/starts/nightly,Next.js and Vite: their programs are not run)
+
+# With a Node of its own, which MCP's suite needs newer than Debian's.
+$(VENV)/ready-conformance: ops/conformance/package-lock.json | $(BIN)/python
+	$(call FROM_NPM,$(VENV)/conformance,ops/conformance,the suite of MCP: its scenarios are skipped)
 
 $(VENV)/ready-tools: ops/install-test-tools | $(BIN)/python
 	@ops/install-test-tools

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Final
 import structlog
 import trio
 
-from core.domain.identity.devices import Location
+from core.domain.identity.devices import Location, Spot
 
 if TYPE_CHECKING:
     from maxminddb import Reader
 
 _CACHED: Final = 2048
+_POLE: Final = 90
 _LONGEST_NAME: Final = 100
 _COUNTRY_CODE: Final = 2
 
@@ -98,7 +99,20 @@ def _location(record: object) -> Location | None:
     city = _inner(record, "city", "names", "en")
     if country is not None:
         country = country.upper() if len(country) == _COUNTRY_CODE else None
-    return Location(country, city and city[:_LONGEST_NAME]) if country or city else None
+    return Location(country, city and city[:_LONGEST_NAME], _spot(record)) if country or city else None
+
+
+def _spot(record: object) -> Spot | None:
+    found = record.get("location") if isinstance(record, Mapping) else None
+    if not isinstance(found, Mapping):
+        return None
+    latitude, longitude = found.get("latitude"), found.get("longitude")
+    if not (isinstance(latitude, float | int) and isinstance(longitude, float | int)):
+        return None
+    # What is no number at all compares with none.
+    if not (abs(latitude) <= _POLE and abs(longitude) <= 2 * _POLE):
+        return None
+    return round(latitude * 10), round(longitude * 10)
 
 
 def _inner(record: object, *names: str) -> str | None:

@@ -16,6 +16,7 @@ import psycopg
 import trio
 
 from adapters.crypto.argon2_binding import binding
+from adapters.crypto.known_passwords.filters import FilterUnusable, filter_head
 from adapters.crypto.passwords import rate, usable_cores
 from adapters.mail.transports import MailSettingsError, mail_directory
 from adapters.postgres.backups.completeness import missing_parts, missing_rows
@@ -32,6 +33,7 @@ from core.domain.clocks import clocks_differ, in_words
 from core.domain.errors import Refusal
 from core.domain.signing_keys import KeyPurpose
 from core.frozen import Frozen
+from core.usecases.identity.guards.widgets import OUR_OWN
 from entrypoints.assembly.configured import argon2_parameters, key_file, key_ring, mail_transport
 from entrypoints.bootstrap import Postern
 from entrypoints.certificates import require_pair, valid_between
@@ -39,10 +41,12 @@ from entrypoints.failures import StartFailed
 from entrypoints.installation import connections_of, conninfo
 from entrypoints.settings import CONFIG, DECLARATIONS, Settings, SettingsError
 from entrypoints.settings_forms import masked_url
+from ports.identity.guards.widgets import WidgetSilent
 from ports.mail import MailDelayed
 from ports.services.billing import PaymentRefused, PaymentUnavailable
 
 _OLD_KEY: Final = timedelta(days=365)
+_OLD_LISTS: Final = timedelta(days=365)
 _ENDS_SOON: Final = timedelta(days=21)
 _LATE_NEWS: Final = timedelta(minutes=5)
 _SKEW_NOTED: Final = timedelta(seconds=1)
@@ -89,6 +93,7 @@ def before_database(settings: Settings, backups: Path | None, report: Report) ->
     report("mail folder", mail_folder(settings))
     report("backup folder", backup_folder(settings, backups))
     report("encryption keys", encryption_keys(settings))
+    report("stolen passwords", stolen_passwords(settings))
 
 
 async def of_database(settings: Settings, processes: int | None, report: Report) -> bool:
@@ -122,6 +127,7 @@ async def of_postern(settings: Settings, postern: Postern, report: Report) -> No
     report("jobs", await _asked(lambda opened: jobs(settings, opened), postern))
     report("backups", await _asked(backups, postern))
     report("billing", await _asked(lambda opened: billing(settings, opened), postern))
+    report("widget", await _asked(widget, postern))
 
 
 async def of_running(postern: Postern) -> Sequence[tuple[str, Finding]]:
@@ -278,6 +284,24 @@ def encryption_keys(settings: Settings) -> Finding:
     if file is not None and file.path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         return Finding(Verdict.FAIL, f"other users can read {file.path}: run chmod 600 on it")
     return Finding(Verdict.OK, known)
+
+
+def stolen_passwords(settings: Settings) -> Finding:
+    """What the filter's header says. Whether the rest is whole is found when a process opens it, and is told by a metric."""
+    if settings.password_ranges is not None:
+        return Finding(Verdict.OK, f"asked at {settings.password_ranges}")
+    file = settings.password_filter
+    if file is None:
+        return Finding(Verdict.OK, "the shipped list alone; POSTERN_PASSWORD_FILTER names more", is_used=False)
+    try:
+        head = filter_head(file)
+    except FilterUnusable as error:
+        return Finding(Verdict.FAIL, f"the file {file} {error}")
+    age = datetime.now(UTC).date() - head.day
+    text = f"{head.count} hashes of {head.day}, {max(age.days, 0)} days old, in {file}"
+    if age > _OLD_LISTS:
+        return Finding(Verdict.WARN, f"{text}: what was stolen since is not in it; make a new one by postern passwords build")
+    return Finding(Verdict.OK, text)
 
 
 async def mail(settings: Settings, within: float = MAIL_ANSWERS_WITHIN) -> Finding:
@@ -506,3 +530,15 @@ async def billing(settings: Settings, postern: Postern) -> Finding:
     late = waiting.oldest is not None and postern.foundation.clock.now() - waiting.oldest > _LATE_NEWS
     text = f"{settings.billing_api_url} answers; {waiting.events} events wait"
     return Finding(Verdict.WARN, f"{text}: `postern billing events --waiting` lists them") if late else Finding(Verdict.OK, text)
+
+
+async def widget(postern: Postern) -> Finding:
+    """Asks the maker about an answer that nobody gave: it must know the secret to refuse it."""
+    maker = postern.identity.widgets.maker
+    if maker is None:
+        return Finding(Verdict.OK, "none: where many requests come in, pages ask for puzzles", is_used=False)
+    try:
+        await maker.verify(OUR_OWN)
+    except WidgetSilent as silence:
+        return Finding(Verdict.FAIL, f"{maker.preset.maker} gives no verdict ({silence.reason}): pages ask for puzzles instead")
+    return Finding(Verdict.OK, f"{maker.preset.maker} answers, and knows the secret")

@@ -59,6 +59,11 @@ happened, and the id of its target, go with the event after `POSTERN_EVENT_RETEN
 **A SIEM** of an organization gets copies of the organization's audit log and sign-ins. Postern does not send data that
 were forgotten before the export. Postern erases nothing at the SIEM: the organization must do this.
 
+**The maker of a widget** (`POSTERN_WIDGET`, off unless the operator sets it) meets people's browsers itself, where many
+requests come in: it learns their network address, what its own cookies tell, and when they were here. Postern stores
+nothing of it, and tells the maker nothing of a person. The operator names the maker as a processor
+([0205](decisions/0205-widgets-of-others.md)).
+
 **The id of a request** (`request_id`) stands in audit entries, events, deliveries, sign-ins and jobs. It is a time and a
 random number, or a time and a digest of the text that the client gave, and says nothing about a person. It stays when
 a person is forgotten, and tells which rows belong together, as their times do.

@@ -14,7 +14,9 @@ from urllib.parse import urlsplit
 
 from core.domain.identity.accounts import SHORTEST_PASSWORD
 from core.domain.identity.passwords.standing import LONGEST_LEAST
+from core.domain.identity.registering.registration_rules import RegistrationPolicy
 from core.domain.identity.session_limits.bounds import MOST_SESSIONS
+from core.domain.key_proofs.nonces import NonceRule
 from core.domain.secrets import Password, Secret
 from core.frozen import Frozen
 from entrypoints import settings_forms as forms
@@ -288,6 +290,26 @@ class Settings:
         "to a month longer.",
     )
 
+    registration: str = _setting(
+        forms.choice(*RegistrationPolicy),
+        RegistrationPolicy.ANYBODY.value,
+        _SIGN_IN,
+        "Whom the pages give an account: `anybody`; `except_domains` for all but addresses of throw-away mail domains and of "
+        "`POSTERN_REGISTRATION_DOMAINS`, with the domains below them; `domains` for addresses of `POSTERN_REGISTRATION_DOMAINS`, without "
+        "the domains below them; `invitation` for those who are invited; `closed` for those alone who open the link of an invitation. "
+        "Organizations may let in fewer on their pages. Directories, an organization's own providers and proved domains, applications, "
+        "imports and the command line make accounts under each of them.",
+    )
+    registration_domains: tuple[str, ...] = _setting(
+        forms.mail_domains, "", _SIGN_IN, "The mail domains of `POSTERN_REGISTRATION`, separated by commas."
+    )
+    throwaway_domains: Path | None = _optional(
+        forms.path,
+        "the list that Postern ships",
+        _SIGN_IN,
+        "A file with mail domains that lend mailboxes to anybody for a while, one on each line; `#` begins a comment. They count, with the "
+        "domains below them, where a rule of registration says `except_domains`. A newer file takes effect at the next start.",
+    )
     unverified_account_retention: timedelta = _setting(
         forms.duration(0, 3650 * 86_400),
         "30d",
@@ -445,6 +467,14 @@ class Settings:
         "Nothing is stored, and such a client gets in only where an organization and its API say `registered_clients: on`.",
     )
 
+    dpop_nonces: str = _setting(
+        forms.choice(*NonceRule),
+        "nobody",
+        _TOKENS,
+        "Whose proofs of keys (DPoP) need a nonce of this minute: `nobody`, `confidential` for clients that authenticate, where they do, "
+        "or `everybody`. With `everybody`, libraries in browsers that know no nonces get no tokens.",
+    )
+
     outbound_networks: tuple[IPv4Network | IPv6Network, ...] = _setting(
         forms.networks,
         "",
@@ -547,6 +577,27 @@ class Settings:
         _LIMITS,
         "Where many requests come from, pages ask the browser for a computation before they register somebody, mail something or check a "
         "password. In quiet times they ask for nothing. `off` never asks. Without rate limits, nothing is asked for either.",
+    )
+    widget: str = _setting(
+        forms.choice("off", "turnstile", "hcaptcha"),
+        "off",
+        _LIMITS,
+        "Where a page would ask for that computation, it shows the widget of another maker instead, on a page of its own. The maker then "
+        "learns the network address of whoever is asked, and when; operations.md says more. `off` asks nobody else.",
+    )
+    widget_site_key: str | None = _optional(
+        forms.text,
+        "with a widget, required",
+        _LIMITS,
+        "The public key of this site at the maker of the widget. Pages show it.",
+    )
+    widget_secret: Secret | None = _optional(
+        forms.secret,
+        "with a widget, required",
+        _LIMITS,
+        "The secret with which Postern asks that maker about answers. The maker is called as webhooks are: through "
+        "`POSTERN_OUTBOUND_PROXY`, if there is one.",
+        secret=True,
     )
     body_limit: int = _setting(
         forms.size(1024, 1 << 30),

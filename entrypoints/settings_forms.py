@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, Generic, TypeVar
 from urllib.parse import SplitResult, urlsplit
 
+from core.domain.identity.registering.registration_rules import listed_domain
 from core.domain.outbound.destinations import NotADestination, host
 from core.domain.secrets import Password, Secret
 from core.frozen import Frozen
@@ -217,6 +218,13 @@ def _hosts(text: str) -> tuple[str, ...]:
         raise Malformed("names or addresses of hosts, separated by commas") from None
 
 
+def _mail_domains(text: str) -> tuple[str, ...]:
+    domains = {listed_domain(part) for part in _list(text)}
+    if "" in domains:
+        raise Malformed("mail domains like acme.example, separated by commas")
+    return tuple(sorted(domains))
+
+
 def _share(text: str) -> float:
     if not _SHARE.fullmatch(text) or float(text) > 1:
         raise Malformed("a share from 0 to 1, like 0.1")
@@ -298,6 +306,7 @@ contacts: Final = SettingForm(_contacts, ",".join)
 hosts: Final = SettingForm(_hosts, ",".join)
 share: Final = SettingForm(_share, lambda value: f"{value:.9g}")
 headers: Final = SettingForm(_headers)
+mail_domains: Final = SettingForm(_mail_domains, ",".join)
 
 
 def choice(*words: str) -> SettingForm[str]:

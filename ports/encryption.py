@@ -21,6 +21,11 @@ class KeyRing(Protocol):
     def is_outdated(self, sealed: bytes) -> bool:
         """Whether it was sealed under another key than the ring's first."""
 
+    def derive(self, purpose: str) -> bytes:
+        """A key of 256 bits from the ring's first key, for this purpose alone (HKDF). Every process with this ring derives the same, so
+        it is kept nowhere. What must outlive a rotation of the ring is sealed instead.
+        """
+
     def current_key_id(self) -> str: ...
 
     def current_header(self) -> bytes:

@@ -29,6 +29,8 @@ class MailTemplates(Protocol):
     | join_requested | `person`: the address of the person who asks, `domain`: its domain; the branding is the organization's |
     | ownership_received, ownership_returned, ownership_declined | `link`; the branding is the organization's |
     | risk_way_back | `link` |
+    | risk_owner_notice | `person`: an address, `rule`: its name, `everywhere`: of the installation; else the organization's branding |
+    | risk_installation_way_back | `link` |
     | join_approved | none; the branding is the organization's |
     | saml_certificate_ends | `service`: its name, `date`: in ISO 8601; the branding is the organization's |
     | connection_ends | `connection`: its name, `what`: a `ConnectionEnding`, `date`: in ISO 8601, `link`; the organization's branding |

@@ -1,6 +1,7 @@
 """Password hashing. It is slow on purpose, so it is bounded and never runs on the event loop's thread."""
 
 from collections.abc import Collection, Sequence
+from datetime import date
 from typing import Protocol
 
 from core.domain.identity.foreign_hashes.hashes import ForeignHash
@@ -69,8 +70,16 @@ class BreachedPasswords(Protocol):
         """Without a statement. A service that does not answer in time knows nothing."""
 
 
+class ListedPasswords(Frozen):
+    """What a list of stolen passwords says of itself."""
+
+    hashes: int
+    day: date
+    """When it was made."""
+
+
 class WatchedFile(Protocol):
     """A file that the operator may exchange meanwhile."""
 
-    async def look(self) -> None:
-        """Takes a new content, once it has proved whole."""
+    async def look(self) -> ListedPasswords | None:
+        """Takes a new content, once it has proved whole. Returns what is in force from then on; None if nothing is."""

@@ -25,6 +25,7 @@ from ports.identity.accounts import AccountStore
 from ports.identity.browser_sessions import BrowserSessionStore
 from ports.identity.devices import DeviceStore
 from ports.identity.flows import FlowStore
+from ports.identity.guards.guesses import GuessStore
 from ports.identity.impersonation import ImpersonationStore
 from ports.identity.login_events import LoginEventStore
 from ports.identity.mailed_tokens import MailedTokenStore
@@ -162,6 +163,7 @@ class UnitOfWork(AskedStores, Protocol):
     sessions: SessionStore
     browser_sessions: BrowserSessionStore
     sign_ins: SignInStore
+    guesses: GuessStore
     mfa: MfaStore
     sign_in_links: SignInLinkStore
     connection_tests: ConnectionTestStore

@@ -1,6 +1,6 @@
 """Client assertions: JSON Web Tokens that clients sign with their own keys (RFC 7523)."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jwt
@@ -9,7 +9,6 @@ from adapters.crypto.jwk_signatures import NotSigned, chosen_key, signed_claims
 from core.domain.federation.oauth.clients import LONGEST_ASSERTION
 from core.domain.federation.oauth.oauth_errors import client_refused
 from core.domain.json import Json
-from core.domain.outbound.key_sets import KEY_ALGORITHMS
 
 
 class JwtClientAssertions:
@@ -26,13 +25,13 @@ class JwtClientAssertions:
             raise client_refused(f"the assertion cannot be read: {error}") from None
         return str(claims.get("sub"))
 
-    def verify(self, assertion: str, keys: Mapping[str, Json]) -> Mapping[str, Json]:
+    def verify(self, assertion: str, keys: Mapping[str, Json], algorithms: Mapping[str, Sequence[str]]) -> Mapping[str, Json]:
         stored: Any = keys["keys"]
         try:
             # A client with one key may leave out `kid`. A client with several keys has a name for each, and must send the name.
             key = chosen_key(stored, jwt.get_unverified_header(assertion).get("kid"))
             if key is None:
                 raise client_refused("the client has no such key")
-            return signed_claims(assertion, key, KEY_ALGORITHMS)
+            return signed_claims(assertion, key, algorithms)
         except (jwt.PyJWTError, NotSigned, ValueError, RecursionError) as error:
             raise client_refused(f"the assertion does not verify: {error}") from None

@@ -21,6 +21,8 @@ from typing import Final
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from ports.encryption import CannotOpen
 
@@ -54,6 +56,9 @@ class EncryptionKey:
 
     def cipher(self) -> AESGCM:
         return AESGCM(self._material)
+
+    def derived(self, purpose: str) -> bytes:
+        return HKDF(SHA256(), KEY_BYTES, salt=None, info=purpose.encode()).derive(self._material)
 
     def line(self) -> str:
         """The key as a setting or a key file has it. No other method gives the key's bytes."""
@@ -132,6 +137,10 @@ class AesGcmKeyRing:
     def is_outdated(self, sealed: bytes) -> bool:
         return not sealed.startswith(self.current_header())
 
+    def derive(self, purpose: str) -> bytes:
+        self._look_if_due(_LOOK_EVERY)
+        return self._deriving.derived(purpose)
+
     def current_key_id(self) -> str:
         self._look_if_due(_LOOK_EVERY)
         return self._ids[0]
@@ -163,6 +172,7 @@ class AesGcmKeyRing:
         self._ids = tuple(key.id for key in keys)
         self._ciphers = {key.id: key.cipher() for key in keys}
         self._first = self._ciphers[self._ids[0]]
+        self._deriving = keys[0]
         name = self._ids[0].encode()
         self._header = bytes((VERSION, len(name))) + name
 

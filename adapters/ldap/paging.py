@@ -5,6 +5,8 @@ holds one piece.
 from collections.abc import Sequence
 from typing import Final
 
+import trio
+
 from adapters.ldap import messages
 from adapters.ldap.connection import LdapConnection, page_cookie, refused
 from adapters.ldap.messages import ORDINARY, LdapOperation, LdapResult, LdapResultCode, MessageBounds, ReceivedEntry, SearchScope
@@ -13,12 +15,14 @@ from core.domain.identity.upstream.ldap.filters import LdapFilter
 from core.domain.identity.upstream.ldap.reading import MOST_PEOPLE
 
 MOST_BYTES: Final = 256 << 20
-_PIECE: Final = 500
+_PAGE: Final = 500
+# What is read before others have their turn, and what whoever reads gets at once: few enough that nobody else waits for it.
+_PIECE: Final = 50
 _PIECE_BYTES: Final = 1 << 20
 # Of each reference that a directory sends in place of an entry, besides its own.
 _AN_ENTRY_TAKES: Final = 32
 # Directories may send smaller pages than those asked for, and empty ones.
-_MOST_PAGES: Final = 4 * MOST_PEOPLE // _PIECE
+_MOST_PAGES: Final = 4 * MOST_PEOPLE // _PAGE
 _LONGEST_COOKIE: Final = 64 << 10
 _SECONDS: Final = 30
 # RFC 4511, appendix A.1: the time limit, the size limit, and the administrator's limit.
@@ -54,7 +58,7 @@ class PagedSearch:
         piece = 0
         while not self._is_over and len(found) < _PIECE and piece < _PIECE_BYTES:
             if not self._is_under_way:
-                await self.connection.ask(self._asked, [messages.paged(_PIECE, self._cookie)], self._step)
+                await self.connection.ask(self._asked, [messages.paged(_PAGE, self._cookie)], self._step)
                 self._is_under_way = True
             came, size = await self.connection.receive(self._step, self._bounds)
             self._left_bytes -= size + _AN_ENTRY_TAKES
@@ -70,6 +74,7 @@ class PagedSearch:
                 self._end_of_page(came.result)
             elif came.operation != LdapOperation.REFERENCE:
                 raise LdapFailed(self._step, LdapFault.MALFORMED)
+        await trio.lowlevel.checkpoint()
         return found
 
     def _end_of_page(self, result: LdapResult) -> None:

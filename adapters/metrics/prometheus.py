@@ -8,7 +8,7 @@ decides at import whether values live in memory or in files.
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import partial
 from itertools import product
 from pathlib import Path
@@ -36,6 +36,7 @@ from core.domain.services.user_keys import KeyReason
 from core.domain.tenancy.join_requests import Joined
 from core.domain.tenancy.mail_servers import ORGANIZATION_MAIL_JOB
 from ports.metrics import DatabaseHost, PoolState, Population
+from ports.passwords import ListedPasswords
 
 Kind = TypeVar("Kind", bound=MetricWrapperBase)
 
@@ -207,6 +208,18 @@ class PrometheusMetrics:
         "purpose",
         "outcome",
     )
+    _guesses_slowed = _counter(
+        "sso_guesses_slowed_total",
+        "Sign-ins from where somebody guesses over many accounts, by whether their answer waited or they were refused at once",
+        "outcome",
+        known=("waited", "refused"),
+    )
+    _widgets_answered = _counter(
+        "sso_widgets_answered_total",
+        "Pages that show a widget, by what the form is for: asked, and what the answers brought",
+        "purpose",
+        "outcome",
+    )
     _billing_events = _counter(
         "sso_billing_events_total",
         "News of the payment provider, by type and by what became of them",
@@ -264,6 +277,15 @@ class PrometheusMetrics:
         "sso_tls_certificate_end_timestamp_seconds",
         "When the certificate ends with which Postern serves HTTPS, in seconds since 1970; 0: Postern serves HTTP",
         "mostrecent",
+    )
+    # The least over the processes, so that the metrics show a process that refused the file.
+    _filter_hashes = _gauge(
+        "sso_password_filter_hashes", "Hashes in the filter of stolen passwords; 0: no file is named, or it is refused", "livemin"
+    )
+    _filter_day = _gauge(
+        "sso_password_filter_day_timestamp_seconds",
+        "The day when the lists of this filter were read, in seconds since 1970; 0: there is none",
+        "livemin",
     )
     _active_users = _gauge("sso_active_users_total", "Accounts that are not deactivated", "mostrecent")
     _organizations = _gauge("sso_total_organizations", "Organizations", "mostrecent")
@@ -366,6 +388,12 @@ class PrometheusMetrics:
     def puzzle_answered(self, purpose: str, outcome: str) -> None:
         self._puzzles_answered.labels(purpose, outcome).inc()
 
+    def guess_slowed(self, outcome: str) -> None:
+        self._guesses_slowed.labels(outcome).inc()
+
+    def widget_answered(self, purpose: str, outcome: str) -> None:
+        self._widgets_answered.labels(purpose, outcome).inc()
+
     def upstream_sign_in(self, provider: str, outcome: str) -> None:
         self._upstream_sign_ins.labels(provider, outcome).inc()
 
@@ -439,6 +467,10 @@ class PrometheusMetrics:
     def saml_certificates_ending(self, number: int, first: datetime | None) -> None:
         self._saml_ending.set(number)
         self._saml_first_end.set(0 if first is None else first.timestamp())
+
+    def password_filter(self, in_force: ListedPasswords | None) -> None:
+        self._filter_hashes.set(0 if in_force is None else in_force.hashes)
+        self._filter_day.set(0 if in_force is None else (in_force.day - date(1970, 1, 1)).total_seconds())
 
     def tls_certificate_ends(self, at: datetime) -> None:
         self._tls_end.set(at.timestamp())

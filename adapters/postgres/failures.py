@@ -66,9 +66,16 @@ class committed:  # noqa: N801 - it reads as a statement: `with committed():`
 
 def _passes(error: psycopg.Error) -> bool:
     if error.sqlstate is not None:
-        return error.sqlstate[:2] in _PASSING_CLASSES or error.sqlstate in _PASSING
+        return error.sqlstate[:2] in _PASSING_CLASSES or error.sqlstate in _PASSING or _is_on_standby(error)
     # An error without a code did not come from the server: libpq found the connection broken, or could not open one.
     return isinstance(error, psycopg.OperationalError) and not isinstance(error, errors.PipelineAborted)
+
+
+def _is_on_standby(error: psycopg.Error) -> bool:
+    """Unlogged tables cannot be read on a standby. The code is that of everything that PostgreSQL does not support, and its words have the
+    server's language, so the function that refuses decides: of a table's planning, it refuses nothing else.
+    """
+    return isinstance(error, errors.FeatureNotSupported) and error.diag.source_function == "get_relation_info"
 
 
 def _detail(error: psycopg.Error) -> str:

@@ -29,6 +29,7 @@ from adapters.postgres.identity.profiles import ProfileRows
 from adapters.postgres.identity.proofs.account_locks import AccountLockRows
 from adapters.postgres.identity.proofs.account_passwords import AccountPasswordRows
 from adapters.postgres.identity.proofs.flows import FlowRows
+from adapters.postgres.identity.proofs.guesses import GuessRows
 from adapters.postgres.identity.proofs.login_events import LoginEventRows
 from adapters.postgres.identity.proofs.mailed_tokens import MailedTokenRows
 from adapters.postgres.identity.proofs.sign_in import SignInRows
@@ -204,6 +205,7 @@ class PostgresUnitOfWork(Stores, UnitOfWork):
     sessions = inside(SessionRows)
     browser_sessions = inside(BrowserSessionRows)
     sign_ins = inside(SignInRows)
+    guesses = inside(GuessRows)
     sign_in_links = inside(SignInLinkRows)
     connection_tests = inside(ConnectionTestRows)
     directory_sessions = inside(DirectorySessionRows)

@@ -35,6 +35,7 @@ from actors.sweepers.due_sweepers import (
 from actors.sweepers.password_filter_watcher import PasswordFilterWatcher
 from actors.sweepers.storage_watcher import StorageWatcher
 from actors.tellers.displaced_sessions import displaced_session_teller
+from actors.tellers.owner_notices import owner_notifier
 from adapters.postgres.upkeep import housekeeping
 from adapters.postgres.upkeep.deleted_organizations import PostgresDeletedOrganizations
 from adapters.postgres.upkeep.deleted_profile_fields import PostgresDeletedProfileFields
@@ -95,9 +96,10 @@ def assemble_actors(
         organization_mailer(tenancy.mail_servers, workplace),
         account_mailer(identity.account_mails, workplace),
         displaced_session_teller(identity.displaced_sessions, workplace),
+        owner_notifier(tenancy.owner_notices, workplace),
         reencrypter(foundation.reencryption, workplace),
         identity.presence,
-        *(() if identity.password_filter is None else (PasswordFilterWatcher(identity.password_filter),)),
+        *(() if identity.password_filter is None else (PasswordFilterWatcher(identity.password_filter, metrics),)),
         ForeignHashWatcher(identity.foreign_hashes, spread=spread),
         services.key_presence,
         services.user_key_presence,

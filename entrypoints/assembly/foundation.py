@@ -8,6 +8,7 @@ from importlib.metadata import version
 import psycopg
 import structlog
 
+from adapters.crypto.key_proofs import JwtKeyProofs
 from adapters.crypto.key_ring import AesGcmKeyRing
 from adapters.crypto.signing_keys import CryptoKeyMaker, KeyCache
 from adapters.crypto.tokens import JwtSigner, JwtVerifier
@@ -23,6 +24,7 @@ from adapters.postgres.database import PostgresDatabase
 from adapters.postgres.doorbell import PostgresDoorbell
 from adapters.postgres.driver.listener import APPLICATION_NAME
 from adapters.postgres.driver.pool import Pool
+from adapters.postgres.identity.sessions.used_key_proofs import PostgresUsedKeyProofs
 from adapters.postgres.identity.upstream.connections import PostgresConnections
 from adapters.postgres.jobs import PostgresJobQueue
 from adapters.postgres.rate_limits import PostgresBuckets
@@ -41,11 +43,13 @@ from adapters.upstream.calls import Calls
 from adapters.upstream.ldap import LdapPasswordPages
 from adapters.upstream.saml import SamlDirectories
 from core.domain.identity.links import Links
+from core.domain.key_proofs.nonces import NonceRule
 from core.frozen import Frozen
 from core.usecases.dead_jobs import GivenUpJobs
 from core.usecases.encryption import Reencryption
 from core.usecases.identity.locking.lock_links import LockLinks
 from core.usecases.key_care import KeyCare
+from core.usecases.key_proofs import KeyProofs
 from core.usecases.signing_keys import SigningKeys, stored
 from entrypoints.assembly.configured import (
     direct_client,
@@ -124,6 +128,7 @@ class Foundation(Frozen, kw_only=True):
     reencryption: Reencryption
     token_signer: TokenSigner
     token_verifier: TokenVerifier
+    key_proofs: KeyProofs
     tracing: Tracing | None
 
     @property
@@ -175,6 +180,7 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
         directory_documents = XmlServiceProviderDocuments(xml_threads, fair_turn)
         ldap_directories = LdapOnFirstUse(dialer.connect, trust.context)
         signing_keys = SigningKeys(new_unit_of_work, CryptoKeyMaker(keyring), clock, known_keys)
+        server_secrets = PostgresServerSecrets(pool, keyring, clock)
         yield Foundation(
             version=_version(),
             public_url=settings.public_url,
@@ -191,7 +197,7 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
             doorbell=doorbell,
             shared_buckets=PostgresBuckets(pool) if settings.rate_limits else UnlimitedBuckets(),
             keyring=keyring,
-            server_secrets=PostgresServerSecrets(pool, keyring, clock),
+            server_secrets=server_secrets,
             email_syntax=LibraryEmailSyntax(),
             brandings=PostgresBrandings(pool),
             mail_templates=ShippedMailTemplates(ShippedTexts(), settings.public_url, lock_links),
@@ -220,6 +226,7 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
             reencryption=Reencryption(keyring, PostgresSealedColumns(pool, keyring)),
             token_signer=JwtSigner(known_keys),
             token_verifier=JwtVerifier(known_keys, settings.public_url, clock),
+            key_proofs=KeyProofs(JwtKeyProofs(), PostgresUsedKeyProofs(pool), server_secrets, clock, NonceRule(settings.dpop_nonces)),
             tracing=tracing(settings, direct, metrics, clock, _version()),
         )
     finally:

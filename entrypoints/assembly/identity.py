@@ -27,7 +27,9 @@ from core.usecases.identity.address_proofs import AddressProofs
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.flows import Flows
 from core.usecases.identity.foreign_hashes import ForeignHashes
+from core.usecases.identity.guards.guesses import Guesses
 from core.usecases.identity.guards.puzzles import Puzzles
+from core.usecases.identity.guards.widgets import Widgets
 from core.usecases.identity.impersonation import Impersonations
 from core.usecases.identity.locking.account_locks import AccountLocks
 from core.usecases.identity.login_events import LoginEvents
@@ -42,6 +44,8 @@ from core.usecases.identity.profiles import Profiles
 from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.reauthentication import Reauthentication
 from core.usecases.identity.registering.mail_budgets import MailBudgets
+from core.usecases.identity.registering.registrations import Registrations
+from core.usecases.identity.risk.installation_way_back import InstallationWayBack
 from core.usecases.identity.session_limits.displaced_sessions import DisplacedSessions
 from core.usecases.identity.sessions import Sessions
 from core.usecases.identity.sign_in.admission import Admission
@@ -63,6 +67,7 @@ from entrypoints.assembly.rooms.accounts import assemble_accounts
 from entrypoints.assembly.rooms.known_passwords import assemble_known_passwords
 from entrypoints.assembly.rooms.sign_ins import SignInTraces, assemble_sign_ins, open_traces
 from entrypoints.assembly.rooms.upstream import UpstreamParts, assemble_upstream
+from entrypoints.assembly.rooms.widgets import assemble_widgets
 from entrypoints.settings import Settings
 from ports.identity.upstream.connections import ConnectionLookup
 from ports.passwords import PasswordHasher
@@ -79,6 +84,7 @@ class Identity(Frozen, kw_only=True):
     account_locks: AccountLocks
     account_mails: AccountMails
     mail_budgets: MailBudgets
+    registrations: Registrations
     displaced_sessions: DisplacedSessions
     mailed_codes: MailedCodes
     mailed_proofs: MailedProofs
@@ -95,9 +101,12 @@ class Identity(Frozen, kw_only=True):
     realms: HomeRealms
     joining: JoinByDomain
     admission: Admission
+    installation_way_back: InstallationWayBack
     sign_in: SignIn
     flows: Flows
     puzzles: Puzzles
+    guesses: Guesses
+    widgets: Widgets
     browser_sessions: BrowserSessions
     sign_in_links: SignInLinks
     passkeys: Passkeys
@@ -146,6 +155,7 @@ def _assembled(settings: Settings, foundation: Foundation, decline: Declining, p
         account_locks=room.locks,
         account_mails=room.mails,
         mail_budgets=room.budgets,
+        registrations=room.registrations,
         displaced_sessions=DisplacedSessions(new_unit_of_work, foundation.mail_templates, foundation.shared_buckets),
         mailed_codes=sign_ins.mailed_codes,
         mailed_proofs=sign_ins.mailed_proofs,
@@ -163,6 +173,7 @@ def _assembled(settings: Settings, foundation: Foundation, decline: Declining, p
         realms=upstream.realms,
         joining=sign_ins.joining,
         admission=sign_ins.admission,
+        installation_way_back=sign_ins.admission.way_back,
         sign_in=SignIn(
             passwords=sign_ins.password_proofs,
             passkeys=sign_ins.passkey_proofs,
@@ -175,6 +186,8 @@ def _assembled(settings: Settings, foundation: Foundation, decline: Declining, p
         ),
         flows=flows,
         puzzles=_puzzles(settings, foundation),
+        guesses=sign_ins.guesses,
+        widgets=assemble_widgets(settings, foundation),
         sign_in_links=sign_ins.links,
         passkeys=sign_ins.passkeys,
         passkey_proofs=sign_ins.passkey_proofs,
@@ -202,6 +215,7 @@ def _assembled(settings: Settings, foundation: Foundation, decline: Declining, p
             devices=devices,
             login_events=login_events,
             email_syntax=foundation.email_syntax,
+            registrations=room.registrations,
             metrics=foundation.metrics,
             system=system,
         ),

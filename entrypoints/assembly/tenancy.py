@@ -50,6 +50,7 @@ from core.usecases.tenancy.organizations import Organizations
 from core.usecases.tenancy.ownerships import Ownerships
 from core.usecases.tenancy.profile_fields import ProfileFields
 from core.usecases.tenancy.profile_values import ProfileValues
+from core.usecases.tenancy.risk.owner_notices import OwnerNotices
 from core.usecases.tenancy.risk.risk_policies import OrganizationRiskPolicies
 from core.usecases.tenancy.risk.ways_back import RiskWaysBack
 from core.usecases.tenancy.roles import Roles
@@ -88,6 +89,7 @@ class Tenancy(Frozen, kw_only=True):
     sign_in_rules: OrganizationSignInRules
     risk_policies: OrganizationRiskPolicies
     risk_ways_back: RiskWaysBack
+    owner_notices: OwnerNotices
     access: AccessExplainer
     mail_servers: MailServers
     management_keys: ManagementKeys
@@ -231,6 +233,9 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             foundation.mail_templates,
             foundation.links,
             system,
+        ),
+        owner_notices=OwnerNotices(
+            new_unit_of_work, stores.risk_policies, identity.devices, foundation.shared_buckets, foundation.mail_templates
         ),
         risk_policies=OrganizationRiskPolicies(
             new_unit_of_work, stores.risk_policies, identity.devices.locations, system, knows_countries=settings.geoip_database is not None

@@ -41,7 +41,7 @@ from entrypoints.http.pages.device import device_flow_pages
 from entrypoints.http.pages.directory import directory_pages, trial_pages
 from entrypoints.http.pages.directory import password_pages as directory_password_pages
 from entrypoints.http.pages.look import look_pages
-from entrypoints.http.pages.mailed import address_proof_pages, invitation_pages, lock_pages, password_pages
+from entrypoints.http.pages.mailed import address_proof_pages, invitation_pages, lift_pages, lock_pages, password_pages
 from entrypoints.http.pages.proxied import check_pages, proxied_pages
 from entrypoints.http.pages.saml import logout_pages as saml_logout_pages
 from entrypoints.http.pages.saml import open_pages as saml_open_pages
@@ -70,6 +70,7 @@ _ACCOUNT_AND_FLOW_PAGES: Final = Endpoints.of(
     address_proof_pages,
     invitation_pages,
     lock_pages,
+    lift_pages,
     choice_pages,
     sign_in_pages,
     passkey_pages,

@@ -14,6 +14,7 @@ Schema = Mapping[str, Any]
 JSON: Final = "application/json"
 _CREDENTIALS: Final = {
     "bearer": "token",
+    "dpop": "bound_token",
     "management_key": "token",
     "preauth": "token",
     "metrics": "token",

@@ -17,6 +17,7 @@ There is no list of paths: Django finds the view first, and then the view decide
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
+from urllib.parse import quote
 
 from asgiref.sync import iscoroutinefunction
 from django.conf import settings
@@ -31,10 +32,11 @@ def guard(get_response: Callable[[HttpRequest], HttpResponse]) -> Any:
     def process_view(request: HttpRequest, view: Any, _arguments: Any, _named: Any) -> HttpResponse | None:
         if getattr(view, "is_open_to_anyone", False):
             return None
-        given = request.META.get("HTTP_AUTHORIZATION")
+        given, proof = request.META.get("HTTP_AUTHORIZATION"), request.META.get("HTTP_DPOP")
         try:
             # WSGI servers join several headers by a comma, which no token has.
-            request.claims = settings.POSTERN_TOKENS.claims([] if given is None else given.split(","))
+            heads = [[] if one is None else one.split(",") for one in (given, proof)]
+            request.claims = settings.POSTERN_TOKENS.claims(*heads, request.method or "", quote(request.path, "/!$&'()*+,;=:@"))
         except Refused as refused:
             return refusal(refused)
         return None

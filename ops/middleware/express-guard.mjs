@@ -13,7 +13,8 @@ export function guard(tokens) {
   return (request, _response, next) => {
     // Node takes the first of several headers `Authorization` without a word; `rawHeaders` has them all.
     const several = request.rawHeaders.filter((one, at) => at % 2 === 0 && one.toLowerCase() === "authorization").length > 1
-    tokens.claims(several ? "several headers" : request.headers.authorization).then((claims) => {
+    const asked = { proof: request.headers.dpop, method: request.method, path: request.originalUrl.split("?")[0] }
+    tokens.claims(several ? "several headers" : request.headers.authorization, asked).then((claims) => {
       request.claims = claims
       next()
     }, next)

@@ -19,6 +19,7 @@ from contextvars import ContextVar
 from functools import wraps
 from inspect import iscoroutinefunction
 from typing import Any
+from urllib.parse import quote
 
 from anyio import to_thread
 from postern_tokens import Claims, Refused, Tokens, require
@@ -47,8 +48,9 @@ class Guard:
             if _is_open(_endpoint(scope["app"].routes, scope)):
                 _claims.set(None)
             else:
-                given = [value.decode("latin-1") for name, value in scope["headers"] if name == b"authorization"]
-                _claims.set(await to_thread.run_sync(self._tokens.claims, given))
+                given, proofs = (_heads(scope, name) for name in (b"authorization", b"dpop"))
+                path = scope.get("raw_path", b"").partition(b"?")[0].decode("latin-1") or quote(scope["path"])
+                _claims.set(await to_thread.run_sync(self._tokens.claims, given, proofs, scope.get("method", "GET"), path))
             await self._app(scope, receive, send)
         except Refused as refused:
             if scope["type"] == "websocket":
@@ -56,6 +58,10 @@ class Guard:
                 return
             headers = {"WWW-Authenticate": refused.challenge, "Cache-Control": "no-store"}
             await JSONResponse(refused.body, refused.status, headers)(scope, receive, send)
+
+
+def _heads(scope: Mapping[str, Any], wanted: bytes) -> list[str]:
+    return [value.decode("latin-1") for name, value in scope["headers"] if name == wanted]
 
 
 def _endpoint(routes: Iterable[Any], scope: Mapping[str, Any]) -> Any:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from functools import wraps
 from inspect import iscoroutinefunction
 from typing import Any
+from urllib.parse import quote
 
 from flask import Flask, g, jsonify, request
 from flask.typing import ResponseReturnValue
@@ -27,7 +28,11 @@ def guard(app: Flask, tokens: Tokens) -> None:
     def check() -> None:
         view = app.view_functions.get(request.endpoint or "")
         if not getattr(view, "is_open_to_anyone", False):
-            g.claims = tokens.claims(request.headers.getlist("Authorization"))
+            given, proofs = (request.headers.getlist(name) for name in ("Authorization", "DPoP"))
+            # WSGI servers join several headers by a comma, which no proof has.
+            g.claims = tokens.claims(
+                given, ",".join(proofs).split(",") if proofs else (), request.method, quote(request.path, "/!$&'()*+,;=:@")
+            )
 
     def refuse(refused: Refused) -> ResponseReturnValue:
         return jsonify(refused.body), refused.status, {"WWW-Authenticate": refused.challenge, "Cache-Control": "no-store"}

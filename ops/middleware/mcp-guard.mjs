@@ -49,7 +49,8 @@ export function guard(tokens, { resource, scopes = [], tools = {} }) {
     try {
       // Node takes the first of several headers `Authorization` without a word; `rawHeaders` has them all.
       const several = request.rawHeaders.filter((one, at) => at % 2 === 0 && one.toLowerCase() === "authorization").length > 1
-      const claims = await tokens.claims(several ? "several headers" : request.headers.authorization)
+      const asked = { proof: request.headers.dpop, method: request.method, path: request.originalUrl.split("?")[0] }
+      const claims = await tokens.claims(several ? "several headers" : request.headers.authorization, asked)
       for (const name of called(request)) for (const scope of Object.hasOwn(tools, name) ? tools[name] : []) needed.add(scope)
       require(claims, { scopes: [...needed] })
       request.auth = {
@@ -63,8 +64,9 @@ export function guard(tokens, { resource, scopes = [], tools = {} }) {
     } catch (error) {
       if (!(error instanceof Refused)) return next(error)
       const named = error.status === 401 && scopes.length ? [`scope="${scopes.join(" ")}"`] : []
-      const parts = [error.headers["WWW-Authenticate"].slice("Bearer ".length), ...named, `resource_metadata="${metadataOf(resource)}"`]
-      response.status(error.status).set(error.headers).set("WWW-Authenticate", `Bearer ${parts.filter(Boolean).join(", ")}`).json(error.body)
+      const [scheme, ...told] = error.headers["WWW-Authenticate"].split(" ")
+      const parts = [told.join(" "), ...named, `resource_metadata="${metadataOf(resource)}"`]
+      response.status(error.status).set(error.headers).set("WWW-Authenticate", `${scheme} ${parts.filter(Boolean).join(", ")}`).json(error.body)
       return
     }
     next()

@@ -14,7 +14,9 @@ tool a request calls, and answers 403 with all scopes that the tool needs, so th
 
 import json
 from collections.abc import Mapping, Sequence
+from contextvars import ContextVar
 from typing import Any
+from urllib.parse import quote
 
 from anyio import to_thread
 from mcp.server.auth.middleware.auth_context import get_access_token
@@ -28,6 +30,8 @@ from starlette.middleware import Middleware
 from starlette.responses import JSONResponse
 
 _LARGEST = 4 * 1024 * 1024
+_HEADS = (b"authorization", b"dpop")
+_proved: ContextVar[tuple[str, Claims] | None] = ContextVar("proved", default=None)
 
 
 def claims() -> Claims:
@@ -50,8 +54,10 @@ class Verifier:
         self._tokens = tokens
 
     async def verify_token(self, token: str) -> AccessToken | None:
+        proved = _proved.get()
         try:
-            said = await to_thread.run_sync(self._tokens.claims, [f"Bearer {token}"])
+            # The SDK knows no proofs of keys: `guarded` has looked at this one.
+            said = proved[1] if proved and proved[0] == token else await to_thread.run_sync(self._tokens.claims, [f"Bearer {token}"])
         except Refused as refused:
             if refused.status != 401:  # Postern is away: no client shall take that for a bad token
                 raise
@@ -69,9 +75,35 @@ class Verifier:
 
 def guarded(app: Starlette, tokens: Tokens, tools: Mapping[str, Sequence[str]]) -> Starlette:
     """`tools` are the scopes of the tools that need more than the whole server does: all that the tool needs, for one answer names all."""
-    # The last one is the innermost: the SDK's own has looked at the token before.
+    # The last one is the innermost: the SDK's own has looked at the token before. The first one is the outermost.
     app.user_middleware.append(Middleware(_ScopesOfTools, tokens, tools))
+    app.user_middleware.insert(0, Middleware(_Proofs, tokens))
     return app
+
+
+class _Proofs:
+    """Tokens that are bound to a key come with the scheme `DPoP` and a proof (RFC 9449), and go on as those that the SDK knows."""
+
+    def __init__(self, app: Any, tokens: Tokens) -> None:
+        self._app, self._tokens = app, tokens
+        self._metadata = build_resource_metadata_url(AnyHttpUrl(tokens.audience[0]))
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        given, proofs = ([value.decode("latin-1") for name, value in scope.get("headers", ()) if name == one] for one in _HEADS)
+        _proved.set(None)
+        if scope["type"] == "http" and any(one[:5].lower() == "dpop " for one in given):
+            path = scope.get("raw_path", b"").partition(b"?")[0].decode("latin-1") or quote(scope["path"])
+            try:
+                said = await to_thread.run_sync(self._tokens.claims, given, proofs, scope["method"], path)
+            except Refused as refused:
+                challenge = f'{refused.challenge}, resource_metadata="{self._metadata}"'
+                await JSONResponse(refused.body, refused.status, {"WWW-Authenticate": challenge})(scope, receive, send)
+                return
+            token = given[0].partition(" ")[2]
+            _proved.set((token, said))
+            headers = [(name, value) for name, value in scope["headers"] if name not in _HEADS]
+            scope = {**scope, "headers": [*headers, (b"authorization", f"Bearer {token}".encode("latin-1"))]}
+        await self._app(scope, receive, send)
 
 
 class _ScopesOfTools:

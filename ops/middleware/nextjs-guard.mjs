@@ -35,7 +35,8 @@ export function guarded(tokens, conditions, handler) {
       if (!globalThis[WORD]) throw new Error("nextjs-guard.mjs: export register from instrumentation.js, and use the runtime nodejs")
       // It came before `register` was through, or from elsewhere than Node's server.
       if (request.headers.get(LOOKED_AT) !== globalThis[WORD]) throw new Refused(503, "temporarily_unavailable", "the server is starting")
-      const claims = await tokens.claims(request.headers.get("authorization"))
+      const asked = { proof: request.headers.get("dpop") ?? "", method: request.method, path: new URL(request.url).pathname }
+      const claims = await tokens.claims(request.headers.get("authorization"), asked)
       require(claims, conditions)
       return await handler(request, { ...context, claims })
     } catch (error) {

@@ -60,8 +60,8 @@ and an audit log that nobody edits unnoticed. [What it is, and how to start](REA
 
 Five minutes each: install, paste, run, see. Untested lines: [{others}](docs/guides/start/{untested}.md).
 
-- [Protect an API](docs/guides/apis/guards.md) · [MCP servers and agents](docs/guides/apis/mcp-servers.md) ·
-  [Program against the API](docs/guides/programs/clients.md)
+- [Protect an API](docs/guides/apis/guards.md) · [Bind tokens to a key](docs/guides/apis/bound-tokens.md) ·
+  [MCP servers and agents](docs/guides/apis/mcp-servers.md) · [Program against the API](docs/guides/programs/clients.md)
 - [Run it for others](docs/operations.md) · [Settings](docs/settings.md) · [Kubernetes](docs/guides/running/kubernetes.md)
 - [Compared with Keycloak, Auth0, authentik and Zitadel](docs/comparison.md)
 

@@ -1,6 +1,6 @@
 """Look-ups of clients, and the reading of their assertions."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from core.domain.federation.oauth.clients import RegisteredClient, UsedAssertion
@@ -32,5 +32,5 @@ class ClientAssertions(Protocol):
     def claimed_client(self, assertion: str) -> str:
         """The client that the assertion names, before anything is verified. Raises `Unauthorized`."""
 
-    def verify(self, assertion: str, keys: Mapping[str, Json]) -> Mapping[str, Json]:
-        """The claims, verified under one of these keys with an algorithm that the key is for. Raises `Unauthorized`."""
+    def verify(self, assertion: str, keys: Mapping[str, Json], algorithms: Mapping[str, Sequence[str]]) -> Mapping[str, Json]:
+        """The claims, verified under one of these keys with one of the algorithms for its kind of key. Raises `Unauthorized`."""

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from core.domain.identifiers import LoginEventId, UserId
 from core.domain.identity.login_events import LoginEvent, OwnLogin
+from core.domain.identity.risk_policies.policies import Decided
 
 
 class LoginEventStore(Protocol):
@@ -15,4 +16,5 @@ class LoginEventStore(Protocol):
         no longer has, is without a name.
         """
 
-    async def add(self, event: LoginEvent) -> None: ...
+    async def add(self, event: LoginEvent, by_installation: Decided | None = None) -> None:
+        """`by_installation`: the rule for risk of the installation that decided. No organization reads it."""

@@ -10,6 +10,7 @@ from core.domain.identity.accounts import Account
 from core.domain.identity.proofs import Proved
 from core.domain.identity.session_limits.displaced import DisplacedPerson, Displacement
 from core.domain.identity.sessions import Parent, Session
+from core.domain.identity.signing_out.frames import FrameAddress
 from core.frozen import Frozen
 
 
@@ -52,6 +53,11 @@ class SessionStore(Protocol):
 
     async def revoke(self, session: SessionId, user: UserId) -> bool:
         """False when this person has no such session, or the session is revoked already: of two callers, one gets True."""
+
+    async def end(self, session: SessionId, user: UserId) -> Sequence[FrameAddress] | None:
+        """As `revoke`, for the sign-out of a browser: the pages that the browser loads in frames, of all sessions that ended with this one.
+        None when there was nothing to end.
+        """
 
     async def organization(self, session: SessionId) -> OrganizationId | None:
         """The organization that the session was opened in. None when it was opened in none."""

@@ -6,6 +6,7 @@ from typing import Protocol
 
 from core.domain.email import Email
 from core.domain.identifiers import ServiceId, UserId
+from core.domain.identity.guards.guesses import OriginPlaces
 from core.domain.identity.risk import Approach
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import Attempt, Confirmed, Destination, LastLook, ServiceName, Tries
@@ -15,11 +16,18 @@ class Attempts(Protocol):
     """One statement and one round trip, outside any unit of work."""
 
     async def find(
-        self, email: Email, approach: Approach, service: ServiceName | None = None, *, application: Context = PLATFORM
+        self,
+        email: Email,
+        approach: Approach,
+        service: ServiceName | None = None,
+        *,
+        application: Context = PLATFORM,
+        places: OriginPlaces | None = None,
     ) -> Attempt:
         """The account that the address names, and one token of the bucket that this try draws from. The work is the same whether or not an
         account has the address. With `service`, the service that the person wants to enter comes along. `application` is the one that the
-        browser's flow leads to: only whether its organization may know of failures comes along.
+        browser's flow leads to: only whether its organization may know of failures comes along. `places` are those whose counts
+        of guesses come along.
         """
 
 

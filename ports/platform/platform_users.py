@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from core.domain.identifiers import UserId
-from core.domain.identity.alerts import Alert
+from core.domain.identity.guards.guesses import Suspicions
 from core.domain.platform.platform_users import FoundUser, FoundUsers, MfaMetrics, MfaOverview
 
 
@@ -34,5 +34,5 @@ class UserDirectory(Protocol):
 class AlertLookup(Protocol):
     """Each method is one statement and one round trip, outside any unit of work."""
 
-    async def alerts(self, since: datetime) -> Sequence[Alert]:
-        """Alerts by the rules of `core/domain/identity/alerts.py`, latest first."""
+    async def alerts(self, since: datetime) -> Suspicions:
+        """Alerts by the rules of `core/domain/identity/alerts.py` and `guards/guesses.py`."""

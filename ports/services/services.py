@@ -53,6 +53,9 @@ class ServiceStore(Protocol):
         work is over. After `hold`.
         """
 
+    async def end_requests(self, service: ServiceId) -> None:
+        """Ends the codes that nobody has redeemed, and the pushed requests: they began under another profile."""
+
     async def delete(self, service: ServiceId, at: datetime) -> None:
         """The service is gone from every answer with the commit. Its rows are removed in batches. After `hold`."""
 

@@ -8,6 +8,7 @@ import trio
 
 from core.domain.jobs import QueueState
 from ports.metrics import DatabaseHost, PoolState, Population
+from ports.passwords import ListedPasswords
 
 
 def no_spread() -> float:
@@ -49,6 +50,7 @@ class RememberedMetrics:
         self.endings: list[tuple[int, int, int]] = []
         self.urgent: list[int] = []
         self.tls_ends: list[datetime] = []
+        self.filters: list[ListedPasswords | None] = []
 
     def actor_up(self, actor: str, *, up: bool) -> None:
         self.up[actor] = up
@@ -120,6 +122,8 @@ class RememberedMetrics:
     def authorization_refused(self, reason: str) -> None: ...
     def user_key_checked(self, outcome: str) -> None: ...
     def puzzle_answered(self, purpose: str, outcome: str) -> None: ...
+    def guess_slowed(self, outcome: str) -> None: ...
+    def widget_answered(self, purpose: str, outcome: str) -> None: ...
     def device_flow(self, step: str) -> None: ...
     def upstream_sign_in(self, provider: str, outcome: str) -> None: ...
 
@@ -152,6 +156,9 @@ class RememberedMetrics:
     def directory_runs(self, waiting: int, failing: int) -> None: ...
     def saml_exchanged(self, kind: str, *, succeeded: bool) -> None: ...
     def saml_certificates_ending(self, number: int, first: datetime | None) -> None: ...
+    def password_filter(self, in_force: ListedPasswords | None) -> None:
+        self.filters.append(in_force)
+
     def tls_certificate_ends(self, at: datetime) -> None:
         self.tls_ends.append(at)
 

@@ -3,12 +3,14 @@
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_network
 from pathlib import Path
+from struct import pack
 from typing import Any, Final
 
 _MARKER: Final = b"\xab\xcd\xefMaxMind.com"
 _SEPARATOR: Final = bytes(16)
 _RECORD_BITS: Final = 32
 _TEXT, _MAP, _UINT16, _UINT32, _UINT64, _LIST = 2, 7, 5, 6, 9, 11
+_DOUBLE: Final = 3
 
 Node = list[Any]
 
@@ -79,6 +81,8 @@ def _encoded(value: Any) -> bytes:
         case str():
             text = value.encode()
             return _head(_TEXT, len(text)) + text
+        case float():
+            return _head(_DOUBLE, 8) + pack(">d", value)
         case Mapping():
             return _head(_MAP, len(value)) + b"".join(_encoded(name) + _encoded(inner) for name, inner in value.items())
         case (kind, number):

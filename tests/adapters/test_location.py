@@ -69,6 +69,26 @@ async def test_a_record_of_another_shape_tells_nothing(tmp_path: Path, record: A
         assert await places.find("192.0.2.1") is None
 
 
+@pytest.mark.parametrize(
+    ("location", "spot"),
+    [
+        ({"latitude": 50.7374, "longitude": 7.0982}, (507, 71)),
+        ({"latitude": -33.0, "longitude": -70.66}, (-330, -707)),
+        ({"latitude": 50.7}, None),
+        ({"latitude": "north", "longitude": 7.1}, None),
+        ({"latitude": 91.0, "longitude": 7.1}, None),
+        ({"latitude": 50.7, "longitude": 181.0}, None),
+        ({"latitude": float("nan"), "longitude": 7.1}, None),
+        ({"latitude": 50.7, "longitude": float("nan")}, None),
+        ("Bonn", None),
+    ],
+)
+async def test_coordinates_are_read_to_a_tenth_of_a_degree(tmp_path: Path, location: Any, spot: Any) -> None:
+    record = {**place("DE", "Bonn"), "location": location}
+    with locations(write_location_database(tmp_path / "city.mmdb", {"192.0.2.0/24": record})) as places:
+        assert await places.find("192.0.2.1") == Location("DE", "Bonn", spot)
+
+
 async def test_a_city_with_a_name_without_end_is_cut(tmp_path: Path) -> None:
     with locations(write_location_database(tmp_path / "city.mmdb", {"192.0.2.0/24": place("DE", "x" * 500)})) as places:
         assert await places.find("192.0.2.1") == Location("DE", "x" * 100)

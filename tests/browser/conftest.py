@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
+import trio
 
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application
@@ -56,6 +57,10 @@ class Site:
     """What was asked for elsewhere: method and address, with the body of a form."""
     forms: dict[str, bytes] = field(default_factory=dict)
     """What stands on a page elsewhere, by its address."""
+    silent: set[str] = field(default_factory=set)
+    """The pages elsewhere that never answer."""
+    scripts: dict[str, bytes] = field(default_factory=dict)
+    """Scripts that a page of ours loads from elsewhere, by their addresses."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = dict(scope.get("headers", ()))
@@ -72,12 +77,17 @@ class Site:
                 break
         if scope["path"] != "/favicon.ico":
             self.visits.append(" ".join(filter(None, (scope["method"], address, body.decode()))))
+        if address in self.silent:
+            await trio.sleep_forever()
+        if address in self.scripts:
+            await _answer(send, self.scripts[address], b"text/javascript")
+            return
         shown = self.forms.get(address, b"")
         await _answer(send, b"<!doctype html><html lang=en><link rel=icon href=data:,><title>Elsewhere</title><h1>Elsewhere</h1>" + shown)
 
 
-async def _answer(send: Send, body: bytes) -> None:
-    start: Message = {"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/html")]}
+async def _answer(send: Send, body: bytes, kind: bytes = b"text/html") -> None:
+    start: Message = {"type": "http.response.start", "status": 200, "headers": [(b"content-type", kind)]}
     await send(start)
     await send({"type": "http.response.body", "body": body})
 

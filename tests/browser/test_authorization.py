@@ -1,18 +1,19 @@
 """From an application and back, in a browser: to https, to this machine, to an application's own scheme; by redirect and by form."""
 
 from collections.abc import AsyncIterator, Mapping
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 import pytest
 
 from entrypoints.bootstrap import Postern
 from entrypoints.http.server.request_heads import Scope
 from tests.browser.checks import enter, require_keyboard, tab_to
+from tests.browser.chromium import Chromium
 from tests.browser.conftest import Site
-from tests.browser.page import Page
+from tests.browser.page import Page, new_page
 from tests.conftest import CapturedLog
 from tests.http.client import Client
-from tests.http.federation.arriving import CALLBACK, Arriving
+from tests.http.federation.arriving import CALLBACK, VERIFIER, Arriving
 from tests.http.people import BASE_URL, People, Person
 from tests.http.running_server import Receive, RunningServer, Send, answer, application, running
 from tests.http.signing_in import PASSWORD
@@ -123,3 +124,48 @@ async def test_signing_out_on_the_way_back(plain_page: Page, scene: Arriving, ad
     await page.follow("Sign out")
     await page.open(scene.asking())
     assert "Sign in to App" in await page.text()
+
+
+FRAME = "https://app.example.com/bye"
+
+
+async def signed_in_to(page: Page, site: Site, scene: Arriving, ada: Person) -> str:
+    """The person has signed in to the application, which hears of sign-outs in a frame. The address at which this browser signs out."""
+    scene.set(scene.app, frontchannel_logout_uri=FRAME, post_logout_redirect_uris=[CALLBACK])
+    scene.allow(ada)
+    await page.open(scene.asking())
+    await sign_in(page, ada)
+    await page.arrived(CALLBACK)
+    code = answered(site.visits[-1].partition(" ")[2])["code"]
+    client = scene.client_id(scene.app)
+    fields = {"grant_type": "authorization_code", "code": code, "redirect_uri": CALLBACK, "code_verifier": VERIFIER, "client_id": client}
+    (await scene.browser().request("POST", "/oauth/token", fields)).ok()
+    return f"/oauth/logout?{urlencode({'client_id': client, 'post_logout_redirect_uri': CALLBACK, 'state': 'out'})}"
+
+
+async def test_an_application_hears_of_the_sign_out_in_a_frame(page: Page, site: Site, scene: Arriving, ada: Person) -> None:
+    await page.open(await signed_in_to(page, site, scene, ada))
+    await page.click("Sign out")
+    await page.arrived(CALLBACK)
+    assert [visit.partition("?")[0] for visit in site.visits[-2:]] == [f"GET {FRAME}", f"GET {CALLBACK}"]
+
+
+async def test_a_frame_that_never_answers_stops_nobody(scripted_page: Page, site: Site, scene: Arriving, ada: Person) -> None:
+    """Without scripts, the browser waits for it, and the person has a link."""
+    site.silent.add(FRAME)
+    await scripted_page.open(await signed_in_to(scripted_page, site, scene, ada))
+    await scripted_page.click("Sign out")
+    await scripted_page.arrived(CALLBACK)
+    assert "state=out" in site.visits[-1]
+
+
+async def test_a_frame_neither_leads_away_nor_frames_us(chromium: Chromium, site: Site, scene: Arriving, ada: Person) -> None:
+    leads_away = b"<script>try { top.location = 'https://evil.example/' } catch {}</script>"
+    site.forms[FRAME] = b'<iframe src="' + BASE_URL.encode() + b'/ui/sign-in"></iframe>' + leads_away
+    async with new_page(chromium, BASE_URL, scripts=True) as page:
+        await page.open(await signed_in_to(page, site, scene, ada))
+        await page.click("Sign out")
+        await page.arrived(CALLBACK)
+        assert any("window is sandboxed" in violation for violation in page.violations), page.violations
+        assert any("frame-ancestors" in violation for violation in page.violations), page.violations
+    assert not any("evil.example" in visit for visit in site.visits)

@@ -120,7 +120,15 @@ async def test_every_page_of_the_installation_is_sound_and_light(town: Town) -> 
     """A page may look at things that the world lacks, such as a job that was given up: it then says so, as any page does."""
     governor = Tabs(unlimited(town.postern))
     governor.cookies[COOKIE] = signed_in(town.postern, town.people, town.world.governor)
+    # What strangers do.
+    town.people.change(
+        "insert into guess_alerts (id, type, network, family, marks, failures, first_at, last_at)"
+        " select gen_random_uuid(), type, network, 'firefox', 63, 12345, now(), now()"
+        " from (values ('one_password_over_many_accounts', null), ('many_accounts_from_one_network', '2001:db8:1234:5600::/56'))"
+        " as made (type, network)"
+    )
     await town.enter(governor.cookies[COOKIE])
+    assert b"2001:db8:1234:5600::/56" in (await governor.request("GET", "/ui/platform/people/second-factors")).body
     faults: list[str] = []
     seen: set[bytes] = set()
     of_platform = [one for one in pages_of("GET", organization=False) if one.path.startswith("/ui/platform")]

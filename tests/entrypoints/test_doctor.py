@@ -27,6 +27,7 @@ from entrypoints.cli import doctor
 from entrypoints.failures import StartFailed
 from entrypoints.installation import require_answer
 from entrypoints.settings import Settings, read
+from tests.adapters.crypto.known_passwords.lists import built
 from tests.adapters.postgres.wire import Wire
 from tests.adapters.shifted_clock import ShiftedClock
 from tests.e2e.postern import command
@@ -113,6 +114,25 @@ def test_the_folders_of_mails_and_backups_need_room_too(tmp_path: Path, monkeypa
     monkeypatch.setattr(checks, "_TOO_LITTLE_SPACE", 1 << 60)
     assert checks.backup_folder(settings, backups).verdict is Verdict.FAIL
     assert checks.mail_folder(settings).verdict is Verdict.FAIL
+
+
+def test_it_says_what_knows_stolen_passwords_and_how_old_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "filter"
+    found = checks.stolen_passwords(read({}))
+    assert (found.verdict, found.is_used, found.text.startswith("the shipped list alone")) == (Verdict.OK, False, True)
+    found = checks.stolen_passwords(read({"POSTERN_PASSWORD_RANGES": "https://ranges.example/range"}))
+    assert found == Finding(Verdict.OK, "asked at https://ranges.example/range")
+    settings = read({"POSTERN_PASSWORD_FILTER": str(file)})
+    assert checks.stolen_passwords(settings) == Finding(Verdict.FAIL, f"the file {file} cannot be read: No such file or directory")
+    built(file, "one", "two")
+    monkeypatch.setattr(checks, "_OLD_LISTS", timedelta(days=365_000))
+    found = checks.stolen_passwords(settings)
+    assert (found.verdict, found.text.startswith("2 hashes of 2026-05-01, "), found.is_used) == (Verdict.OK, True, True)
+    monkeypatch.setattr(checks, "_OLD_LISTS", timedelta(days=-365_000))
+    found = checks.stolen_passwords(settings)
+    assert (found.verdict, "postern passwords build" in found.text) == (Verdict.WARN, True)
+    file.write_bytes(file.read_bytes()[:-1])
+    assert "is cut off, or damaged" in checks.stolen_passwords(settings).text
 
 
 async def test_it_says_of_clocks_that_differ_or_are_in_doubt_and_of_a_table_in_the_way(database_url: str, tmp_path: Path) -> None:

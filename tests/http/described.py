@@ -33,6 +33,8 @@ SENT_BY_ALL: Final = frozenset(
     {
         *("content-type", "content-length", "content-language", "vary", "content-security-policy", "cross-origin-opener-policy"),
         *("x-content-type-options", "referrer-policy", "permissions-policy", "strict-transport-security"),
+        # The scheme `dpop` describes it.
+        "dpop-nonce",
         *("access-control-allow-origin", "access-control-allow-credentials", "access-control-expose-headers"),
     }
 )
@@ -111,7 +113,7 @@ class Described:
 
 def _readable(one: Endpoint, operation: Json) -> frozenset[str]:
     schemes = {name for scheme in operation["security"] for name in scheme}
-    by_scheme = {"x-api-key" if name == "api_key" else "authorization" for name in schemes}
+    by_scheme = {"x-api-key" if name == "api_key" else "authorization" for name in schemes} | ({"dpop"} & schemes)
     return READ_FOR_ALL | by_scheme | {header.name.lower() for header in one.reads} | (OF_DEVICES if one.is_page else frozenset())
 
 

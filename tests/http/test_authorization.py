@@ -1018,6 +1018,8 @@ WHO: dict[str, set[str]] = {
         *("GET /api/platform/jobs", "POST /api/platform/jobs/{job_id}/retry"),
         *("GET /api/platform/mail-budgets", "POST /api/platform/mail-budgets"),
         "DELETE /api/platform/mail-budgets/{budget_id}/exception",
+        *("GET /api/platform/risk-policies", "PUT /api/platform/risk-policies", "GET /api/platform/risk-policies/report"),
+        "GET /api/platform/risk-events",
         *("GET /api/platform/signing-keys", "POST /api/platform/signing-keys/rotate"),
         "GET /api/platform/settings",
         *(f"POST /api/platform/users/{{user_id}}/{act}" for act in ("activate", "deactivate", "lock")),

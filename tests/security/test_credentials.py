@@ -139,6 +139,8 @@ everybody                         GET    /ui/setup/{token}
 # Further pages
 everybody                         GET    /ui/lock-account
 everybody                         POST   /ui/lock-account
+everybody                         GET    /ui/lift-rules
+everybody                         POST   /ui/lift-rules
 everybody                         GET    /ui/password-chosen
 everybody                         GET    /ui/check-mail
 .....   ...  -          flow      POST   /ui/check-mail/code
@@ -710,6 +712,10 @@ everybody                         POST   /webhooks/billing
 ...g.   po.  no         -         GET    /api/platform/signing-keys
 ...g.   po.  no         -         POST   /api/platform/signing-keys/rotate
 ...g.   po.  no         -         GET    /api/platform/settings
+...g.   po.  no         -         GET    /api/platform/risk-policies
+...g.   po.  no         -         PUT    /api/platform/risk-policies
+...g.   po.  no         -         GET    /api/platform/risk-policies/report
+...g.   po.  no         -         GET    /api/platform/risk-events
 ...g.   po.  no         platform-key POST   /api/platform/users/{user_id}/activate
 ...g.   po.  no         platform-key POST   /api/platform/users/{user_id}/deactivate
 ...g.   po.  no         platform-key POST   /api/platform/users/{user_id}/lock

@@ -10,6 +10,7 @@ import trio
 
 from adapters.crypto.known_passwords.filters import FileState, FilterUnusable, PasswordFilter, open_filter
 from core.domain.secrets import Password
+from ports.passwords import ListedPasswords
 
 log = structlog.get_logger()
 
@@ -37,8 +38,12 @@ class WatchedFilter:
         current = self._current
         return current is not None and current.contains(password)
 
-    async def look(self) -> None:
+    async def look(self) -> ListedPasswords | None:
         await trio.to_thread.run_sync(self._look, limiter=self._limiter)
+        current = self._current
+        if current is None or not current.is_unchanged():
+            return None
+        return ListedPasswords(current.head.count, current.head.day)
 
     def _look(self) -> None:
         try:

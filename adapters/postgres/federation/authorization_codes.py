@@ -170,6 +170,7 @@ class AuthorizationCodeRows:
             "audiences": kept_audiences(approved.audiences),
             "created_at": code.created_at,
             "expires_at": code.expires_at,
+            "key": approved.key,
         }
         pushed = code.approved.pushed
         if pushed is None:
@@ -205,16 +206,17 @@ def _parameters(claim: Claim, opening: Opening, at: datetime) -> dict[str, objec
         "idle": opening.idle,
         "minutes_idle": minutes_kept(opening.idle),
         "root": OFFLINE_ACCESS,
+        "key": claim.key,
     }
 
 
 # The caller has locked the account, so nobody takes a consent back meanwhile.
 _ADD: Final[LiteralString] = f"""
     insert into authorization_codes (id, digest, service_id, user_id, parent_id, redirect_uri, code_challenge, nonce, scopes, auth_time,
-                                     stated_at, authenticated_by, provider, audiences, created_at, expires_at)
+                                     stated_at, authenticated_by, provider, audiences, created_at, expires_at, key_thumbprint)
     select %(id)s, %(digest)s, services.id, users.id, %(parent)s, %(redirect_uri)s, %(code_challenge)s, %(nonce)s, %(scopes)s::text[],
            %(auth_time)s, %(stated_at)s, %(authenticated_by)s, %(provider)s, %(audiences)s,
-           %(created_at)s, %(expires_at)s
+           %(created_at)s, %(expires_at)s, %(key)s
       from users
      cross join services
      where users.id = %(user)s and users.deactivated_at is null
@@ -273,6 +275,7 @@ _REDEEMING: Final[LiteralString] = f"""
                 and service_id = (select id from service)
                 and redirect_uri = %(redirect_uri)s
                 and code_challenge is not distinct from %(code_challenge)s
+                and (key_thumbprint is null or key_thumbprint = %(key)s::text)
                 and expires_at > %(at)s
                 and redeemed_at is null
          ),
@@ -307,6 +310,7 @@ _REDEEMING: Final[LiteralString] = f"""
                left join consents on consents.service_id = code.service_id and consents.user_id = code.user_id
               where {admits("memberships.role is not null", "code.user_id")}
                 and acting.until > %(at)s
+                and (%(key)s::text is not null or not services.dpop_bound_access_tokens)
                 -- Members of the organization need no consent for its trusted services. When the membership ends, the code needs
                 -- consent again, also if the code was given a moment before.
                 and (coalesce(consents.scopes @> code.scopes, false)
@@ -331,12 +335,13 @@ _REDEEMING: Final[LiteralString] = f"""
          opened as (
              insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
                                    authenticated_by, parent_id, depth, proved_at, second_factor_at, stated_at, scopes, audiences,
-                                   expires_day, minutes_idle, most, most_in_service)
+                                   expires_day, minutes_idle, most, most_in_service, key_thumbprint)
              select %(session)s, code.user_id, parent.device_id, place.org_id, place.id, %(at)s, %(at)s, until.expires_at,
                     least(%(at)s + %(lifetime)s, bounds.ends_at, place.acts_until),
                     code.authenticated_by, bounds.id, case when bounds.id is null then 0 else 1 end, code.auth_time,
                     parent.second_factor_at, code.stated_at, code.scopes, code.audiences, (until.expires_at at time zone 'UTC')::date,
-                    least(%(minutes_idle)s::integer, bounds.minutes_idle), place.most, place.most_in_service
+                    least(%(minutes_idle)s::integer, bounds.minutes_idle), place.most, place.most_in_service,
+                    %(key)s::text
                from redeemed
               cross join code
               cross join parent
@@ -425,6 +430,7 @@ REDEEM_WITH_SECRET: Final[LiteralString] = f"""
          ),
          service as materialized (
              select service_id as id from client where secret is not null and organization_is_active and service_type <> 'proxy'
+                and (not binds_tokens or %(key)s::text is not null) and not holds_fapi2
          ),
          {_REDEEMING}
   select client.*, {_PRESENTED}

@@ -65,6 +65,8 @@ class EncounterRow(Frozen):
     second_factor_due: datetime | None
     is_kept_out: bool
     consented: list[str] | None
+    holds_fapi2: bool | None
+    binds_tokens: bool | None
     request: Mapping[str, Any] | None = None
 
     def encounter(self, caller: Caller | None) -> AuthorizationEncounter:
@@ -87,6 +89,8 @@ class EncounterRow(Frozen):
                 # A metadata client must use PKCE, whether it has keys or not.
                 authenticates=self.authenticates and service_type is not ServiceType.METADATA,
                 may_be_public=service_type.may_be_public,
+                binds_tokens=bool(self.binds_tokens),
+                holds_fapi2=bool(self.holds_fapi2),
             ),
             post_logout_redirect_uris=self.post_logout_redirect_uris,
             sign_in_policy=SignInPolicy(self.sign_in_policy),
@@ -211,7 +215,8 @@ ENCOUNTER: Final[LiteralString] = f"""
            coalesce({is_kept_out_of_service()}, false) as is_kept_out,
            (
                select consents.scopes from consents where consents.service_id = services.id and consents.user_id = sessions.user_id
-           ) as consented"""
+           ) as consented,
+           services.profile = 'fapi2' as holds_fapi2, services.dpop_bound_access_tokens as binds_tokens"""
 
 _ITS_PLACE: Final = """
       join organizations on organizations.id = services.org_id

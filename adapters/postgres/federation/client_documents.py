@@ -143,6 +143,9 @@ def _described(service: Service, digest: bytes) -> Mapping[str, Any]:
         "redirect_uris": list(service.redirect_uris),
         "jwks": None if service.jwks is None else Jsonb(service.jwks),
         "jwks_uri": service.jwks_uri,
+        "binds_tokens": service.dpop_bound_access_tokens,
+        "frame": service.frontchannel_logout_uri,
+        "frame_names_session": service.frontchannel_logout_session_required,
         "digest": digest,
         "at": service.updated_at,
     }
@@ -230,20 +233,23 @@ _UNUSED: Final[LiteralString] = f"""
 # It is an agent until an owner says otherwise.
 _ADD: Final = """
     insert into all_services (id, org_id, slug, name, service_type, client_id, kept_client_id, redirect_uris, jwks, jwks_uri,
-                              jwks_fetched_at, document_digest, assertion_audience, is_agent, created_at, updated_at)
+                              jwks_fetched_at, document_digest, assertion_audience, is_agent, dpop_bound_access_tokens, created_at,
+                              updated_at, frontchannel_logout_uri, frontchannel_logout_session_required)
     values (%(id)s, %(organization)s, %(slug)s, %(name)s, 'metadata', gen_random_uuid(), %(client)s, %(redirect_uris)s, %(jwks)s,
             %(jwks_uri)s, case when %(jwks_uri)s::text is not null then 'epoch'::timestamptz end, %(digest)s, 'issuer', true,
-            %(at)s, %(at)s)
+            %(binds_tokens)s, %(at)s, %(at)s, %(frame)s, %(frame_names_session)s)
 """
 
 _DESCRIBE: Final = """
     update all_services
        set name = %(name)s, redirect_uris = %(redirect_uris)s, jwks = %(jwks)s, jwks_uri = %(jwks_uri)s, document_digest = %(digest)s,
+           dpop_bound_access_tokens = %(binds_tokens)s,
            jwks_fetched_at = case
                when %(jwks_uri)s::text is null then null
                when jwks_uri is not distinct from %(jwks_uri)s::text then jwks_fetched_at
                else 'epoch'::timestamptz
            end,
+           frontchannel_logout_uri = %(frame)s, frontchannel_logout_session_required = %(frame_names_session)s,
            updated_at = %(at)s
      where id = %(id)s and deleted_at is null and (name, document_digest) is distinct from (%(name)s::text, %(digest)s::bytea)
  returning id

@@ -43,6 +43,8 @@ class ClientRow(NamedTuple):
     jwks_fetched_at: datetime | None
     assertion_audience: str
     is_agent: bool
+    binds_tokens: bool
+    holds_fapi2: bool
 
     def client(self, client: ClientId) -> RegisteredClient:
         organization, service = OrganizationId(self.organization_id), ServiceId(self.service_id)
@@ -61,6 +63,8 @@ class ClientRow(NamedTuple):
             keys_uri=self.jwks_uri,
             keys_fetched_at=self.jwks_fetched_at,
             is_agent=self.is_agent,
+            binds_tokens=self.binds_tokens,
+            holds_fapi2=self.holds_fapi2,
             names_endpoints=self.assertion_audience == AssertionAudience.ENDPOINT,
         )
 
@@ -133,7 +137,8 @@ CLIENT: Final = """
                select client_secrets.id from client_secrets
                 where client_secrets.digest = decode(asked.digest, 'hex') and client_secrets.service_id = services.id
            ),
-           services.jwks_uri, services.jwks_fetched_at, services.assertion_audience, services.is_agent
+           services.jwks_uri, services.jwks_fetched_at, services.assertion_audience, services.is_agent,
+           services.dpop_bound_access_tokens, services.profile = 'fapi2'
 """
 
 # Joins the service with the client id `asked.client`, and the service's organization.

@@ -20,6 +20,7 @@ from core.domain.identity.devices import LONGEST_USER_AGENT
 from core.domain.identity.passkeys import LONGEST_CREDENTIAL_ID, LONGEST_PUBLIC_KEY, TRANSPORTS, passkey_name
 from core.domain.identity.passwords.at_sign_in import BreachRule
 from core.domain.identity.realms import LoginPolicy
+from core.domain.identity.registering.registration_rules import RegistrationPolicy
 from core.domain.identity.upstream.claims import LONGEST_SUBJECT, stated_address
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind
 from core.domain.identity.upstream.providers import Provider, provider_key
@@ -34,7 +35,15 @@ from core.domain.services.permissions import permission_key
 from core.domain.services.plans import plan_currency, plan_features, plan_key, plan_name, plan_price
 from core.domain.services.resource_servers import Admits
 from core.domain.services.service_roles import role_permissions, service_role_slug
-from core.domain.services.services import LONGEST_SCOPE, MOST_SCOPES, AssertionAudience, SignInPolicy, service_name, service_slug
+from core.domain.services.services import (
+    LONGEST_SCOPE,
+    MOST_SCOPES,
+    AssertionAudience,
+    SecurityProfile,
+    SignInPolicy,
+    service_name,
+    service_slug,
+)
 from core.domain.services.subscriptions import SubscriptionStatus
 from core.domain.signing_keys import TokenAlgorithm
 from core.domain.tenancy.branding import logo_destination
@@ -201,12 +210,13 @@ _OF_TENANCY: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
         "logo_url": logo_destination,
         "primary_color": ROW,
         **dict.fromkeys(("device_trust_days", "mfa_grace_days", "session_hours", "invitation_domains", "shortest_password"), ROW),
-        **dict.fromkeys(("session_idle_minutes", "most_sessions"), ROW),
+        **dict.fromkeys(("session_idle_minutes", "most_sessions", "registration_domains"), ROW),
         **dict.fromkeys(("help_url", "privacy_url", "terms_url"), ROW),
         "admin_factor": AdminFactor,
         "metadata_clients": MetadataClients,
         "agents": AgentRule,
         "breached_at_sign_in": BreachRule,
+        "registration_policy": RegistrationPolicy,
         "logo_digest": _digest,
         "metadata": _metadata,
         "metadata_hosts": metadata_hosts,
@@ -274,6 +284,8 @@ _OF_SERVICES: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
         "slug": service_slug,
         **dict.fromkeys(("name", "service_type", "codehost_scopes", "websuite_scopes", "officesuite_scopes", "redirect_uris"), ROW),
         **dict.fromkeys(("device_activation_uri", "post_logout_redirect_uris", "backchannel_logout_uri", "jwks", "jwks_uri"), ROW),
+        "frontchannel_logout_uri": ROW,
+        "profile": SecurityProfile,
         "sign_in_policy": SignInPolicy,
         **dict.fromkeys(("id_token_alg", "access_token_alg"), TokenAlgorithm),
         "assertion_audience": AssertionAudience,

@@ -36,7 +36,14 @@ from core.domain.services.resource_identifiers import resource_identifier
 from core.domain.services.resource_servers import ResourceScope, ResourceServer
 from core.domain.services.resource_servers import checked as checked_server
 from core.domain.services.service_claims import checked_claim
-from core.domain.services.services import LONGEST_NAME, ServiceSettings, ServiceType, checked_settings
+from core.domain.services.services import (
+    LONGEST_NAME,
+    AssertionAudience,
+    SecurityProfile,
+    ServiceSettings,
+    ServiceType,
+    checked_settings,
+)
 from core.domain.services.user_keys import UserKeySettings
 from core.domain.services.user_keys import checked as checked_key_settings
 from core.domain.tenancy.branding import LARGEST_LOGO, MOST_PIXELS
@@ -94,17 +101,23 @@ def _organization(row: Values, receiver: Receiver) -> None:
     _require_addresses(row, "help_url", "privacy_url", "terms_url")
     names = (
         *("mfa_grace_days", "device_trust_days", "session_hours", "session_idle_minutes", "most_sessions"),
-        *("invitation_domains", "shortest_password"),
+        *("invitation_domains", "shortest_password", "registration_domains"),
     )
     SignInRulesChange(**{name: row[name] for name in names}).require_allowed()
-    for domain in row["invitation_domains"]:
-        if _address(receiver, f"somebody@{domain}", "invitation_domains").domain != domain:
-            raise BadRequest("invitation_domains: must be in the form in which addresses compare")
+    for field in ("invitation_domains", "registration_domains"):
+        for domain in row[field]:
+            if _address(receiver, f"somebody@{domain}", field).domain != domain:
+                raise BadRequest(f"{field}: must be in the form in which addresses compare")
+
+
+# What the rules of the whole row compare has to be what it is elsewhere.
+_SETTING_WORDS: Final[Mapping[str, Callable[[Any], Any]]] = {"profile": SecurityProfile, "assertion_audience": AssertionAudience}
 
 
 def _service(row: Values, _receiver: Receiver) -> None:
     settings = ServiceSettings(
-        **{name: row[name] for name in names_of(ServiceSettings) if name in row and name != "service_type"},
+        **{name: row[name] for name in names_of(ServiceSettings) if name in row and name not in {"service_type", *_SETTING_WORDS}},
+        **{name: read(row[name]) for name, read in _SETTING_WORDS.items() if row.get(name) is not None},
         service_type=ServiceType(row["service_type"]),
     )
     _require("kept_client_id", partial(_require_client_id, row), row["kept_client_id"])

@@ -1,4 +1,4 @@
--- edition 4
+-- edition 6
 --
 -- The views and functions that nothing in the schema is built on: no index, default, check or trigger uses them. A change of them is a change
 -- of this file, and no migration: raise the number in the first line, and `migrate` replaces all of them, after the migrations and in one
@@ -15,7 +15,7 @@ create or replace view organizations as
            mfa_required_since, mfa_grace_days, session_hours, invitation_domains, sign_in_links, logo_digest, metadata,
            help_url, privacy_url, terms_url, admin_factor, admin_required_since, metadata_clients, metadata_hosts, agents, agents_since,
            registered_clients, shortest_password, breached_at_sign_in, session_idle_minutes, most_sessions, risk_policies, risk_exceptions,
-           risk_counts_since
+           risk_counts_since, registration_policy, registration_domains
       from all_organizations
      where deleted_at is null;
 
@@ -24,7 +24,8 @@ create or replace view services as
            device_activation_uri, user_count, created_at, updated_at, sign_in_policy, trusted, jwks, id_token_alg, post_logout_redirect_uris,
            backchannel_logout_uri, backchannel_logout_session_required, jwks_uri, jwks_fetched_at, credential_removed_at, metadata,
            assertion_audience, access_token_alg, kept_client_id, coalesce(kept_client_id, client_id::text) as oauth_client_id,
-           is_agent, agent_since, session_lifetime_hours, session_idle_minutes, most_sessions
+           is_agent, agent_since, session_lifetime_hours, session_idle_minutes, most_sessions, dpop_bound_access_tokens,
+           frontchannel_logout_uri, frontchannel_logout_session_required, profile
       from all_services
      where deleted_at is null;
 
@@ -736,14 +737,36 @@ end $$;
 
 -- Rules for risk.
 
--- The rules for risk that a sign-in of this person has to be judged by: those of the organization that it leads to, and of the organizations
--- that the person belongs to. Null where none counts, as for most people. A function and not a part of the last look, since PostgreSQL sets up
--- all parts of a statement at each run. Of a person whom an organization merely lists, it gives what that organization has seen itself: of the
--- last sign-ins that were good, and of the last tries, so that tries of strangers push no sign-in out. Anybody can list a person, so no more
--- than ten such organizations are asked, those that have listed the person for longest.
+-- The rules for risk that a sign-in of this person has to be judged by: the installation's, those of the organization that it leads to, and of
+-- the organizations that the person belongs to. Nothing where none counts, as for most people. A function and not a part of the last look,
+-- since PostgreSQL sets up all parts of a statement at each run. Of a person whom an organization merely lists, it gives what that organization
+-- has seen itself: of the last sign-ins that were good, and of the last tries, so that tries of strangers push no sign-in out. Anybody can list
+-- a person, so no more than ten such organizations are asked, those that have listed the person for longest.
 create or replace function risk_rules_asked(person uuid, entered uuid) returns jsonb
     language plpgsql stable as $$
+declare
+    of_installation jsonb;
 begin
+    select jsonb_build_array(
+               jsonb_build_object(
+                   'organization', null,
+                   'policies', policies,
+                   'exceptions', exceptions,
+                   'is_own', true,
+                   'role', (select 'platform_owner' from users where id = person and is_platform_owner),
+                   'teams', '[]'::jsonb,
+                   'seen', array(
+                       select jsonb_build_array(extract(epoch from created_at), country, device_id, null, spot)
+                         from login_events
+                        where user_id = person and success and not flagged
+                        order by id desc
+                        limit 1
+                   )
+               )
+           )
+      into of_installation
+      from installation_risk_policies
+     where counts_since is not null;
     if not exists (select from all_organizations where id = entered and risk_counts_since is not null)
        and not exists (
                select
@@ -752,9 +775,9 @@ begin
                 where memberships.user_id = person and mine.risk_counts_since is not null
            )
     then
-        return null;
+        return of_installation;
     end if;
-    return (
+    return coalesce(of_installation, '[]') || coalesce((
                select jsonb_agg(
                           jsonb_build_object(
                               'organization', mine.id,
@@ -768,14 +791,14 @@ begin
                               'seen', case
                                   when memberships.own_since is not null
                                   then array(
-                                           select jsonb_build_array(extract(epoch from created_at), country, device_id, null)
+                                           select jsonb_build_array(extract(epoch from created_at), country, device_id, null, spot)
                                              from login_events
                                             where user_id = person and success and not flagged
                                             order by id desc
                                             limit 1
                                        )
                                   else array(
-                                           select jsonb_build_array(extract(epoch from created_at), country, device_id, reason)
+                                           select jsonb_build_array(extract(epoch from created_at), country, device_id, reason, spot)
                                              from (
                                                       (
                                                           select *
@@ -817,5 +840,5 @@ begin
                  join organizations as mine on mine.id = asked.id
                  left join memberships on memberships.org_id = mine.id and memberships.user_id = person
                 where mine.risk_counts_since is not null and mine.status = 'active'
-           );
+           ), '[]');
 end $$;

@@ -95,6 +95,9 @@ class ServiceRows(OnStatements):
             return None
         return ClientId(rows[0].client_id)
 
+    async def end_requests(self, service: ServiceId) -> None:
+        await self._statements.tell(_END_REQUESTS, {"id": service})
+
     async def delete(self, service: ServiceId, at: datetime) -> None:
         await self._statements.tell(_DELETE, {"id": service, "at": at})
 
@@ -179,6 +182,13 @@ _SAVE: Final[LiteralString] = f"""
 
 _KEEP_CLIENT_ID: Final = """
     update all_services set kept_client_id = %(kept)s where id = %(id)s returning coalesce(kept_client_id, client_id::text) as client_id
+"""
+
+_END_REQUESTS: Final = """
+    with ended as (
+             delete from authorization_codes where service_id = %(id)s and redeemed_at is null
+         )
+    delete from pushed_requests where service_id = %(id)s
 """
 
 # A metadata client may come again at once, as another service.

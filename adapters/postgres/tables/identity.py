@@ -44,6 +44,9 @@ from core.domain.identity.endings.endings import CredentialKind
 _SIGN_INS: Final = "`POSTERN_LOGIN_EVENT_RETENTION`, 400 days by default."
 _WHILE_DEVICE: Final = "Until the week a year after the last sign-in with the device has ended, or 30 days after its revocation."
 
+_HOUR_OF_GUESSES: Final = "An hour after their hour began."
+_DAY_OF_GUESSES: Final = "A day after the last of their guesses."
+
 TABLES: Final = (
     Table(
         "users",
@@ -365,6 +368,13 @@ TABLES: Final = (
             personal("user_agent", "The client's `User-Agent`.", Eraser.DELETION, f"{_SIGN_INS} {WHOLE_MONTHS}", "user_id"),
             personal("country", "The country of that address.", Eraser.DELETION, f"{_SIGN_INS} {WHOLE_MONTHS}", "user_id"),
             personal("city", "The city of that address.", Eraser.DELETION, f"{_SIGN_INS} {WHOLE_MONTHS}", "user_id"),
+            personal(
+                "spot",
+                "Where that address is, to a tenth of a degree (some ten kilometres).",
+                Eraser.DELETION,
+                f"{_SIGN_INS} {WHOLE_MONTHS}",
+                "user_id",
+            ),
             plain(WORD, "provider", "reason", "risk_factors"),
             plain(FACT, "decision"),
         ),
@@ -378,6 +388,28 @@ TABLES: Final = (
         ),
         exported=ExportPart("login_events"),
         forgotten=BY_STATEMENT,
+    ),
+    Table(
+        "risk_decisions",
+        opens=NO_CREDENTIAL,
+        whose=OWN_ORGANIZATION,
+        holds=(plain(FACT, "decided"),),
+        moves="Rules for risk do not go along, and neither do their decisions",
+        ends=Ends.ROWS,
+        until="POSTERN_LOGIN_EVENT_RETENTION",
+        ages=(
+            # As long as the sign-ins that they are about.
+            Age("PastRiskDecisions", "created_at < now() - %(retention)s::interval", oldest_first="created_at", kept=Setting.LOGIN_EVENTS),
+        ),
+    ),
+    Table(
+        "installation_risk_policies",
+        opens=NO_CREDENTIAL,
+        whose=INSTALLATION,
+        holds=(plain(FACT, "policies", "exceptions"),),
+        moves=THE_INSTALLATIONS,
+        ends=THE_INSTALLATIONS,
+        until="nothing",
     ),
     Table(
         "impersonations",
@@ -464,6 +496,59 @@ TABLES: Final = (
         ages=(
             # The puzzle has expired, or the hour of somebody who waited is over.
             Age("PastPuzzles", "expires_at < now()", "expires_at"),
+        ),
+    ),
+    Table(
+        "guess_counts",
+        opens=NO_CREDENTIAL,
+        whose=INSTALLATION,
+        holds=(
+            personal("user_id", "The account that somebody guessed at.", Eraser.JANITOR, _HOUR_OF_GUESSES),
+            personal("network", "The network that guesses came from.", Eraser.JANITOR, _HOUR_OF_GUESSES),
+            personal("key", "The same network, or a digest of an address under a key of the hour.", Eraser.JANITOR, _HOUR_OF_GUESSES),
+            plain(WORD, "kind", "family"),
+        ),
+        moves=THE_INSTALLATIONS,
+        ends=THE_INSTALLATIONS,
+        until="an hour after their hour began, and with the next pass of the janitor",
+        ages=(
+            # A row that is ahead of time comes from a clock that was wrong.
+            Age(
+                "PastGuesses",
+                "(hour < now() - interval '1 hour' or hour > now() + interval '1 hour')",
+                oldest_first="hour",
+            ),
+        ),
+        exported="they live for an hour, and say what strangers did",
+        forgotten="they live for an hour",
+    ),
+    Table(
+        "guess_alerts",
+        opens=NO_CREDENTIAL,
+        whose=INSTALLATION,
+        holds=(
+            personal("user_id", "The account that somebody guessed at.", Eraser.JANITOR, _DAY_OF_GUESSES),
+            personal("network", "The network that guesses came from.", Eraser.JANITOR, _DAY_OF_GUESSES),
+            plain(WORD, "type", "family"),
+        ),
+        moves=THE_INSTALLATIONS,
+        ends=THE_INSTALLATIONS,
+        until="a day after the last of their guesses",
+        ages=(Age("PastGuessAlerts", "last_at < now() - interval '1 day'", "last_at"),),
+        exported="they live for a day, and say what strangers did",
+        forgotten="they live for a day",
+    ),
+    Table(
+        "used_key_proofs",
+        opens=NO_CREDENTIAL,
+        whose=INSTALLATION,
+        holds=(plain(OPAQUE, "digest"),),
+        moves=THE_INSTALLATIONS,
+        ends=THE_INSTALLATIONS,
+        until="when they would count no more, two minutes after they were made",
+        ages=(
+            # Such a proof is refused for its age.
+            Age("PastKeyProofs", "expires_at < now()", "expires_at", key="digest"),
         ),
     ),
     Table(

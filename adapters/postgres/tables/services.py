@@ -239,7 +239,7 @@ TABLES: Final = (
         opens=NO_CREDENTIAL,
         whose=ORGANIZATION,
         holds=(
-            plain(WORD, "service_type", "sign_in_policy", "id_token_alg", "access_token_alg", "assertion_audience"),
+            plain(WORD, "service_type", "sign_in_policy", "id_token_alg", "access_token_alg", "assertion_audience", "profile"),
             plain(
                 FACT,
                 "metadata",
@@ -255,6 +255,7 @@ TABLES: Final = (
                 "jwks_uri",
                 "post_logout_redirect_uris",
                 "backchannel_logout_uri",
+                "frontchannel_logout_uri",
             ),
             plain(OPAQUE, "document_digest"),
         ),

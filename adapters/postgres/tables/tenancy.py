@@ -409,6 +409,7 @@ TABLES: Final = (
         whose=Whose("organization", "one.id"),
         holds=(
             plain(WORD, "status", "admin_factor", "metadata_clients", "registered_clients", "agents", "breached_at_sign_in"),
+            plain(WORD, "registration_policy"),
             plain(
                 FACT,
                 "slug",
@@ -422,6 +423,7 @@ TABLES: Final = (
                 "rejection_reason",
                 "suspension_reason",
                 "invitation_domains",
+                "registration_domains",
                 "metadata_hosts",
                 "metadata",
                 "risk_policies",

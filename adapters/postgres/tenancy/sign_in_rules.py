@@ -11,6 +11,7 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.identity.passwords.at_sign_in import BreachRule
+from core.domain.identity.registering.registration_rules import RegistrationPolicy
 from core.domain.outbound.metadata_clients import MetadataClients, RegisteredClients
 from core.domain.pages import MOST_COUNTED
 from core.domain.tenancy.sign_in_rules import AdminFactor, AgentRule, RulesAsked, SignInRules
@@ -36,6 +37,8 @@ class _Rules(Frozen, kw_only=True):
     agents_since: datetime | None
     shortest_password: int | None
     breached_at_sign_in: str | None
+    registration_policy: str
+    registration_domains: list[str]
 
     def rules(self) -> SignInRules:
         return SignInRules(
@@ -56,6 +59,8 @@ class _Rules(Frozen, kw_only=True):
             agents_since=self.agents_since,
             shortest_password=self.shortest_password,
             breached_at_sign_in=None if self.breached_at_sign_in is None else BreachRule(self.breached_at_sign_in),
+            registration_policy=RegistrationPolicy(self.registration_policy),
+            registration_domains=tuple(self.registration_domains),
         )
 
 
@@ -104,6 +109,8 @@ class SignInRulesRows(OnStatements):
             "agents_since": rules.agents_since,
             "shortest_password": rules.shortest_password,
             "breached_at_sign_in": rules.breached_at_sign_in,
+            "registration_policy": rules.registration_policy.value,
+            "registration_domains": [storable_text(domain) for domain in rules.registration_domains],
         }
         await self._statements.tell(_SAVE, parameters)
 
@@ -111,7 +118,8 @@ class SignInRulesRows(OnStatements):
 _COLUMNS: Final = """
            mfa_required_since, mfa_grace_days, device_trust_days, session_hours, invitation_domains, sign_in_links, admin_factor,
            admin_required_since, metadata_clients, metadata_hosts, registered_clients, agents, agents_since,
-           shortest_password, breached_at_sign_in, session_idle_minutes, most_sessions"""
+           shortest_password, breached_at_sign_in, session_idle_minutes, most_sessions,
+           registration_policy, registration_domains"""
 
 _FIND_HELD: Final[LiteralString] = f"""
     select {_COLUMNS},
@@ -131,7 +139,8 @@ _SAVE: Final = """
            registered_clients = %(registered_clients)s,
            agents = %(agents)s, agents_since = %(agents_since)s, shortest_password = %(shortest_password)s,
            breached_at_sign_in = %(breached_at_sign_in)s,
-           session_idle_minutes = %(session_idle_minutes)s, most_sessions = %(most_sessions)s
+           session_idle_minutes = %(session_idle_minutes)s, most_sessions = %(most_sessions)s,
+           registration_policy = %(registration_policy)s, registration_domains = %(registration_domains)s
      where id = %(id)s
 """
 

@@ -30,6 +30,7 @@ from core.domain.federation.oauth.workloads import WorkloadRefused
 from core.domain.federation.open_registrations import has_open_form
 from core.domain.federation.refusal_reasons import RefusalReason, in_words
 from core.domain.identifiers import AuthorizationRefusalId, ClientId, ResourceServerId
+from core.domain.key_proofs.proofs import KeyProofMissing, KeyProofRefused, NonceNeeded
 from core.domain.services.services import SignInPolicy
 from core.frozen import Frozen
 
@@ -233,6 +234,10 @@ def _beyond(refusal: InvalidScope | InvalidTarget, request: TokenRequest) -> tup
 
 def _malformed(refusal: Refusal) -> tuple[RefusalReason, str] | None:
     """Subclasses of `BadRequest` are answers to a poll, for example, and no mistakes of the application."""
+    if isinstance(refusal, KeyProofMissing):
+        return RefusalReason.KEY_PROOF_MISSING, ""
+    if isinstance(refusal, KeyProofRefused) and not isinstance(refusal, NonceNeeded):
+        return RefusalReason.KEY_PROOF, ""
     if type(refusal) is not BadRequest:
         return None
     field = refusal.message.partition(":")[0]

@@ -56,6 +56,7 @@ class OpenRegistration(Frozen, kw_only=True):
     method: str | None = None
     grants: Sequence[str] = ()
     response_types: Sequence[str] = ()
+    dpop_bound_access_tokens: bool = False
 
 
 class RegistrationKey(Frozen):
@@ -71,6 +72,7 @@ class OpenClient(Frozen):
     name: str
     redirect_uris: Sequence[str]
     """As the program has sent them."""
+    dpop_bound_access_tokens: bool = False
 
 
 def opened_registration(given: OpenRegistration, key: RegistrationKey) -> OpenClient:
@@ -87,10 +89,10 @@ def opened_registration(given: OpenRegistration, key: RegistrationKey) -> OpenCl
     name = destination(without_port(uris[0])) if given.name is None else client_name(given.name)
     if name is None:
         raise MetadataRefused(f"client_name: must be {READABLE}")
-    client = _signed(name, tuple(dict.fromkeys(map(without_port, uris))), key)
+    client = _signed(name, tuple(dict.fromkeys(map(without_port, uris))), key, binds_tokens=given.dpop_bound_access_tokens)
     if len(client) > LONGEST_OPEN_ID:
         raise MetadataRefused("redirect_uris: with the name, they are too long: the client id that says all of it has at most 1 KiB")
-    return OpenClient(client, name, uris)
+    return OpenClient(client, name, uris, given.dpop_bound_access_tokens)
 
 
 def described_by_id(client: str, keys: Iterable[RegistrationKey]) -> ClientDocument | None:
@@ -108,8 +110,14 @@ def described_by_id(client: str, keys: Iterable[RegistrationKey]) -> ClientDocum
     mac, said = signed[:_MAC_BYTES], signed[_MAC_BYTES:]
     if not any(hmac.compare_digest(mac, _mac(said, key)) for key in keys):
         return None
-    name, uris = json.loads(said)
-    return ClientDocument(address=client, name=name, redirect_uris=tuple(uris), method=AuthenticationMethod.NONE)
+    name, uris, *binds_tokens = json.loads(said)
+    return ClientDocument(
+        address=client,
+        name=name,
+        redirect_uris=tuple(uris),
+        method=AuthenticationMethod.NONE,
+        dpop_bound_access_tokens=bool(binds_tokens),
+    )
 
 
 def has_open_form(client: str) -> bool:
@@ -155,8 +163,9 @@ def _host(uri: str) -> str:
     return uri.split("/", 3)[2].partition("?")[0]
 
 
-def _signed(name: str, uris: Sequence[str], key: RegistrationKey) -> ClientId:
-    said = json.dumps([name, uris], ensure_ascii=False, separators=(",", ":")).encode()
+def _signed(name: str, uris: Sequence[str], key: RegistrationKey, *, binds_tokens: bool) -> ClientId:
+    """A client that says nothing of bound tokens has the id that it always had."""
+    said = json.dumps([name, uris, *((True,) if binds_tokens else ())], ensure_ascii=False, separators=(",", ":")).encode()
     return ClientId(OPEN + _text(_mac(said, key) + said))
 
 

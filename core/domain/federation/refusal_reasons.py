@@ -64,6 +64,10 @@ class RefusalReason(StrEnum):
     IDENTITY_ASSERTION = "identity_assertion"
     """What was received names the fault."""
     GRANT_UNKNOWN = "grant_unknown"
+    KEY_PROOF = "key_proof"
+    """A proof of a key does not fit the request (DPoP)."""
+    KEY_PROOF_MISSING = "key_proof_missing"
+    """The application's tokens are bound to keys, and the request has no proof."""
     GRANT_NOT_ALLOWED = "grant_not_allowed"
     SUBJECT_TOKEN = "subject_token"  # noqa: S105 - a reason
     """The token that the application wants to exchange."""
@@ -72,6 +76,8 @@ class RefusalReason(StrEnum):
     SAML = "saml"
     PROXY_SECRET = "proxy_secret"  # noqa: S105 - a reason
     PROXY_HOST = "proxy_host"
+    PROFILE = "profile"
+    """The request does not hold the profile of the service."""
 
 
 def in_words(reason: RefusalReason, received: str = "") -> tuple[str, str]:
@@ -226,6 +232,14 @@ _WORDS: Final[Mapping[RefusalReason, tuple[str, str]]] = {
         "The identity assertion of the person's directory was refused",
         "Look at the exchanges of the connection: its recorder says why",
     ),
+    RefusalReason.KEY_PROOF: (
+        "The proof of the key (DPoP) does not fit the request",
+        "The answer names the part: most often htu behind a proxy, or the clock",
+    ),
+    RefusalReason.KEY_PROOF_MISSING: (
+        "This application's tokens are bound to a key, and the request has no proof of one",
+        "Let the application send proofs, or turn dpop_bound_access_tokens off",
+    ),
     RefusalReason.GRANT_UNKNOWN: ("There is no such grant type here", "Use one of the grant types beside"),
     RefusalReason.GRANT_NOT_ALLOWED: (
         "An application without a secret or key cannot use this grant type",
@@ -251,5 +265,9 @@ _WORDS: Final[Mapping[RefusalReason, tuple[str, str]]] = {
     RefusalReason.PROXY_HOST: (
         "The proxy asked about a host that is not, or no more, the application's",
         "Add the host to the application, prove its domain again, or let the proxy send X-Forwarded-Host",
+    ),
+    RefusalReason.PROFILE: (
+        "The request does not hold the profile fapi2 of the service",
+        "Push requests with PKCE, and sign assertions with PS256, ES256 or EdDSA for the issuer alone. Or take the profile back",
     ),
 }

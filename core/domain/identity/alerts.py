@@ -21,6 +21,10 @@ class AlertType(StrEnum):
     IMPOSSIBLE_TRAVEL = "impossible_travel"
     UNUSUAL_HOUR = "unusual_hour"
     HIGH_RISK_SIGN_IN = "high_risk_sign_in"
+    MANY_PASSWORDS_OVER_ONE_ACCOUNT = "many_passwords_over_one_account"
+    ONE_PASSWORD_OVER_MANY_ACCOUNTS = "one_password_over_many_accounts"  # noqa: S105 - a pattern, not a password
+    """This one and the next are about no one person: `core/domain/identity/guards/guesses.py`."""
+    MANY_ACCOUNTS_FROM_ONE_NETWORK = "many_accounts_from_one_network"
 
 
 class Burst(Frozen):

@@ -42,11 +42,17 @@ class UserAgent(Frozen):
         return " on ".join(parts) if parts else "Unknown device"
 
 
+Spot = tuple[int, int]
+"""Latitude and longitude in tenths of a degree: some ten kilometres, and no house."""
+
+
 class Location(Frozen):
     """`country` is a two-letter code (ISO 3166-1)."""
 
     country: str | None
     city: str | None
+    spot: Spot | None = None
+    """None where the database has no coordinates."""
 
 
 def located(country: str | None, city: str | None) -> Location | None:

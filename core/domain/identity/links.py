@@ -38,6 +38,10 @@ class Links(Frozen):
         """The page on which an owner lifts the rules that refuse."""
         return f"{self.base_url}/ui/organizations/{organization}/risk-rules?{urlencode({'token': token.reveal()})}"
 
+    def installation_way_back(self, token: Token) -> str:
+        """The page on which a platform owner lifts the rules of the installation that refuse."""
+        return f"{self.base_url}/ui/lift-rules?{urlencode({'token': token.reveal()})}"
+
     def setup(self, token: Token) -> str:
         return f"{self.base_url}/ui/setup/{token.reveal()}"
 

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Final
 
 from core.domain.identifiers import DeviceId, LoginEventId, OrganizationId, ServiceId, UserId
+from core.domain.identity.devices import Spot
 from core.domain.identity.risk_policies.policies import Decided
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.record.events import Actor, Event, Target
@@ -58,6 +59,7 @@ class LoginEvent(Frozen):
     flagged: bool = False
     country: str | None = None
     city: str | None = None
+    spot: Spot | None = None
     decision: Decided | None = None
     """The rule for risk that decided, of the organization that the sign-in led to."""
 

@@ -110,6 +110,8 @@ class ExportedLogin(Frozen, kw_only=True):
     risk_factors: Sequence[str]
     country: str | None
     city: str | None
+    spot: Sequence[int] | None
+    """Latitude and longitude in tenths of a degree."""
 
 
 class ExportedFactorEvent(Frozen):

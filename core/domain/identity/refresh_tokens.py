@@ -13,6 +13,7 @@ from core.domain.email import Email
 from core.domain.identifiers import ClientId, ServiceId
 from core.domain.identity.devices import Client
 from core.domain.identity.sessions import NO_SUBSCRIPTION, OpenedSession, Session, SubscriptionState
+from core.domain.key_proofs.proofs import KeyThumbprint
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Token
 from core.domain.signing_keys import TokenAlgorithm
@@ -59,6 +60,10 @@ class PresentedRefreshToken(Frozen):
     """The application acts for the person."""
     agents_are_forbidden: bool = False
     """The application is an agent, and its organization lets none act."""
+    stays: bool = False
+    """The token is not exchanged for another: the application holds the FAPI 2.0 Security Profile (section 5.3.2.1), whose tokens are bound
+    to a key and to a client that authenticates.
+    """
 
 
 class Holder(Frozen):
@@ -74,6 +79,8 @@ class Holder(Frozen):
     """The API that the access token shall be for."""
     foreign_scopes: tuple[str, ...] = ()
     """The scopes that it wants there. Without any, it gets all that were granted there."""
+    key: KeyThumbprint | None = None
+    """The key of which the request has shown a proof."""
 
 
 class Continued(Frozen):
@@ -110,7 +117,8 @@ class RefreshOutcome(Enum):
 def refresh_outcome(presented: PresentedRefreshToken, by: bytes, now: datetime, holder: Holder | None = None) -> RefreshOutcome:
     if presented.agents_are_forbidden:
         return RefreshOutcome.AGENTS_FORBIDDEN
-    if not presented.is_live:
+    if not presented.is_live or (presented.stays and presented.rotated_at is not None):
+        # One that stays was exchanged before its application had the profile. Whoever comes with it has authenticated: this is no theft.
         return RefreshOutcome.ENDED
     repeated = False
     if presented.rotated_at is not None:

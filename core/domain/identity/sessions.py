@@ -27,6 +27,7 @@ from core.domain.errors import BadRequest, Forbidden
 from core.domain.identifiers import ClientId, DeviceId, ImpersonationId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import UNPROVED, Proved
 from core.domain.json import Json
+from core.domain.key_proofs.proofs import KeyThumbprint
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Token
 from core.domain.signing_keys import TokenAlgorithm
@@ -199,6 +200,8 @@ class Session(Frozen):
     most: int | None = None
     """How many of the person's own sign-ins may be open at once, if the installation says it."""
     doors: Doors = NOT_JUDGED
+    key: KeyThumbprint | None = None
+    """It began bound to this key, and its refresh tokens stay so. None when whoever has a token of it may use it."""
 
     @property
     def is_own(self) -> bool:

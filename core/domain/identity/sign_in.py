@@ -73,11 +73,24 @@ class Destination(Frozen):
     """The organization requires a second factor of this member, and the time to set one up is over."""
     is_agent: bool = False
     """The service acts for people, and signs nobody in."""
+    binds_tokens: bool = False
+    """The service gets only tokens that are bound to a key."""
 
 
 def context_in(named: ServiceName | None, found: Destination | None) -> Context:
     """The place of the new session. Raises `NotFound`, `OrganizationNotActive`."""
     return PLATFORM if named is None else open_context(found)
+
+
+def context_with_tokens(named: ServiceName | None, found: Destination | None) -> Context:
+    """As `context_in`, for a sign-in that gives tokens of the service to whoever signs in, and binds them to no key. Raises `Forbidden`
+    where the service wants its tokens bound.
+    """
+    if found is not None and found.binds_tokens:
+        raise Forbidden(
+            "The tokens of this service are bound to a key: sign in through /oauth/authorize, and redeem the code with a proof (DPoP)"
+        )
+    return context_in(named, found)
 
 
 def open_context(destination: Destination | None) -> Context:
@@ -119,6 +132,8 @@ class Attempt(Frozen):
     realm: Realm | None = None
     """The realm of the address's domain. It does not depend on `named`, except for whether the person could become a member by the realm.
     """
+    pressure: float = 0.0
+    """How many times as many failures as are usual came from the places that the look asked for. 0 in quiet times."""
 
 
 class LastLook(Frozen, kw_only=True):

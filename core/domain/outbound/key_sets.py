@@ -30,7 +30,7 @@ _COORDINATE: Final = 32
 _PRIVATE: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth", "k"})
 _BASE64URL: Final = re.compile(r"[A-Za-z0-9_-]+")
 # The algorithms that each kind of key may be used with.
-KEY_ALGORITHMS: Final[Mapping[str, Sequence[str]]] = {"RSA": ("RS256", "PS256"), "EC": ("ES256",)}
+KEY_ALGORITHMS: Final[Mapping[str, Sequence[str]]] = {"RSA": ("RS256", "PS256"), "EC": ("ES256",), "OKP": ("EdDSA",)}
 ASSERTION_ALGORITHMS: Final = tuple(one for algorithms in KEY_ALGORITHMS.values() for one in algorithms)
 
 
@@ -85,7 +85,8 @@ def published_keys(status: int, body: bytes) -> Mapping[str, Json]:
         kept.pop(None, None)
     if not kept:
         raise BadRequest(
-            "jwks_uri: publishes no RSA key of 2048 to 4096 bits, and no EC key on P-256, for signatures", words="keys_not_published"
+            "jwks_uri: publishes no RSA key of 2048 to 4096 bits, no EC key on P-256, and no OKP key on Ed25519, for signatures",
+            words="keys_not_published",
         )
     return {"keys": list(kept.values())[:MOST_KEYS]}
 
@@ -105,8 +106,12 @@ def _key(given: Any, field: str) -> dict[str, Json]:
         numbers = {"n": _number(given, "n", field, SMALLEST_MODULUS, LARGEST_MODULUS), "e": _number(given, "e", field, 1, 4)}
     elif kind == "EC" and given.get("crv") == "P-256":
         numbers = {"crv": "P-256", **{name: _number(given, name, field, _COORDINATE, _COORDINATE) for name in ("x", "y")}}
+    elif kind == "OKP" and given.get("crv") == "Ed25519":
+        numbers = {"crv": "Ed25519", "x": _number(given, "x", field, _COORDINATE, _COORDINATE)}
     else:
-        raise BadRequest(f"{field}: must be an RSA key of 2048 to 4096 bits, or an EC key on P-256", words="key_unsuitable")
+        raise BadRequest(
+            f"{field}: must be an RSA key of 2048 to 4096 bits, an EC key on P-256, or an OKP key on Ed25519", words="key_unsuitable"
+        )
     key: dict[str, Json] = {"kty": kind, **numbers, "use": "sig"}
     if "alg" in given:
         if given["alg"] not in KEY_ALGORITHMS[kind]:

@@ -245,6 +245,10 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
         "The names and actions of the rules, in order, and the number of exceptions, each before and after if it changed.",
         {"old_risk_policies": [], "new_risk_policies": ["Second factor outside Germany: second_factor (shadow)"]},
     ),
+    "organization.risk_policies.notified": EventData(
+        "The rule that has the owners hear of a sign-in, and how many of them get a mail.",
+        {"policy_id": "01928c3e-5f1a-7cc1-9d4e-6b0c2a7f1e55", "name": "New devices", "owners": 1},
+    ),
     "organization.smtp.configured": EventData("The mail server.", {"host": "smtp.example.org", "port": 587}),
     "organization.smtp.removed": EventData("The mail server that was removed.", {"host": "smtp.example.org"}),
     "organization.smtp.failed": EventData(

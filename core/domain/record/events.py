@@ -70,7 +70,7 @@ SYSTEM = Actor()
 
 
 class TargetType(StrEnum):
-    """The types of targets, by which the audit log can be filtered. The last four are only in the platform's log."""
+    """The types of targets, by which the audit log can be filtered. The last five are only in the platform's log."""
 
     USER = "user"
     SERVICE = "service"
@@ -100,6 +100,7 @@ class TargetType(StrEnum):
     IMPORT = "import"
     JOB = "job"
     MAIL_BUDGET = "mail_budget"
+    RISK_POLICIES = "risk_policies"
 
 
 class Target(Frozen):

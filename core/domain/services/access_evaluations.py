@@ -40,6 +40,13 @@ class AccessQuestion(Frozen, kw_only=True):
     resource_id: str
 
 
+class IncompleteQuestion(Frozen):
+    """One of several questions that lacks something. It gets an answer of its own, and the others get theirs (section 7.2.1)."""
+
+    missing: str
+    """The place of what is missing."""
+
+
 class AccessDecision(Frozen):
     """`context` says why, with the assignment that decides."""
 
@@ -76,6 +83,11 @@ def decided(question: AccessQuestion, holder: KeyHolder, asked: tuple[ExplainedR
     explained, permissions = asked
     found = verdict(explained, question.action, is_known=question.action in permissions)
     return AccessDecision(found.is_allowed, _context(found))
+
+
+def undecided(question: IncompleteQuestion) -> AccessDecision:
+    """The decision is no, and says that the question is the reason."""
+    return AccessDecision(False, {"reason": "incomplete", "error": {"status": 400, "message": f"{question.missing}: is missing"}})
 
 
 def _context(found: RightsVerdict) -> Mapping[str, Json]:

@@ -12,6 +12,7 @@ from core.domain.errors import BadRequest, Forbidden, ServiceLimitExceeded
 from core.domain.identifiers import ClientId, OrganizationId, ServiceId
 from core.domain.identity.session_limits.bounds import require_session_bounds
 from core.domain.identity.session_limits.reach import SessionLimits
+from core.domain.identity.signing_out.frames import origin_of
 from core.domain.jobs import NewJob
 from core.domain.json import Json
 from core.domain.lines import one_line, require_few_marks
@@ -96,6 +97,14 @@ class AssertionAudience(StrEnum):
     """
 
 
+class SecurityProfile(StrEnum):
+    """What an application and Postern hold each other to, beyond the settings."""
+
+    STANDARD = "standard"
+    FAPI2 = "fapi2"
+    """The FAPI 2.0 Security Profile."""
+
+
 class ServiceProfile(Frozen):
     """The data that a service's own servers may know about it, besides its id and slug. The check of their API key returns these data."""
 
@@ -136,12 +145,19 @@ class ServiceSettings(Frozen, kw_only=True):
     """The address that gets a notice when a session of the service ends. None when the service wants no notices."""
     backchannel_logout_session_required: bool = False
     """Whether the service needs to know which session has ended. The notice says it in any case."""
+    profile: SecurityProfile = SecurityProfile.STANDARD
+    frontchannel_logout_uri: str | None = None
+    """The page that a browser loads in a frame when its person signs out. None when the service wants none."""
+    frontchannel_logout_session_required: bool = False
+    """Whether the address of the frame names the issuer and the session that has ended."""
     session_lifetime_hours: int | None = None
     """How long its sessions last after the sign-in. None for what the organization says, which counts in any case if it is shorter."""
     session_idle_minutes: int | None = None
     """How long its sessions may rest. None for what the organization says."""
     most_sessions: int | None = None
     """How many sign-ins of one person may be open in it at once. None for any number."""
+    dpop_bound_access_tokens: bool = False
+    """Whether it gets only tokens that are bound to a key (RFC 9449 section 5.2). A token without a proof of the key opens nothing then."""
     metadata: Metadata | None = None
     """None where the service was read without its metadata, in lists for example."""
 
@@ -180,6 +196,8 @@ class NewService(ServiceSettings, kw_only=True):
         if self.service_type is ServiceType.PROXY and self.redirect_uris:
             raise BadRequest("redirect_uris: the hosts of the proxy say them (PATCH …/proxy)", words="proxy_redirects")
         settings = {**values_of(self), "metadata": self.metadata or {}}
+        if self.profile is SecurityProfile.FAPI2:
+            settings["dpop_bound_access_tokens"] = True
         fetched_at = None if self.jwks_uri is None else now
         return checked_settings(
             Service(
@@ -215,9 +233,13 @@ class ServiceChange(RecordChange):
     post_logout_redirect_uris: Sequence[str] | Unchanged = UNCHANGED
     backchannel_logout_uri: str | Unchanged | None = UNCHANGED
     backchannel_logout_session_required: bool | Unchanged = UNCHANGED
+    profile: SecurityProfile | Unchanged = UNCHANGED
+    frontchannel_logout_uri: str | Unchanged | None = UNCHANGED
+    frontchannel_logout_session_required: bool | Unchanged = UNCHANGED
     session_lifetime_hours: int | Unchanged | None = UNCHANGED
     session_idle_minutes: int | Unchanged | None = UNCHANGED
     most_sessions: int | Unchanged | None = UNCHANGED
+    dpop_bound_access_tokens: bool | Unchanged = UNCHANGED
     metadata: Metadata | Unchanged = UNCHANGED
 
     def with_published(self, keys: Mapping[str, Any]) -> "ServiceChange":
@@ -228,8 +250,8 @@ class ServiceChange(RecordChange):
 
 # The fields that decide where people and their codes go, who is asked for consent, and how the service authenticates itself.
 _LASTING: Final = (
-    *("redirect_uris", "post_logout_redirect_uris", "device_activation_uri", "backchannel_logout_uri"),
-    *("service_type", "sign_in_policy", "trusted", "is_agent", "jwks", "jwks_uri"),
+    *("redirect_uris", "post_logout_redirect_uris", "device_activation_uri", "backchannel_logout_uri", "frontchannel_logout_uri"),
+    *("service_type", "sign_in_policy", "trusted", "is_agent", "jwks", "jwks_uri", "profile"),
 )
 
 
@@ -339,6 +361,9 @@ def changed(service: Service, change: ServiceChange, now: datetime) -> Service:
     elif "jwks_uri" in said and service.jwks_uri is not None:
         # The keys came from this address, and nobody has sent them.
         said |= {"jwks": None, "jwks_fetched_at": None}
+    if said.get("profile", service.profile) is SecurityProfile.FAPI2 is not service.profile:
+        # What the profile holds, it sets, unless the same change says otherwise.
+        said = {"dpop_bound_access_tokens": True, "assertion_audience": AssertionAudience.ISSUER, **said}
     after = checked_settings(replace(service, **{**said, **_agency(service, change, now)}))
     unchanged = after == replace(service, jwks_fetched_at=after.jwks_fetched_at) and same_metadata(service.metadata, after.metadata)
     return service if unchanged else replace(after, updated_at=now)
@@ -384,6 +409,24 @@ def service_created(service: Service, actor: Actor) -> Event:
     return _event("service.created", service, actor, details)
 
 
+# What an entry says with its values, before and after.
+_FACTS: Final = (
+    *(
+        "client_id",
+        "sign_in_policy",
+        "trusted",
+        "is_agent",
+        "id_token_alg",
+        "access_token_alg",
+        "assertion_audience",
+        "profile",
+        "jwks_uri",
+    ),
+    *("backchannel_logout_session_required", "frontchannel_logout_session_required", "dpop_bound_access_tokens", *_SESSIONS),
+    *("device_activation_uri", "frontchannel_logout_uri"),
+)
+
+
 def service_updated(before: Service, after: Service, actor: Actor) -> Event:
     """The event says what changed, with the earlier values of everything that decides where people are sent. Of the metadata
     it says only that they changed.
@@ -400,16 +443,11 @@ def service_updated(before: Service, after: Service, actor: Actor) -> Event:
                 f"{name}_added": [uri for uri in new if uri not in old],
                 f"{name}_removed": [uri for uri in old if uri not in new],
             }
-    for name in (
-        *("client_id", "sign_in_policy", "trusted", "is_agent", "id_token_alg", "access_token_alg", "assertion_audience", "jwks_uri"),
-        *("backchannel_logout_session_required", *_SESSIONS),
-    ):
+    for name in _FACTS:
         if getattr(before, name) != getattr(after, name):
             details |= {f"old_{name}": getattr(before, name), name: getattr(after, name)}
     if before.jwks != after.jwks:
         details |= {"old_key_ids": _key_ids(before), "key_ids": _key_ids(after)}
-    if before.device_activation_uri != after.device_activation_uri:
-        details |= {"old_device_activation_uri": before.device_activation_uri, "device_activation_uri": after.device_activation_uri}
     if before.backchannel_logout_uri != after.backchannel_logout_uri:
         details |= {"old_backchannel_logout_host": _logout_host(before), "backchannel_logout_host": _logout_host(after)}
     return _event("service.updated", after, actor, details)
@@ -459,6 +497,12 @@ def checked_settings(service: _Settings) -> _Settings:
     before the type changes. Raises `BadRequest`.
     """
     _require_session_bounds(service)
+    if service.dpop_bound_access_tokens and service.service_type is ServiceType.PROXY:
+        raise BadRequest(
+            "dpop_bound_access_tokens: an application behind a proxy has cookies and no tokens to bind", words="proxy_binds_nothing"
+        )
+    if service.profile is SecurityProfile.FAPI2:
+        _require_fapi2(service)
     return replace(
         service,
         name=service_name(service.name),
@@ -469,6 +513,7 @@ def checked_settings(service: _Settings) -> _Settings:
         post_logout_redirect_uris=_redirect_uris(service, "post_logout_redirect_uris"),
         jwks=None if service.jwks is None else _keys_of(service, service.jwks),
         backchannel_logout_uri=_logout_uri(service),
+        frontchannel_logout_uri=_frame_address(service),
         metadata=None if service.metadata is None else checked_metadata(service.metadata),
         device_activation_uri=(
             None if service.device_activation_uri is None else web_page(service.device_activation_uri, "device_activation_uri")
@@ -479,6 +524,26 @@ def checked_settings(service: _Settings) -> _Settings:
 def _require_session_bounds(service: ServiceSettings) -> None:
     limits = service.session_limits
     require_session_bounds(limits.hours, limits.minutes_idle, limits.most)
+
+
+def _require_fapi2(service: ServiceSettings) -> None:
+    """What the FAPI 2.0 Security Profile asks of the settings (sections 5.3.2 and 5.4.1). Raises `BadRequest`, at the field that is in the
+    way.
+    """
+    if service.service_type not in {ServiceType.WEB, ServiceType.API}:
+        raise BadRequest("profile: fapi2 is for web and api services, which can keep a key", words="profile_type")
+    keys: Any = () if service.jwks is None else service.jwks["keys"]
+    if not any(isinstance(key, Mapping) and key.get("alg") != "RS256" for key in keys):
+        raise BadRequest(
+            "profile: fapi2 needs jwks or jwks_uri, with a key for PS256, ES256 or EdDSA; client secrets count no more",
+            words="profile_keys",
+        )
+    if any(not uri.startswith("https://") for uri in service.redirect_uris):
+        raise BadRequest("redirect_uris: with the profile fapi2, all must begin with https://", words="profile_https")
+    if not service.dpop_bound_access_tokens:
+        raise BadRequest("dpop_bound_access_tokens: the profile fapi2 binds all tokens to keys", words="profile_dpop")
+    if service.assertion_audience is not AssertionAudience.ISSUER:
+        raise BadRequest("assertion_audience: with the profile fapi2, it is the issuer", words="profile_audience")
 
 
 def _scopes(given: Sequence[str] | None, field: str) -> Sequence[str] | None:
@@ -508,6 +573,28 @@ def _logout_uri(service: ServiceSettings) -> str | None:
         return None
     if logout_destination(uri).scheme != "https" and not service.service_type.is_confidential:
         raise BadRequest(f"backchannel_logout_uri: must start with https:// for a {service.service_type} service", words="https_only")
+    return uri
+
+
+def _frame_address(service: ServiceSettings) -> str | None:
+    uri = service.frontchannel_logout_uri
+    if uri is None:
+        return None
+    if service.service_type is ServiceType.PROXY:
+        raise BadRequest(
+            "frontchannel_logout_uri: an application behind a proxy has no page of its own, and hears of a sign-out with its next request",
+            words="proxy_frames",
+        )
+    return frame_address(uri, service.redirect_uris)
+
+
+def frame_address(uri: str, redirect_uris: Sequence[str]) -> str:
+    """The page that browsers load in a frame, unchanged. It has scheme, host and port of a redirect URI (Front-Channel Logout
+    1.0 section 2). Raises `BadRequest`.
+    """
+    web_page(uri, "frontchannel_logout_uri")
+    if origin_of(uri) not in {origin_of(one) for one in redirect_uris}:
+        raise BadRequest("frontchannel_logout_uri: must have the scheme, host and port of one of the redirect URIs", words="frame_origin")
     return uri
 
 

@@ -16,6 +16,7 @@ from core.domain.identity.accounts import SHORTEST_PASSWORD
 from core.domain.identity.devices import DEFAULT_TRUST_DAYS, LONGEST_TRUST_DAYS
 from core.domain.identity.passwords.at_sign_in import BreachRule
 from core.domain.identity.passwords.standing import LONGEST_LEAST
+from core.domain.identity.registering.registration_rules import RegistrationPolicy, RegistrationRule
 from core.domain.identity.session_limits.bounds import require_session_bounds, require_within
 from core.domain.identity.session_limits.reach import NOBODY_REACHED, SessionLimits, SessionReach
 from core.domain.json import Json
@@ -87,6 +88,14 @@ class SignInRules(Frozen, kw_only=True):
     """How many characters members' next passwords must have. None for what the installation asks for."""
     breached_at_sign_in: BreachRule | None = None
     """What members' sign-ins with a stolen password do, at least. None for what the installation does."""
+    registration_policy: RegistrationPolicy = RegistrationPolicy.ANYBODY
+    """Whom the organization's pages give an account, as far as the installation's do."""
+    registration_domains: tuple[str, ...] = ()
+    """The domains of this policy, in the form in which addresses compare."""
+
+    def require_fitting(self) -> None:
+        """Raises `BadRequest` for rules that nobody could fit."""
+        RegistrationRule(policy=self.registration_policy, domains=self.registration_domains).require_fitting()
 
     @property
     def session_limits(self) -> SessionLimits:
@@ -120,6 +129,8 @@ class SignInRulesChange(Frozen, kw_only=True):
     agents: AgentRule | None = None
     shortest_password: int | Unchanged | None = UNCHANGED
     breached_at_sign_in: BreachRule | Unchanged | None = UNCHANGED
+    registration_policy: RegistrationPolicy | None = None
+    registration_domains: Sequence[str] | None = None
 
     def require_allowed(self) -> None:
         """Raises `BadRequest`, with the name of the field."""
@@ -128,8 +139,9 @@ class SignInRulesChange(Frozen, kw_only=True):
         require_session_bounds(*(None if isinstance(one, Unchanged) else one for one in self._of_sessions))
         if not isinstance(self.shortest_password, Unchanged):
             require_within("shortest_password", self.shortest_password, SHORTEST_PASSWORD, LONGEST_LEAST)
-        if self.invitation_domains is not None and len(self.invitation_domains) > MOST_DOMAINS:
-            raise BadRequest(f"invitation_domains: at most {MOST_DOMAINS}", words="field_list", values={"most": MOST_DOMAINS})
+        for field, domains in (("invitation_domains", self.invitation_domains), ("registration_domains", self.registration_domains)):
+            if domains is not None and len(domains) > MOST_DOMAINS:
+                raise BadRequest(f"{field}: at most {MOST_DOMAINS}", words="field_list", values={"most": MOST_DOMAINS})
         if self == SignInRulesChange():
             raise BadRequest("Send at least one of the rules", words="nothing_to_change")
 
@@ -161,6 +173,8 @@ class SignInRulesChange(Frozen, kw_only=True):
             registered_clients=before.registered_clients if self.registered_clients is None else self.registered_clients,
             shortest_password=before.shortest_password if isinstance(self.shortest_password, Unchanged) else self.shortest_password,
             breached_at_sign_in=before.breached_at_sign_in if isinstance(self.breached_at_sign_in, Unchanged) else self.breached_at_sign_in,
+            registration_policy=before.registration_policy if self.registration_policy is None else self.registration_policy,
+            registration_domains=(before.registration_domains if self.registration_domains is None else tuple(self.registration_domains)),
             **self._of_administrators(before, now),
             **self._of_agents(before, now),
         )
@@ -294,4 +308,6 @@ def _facts(rules: SignInRules) -> Mapping[str, Json]:
         "agents": rules.agents.value,
         "shortest_password": rules.shortest_password,
         "breached_at_sign_in": rules.breached_at_sign_in,
+        "registration_policy": rules.registration_policy.value,
+        "registration_domains": list(rules.registration_domains),
     }

@@ -23,6 +23,7 @@ from core.domain.federation.oauth.authorizations import request_used
 from core.domain.federation.oauth.clients import AuthenticatedClient, ClientCredentials
 from core.domain.federation.oauth.grants import Granted, TokenRequest
 from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidTarget, UnauthorizedClient
+from core.domain.federation.profiles import VERIFIER_NEEDED
 from core.domain.identifiers import AuthorizationCodeId, EventId, LoginEventId, SessionId
 from core.domain.identity.devices import Client
 from core.domain.identity.login_events import login_event
@@ -76,6 +77,8 @@ class AuthorizationCodes(Frozen):
         permitted the application to stay signed in. Raises `BadRequest` when the request lacks a parameter, `InvalidGrant`, and
         `InvalidTarget`, which leaves the code as it is.
         """
+        if client.registered.holds_fapi2 and request.code_verifier is None:
+            raise InvalidGrant(VERIFIER_NEEDED)
         claim = claim_of(request, client.registered.client, is_public=client.is_public)
 
         async def look(opening: Opening, at: datetime) -> tuple[AuthenticatedClient, Redemption]:
@@ -119,6 +122,7 @@ class AuthorizationCodes(Frozen):
             registered, found = (None, None) if met is None else met
             # The statement has checked the same conditions, so it has redeemed nothing for a client that is refused here.
             authenticated = await self.clients.confirm(registered, shown)
+            authenticated.registered.require_bound(claim.key)
             if authenticated.registered.service_type is ServiceType.PROXY:
                 # The browser of the person redeems its codes, by `redeem_for_browser`.
                 raise UnauthorizedClient

@@ -35,6 +35,7 @@ from core.domain.federation.oauth.direct_requests import checked as checked_dire
 from core.domain.federation.oauth.redirects import Answered, Recipient, ResponseMode
 from core.domain.federation.oauth.resources import OfferedResource
 from core.domain.federation.oauth.scopes import SCOPES
+from core.domain.federation.profiles import require_pushed
 from core.domain.identifiers import AgentGrantId, ClientId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
@@ -168,6 +169,7 @@ class Authorizations(Frozen):
         request = checked_directly(asked, met.application.registered)
         require_open(request, met.application)
         require_redeemable(request, met.application.registered)
+        require_pushed(request, met.application.registered)
         return request, met.application
 
     async def finish_directly(self, flow: Flow, caller: Caller, sender: Client) -> Outcome:
@@ -208,6 +210,7 @@ class Authorizations(Frozen):
             require_open(request, application)
             request = bounded(request, is_agent=application.is_agent, agents_allowed=application.agents_allowed)
             require_redeemable(request, application.registered)
+            require_pushed(request, application.registered)
             resources = await self.asked.named_resources(request, application, signed_in)
             if signed_in is not None and any(one.asks_again(request.foreign_scopes) for one in resources):
                 signed_in = replace(signed_in, owes_answer=True)

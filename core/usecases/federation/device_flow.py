@@ -52,6 +52,7 @@ from core.domain.federation.oauth.device_flow import (
 from core.domain.federation.oauth.grants import Granted
 from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient, client_refused
 from core.domain.federation.oauth.resources import named_resources
+from core.domain.federation.profiles import no_devices
 from core.domain.identifiers import ClientId, DeviceCodeId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
@@ -59,6 +60,7 @@ from core.domain.identity.risk import Approach
 from core.domain.identity.risk_policies.verdicts import Came, judge_sign_in
 from core.domain.identity.risk_policies.ways import shows_key, way_by
 from core.domain.identity.sign_in import LastLook, open_context
+from core.domain.key_proofs.proofs import KeyThumbprint
 from core.domain.secrets import Secret, Token
 from core.domain.services.services import ServiceType
 from core.frozen import Frozen, replace
@@ -197,12 +199,18 @@ class DeviceFlow(Frozen):
         return await self._decided(code, caller, DeviceCodeState.DENIED)
 
     async def redeem(
-        self, device_code: Token, shown: ClientCredentials | None, sender: Client, resource: str | None = None
+        self,
+        device_code: Token,
+        shown: ClientCredentials | None,
+        sender: Client,
+        resource: str | None = None,
+        key: KeyThumbprint | None = None,
     ) -> tuple[Granted, AuthenticatedClient]:
         """Exchanges a device code for a session after a person has approved. A poll before the approval takes one round trip. `shown` are
         the client's credentials, or None when the client sends the device code alone. Raises `DeviceCodePending` or `SlowDown` while nobody
         has decided, `DeviceDenied`, `DeviceCodeExpired`, `InvalidGrant`, `Unauthorized` when the client has a credential and does not show
-        it, `OrganizationNotActive`, and `InvalidTarget`, which leaves the code as it is.
+        it, `OrganizationNotActive`, `KeyProofMissing`, and `InvalidTarget`, which leaves the code as it is. The session is bound to the
+        `key`.
         """
         found = await self.codes.poll(device_code.digest(), shown, self.system.clock.now())
         if found is None:
@@ -210,10 +218,13 @@ class DeviceFlow(Frozen):
         client = await self._authenticated(found.client, shown)
         if client.registered.service_type is ServiceType.PROXY:
             raise UnauthorizedClient
+        if client.registered.holds_fapi2:
+            raise no_devices()
+        client.registered.require_bound(key)
         decision = approved(found.code, self.system.clock.now())
         # An application that keeps a secret sends this request from its own servers, and their address says nothing about the person.
         known = sender if client.is_public else replace(sender, address=None)
-        return await self._let_in(decision, client, await self.devices.observe(known), resource), client
+        return await self._let_in(decision, client, await self.devices.observe(known), resource, key), client
 
     async def _authenticated(self, found: RegisteredClient, shown: ClientCredentials | None) -> AuthenticatedClient:
         if shown is not None and shown.method is not AuthenticationMethod.NONE:
@@ -239,7 +250,14 @@ class DeviceFlow(Frozen):
             for one in named
         ]
 
-    async def _let_in(self, decision: DeviceDecision, client: AuthenticatedClient, approach: Approach, resource: str | None) -> Granted:
+    async def _let_in(
+        self,
+        decision: DeviceDecision,
+        client: AuthenticatedClient,
+        approach: Approach,
+        resource: str | None,
+        key: KeyThumbprint | None,
+    ) -> Granted:
         user, service = decision.user, client.registered.service
         async with self.unit_of_work() as uow:
             # `confirm` locks the account. The account is locked before the code, in the same order as in transactions that end both.
@@ -272,7 +290,7 @@ class DeviceFlow(Frozen):
             )
             verdict = judge_sign_in(confirmed.rules_asked, context.organization, came, now)
             if verdict.owes is not None:
-                raise DeviceDenied(detail="a rule for risk of the organization refuses this")
+                raise DeviceDenied(detail="a rule for risk refuses this")
             arrived = Arrived(
                 confirmed=confirmed,
                 context=context,
@@ -284,9 +302,10 @@ class DeviceFlow(Frozen):
                 has_second_factor=approval.proved.second_factor_at is not None,
                 provider=PROVIDER,
                 decided=verdict.decided,
+                by_installation=verdict.by_installation,
             )
             # The session has no parent: signing out in the browser leaves the device signed in.
-            landing = WithTokens(self.sessions, client.registered.application(approval.scopes))
+            landing = WithTokens(self.sessions, client.registered.application(approval.scopes), key=key)
             admitted = await self.admission.let_in(uow, arrived, landing)
             if approval.granted:
                 await uow.sessions.grant(admitted.kept.session.id, approval.granted)

@@ -52,12 +52,13 @@ class Exchanges(Frozen):
         except Unauthorized as refusal:
             raise no_access_token(refusal.detail) from None
         registered = client.registered
-        subject = subject_of(claims, registered)
+        subject = subject_of(claims, registered, request.key)
         found = await self.store.find(subject, registered.service, asked.resource)
         if found is None:
             raise has_ended()
         session, now = SessionId(self.system.ids.new()), self.system.clock.now()
-        exchange = exchanged(asked, subject, found, registered, session=session, now=now, lifetime=self.access_lifetime)
+        lifetime = self.access_lifetime
+        exchange = exchanged(asked, subject, found, registered, session=session, now=now, lifetime=lifetime, key=request.key)
         if not (await self._opened(exchange, sender) if found.is_first else await self.store.add(exchange)):
             raise has_ended()
         return await self._issued(exchange)
@@ -85,4 +86,5 @@ class Exchanges(Frozen):
             actors=exchange.acting.depth,
         )
         lasts = exchange.ends_at.timestamp() - int(exchange.created_at.timestamp())
-        return IssuedTokens(token, int(lasts), " ".join(exchange.audience.scopes) or None, issued_token_type=ACCESS_TOKEN_TYPE)
+        scope = " ".join(exchange.audience.scopes) or None
+        return IssuedTokens(token, int(lasts), scope, issued_token_type=ACCESS_TOKEN_TYPE, key=exchange.key)

@@ -29,6 +29,7 @@ from core.domain.federation.oauth.scopes import LONGEST_SCOPES, OPENID, known, w
 from core.domain.identity.devices import Client
 from core.domain.identity.refresh_tokens import BeyondScopes, Holder
 from core.domain.identity.sessions import AgentsForbidden
+from core.domain.key_proofs.proofs import KeyThumbprint
 from core.domain.secrets import Token
 from core.domain.services.services import ServiceType
 from core.frozen import Frozen, replace
@@ -74,7 +75,8 @@ class Grants(Frozen):
         return (*self.grants, CLIENT_CREDENTIALS, DEVICE_CODE, TOKEN_EXCHANGE, JWT_BEARER)
 
     async def exchange(self, request: TokenRequest, client: AuthenticatedClient, sender: Client) -> IssuedTokens:
-        """Raises `UnsupportedGrantType` and the errors of the grant."""
+        """Raises `UnsupportedGrantType`, `KeyProofMissing` and the errors of the grant."""
+        client.registered.require_bound(request.key)
         if request.grant_type == CLIENT_CREDENTIALS:
             if client.is_public:
                 raise UnauthorizedClient
@@ -89,12 +91,14 @@ class Grants(Frozen):
         grant = self.grants.get(request.grant_type)
         if grant is None:
             raise no_such_grant(request.grant_type)
-        return await self.issue(await grant(request, client, sender), client)
+        return await self.issue(await grant(request, client, sender), client, request.key)
 
-    async def issue(self, granted: Granted, client: AuthenticatedClient) -> IssuedTokens:
-        """Signs the tokens after the session's unit of work is committed: a token must not vouch for a session that does not exist."""
+    async def issue(self, granted: Granted, client: AuthenticatedClient, key: KeyThumbprint | None = None) -> IssuedTokens:
+        """Signs the tokens after the session's unit of work is committed: a token must not vouch for a session that does not exist. The
+        access token is bound to the `key`.
+        """
         opened = await self.sessions.with_facts(granted.opened)
-        pair = await self.sessions.tokens(opened)
+        pair = await self.sessions.tokens(opened, key)
         scopes = () if opened.application is None else opened.application.scopes
         id_token = None
         if OPENID in scopes:
@@ -116,12 +120,13 @@ class Grants(Frozen):
         at_audience = () if opened.audience is None else opened.audience.scopes
         acts_for = opened.session.user if opened.application is not None and opened.application.is_agent else None
         granted_scopes = " ".join((*scopes, *at_audience)) or None
-        return IssuedTokens(pair.access_token, pair.expires_in, granted_scopes, pair.refresh_token, id_token, acts_for=acts_for)
+        return IssuedTokens(pair.access_token, pair.expires_in, granted_scopes, pair.refresh_token, id_token, acts_for=acts_for, key=key)
 
     async def of_client(self, request: TokenRequest, client: RegisteredClient) -> IssuedTokens:
         """A token of the client's own (RFC 6749 section 4.4), for a client that has authenticated itself. Only a token for an API costs a
-        look at the database.
+        look at the database. Raises `KeyProofMissing`.
         """
+        client.require_bound(request.key)
         audience = await self._audience_of_client(request, client)
         lifetime, algorithm = self.access_lifetime, client.access_token_algorithm
         if audience is not None:
@@ -133,10 +138,12 @@ class Grants(Frozen):
             token_id=str(self.system.ids.new()),
             now=self.system.clock.now(),
             lifetime=lifetime,
+            key=request.key,
         )
         token = Token(await self.signer.sign_for_application(claims, algorithm))
         self.metrics.token_issued()
-        return IssuedTokens(token, int(lifetime.total_seconds()), None if audience is None else " ".join(audience.scopes) or None)
+        scope = None if audience is None else " ".join(audience.scopes) or None
+        return IssuedTokens(token, int(lifetime.total_seconds()), scope, key=request.key)
 
     async def _audience_of_client(self, request: TokenRequest, client: RegisteredClient) -> TokenAudience | None:
         """The API of the client's own token. Raises `InvalidTarget`, `InvalidScope`."""
@@ -165,6 +172,7 @@ class RefreshGrant(Frozen):
             client.is_public,
             one_resource(request.resources),
             foreign_scopes(named),
+            request.key,
         )
         try:
             continued = await self.sessions.continued(request.refresh_token, sender, holder)

@@ -46,6 +46,7 @@ from core.domain.identity.upstream.jwt_assertions import (
     accepted_assertion,
 )
 from core.domain.identity.upstream.sign_in import FEDERATED, OAuthError
+from core.domain.key_proofs.proofs import KeyThumbprint, bound
 from core.domain.secrets import Token
 from core.domain.services.client_ids import read_client_id
 from core.domain.tenancy.members import Member
@@ -75,6 +76,8 @@ class _Asking(Frozen):
     resource: str | None
     scope: str | None
     sender: Client
+    key: KeyThumbprint | None = None
+    """Of which the request has shown a proof."""
 
 
 class _Examined(Frozen):
@@ -115,12 +118,12 @@ class IdentityAssertions(Frozen):
             raise oauth_refusal(IdentityAssertionRefusal(IdentityAssertionFault.ISSUER))
         try:
             assertion = await self._accepted(connection, text)
-            examined = await self._examined(connection, assertion, _Asking(client.registered, resource, request.scope, sender))
+            examined = await self._examined(connection, assertion, _Asking(client.registered, resource, request.scope, sender, request.key))
             session = await self._opened(connection, client.registered, examined, keeps=True)
         except IdentityAssertionRefusal as refusal:
             self._tell_refused(connection, client.registered, refusal)
             raise oauth_refusal(refusal) from None
-        return await self._issued(session, client.registered, examined.audience)
+        return await self._issued(session, client.registered, examined.audience, request.key)
 
     async def try_out(self, member: Member, provider: UpstreamProviderId, text: str, sender: Client) -> AssertionVerdict:
         """What would come of an assertion, if the application that it names brought it now. Nothing is issued, used up or recorded. Raises
@@ -178,7 +181,7 @@ class IdentityAssertions(Frozen):
             raise AssertionRefused(AssertionFault.KEYS_AWAY, failed.detail or failed.message) from None
 
     async def _examined(self, connection: IssuingConnection, assertion: AcceptedAssertion, asking: _Asking) -> _Examined:
-        asserted = Asserted(connection.issuer, subject_of(assertion, connection, asking.client.client))
+        asserted = Asserted(connection.issuer, subject_of(assertion, connection, asking.client.client, asking.key))
         api, scopes = named_api(assertion.claims, asking.resource), named_scopes(assertion.claims, asking.scope)
         # The request comes from the application's own servers, whose address says nothing about the person.
         approach = await self.devices.observe(replace(asking.sender, address=None, device_token=None))
@@ -240,7 +243,7 @@ class IdentityAssertions(Frozen):
                 await uow.commit()
         return session
 
-    async def _issued(self, session: Session, client: RegisteredClient, audience: TokenAudience) -> IssuedTokens:
+    async def _issued(self, session: Session, client: RegisteredClient, audience: TokenAudience, key: KeyThumbprint | None) -> IssuedTokens:
         """Signs the token after the session's unit of work is committed. Both end together."""
         lifetime = session.ends_at - session.created_at
         claims = resource_claims(
@@ -252,11 +255,11 @@ class IdentityAssertions(Frozen):
             now=session.created_at,
             lifetime=lifetime,
         )
-        token = Token(await self.signer.sign_for_application(claims, audience.algorithm))
+        token = Token(await self.signer.sign_for_application(bound(claims, key), audience.algorithm))
         self.metrics.token_issued()
         self.metrics.connection_exchanged("assertion", succeeded=True)
         log.info("identity_assertion_accepted", service=str(client.service), session=str(session.id), resource=str(audience.id))
-        return IssuedTokens(token, round(lifetime.total_seconds()), " ".join(audience.scopes) or None)
+        return IssuedTokens(token, round(lifetime.total_seconds()), " ".join(audience.scopes) or None, key=key)
 
     def _tell_refused(self, connection: IssuingConnection, client: RegisteredClient, refusal: IdentityAssertionRefusal) -> None:
         self.recorder.record(refused_assertion(connection.id, refusal, self.system.clock.now()))

@@ -2,7 +2,7 @@
 proxy leads the browser's return to Postern, and the session's cookie belongs to that host.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import urlencode
 
@@ -29,7 +29,9 @@ from core.domain.federation.proxy_checks import (
 )
 from core.domain.identifiers import ClientId, ClientSecretId, SessionId, UserKeyId
 from core.domain.identity.devices import Client
+from core.domain.identity.signing_out.frames import frames
 from core.domain.json import Json
+from core.domain.key_proofs.proofs import key_of
 from core.domain.secrets import Token
 from core.domain.services.proxies import return_addresses
 from core.frozen import Frozen
@@ -136,14 +138,20 @@ class ProxyChecks(Frozen):
     def was_idle(self, found: FoundProxy) -> bool:
         return found.person is not None and is_idle(found.person, found.settings, self.system.clock.now())
 
-    async def sign_out(self, person: ProxiedPerson, sender: Client, *, everywhere: bool) -> None:
-        """Ends the session of this host; or the browser's, and with it all that was opened from it. May be repeated."""
+    async def sign_out(self, found: FoundProxy, person: ProxiedPerson, sender: Client, *, everywhere: bool) -> Sequence[str]:
+        """Ends the session of this host; or the browser's, and with it all that was opened from it. May be repeated. Returns the pages of
+        other applications that the browser has to load in frames: of this organization alone, whose proxy reads the page.
+        """
         session = person.parent if everywhere and person.parent is not None else person.session
-        if session is not None:
-            await self.sessions.sign_out(session, sender.actor(person.user))
+        if session is None:
+            return ()
+        ended = await self.sessions.sign_out(session, sender.actor(person.user))
+        return frames((one for one in ended if one.organization == found.organization), self.sessions.issuer)
 
     async def _claims(self, token: str) -> Mapping[str, Json]:
         try:
-            return await self.verifier.verify_issued(token)
+            claims = await self.verifier.verify_issued(token)
         except (TokenExpired, TokenInvalid):
             return _NOBODYS
+        # A proof is made for the address of the application, which the proxy keeps from us.
+        return claims if key_of(claims) is None else _NOBODYS

@@ -7,7 +7,8 @@ from core.domain.federation.oauth.authorization_parameters import PUSHED, Parame
 from core.domain.federation.oauth.authorizations import AuthorizationErrorCode, AuthorizationRefused, stored
 from core.domain.federation.oauth.unplaced_clients import ArrivedClient
 from core.domain.identifiers import ClientId, PushedRequestId
-from core.frozen import Frozen
+from core.domain.key_proofs.proofs import KeyThumbprint
+from core.frozen import Frozen, replace
 from core.usecases.federation.authorization.asked import AskedAuthorizations
 from ports.federation.authorizations import PushedRequestStore
 from ports.system import System
@@ -27,14 +28,20 @@ class PushedRequests(Frozen):
     store: PushedRequestStore
     system: System
 
-    async def push(self, parameters: Parameters, client: ClientId, arrived: ArrivedClient | None = None) -> PushedRequest:
-        """`client` has authenticated, unless it is a public client. A metadata client has `arrived`. Raises `AuthorizationRefused` and
-        `UnknownRecipient`.
+    async def push(
+        self, parameters: Parameters, client: ClientId, arrived: ArrivedClient | None = None, key: KeyThumbprint | None = None
+    ) -> PushedRequest:
+        """`client` has authenticated, unless it is a public client. A metadata client has `arrived`. The code of a request with a proof is
+        bound to its `key` (RFC 9449 section 10.1). Raises `AuthorizationRefused` and `UnknownRecipient`.
         """
         if "request_uri" in parameters:
             raise AuthorizationRefused(AuthorizationErrorCode.INVALID_REQUEST, "request_uri: a pushed request cannot name another one")
         application = (await self.asked.met(arrived or ArrivedClient(client), None)).application
         request = await self.asked.checked(parameters, application, recipient(parameters, application.registered))
+        if key is not None:
+            if request.key not in {None, key}:
+                raise AuthorizationRefused(AuthorizationErrorCode.INVALID_REQUEST, "dpop_jkt: is not the key of the proof in DPoP")
+            request = replace(request, key=key)
         await self.asked.named_resources(request, application, None)
         secret = self.system.secrets.token()
         expires_at = self.system.clock.now() + LIFETIME

@@ -6,6 +6,7 @@ from core.domain.errors import BadRequest, Unauthorized
 from core.domain.federation.oauth.clients import require_open
 from core.domain.federation.oauth.grants import IssuedTokens, TokenRequest
 from core.domain.federation.oauth.workloads import WorkloadRefused
+from core.domain.federation.profiles import assertions_alone
 from core.domain.identifiers import ClientId, TrustedIssuerId
 from core.domain.identity.upstream.jwt_assertions import AssertionFault, AssertionRefused, SignedToken, TrustedKeys, require_readable
 from core.domain.tenancy.keys.trusted_issuers import TrustedIssuer, admitted, farthest, of_issuer
@@ -84,6 +85,8 @@ class Workloads(Frozen):
             # The service was deleted meanwhile, or is installed on people's devices since.
             raise WorkloadRefused(AssertionFault.ISSUER)
         require_open(registered)
+        if registered.holds_fapi2:
+            raise assertions_alone("a workload came in place of the client's own key")
         return await self.grants.of_client(request, registered)
 
     async def _of_key(self, request: TokenRequest, rule: TrustedIssuer) -> IssuedTokens:

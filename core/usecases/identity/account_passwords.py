@@ -1,6 +1,7 @@
 """Passwords of accounts: chosen, changed, reset. Hashing never happens while a transaction is open."""
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
+from functools import partial
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest, NotFound, RateLimited, Unauthorized, found
@@ -29,6 +30,15 @@ from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 AlsoFirst = Callable[[UnitOfWork, UserId], Awaitable[None]]
 
 
+class FittingPassword(Frozen):
+    """A new password that the rules have let pass for this address. A page asks them together with the rest of its form, and what sets the
+    password need not ask again: a service that knows stolen passwords is asked once.
+    """
+
+    password: Password
+    email: Email
+
+
 class PasswordRules(Frozen):
     """The rules for every new password, on every way in."""
 
@@ -48,6 +58,20 @@ class PasswordRules(Frozen):
         if await self.breached_passwords.contains(password):
             raise BadRequest("The password stands in lists of stolen passwords: choose another", words="password_breached")
 
+    async def fitting(self, password: Password, email: Email, standing: PasswordStanding = STRANGER) -> FittingPassword:
+        """Raises `BadRequest`."""
+        await self.require(password, email, standing)
+        return FittingPassword(password, email)
+
+    async def once(self, new: Password | FittingPassword, email: Email, standing: Callable[[], Awaitable[PasswordStanding]]) -> Password:
+        """The password, after the rules were asked unless a page has done so for the same address. Raises `BadRequest`."""
+        if isinstance(new, FittingPassword):
+            if new.email == email:
+                return new.password
+            new = new.password
+        await self.require(new, email, await standing())
+        return new
+
 
 class AccountPasswords(Frozen):
     unit_of_work: UnitOfWorkFactory
@@ -59,7 +83,7 @@ class AccountPasswords(Frozen):
     buckets: SharedBuckets
     clock: Clock
 
-    async def set(self, user: UserId, session: SessionId, new: Password, actor: Actor) -> None:
+    async def set(self, user: UserId, session: SessionId, new: Password | FittingPassword, actor: Actor) -> None:
         """Sets the first password of an account that signs in another way."""
         async with self.unit_of_work() as uow:
             found = await uow.account_passwords.find(user)
@@ -67,8 +91,8 @@ class AccountPasswords(Frozen):
             raise NotFound("There is no such account", words="account_unknown")
         if found.encoded is not None:
             raise BadRequest("The account already has a password: change it instead", words="has_password")
-        await self.rules.require(new, found.email, await self.standing(user))
-        encoded = await self.passwords.hash(new, Priority.PROVEN)
+        password = await self.rules.once(new, found.email, partial(self.standing, user))
+        encoded = await self.passwords.hash(password, Priority.PROVEN)
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(user)
             # If an operator has just ended all ways into the account, no new password must get in afterwards.
@@ -79,16 +103,16 @@ class AccountPasswords(Frozen):
             await self._tell(uow, user, found, actor, how="set", first=True)
             await uow.commit()
 
-    async def change(self, user: UserId, session: SessionId, current: Password, new: Password, actor: Actor) -> None:
+    async def change(self, user: UserId, session: SessionId, current: Password, new: Password | FittingPassword, actor: Actor) -> None:
         """Changes the password. All other sessions end, and so does the trust in devices. Guesses at the current password are limited."""
         known = found(await self._guessed(user), "There is no such account", words="account_unknown")
         if known.encoded is None:
             raise BadRequest("The account has no password yet: set one first", words="no_password")
-        await self.rules.require(new, known.email, await self.standing(user))
+        password = await self.rules.once(new, known.email, partial(self.standing, user))
         if not await self.passwords.verify(known.encoded, current, Priority.PROVEN):
             await self._remember_wrong_password(user, actor)
             raise Unauthorized("The current password is wrong", words="wrong_current_password")
-        encoded = await self.passwords.hash(new, Priority.PROVEN)
+        encoded = await self.passwords.hash(password, Priority.PROVEN)
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(user)
             if not await uow.account_passwords.replace(user, known.encoded, encoded, self.clock.now()):
@@ -102,10 +126,8 @@ class AccountPasswords(Frozen):
         """What counts for this person's next password."""
         return await self.standings.get(user)
 
-    async def encoded(self, new: Password, email: Email, standing: PasswordStanding) -> str:
-        """The hash of a new password for this address. Raises `BadRequest` for a password that cannot be used."""
-        await self.rules.require(new, email, standing)
-        return await self.passwords.hash(new, Priority.PROVEN)
+    async def encoded(self, new: FittingPassword) -> str:
+        return await self.passwords.hash(new.password, Priority.PROVEN)
 
     async def set_first(self, uow: UnitOfWork, account: Account, encoded: str, actor: Actor) -> None:
         """Sets the first password of an account that nobody has used, within the caller's unit of work, for a person who has just proved

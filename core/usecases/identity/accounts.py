@@ -17,8 +17,9 @@ from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password, Token
 from core.frozen import Frozen, replace
 from core.usecases.identity.account_access import end_second_factor, hand_over, require_living
-from core.usecases.identity.account_passwords import PasswordRules
+from core.usecases.identity.account_passwords import FittingPassword, PasswordRules
 from core.usecases.identity.registering.mail_budgets import MailBudgets, asked_from
+from core.usecases.identity.registering.registrations import Registrations
 from ports.identity.sign_in import Destinations
 from ports.mail_templates import MailTemplates
 from ports.passwords import PasswordHasher
@@ -37,12 +38,13 @@ class Accounts(Frozen):
     buckets: SharedBuckets
     system: System
     budgets: MailBudgets
+    registrations: Registrations
     immediate_email_changes: bool
 
     async def register(
         self,
         email: Email,
-        password: Password,
+        password: Password | FittingPassword,
         organization: str,
         actor: Actor,
         service: ServiceName | None = None,
@@ -56,15 +58,18 @@ class Accounts(Frozen):
         directory has deactivated an account with this address, the registration only asks for a link to that account, as "Forgot your
         password?" does: whoever reads the mailbox opens the account, and nobody else changes it. `browser` is given when one of our pages
         registers the account: it is the secret that the browser keeps for its flows, and in that browser the person can prove the address
-        without the password. Raises `BadRequest`, `RateLimited` when too many mails were asked for from there, for known and unknown
-        addresses alike, `Conflict`, `NotFound` for a service that does not exist, `OrganizationNotActive`.
+        without the password. Raises `RegistrationClosed` where nobody registers, `BadRequest`, `RateLimited` when too many mails were asked
+        for from there, for known and unknown addresses alike, `Conflict`, `NotFound` for a service that does not exist,
+        `OrganizationNotActive`.
         """
-        named = () if service is None else (service.organization, service.service)
-        await self.rules.require(password, email, PasswordStanding(names=named))
+        await self.registrations.require(email, organization)
+        if not isinstance(password, FittingPassword):
+            named = () if service is None else (service.organization, service.service)
+            password = await self.rules.fitting(password, email, PasswordStanding(names=named))
         # Before any hash: a flood costs no more than the page. Nothing waits here, since an account without its mail helps nobody.
         await self.budgets.count(asked_from(actor.address, email, organization), may_wait=False, solved=solved)
         context = context_in(service, None if service is None else await self.destinations.find(service))
-        encoded = await self.passwords.hash(password)
+        encoded = await self.passwords.hash(password.password)
         user = UserId(self.system.ids.new())
         now = self.system.clock.now()
         account = unverified_account(user, email, now, actor.language)

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from core.domain.identifiers import LoginEventId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.devices import Client, Remembered
-from core.domain.identity.login_events import LoginFailure, OwnLogin, login_event, login_tried
+from core.domain.identity.guards.guesses import FailedGuess
+from core.domain.identity.login_events import LoginEvent, LoginFailure, OwnLogin, login_event, login_tried
 from core.domain.identity.risk import Approach, Knowledge, Sighting
 from core.domain.identity.risk_policies.policies import Decided
 from core.domain.identity.sessions import PLATFORM, Context
@@ -31,6 +32,8 @@ class LoginOutcome(Frozen, kw_only=True):
     flagged: bool = False
     context: Context = PLATFORM
     decision: Decided | None = None
+    by_installation: Decided | None = None
+    """The rule of the installation that decided."""
 
 
 class LoginEvents(Frozen):
@@ -46,8 +49,8 @@ class LoginEvents(Frozen):
         listed = await self.lookup.list_own(user, before, limit)
         return [one if one.device_name else replace(one, device_name=await self.devices.called(one.event.user_agent)) for one in listed]
 
-    async def log(self, uow: UnitOfWork, outcome: LoginOutcome) -> None:
-        """Adds the attempt within the caller's unit of work, without a round trip of its own."""
+    async def log(self, uow: UnitOfWork, outcome: LoginOutcome) -> LoginEvent:
+        """Adds the attempt within the caller's unit of work, without a round trip of its own. Returns it as it is logged."""
         approach, sighting = outcome.approach, outcome.sighting
         actor = approach.client.actor(outcome.user if outcome.failure is None else None)
         device = outcome.remembered.device if outcome.remembered is not None else None if sighting is None else sighting.device
@@ -68,13 +71,15 @@ class LoginEvents(Frozen):
             flagged=outcome.flagged,
             country=None if approach.location is None else approach.location.country,
             city=None if approach.location is None else approach.location.city,
+            spot=None if approach.location is None else approach.location.spot,
             decision=None
             if outcome.decision is None or outcome.decision.organization != outcome.context.organization
             else outcome.decision,
         )
-        await uow.login_events.add(event)
+        await uow.login_events.add(event, outcome.by_installation)
         # The event is recorded even when no account has the address: otherwise an observer could measure that one row is missing.
         await uow.record(login_tried(event, actor))
+        return event
 
     async def log_failure(
         self,
@@ -85,16 +90,27 @@ class LoginEvents(Frozen):
         context: Context = PLATFORM,
         *,
         decision: Decided | None = None,
+        by_installation: Decided | None = None,
+        guess: FailedGuess | None = None,
     ) -> None:
-        """Logs a failure in a unit of work of its own, because a refusal follows."""
+        """Logs a failure in a unit of work of its own, because a refusal follows. `guess` is counted in the same statement."""
         user, sighting = None, None
         if named is not None:
             user, sighting = named.account.id, self.devices.judge(approach, named.knowledge)
         told = audience(context, may_know_of_failures=named is not None and named.may_know_of_failures)
         outcome = LoginOutcome(
-            user=user, provider=provider, failure=failure, approach=approach, sighting=sighting, context=told, decision=decision
+            user=user,
+            provider=provider,
+            failure=failure,
+            approach=approach,
+            sighting=sighting,
+            context=told,
+            decision=decision,
+            by_installation=by_installation,
         )
         async with self.unit_of_work() as uow:
+            if guess is not None:
+                await uow.guesses.count(guess)
             await self.log(uow, outcome)
             await uow.commit()
         self.metrics.login_failed(failure.value)

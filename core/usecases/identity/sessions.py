@@ -1,5 +1,6 @@
 """Sessions: opened by a sign-in, continued by their refresh tokens, and ended."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -45,7 +46,9 @@ from core.domain.identity.sessions import (
     session_ended,
     sessions_revoked,
 )
+from core.domain.identity.signing_out.frames import FrameAddress
 from core.domain.identity.upstream.providers import own_provider_of
+from core.domain.key_proofs.proofs import KeyThumbprint, bound
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.frozen import Frozen, replace
@@ -99,6 +102,7 @@ class Sessions(Frozen):
         session_id: SessionId | None = None,
         opened_through: str = "",
         doors: Doors = NOT_JUDGED,
+        key: KeyThumbprint | None = None,
     ) -> OpenedSession:
         """Opens a session within the caller's unit of work, after the device, without a round trip of its own. `parent` is the session from
         which the new session is opened, if any: the new session ends with its parent. With `application`, the session is given to this
@@ -117,6 +121,7 @@ class Sessions(Frozen):
             session_id=session_id,
             opened_through=opened_through,
             doors=doors,
+            key=key,
         )
         token = self.system.secrets.token()
         await uow.sessions.issue(session.id, token.digest(), session.created_at)
@@ -138,6 +143,7 @@ class Sessions(Frozen):
         ends_by: datetime | None = None,
         opened_through: str = "",
         doors: Doors = NOT_JUDGED,
+        key: KeyThumbprint | None = None,
     ) -> Session:
         """Does what `open` does, but without a refresh token: the caller gives the session another credential, such as a cookie.
         `opened_through` is the provider that the person signed in at, if they did.
@@ -171,6 +177,7 @@ class Sessions(Frozen):
             idle=self.idle,
             most=self.most,
             doors=doors,
+            key=key,
         )
         await uow.sessions.add(session)
         return session
@@ -184,9 +191,9 @@ class Sessions(Frozen):
         facts = await self.facts.find(opened.session.context.service, opened.session.user)
         return replace(opened, facts=facts, tells_more=False)
 
-    async def tokens(self, opened: OpenedSession) -> TokenPair:
+    async def tokens(self, opened: OpenedSession, key: KeyThumbprint | None = None) -> TokenPair:
         """Signs the session's tokens. Call it after the session's unit of work is committed, because a token must not vouch for a session
-        that does not exist.
+        that does not exist. The access token is bound to the `key`, if there is one.
         """
         opened = await self.with_facts(opened)
         application, audience = opened.application, opened.audience
@@ -197,6 +204,7 @@ class Sessions(Frozen):
             )
         else:
             claims = access_claims(opened, issuer=self.issuer, token_id=token_id, now=now, lifetime=self.access_lifetime)
+        claims = bound(claims, key)
         if application is None:
             access_token = Token(await self.signer.sign_access(claims))
         else:
@@ -237,7 +245,7 @@ class Sessions(Frozen):
                         presented.session,
                         presented.email,
                         presented.is_platform_owner,
-                        following,
+                        token if presented.stays else following,
                         presented.subscription,
                         _application(presented, holder),
                         tells_more=presented.tells_more,
@@ -254,8 +262,10 @@ class Sessions(Frozen):
                     raise _refusal(refused, presented, holder)
         raise Unavailable(retry_after=1, detail="a refresh token stayed contended")
 
-    async def sign_out(self, session: SessionId, actor: Actor) -> None:
-        """Ends the actor's session, and all sessions opened from it. May be repeated, and may follow another end."""
+    async def sign_out(self, session: SessionId, actor: Actor) -> Sequence[FrameAddress]:
+        """Ends the actor's session, and all sessions opened from it. May be repeated, and may follow another end. Returns the pages of
+        applications that a browser has to load in frames, if it was the browser's session.
+        """
         user = actor.user
         if user is None:
             raise Unauthorized
@@ -263,9 +273,11 @@ class Sessions(Frozen):
             # A simultaneous request that opens a session from this session either waits and finds this session ended, or has added the new
             # session already.
             await uow.accounts.hold(user)
-            if await uow.sessions.revoke(session, user):
+            ended = await uow.sessions.end(session, user)
+            if ended is not None:
                 await uow.record(session_ended(user, await uow.sessions.organization(session), actor, session))
                 await uow.commit()
+        return ended or ()
 
     async def sign_out_others(self, user: UserId, but: SessionId, actor: Actor) -> int:
         """Ends all sessions of this person except the session `but`, the sessions that `but` was opened from, and the sessions opened from

@@ -6,7 +6,8 @@ from contextlib import nullcontext
 from core.domain.email import Email
 from core.domain.errors import BadRequest, found
 from core.domain.identifiers import UserId
-from core.domain.identity.alerts import LOOKED_BACK, Alert
+from core.domain.identity.alerts import LOOKED_BACK
+from core.domain.identity.guards.guesses import Suspicions
 from core.domain.identity.impersonation import reason_of
 from core.domain.platform.platform_users import (
     COUNTED_BACK,
@@ -75,6 +76,5 @@ class PlatformUsers(Frozen):
     async def mfa_metrics(self) -> MfaMetrics:
         return await self.directory.mfa_metrics(self.clock.now() - COUNTED_BACK)
 
-    async def alerts(self) -> Sequence[Alert]:
-        """Latest first."""
+    async def alerts(self) -> Suspicions:
         return await self.activity.alerts(self.clock.now() - LOOKED_BACK)

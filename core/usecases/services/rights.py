@@ -10,11 +10,13 @@ from core.domain.services.access_evaluations import (
     AccessDecision,
     AccessQuestion,
     FoundSubjects,
+    IncompleteQuestion,
     Semantic,
     decided,
     ends,
     is_about,
     subject_of,
+    undecided,
 )
 from core.domain.services.api_keys import KeyHolder
 from core.domain.services.rights import ExplainedRights, RightsVerdict, verdict
@@ -38,17 +40,20 @@ class PeoplesRights(Frozen):
         return verdict(explained, permission, is_known=permission in known)
 
     async def evaluate(
-        self, holder: KeyHolder, questions: Sequence[AccessQuestion], semantic: Semantic = Semantic.EXECUTE_ALL
+        self, holder: KeyHolder, questions: Sequence[AccessQuestion | IncompleteQuestion], semantic: Semantic = Semantic.EXECUTE_ALL
     ) -> Sequence[AccessDecision]:
         """The decisions, in the order of the questions, up to the one that ends them. Each user is looked up once."""
-        actions = {question.action for question in questions}
+        actions = {question.action for question in questions if isinstance(question, AccessQuestion)}
         looked_up: dict[UserId, tuple[ExplainedRights, Collection[str]] | None] = {}
         decisions: list[AccessDecision] = []
         for question in questions:
-            user = subject_of(question.subject_type, question.subject_id)
-            if user is not None and user not in looked_up:
-                looked_up[user] = await self.lookup.explain(holder.service, user, actions)
-            decisions.append(decided(question, holder, None if user is None else looked_up[user]))
+            if isinstance(question, IncompleteQuestion):
+                decisions.append(undecided(question))
+            else:
+                user = subject_of(question.subject_type, question.subject_id)
+                if user is not None and user not in looked_up:
+                    looked_up[user] = await self.lookup.explain(holder.service, user, actions)
+                decisions.append(decided(question, holder, None if user is None else looked_up[user]))
             if ends(semantic, decisions[-1]):
                 break
         return decisions

@@ -117,6 +117,8 @@ class OrganizationServices(Frozen):
             if before.service_type.is_confidential and not after.service_type.is_confidential:
                 require_none(await uow.client_secrets.count(before.id))
             await uow.services.save(after)
+            if after.profile is not before.profile:
+                await uow.services.end_requests(before.id)
             await uow.record(service_updated(before, after, actor))
             await uow.commit()
         return after

@@ -11,6 +11,7 @@ from core.domain.identity.callers import NOT_A_MEMBER, Caller, Participation, re
 from core.domain.identity.risk_policies.verdicts import KeptOut
 from core.domain.identity.sessions import TokenUse
 from core.domain.json import Json
+from core.domain.key_proofs.proofs import KeyThumbprint, require_shown
 from core.domain.secrets import Token
 from core.domain.tenancy.members import IN_A_SERVICE, NOT_YOUR_ORGANIZATION, Member, OrganizationStanding
 from core.domain.tenancy.roles import capabilities_of
@@ -52,13 +53,15 @@ class Callers(Frozen):
         witness: Witness | None = None,
         *,
         for_userinfo: bool = False,
+        key: KeyThumbprint | None = None,
     ) -> Caller:
         """Returns the caller. Raises `TokenExpired`; `TokenInvalid` when the value is not an access token of this installation;
         `Unauthorized` when the token's session or user has ended; `Forbidden` when the user is not a member of the token's organization;
         `OrganizationNotActive`; `SecondFactorRequired` in a service of an organization that requires a second factor which the user lacks.
-        In the organization itself, the person may still set one up.
+        In the organization itself, the person may still set one up. `key` is the one that the request has shown: a token that is bound to a
+        key is good with this key alone, and every other without one. Else raises `BoundTokenRefused`.
         """
-        claims = await self._claims(token, of_resources=for_userinfo)
+        claims = await self._claims(token, key, of_resources=for_userinfo)
         in_service = self.lookup.find_for_userinfo if for_userinfo else self.lookup.find_in_service
         find = in_service if claims.service else self.lookup.find
         caller = await find(claims.session, claims.user)
@@ -75,14 +78,19 @@ class Callers(Frozen):
         return replace(caller, authentication_methods=claims.methods, scopes=scopes)
 
     async def resolve_member(
-        self, token: str, slug: str, participation: Participation = Participation.ACTIVE, witness: Witness | None = None
+        self,
+        token: str,
+        slug: str,
+        participation: Participation = Participation.ACTIVE,
+        witness: Witness | None = None,
     ) -> Member:
         """Returns the caller as a member of this organization. Raises the errors of `resolve`, and `NotFound` when there is no such
         organization. A token for the platform is good for every organization of its user, a token for an organization only for this
         organization, and a token for a service for none. Raises `ReauthenticationRequired` and `SecondFactorRequired` as the organization's
         sign-in rules ask.
         """
-        claims = await self._claims(token)
+        # Only applications have tokens that are bound to keys, and none of theirs opens an organization.
+        claims = await self._claims(token, None)
         found = await self.lookup.find_member(claims.session, claims.user, slug)
         if found is None:
             raise Unauthorized("The session has ended", words="session_ended")
@@ -135,11 +143,11 @@ class Callers(Frozen):
             organization_name=standing.organization_name,
         )
 
-    async def is_in_service(self, token: str) -> bool:
+    async def is_in_service(self, token: str, key: KeyThumbprint | None = None) -> bool:
         """Returns whether the token is for a service. Such a token goes to `resolve`, not to `resolve_member`. Raises `TokenExpired` or
         `TokenInvalid`.
         """
-        return bool((await self._claims(token)).service)
+        return bool((await self._claims(token, key)).service)
 
     async def resolve_browser(self, token: Token) -> Caller | None:
         """Returns the person behind the cookie of a browser session, on the platform. None when the session has ended or never existed."""
@@ -170,11 +178,11 @@ class Callers(Frozen):
         caller, standing = found
         return await self._member(caller, standing, slug, participation, witness)
 
-    async def signed(self, token: str) -> tuple[SessionId, UserId, UserId | None]:
+    async def signed(self, token: str, key: KeyThumbprint | None = None) -> tuple[SessionId, UserId, UserId | None]:
         """Returns the session, user and impersonator in an access token of this installation, even if the session has ended: signing out
         twice is not an error. Raises `TokenExpired` or `TokenInvalid`.
         """
-        claims = await self._claims(token)
+        claims = await self._claims(token, key)
         return claims.session, claims.user, claims.impersonator
 
     def _confirm(self, claims: _Claims, caller: Caller) -> None:
@@ -182,8 +190,10 @@ class Callers(Frozen):
         if stated != (caller.organization, caller.service, caller.impersonator):
             raise TokenInvalid(detail="the token and its session have different contexts")
 
-    async def _claims(self, token: str, *, of_resources: bool = False) -> _Claims:
+    async def _claims(self, token: str, key: KeyThumbprint | None, *, of_resources: bool = False) -> _Claims:
         claims = await self.verifier.verify_access(token)
+        if key is not None or "cnf" in claims:
+            require_shown(claims, key)
         is_of_resource = of_resources and claims.get("token_use") == TokenUse.RESOURCE.value
         impersonator = None if is_of_resource else _impersonator(claims)
         organization, service = _places(claims) if is_of_resource else _context(claims)

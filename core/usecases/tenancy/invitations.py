@@ -14,7 +14,7 @@ from core.domain.identity.links import Links
 from core.domain.identity.profile.profiles import NOTHING_STATED, StatedProfile
 from core.domain.pages import Page
 from core.domain.record.events import Actor, Event, Target
-from core.domain.secrets import Password, Token
+from core.domain.secrets import Token
 from core.domain.tenancy.invitations import (
     LIFETIME,
     UNKNOWN,
@@ -40,7 +40,7 @@ from core.domain.tenancy.members import Member, Membership, MembershipOrigin
 from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.frozen import Frozen, replace
 from core.usecases.identity.account_access import end_access
-from core.usecases.identity.account_passwords import AccountPasswords
+from core.usecases.identity.account_passwords import AccountPasswords, FittingPassword
 from core.usecases.identity.accounts import Accounts
 from core.usecases.identity.profiles import Profiles
 from core.usecases.tenancy.rights import hold_rights
@@ -217,17 +217,17 @@ class Invitations(Frozen):
         """
         return offer.chooses_password and not await self.passwords.realms.requires_provider(offer.invitation.email)
 
-    async def accept_with_password(self, token: Token, password: Password, actor: Actor, *, name: str = "") -> None:
+    async def accept_with_password(self, token: Token, password: FittingPassword, actor: Actor, *, name: str = "") -> None:
         """Does what `accept` does, and sets the account's first password, in one unit of work. Only for the token that our own mail server
         has sent, and for an account that nobody has used: any other acceptance leads to a mailed link. Signs nobody in. Raises
-        `BadRequest`, and leaves the invitation as it was if the password or the name is refused.
+        `BadRequest`, and leaves the invitation as it was if the name is refused.
         """
         stated = self.profiles.named(name)
         presented = await self._presented(token)
         offer = await self.look(token)
         if not await self.may_choose_password(offer):
             raise _by_mail_alone()
-        encoded = await self.passwords.encoded(password, offer.invitation.email, offer.password_standing)
+        encoded = await self.passwords.encoded(password)
         done = False
         while not done:
             async with self.unit_of_work() as uow:

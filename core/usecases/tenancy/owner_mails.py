@@ -1,9 +1,9 @@
-"""Mails to the owners of an organization about something that will stop working."""
+"""Mails to the owners of an organization: about something that will stop working, or that they want to hear of."""
 
 from collections.abc import Sequence
 from datetime import datetime
 
-from core.domain.branding import Branding
+from core.domain.branding import POSTERN, Branding
 from ports.mail_templates import MailTemplates
 from ports.tenancy.webhooks import Owner
 from ports.unit_of_work import UnitOfWork
@@ -18,7 +18,7 @@ async def tell_owners(
             owner.email.address,
             account=owner.user,
             language=owner.language,
-            branding=Branding(owner.organization_name),
+            branding=Branding(owner.organization_name) if owner.organization_name else POSTERN,
             **values,
         )
         await uow.jobs.add(mail.as_job())

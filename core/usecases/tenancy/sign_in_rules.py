@@ -40,6 +40,7 @@ class OrganizationSignInRules(Frozen):
         """What the change would reach, without making it. Raises as `change` does for a change that is not allowed, and `NotFound`."""
         before = await self.get(member)
         after = self._checked(change).applied(before, self.clock.now())
+        after.require_fitting()
         asked = asked_of(before, after)
         reach = await self.lookup.reach(member.organization, asked)
         sessions = await reached_sessions(self.session_reach, member, None, before.session_limits, after.session_limits)
@@ -64,6 +65,7 @@ class OrganizationSignInRules(Frozen):
             held = await uow.sign_in_rules.get(member.organization, member.responsible)
             before = held.rules
             after = change.applied(before, self.clock.now())
+            after.require_fitting()
             if after == before:
                 return before
             if member.key is None:
@@ -75,20 +77,22 @@ class OrganizationSignInRules(Frozen):
 
     def _checked(self, change: SignInRulesChange) -> SignInRulesChange:
         change.require_allowed()
-        if change.invitation_domains is None:
-            return change
-        return replace(change, invitation_domains=self._domains(change.invitation_domains))
+        return replace(
+            change,
+            invitation_domains=self._domains("invitation_domains", change.invitation_domains),
+            registration_domains=self._domains("registration_domains", change.registration_domains),
+        )
 
-    def _domains(self, texts: Sequence[str]) -> Sequence[str]:
+    def _domains(self, field: str, texts: Sequence[str] | None) -> Sequence[str] | None:
         """The domains in the form in which the domains of addresses are compared, sorted and without duplicates."""
-        return sorted({self._domain(text.strip()) for text in texts})
+        return None if texts is None else sorted({self._domain(field, text.strip()) for text in texts})
 
-    def _domain(self, text: str) -> str:
+    def _domain(self, field: str, text: str) -> str:
         try:
             email = self.syntax.parse(f"somebody@{text}")
         except BadRequest as refusal:
             raise BadRequest(
-                "invitation_domains: each must be the domain of an e-mail address, such as acme.example",
+                f"{field}: each must be the domain of an e-mail address, such as acme.example",
                 words="domains_malformed",
                 detail=refusal.detail,
             ) from None

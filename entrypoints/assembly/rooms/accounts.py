@@ -1,8 +1,11 @@
 """Accounts: their addresses, passwords and mails, which share the rules of passwords."""
 
+from adapters.mail_domains.throwaway import ListedThrowawayDomains, ListUnusable
 from adapters.postgres.identity.proofs.account_passwords import PostgresPasswordStandings
 from adapters.postgres.identity.proofs.sign_in import PostgresDestinations
+from adapters.postgres.identity.registering.registration_rules import PostgresRegistrationRules
 from core.domain.identity.registering.mail_budgets import BudgetSizes
+from core.domain.identity.registering.registration_rules import RegistrationPolicy, RegistrationRule
 from core.frozen import Frozen
 from core.usecases.identity.account_mails import AccountMails
 from core.usecases.identity.account_passwords import AccountPasswords, PasswordRules
@@ -10,11 +13,12 @@ from core.usecases.identity.accounts import Accounts
 from core.usecases.identity.address_proofs import AddressProofs
 from core.usecases.identity.locking.account_locks import AccountLocks
 from core.usecases.identity.registering.mail_budgets import MailBudgets
+from core.usecases.identity.registering.registrations import Registrations
 from entrypoints.assembly.foundation import Foundation
 from entrypoints.assembly.rooms.known_passwords import KnownPasswordsRoom
 from entrypoints.assembly.rooms.sign_ins import SignIns
 from entrypoints.assembly.rooms.upstream import UpstreamParts
-from entrypoints.settings import Settings
+from entrypoints.settings import Settings, SettingsError
 from ports.passwords import PasswordHasher
 
 
@@ -25,6 +29,7 @@ class AccountRoom(Frozen, kw_only=True):
     locks: AccountLocks
     mails: AccountMails
     budgets: MailBudgets
+    registrations: Registrations
 
 
 def account_locks(foundation: Foundation) -> AccountLocks:
@@ -51,6 +56,7 @@ def assemble_accounts(
         metrics=foundation.metrics,
         clock=clock,
     )
+    registrations = _registrations(settings, foundation)
     accounts = Accounts(
         unit_of_work=new_unit_of_work,
         rules=rules,
@@ -61,6 +67,7 @@ def assemble_accounts(
         buckets=buckets,
         system=system,
         budgets=budgets,
+        registrations=registrations,
         immediate_email_changes=settings.email_change == "immediate",
     )
     return AccountRoom(
@@ -99,7 +106,21 @@ def assemble_accounts(
             budgets=budgets,
         ),
         budgets=budgets,
+        registrations=registrations,
     )
+
+
+def _registrations(settings: Settings, foundation: Foundation) -> Registrations:
+    """Raises `SettingsError`."""
+    rule = RegistrationRule(policy=RegistrationPolicy(settings.registration), domains=settings.registration_domains)
+    if rule.policy is RegistrationPolicy.DOMAINS and not rule.domains:
+        raise SettingsError("POSTERN_REGISTRATION_DOMAINS must name a domain when POSTERN_REGISTRATION is domains")
+    file = settings.throwaway_domains
+    try:
+        throwaway = ListedThrowawayDomains() if file is None else ListedThrowawayDomains(file)
+    except ListUnusable as error:
+        raise SettingsError(f"POSTERN_THROWAWAY_DOMAINS: the file {file} {error}") from None
+    return Registrations(rule, throwaway, PostgresRegistrationRules(foundation.pool))
 
 
 def _sizes(settings: Settings) -> BudgetSizes:

@@ -65,5 +65,6 @@ def assemble_saml(settings: Settings, foundation: Foundation, identity: Identity
             flows=identity.flows,
             server_secrets=foundation.server_secrets,
             clock=clock,
+            issuer=settings.public_url,
         ),
     )

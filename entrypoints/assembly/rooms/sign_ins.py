@@ -2,6 +2,8 @@
 
 from contextlib import ExitStack
 
+import trio
+
 from adapters.crypto.authenticators import Fido2Authenticators
 from adapters.crypto.backup_codes import HmacBackupCodes
 from adapters.crypto.totp import PyotpTotp
@@ -16,12 +18,14 @@ from core.domain.identity.passwords.at_sign_in import AtSignIn
 from core.domain.identity.priority import FamiliarAddresses
 from core.frozen import Frozen
 from core.usecases.identity.devices import Devices
+from core.usecases.identity.guards.guesses import Guesses, NoticedOrigins
 from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.mailed_codes import MailedCodes
 from core.usecases.identity.mailed_proofs import MailedProofs
 from core.usecases.identity.mfa import Mfa
 from core.usecases.identity.passkeys import Passkeys
 from core.usecases.identity.reauthentication import Reauthentication
+from core.usecases.identity.risk.installation_way_back import InstallationWayBack
 from core.usecases.identity.sign_in.admission import Admission
 from core.usecases.identity.sign_in.proofs.breached import BreachesAtSignIn
 from core.usecases.identity.sign_in.proofs.link import SignInLinks
@@ -47,6 +51,7 @@ class SignInTraces(Frozen, kw_only=True):
 
 class SignIns(Frozen, kw_only=True):
     mfa: Mfa
+    guesses: Guesses
     password_proofs: PasswordProofs
     passkeys: Passkeys
     passkey_proofs: PasskeyProofs
@@ -102,6 +107,17 @@ def assemble_sign_ins(
         throttles=settings.rate_limits,
     )
     familiar = FamiliarAddresses()
+    way_back = InstallationWayBack(
+        new_unit_of_work, foundation.keyring, foundation.shared_buckets, foundation.mail_templates, foundation.links, system
+    )
+    guesses = Guesses(
+        foundation.keyring,
+        NoticedOrigins(),
+        foundation.metrics,
+        trio.sleep,
+        clock,
+        slows=settings.rate_limits,
+    )
     password_proofs = PasswordProofs(
         new_unit_of_work,
         PostgresAttempts(pool),
@@ -118,6 +134,7 @@ def assemble_sign_ins(
             clock=clock,
             rule=AtSignIn(settings.breached_at_sign_in),
         ),
+        guesses=guesses,
         clock=clock,
         throttles=settings.rate_limits,
     )
@@ -163,6 +180,7 @@ def assemble_sign_ins(
     )
     return SignIns(
         mfa=mfa,
+        guesses=guesses,
         password_proofs=password_proofs,
         passkeys=passkeys,
         passkey_proofs=passkey_proofs,
@@ -187,6 +205,7 @@ def assemble_sign_ins(
             joining=joining,
             provided=ProviderValues(new_unit_of_work, ProfileValues(new_unit_of_work, stores.profile_values, clock)),
             familiar=familiar,
+            way_back=way_back,
             system=system,
         ),
         reauthentication=reauthentication,

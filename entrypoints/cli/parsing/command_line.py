@@ -13,6 +13,7 @@ from entrypoints.cli.parsing.installation import (
     add_demo_command,
     add_doctor_command,
     add_files_command,
+    add_held_back_commands,
     add_jobs_commands,
     add_key_commands,
     add_mail_commands,
@@ -32,6 +33,7 @@ from entrypoints.cli.parsing.tenants import (
     add_organization_commands,
     add_owner_commands,
     add_privacy_commands,
+    add_risk_commands,
     add_service_commands,
     add_user_commands,
 )
@@ -79,6 +81,7 @@ def command_line(words: Sequence[str] = ()) -> argparse.ArgumentParser:
 
     add_schema_commands(commands)
     add_owner_commands(group(commands, "owner", "manage platform owners"))
+    add_risk_commands(group(commands, "risk-rules", "put rules for risk of the installation in shadow"))
     add_user_commands(group(commands, "user", "manage one account at a time"))
     add_privacy_commands(group(commands, "privacy", "hand out what is kept about a person, or have them forgotten"))
     add_organization_commands(group(commands, "organization", "manage organizations: found, approve, suspend, limit, move and delete them"))
@@ -88,6 +91,7 @@ def command_line(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     add_invite_command(commands)
     add_api_key_commands(group(commands, "api-key", "manage API keys, which services' own servers call with"))
     add_access_command(commands)
+    add_held_back_commands(group(commands, "held-back", "look at the budgets of mails that said no, and lift one for a while"))
     add_mail_commands(group(commands, "mail", "read mail that went into files (POSTERN_MAIL=file:…)"))
     add_key_commands(group(commands, "keys", "manage signing and encryption keys"))
     add_password_commands(group(commands, "passwords", "make the filter of stolen passwords (POSTERN_PASSWORD_FILTER)"))

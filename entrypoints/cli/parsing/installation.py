@@ -4,9 +4,11 @@ import argparse
 from pathlib import Path
 from typing import Final
 
-from entrypoints.cli.parsing.parts import Commands, add_json, command, count, head, share, up_to
+from entrypoints.cli.parsing.parts import Commands, add_json, command, count, head, identifier, share, up_to
 
 _OUTGOING_WORK: Final = ("mail", "deliveries", "billing", "siem")
+# As `BudgetScope` has them, which the parser need not load.
+_BUDGETS: Final = ("network", "mail_domain", "organization", "installation")
 
 
 def add_schema_commands(commands: "Commands[argparse.ArgumentParser]") -> None:
@@ -217,3 +219,18 @@ def add_mail_commands(mail: "Commands[argparse.ArgumentParser]") -> None:
     shown.add_argument("id", nargs="?", default=None, metavar="ID", help="the mail's id, from the list")
     shown.add_argument("--link", action="store_true", help="show only the link in it")
     shown.add_argument("--wait", type=up_to(600), default=0, metavar="SECONDS", help="how long to wait for a matching mail (default: 0)")
+
+
+def add_held_back_commands(held_back: "Commands[argparse.ArgumentParser]") -> None:
+    add_json(command(held_back, "list", "guards.held_back", "list the budgets of mails that said no in the last day", action="list"))
+    lift = command(
+        held_back, "lift", "guards.held_back", "lift a budget for a while: a day on which many register from one place", action="lift"
+    )
+    lift.add_argument("--budget", required=True, choices=_BUDGETS, help="what it is of")
+    text = "an address in the network, a mail domain, or an organization's id; nothing for the installation"
+    lift.add_argument("--key", default="", help=text)
+    lift.add_argument("--hours", type=up_to(168), required=True, metavar="N", help="for how long, up to 168")
+    restored = command(held_back, "restore", "guards.held_back", "end an exception", action="restore")
+    restored.add_argument("id", type=identifier, metavar="ID", help="the budget's id, from the list")
+    for one in (lift, restored):
+        add_json(one)

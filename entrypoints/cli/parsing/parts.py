@@ -4,6 +4,7 @@ import argparse
 import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+from uuid import UUID
 
 from entrypoints.numbers import is_number
 
@@ -35,6 +36,13 @@ def up_to(most: int) -> Callable[[str], int]:
         return int(text)
 
     return number
+
+
+def identifier(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"must be an id from the list, not {text!r}") from None
 
 
 def own_limit(text: str) -> str:

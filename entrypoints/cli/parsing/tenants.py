@@ -204,6 +204,12 @@ def add_privacy_commands(privacy: "Commands[argparse.ArgumentParser]") -> None:
             add_json(one)
 
 
+def add_risk_commands(risk: "Commands[argparse.ArgumentParser]") -> None:
+    shadow = command(risk, "shadow", "risk.rules", "put the rules of the installation that refuse in shadow")
+    shadow.add_argument("--factors", action="store_true", help="those that ask for a second factor or a passkey, too")
+    add_json(shadow)
+
+
 def add_user_commands(user: "Commands[argparse.ArgumentParser]") -> None:
     for name, text in _USER_COMMANDS.items():
         one = command(user, name, "user", text, action=name)

@@ -11,6 +11,7 @@ from typing_extensions import TypeVar
 
 from core.frozen import Frozen
 from entrypoints.http.machinery.fields import MessageText
+from entrypoints.http.machinery.headers import PagePolicy
 
 Headers = tuple[tuple[bytes, bytes], ...]
 Value = TypeVar("Value")
@@ -38,6 +39,8 @@ class Answer(Frozen, Generic[Value]):
     value: Value
     status: int
     headers: Headers = ()
+    policy: PagePolicy | None = None
+    """Of a page that needs another than its address has. None: the declared one."""
 
 
 class Streamed(Frozen, Generic[Value]):

@@ -35,6 +35,7 @@ from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
 from core.usecases.tenancy.callers import Witness
 from entrypoints.bootstrap import Postern
+from entrypoints.http.key_proofs import prove_key
 from entrypoints.http.machinery.calls import Request
 from entrypoints.http.machinery.limits import MANAGEMENT_KEYS, SCIM
 from entrypoints.http.machinery.scim_recording import recording
@@ -82,6 +83,16 @@ class CallerRule(Protocol):
 
 
 BEARER: Final = SecurityScheme("bearer", {"type": "http", "scheme": "bearer", "bearerFormat": "JWT"})
+BOUND: Final = SecurityScheme(
+    "dpop",
+    {
+        "type": "http",
+        "scheme": "dpop",
+        "description": "An access token that is bound to a key, beside a proof of the key in the header `DPoP`, made for this request (RFC"
+        " 9449). Answers may have a `DPoP-Nonce` for the next proof.",
+    },
+    b"DPoP",
+)
 # Postern's access tokens are far shorter. A longer token is refused before the code hashes or parses the token.
 _LONGEST_TOKEN = 8192
 # Postern's API keys and SCIM tokens are far shorter. A longer one is refused before the code hashes it.
@@ -149,14 +160,17 @@ class SessionRule:
         self.name = name
         self.admitted = admitted
         self.platform_owner = platform_owner
+        # Only applications have tokens that are bound to keys.
+        self.also_by = BOUND if CallerContext.SERVICE in admitted.contexts else None
         self.refuses = _refused_sessions(admitted)
 
     def owes_limit(self, _method: str) -> bool:
         return False
 
     async def admit(self, request: Request, postern: Postern) -> Caller:
+        token = _persons_token(request) if self.also_by is None else await _any_token(request, postern)
         request.caller = caller = await postern.tenancy.callers.resolve(
-            _persons_token(request), self.admitted.participation, witness_of(request, postern)
+            token, self.admitted.participation, witness_of(request, postern), key=request.shown_key
         )
         self.require(caller)
         return caller
@@ -214,6 +228,7 @@ class _Buyer:
 
     name = "buyer"
     scheme = BEARER
+    also_by = BOUND
     reads: tuple[str, ...] = ("org_slug", "service_slug")
 
     def __init__(self, admitted: AdmittedCaller) -> None:
@@ -225,9 +240,10 @@ class _Buyer:
 
     async def admit(self, request: Request, postern: Postern) -> Caller:
         organization, service = request.path_values["org_slug"], request.path_values["service_slug"]
-        token, witness = bearer_token(request), witness_of(request, postern)
-        if await postern.tenancy.callers.is_in_service(token):
-            caller = await postern.tenancy.callers.resolve(token, self.admitted.participation, witness)
+        token, witness = await session_token(request, postern), witness_of(request, postern)
+        key = request.shown_key
+        if await postern.tenancy.callers.is_in_service(token, key):
+            caller = await postern.tenancy.callers.resolve(token, self.admitted.participation, witness, key=key)
             request.caller = caller
             if (caller.organization, caller.service) != (organization, service):
                 raise Forbidden("This token is for another service")
@@ -400,6 +416,7 @@ class _Leaving:
 
     name = "leaving"
     scheme = BEARER
+    also_by = BOUND
     refuses: tuple[type[Refusal], ...] = (Unauthorized, TokenExpired, TokenInvalid)
     reads: tuple[str, ...] = ()
 
@@ -408,7 +425,8 @@ class _Leaving:
         return True
 
     async def admit(self, request: Request, postern: Postern) -> Leaving:
-        session, user, impersonator = await postern.tenancy.callers.signed(bearer_token(request))
+        token = await session_token(request, postern)
+        session, user, impersonator = await postern.tenancy.callers.signed(token, request.shown_key)
         return Leaving(session, request.sender.actor(user, impersonator))
 
 
@@ -457,11 +475,11 @@ class _OpenId(SessionRule):
     async def admit(self, request: Request, postern: Postern) -> Any:
         if request.method == "POST" and request.header(b"authorization") is None:
             return None
-        return await self.resolve(bearer_token(request), request, postern)
+        return await self.resolve(await session_token(request, postern), request, postern)
 
     async def resolve(self, token: str, request: Request, postern: Postern) -> Caller:
         request.caller = caller = await postern.tenancy.callers.resolve(
-            token, self.admitted.participation, witness_of(request, postern), for_userinfo=True
+            token, self.admitted.participation, witness_of(request, postern), for_userinfo=True, key=request.shown_key
         )
         if OPENID not in (caller.scopes or ()):
             raise InsufficientScope(OPENID)
@@ -505,17 +523,42 @@ def witness_of(request: Request, postern: Postern) -> Witness:
     return witness
 
 
+async def session_token(request: Request, postern: Postern) -> str:
+    """The access token of a session: as `bearer_token`, or one that is bound to a key, with the scheme `DPoP` and a proof of the key, which
+    `request.shown_key` names from then on (RFC 9449 section 7.1).
+    """
+    if not _is_bound(request):
+        return bearer_token(request)
+    token = _token_of(request, b"dpop")
+    await prove_key(request, postern, token)
+    return token
+
+
+def _is_bound(request: Request) -> bool:
+    header = request.header(b"authorization")
+    return header is not None and header[:5].lower() == b"dpop "
+
+
 def bearer_token(request: Request) -> str:
+    return _token_of(request, b"bearer")
+
+
+def _token_of(request: Request, needed: bytes) -> str:
     header = request.header(b"authorization")
     if header is None:
         raise Unauthorized
     scheme, _, token = header.partition(b" ")
-    if scheme.lower() != b"bearer":
+    if scheme.lower() != needed:
         raise Unauthorized
     token = token.strip()
     if not token.isascii() or not 0 < len(token) <= _LONGEST_TOKEN:
         raise TokenInvalid
     return token.decode("ascii")
+
+
+async def _any_token(request: Request, postern: Postern) -> str:
+    """As `_persons_token`, also for an application's token that is bound to a key."""
+    return await session_token(request, postern) if _is_bound(request) else _persons_token(request)
 
 
 def _persons_token(request: Request) -> str:

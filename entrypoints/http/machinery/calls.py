@@ -12,6 +12,7 @@ from core.domain.errors import Refusal
 from core.domain.identifiers import ClientId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
+from core.domain.key_proofs.proofs import KeyThumbprint
 from core.domain.languages import DEFAULT, Language, chosen_language
 from core.domain.platform.configuration.marks import ManagedMark
 from core.domain.rate_limits import RateLimit, client_key
@@ -79,6 +80,7 @@ class Request:
         "path_values",
         "query_string",
         "quiet",
+        "shown_key",
         "size",
         "span",
         "status",
@@ -102,6 +104,8 @@ class Request:
         # The person for whom an agent acts, beside the agent's own client id.
         self.acted_for: UserId | None = None
         self.client_id: ClientId | None = None
+        # The key of which the request has shown a proof.
+        self.shown_key: KeyThumbprint | None = None
         # For pages of the console: the mark of the object that a configuration document manages.
         self.managed: ManagedMark | None = None
         # For pages of the console: the names of the things that the page stands below, by the templates of their addresses.
@@ -156,6 +160,10 @@ class Request:
         return self.limiter is None or (
             self.limiter.has_room(limit, self.client_address) and self.limiter.has_room_for_client(of_client, str(self.client_id))
         )
+
+    def has_room_here(self, limit: RateLimit) -> bool:
+        """Whether `count_here` would admit the request."""
+        return self.limiter is None or self.limiter.has_room_for_client(limit, client_key(self.client_address))
 
     def attempt(self, limit: RateLimit) -> AbstractAsyncContextManager[Callable[[], None]]:
         """A try, as `Limiter.attempt` counts tries. For endpoints where only some requests are tries."""

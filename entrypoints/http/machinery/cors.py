@@ -10,8 +10,11 @@ from typing import Final
 from entrypoints.http.machinery.headers import HeaderList
 
 # MCP clients that run in browsers send their protocol's version along when they look for metadata.
-_REQUEST_HEADERS = b"authorization, content-type, mcp-protocol-version, x-api-key, x-device-token, x-device-trust-token, x-request-id"
-_ANSWER_HEADERS = b"retry-after, x-device-token, x-request-id"
+_REQUEST_HEADERS = (
+    b"authorization, content-type, dpop, mcp-protocol-version, x-api-key, x-device-token, x-device-trust-token, x-puzzle-challenge, "
+    b"x-puzzle-solution, x-request-id"
+)
+_ANSWER_HEADERS = b"dpop-nonce, retry-after, www-authenticate, x-device-token, x-request-id"
 _REMEMBER_SECONDS = b"600"
 # Also in answers to requests without an origin: a cache in between must not reuse such an answer for a request with an origin.
 _VARY = (b"vary", b"Origin")

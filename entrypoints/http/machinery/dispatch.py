@@ -29,7 +29,7 @@ from entrypoints.http.machinery.decoding import ClientGone, LinkReader, QueryRea
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.error_shapes import OURS, SCIM, Refusing
 from entrypoints.http.machinery.errors import BodyTimeout, refusal_of
-from entrypoints.http.machinery.headers import IN_LANGUAGE, HeaderList, answer_headers
+from entrypoints.http.machinery.headers import IN_LANGUAGE, HeaderList, PagePolicy, answer_headers
 from entrypoints.http.machinery.limits import Limiter
 from entrypoints.http.machinery.own_forms import require_own_form
 from entrypoints.http.machinery.routing import Route, Router
@@ -368,6 +368,7 @@ class _Target:
             or self.takes_own_form
         )
         policy, scheme = endpoint.policy, endpoint.caller.scheme
+        self._common_headers = common_headers
         self._headers = answer_headers(common_headers, endpoint.produces.encode(), endpoint.cache, policy=policy)
         self._bodiless_headers = answer_headers(common_headers, None, endpoint.cache, policy=policy)
         self._uncached_headers = answer_headers(common_headers, endpoint.produces.encode(), policy=policy)
@@ -388,6 +389,8 @@ class _Target:
         status = self.endpoint.status
         extra: Sequence[tuple[bytes, bytes]] = ()
         if isinstance(result, Answer):
+            if result.policy is not None:
+                return self._answered_under(result.policy, Answer(result.value, result.status, result.headers), request)
             status, extra, result = result.status, result.headers, result.value
         if isinstance(result, NoBody) or status in _BODILESS:
             return status, [*self._bodiless_headers, *extra], b""
@@ -397,6 +400,12 @@ class _Target:
         if extra and any(name == b"content-type" for name, _ in extra):
             return status, [*self._bodiless_headers, *extra], body
         return status, [*(self._headers if status < 400 else self._uncached_headers), *extra], body
+
+    def _answered_under(self, policy: PagePolicy, result: Answer[Any], request: Request) -> Answered:
+        """Such a policy may name addresses of tenants, so its headers are shared with no other answer."""
+        status, headers, body = self.answered(result, request)
+        own = {b"content-security-policy": policy.content_security, b"cross-origin-opener-policy": policy.opener.encode()}
+        return status, [(name, own.get(name, value)) for name, value in headers], body
 
 
 def _query_reader(endpoint: Endpoint) -> LinkReader | QueryReader | None:

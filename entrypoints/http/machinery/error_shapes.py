@@ -11,7 +11,7 @@ import msgspec
 from core.domain.errors import Conflict, Refusal
 from core.domain.languages import DEFAULT, Language
 from entrypoints.http.machinery.calls import Request
-from entrypoints.http.machinery.errors import ErrorBody, NotAsDeclared, headers_of, status_of
+from entrypoints.http.machinery.errors import ErrorBody, NotAsDeclared, OfferedPuzzle, headers_of, status_of
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.headers import IN_LANGUAGE, HeaderList, PagePolicy, answer_headers
 
@@ -39,7 +39,10 @@ class _Ours:
     kind = ErrorBody
 
     def value(self, refused: Refused, at: datetime, _language: Language = DEFAULT, _request_id: str = "") -> ErrorBody:
-        return ErrorBody(message_of(refused), refused.code, at)
+        puzzle = getattr(refused, "puzzle", None)
+        if puzzle is None:
+            return ErrorBody(message_of(refused), refused.code, at)
+        return ErrorBody(message_of(refused), refused.code, at, OfferedPuzzle(puzzle.challenge, puzzle.part_bits, puzzle.parts))
 
 
 class OAuthErrorShape(msgspec.Struct, frozen=True):

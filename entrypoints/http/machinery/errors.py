@@ -22,11 +22,14 @@ from core.domain.errors import (
     Unavailable,
 )
 from core.domain.federation.oauth.oauth_errors import InsufficientScope
+from core.domain.key_proofs.proofs import ALGORITHMS, BoundTokenRefused
 from entrypoints.http.machinery.answers import Headers
 from entrypoints.http.machinery.fields import example
 from ports.database import Database
 
 log = structlog.get_logger()
+
+_ALGORITHMS = " ".join(ALGORITHMS).encode()
 
 STATUS: dict[str, int] = {
     "BAD_REQUEST": 400,
@@ -61,6 +64,19 @@ STATUS: dict[str, int] = {
 }
 
 
+class OfferedPuzzle(msgspec.Struct, frozen=True):
+    """A puzzle that a program may solve. With P the SHA-256 of the challenge, each part (0 to `parts` - 1) is solved by a number below 2^32
+    with which SHA-256(P, part, number) begins with `bits` zero bits; part and number have four bytes each, the highest first.
+    """
+
+    challenge: Annotated[str, example("AQR0ZXN0NXoTM015VILsxGay37NE1Lh8KQJ81FLjs-c76nERGdiHFk7p")]
+    """What the numbers are for. It counts for five minutes, and once."""
+    bits: Annotated[int, example(11)]
+    """With how many zero bits the hash of each part begins."""
+    parts: Annotated[int, example(8)]
+    """How many numbers there are."""
+
+
 class ErrorBody(msgspec.Struct, frozen=True):
     """The body of every error answer."""
 
@@ -70,6 +86,10 @@ class ErrorBody(msgspec.Struct, frozen=True):
     """The error code for programs. A code never changes its meaning."""
     timestamp: datetime
     """The time of the error."""
+    puzzle: OfferedPuzzle | msgspec.UnsetType = msgspec.UNSET
+    """Only of a 429 because too many mails were asked for. The same request counts with the headers `X-Puzzle-Challenge` and
+    `X-Puzzle-Solution`: the numbers of all parts, with dots between them.
+    """
 
 
 class NotAsDeclared(BadRequest):
@@ -167,7 +187,14 @@ def headers_of(refusal: Refusal, challenge: bytes = b"Bearer") -> Headers:
         return ((b"www-authenticate", f'Bearer error="insufficient_scope", scope="{refusal.scope}"'.encode()),)
     if isinstance(refusal, Unauthorized):
         # RFC 6750 section 3: the header has an error code only when the caller has sent a token, and the token is not valid.
-        return ((b"www-authenticate", challenge if type(refusal) is Unauthorized else b'Bearer error="invalid_token"'),)
+        return ((b"www-authenticate", challenge if type(refusal) is Unauthorized else _of_token(refusal)),)
     if isinstance(refusal, MethodNotAllowed):
         return ((b"allow", ", ".join(refusal.allowed).encode()),)
     return ()
+
+
+def _of_token(refusal: Unauthorized) -> bytes:
+    if isinstance(refusal, BoundTokenRefused):
+        # RFC 9449 section 7.1.
+        return b'DPoP error="%s", algs="%s"' % (refusal.error.encode(), _ALGORITHMS)
+    return b'Bearer error="invalid_token"'

@@ -23,6 +23,11 @@ _A_YEAR = 31_536_000
 _PERMISSIONS = b"camera=(), geolocation=(), microphone=(), payment=(), usb=()"
 # Postern's own address, one inline script or style by its hash, or an origin. No wildcard, no bare scheme, no `'unsafe-inline'`.
 _SOURCE: Final = re.compile(r"'self'|'sha(256|384|512)-[A-Za-z0-9+/]+={0,2}'|https?://([A-Za-z0-9.-]+|\[[0-9a-f:.]+\])(:[0-9]+)?")
+# Makers of widgets serve their parts from hosts that vary. So a page that is confined may name one label with a wildcard.
+_OF_MAKER: Final = re.compile(r"https://\*(\.[A-Za-z0-9-]+){2,}")
+# What such a page may do besides showing: send its form, with the cookies of its browser, and run the maker's script. It opens no window,
+# and leads no other one anywhere.
+_CONFINED: Final = ("allow-forms", "allow-same-origin", "allow-scripts")
 
 
 class UnsafePolicy(Exception):
@@ -40,6 +45,10 @@ class PagePolicy(Frozen, kw_only=True):
     connections: tuple[str, ...] = ()
     workers: tuple[str, ...] = ()
     """The scripts that may run beside the page. Without this directive browsers would take `script-src` for it."""
+    frames: tuple[str, ...] = ()
+    """The origins of the pages that the page may show in frames."""
+    confined: bool = False
+    """For a page that runs a script of somebody else: no window, no frame and no request of it can reach another page of ours."""
     form_action: tuple[str, ...] | None = ()
     """The targets of the page's forms. Browsers apply the directive to the whole chain of redirects after a form. None leaves the directive
     out, for a page whose form leads to a registered redirect URI.
@@ -48,9 +57,11 @@ class PagePolicy(Frozen, kw_only=True):
     """The Cross-Origin-Opener-Policy. The policy must keep a page in a sign-in pop-up connected to the window that opened the pop-up."""
 
     def __post_init__(self) -> None:
-        for sources in (self.scripts, self.styles, self.connections, self.workers, self.form_action or ()):
-            _require_safe(sources)
+        for sources in (self.scripts, self.styles, self.connections, self.workers, self.frames, self.form_action or ()):
+            _require_safe(sources, wildcards=self.confined)
         _require_safe(tuple(source for source in self.images if source != "data:"))
+        if self.confined and SELF in (*self.scripts, *self.connections, *self.workers, *self.frames):
+            raise UnsafePolicy("a page with a script of somebody else would reach our own pages")
 
     @property
     def content_security(self) -> bytes:
@@ -60,6 +71,7 @@ class PagePolicy(Frozen, kw_only=True):
             *([("form-action", self.form_action)] if self.form_action is not None else []),
             ("base-uri", ()),
             ("frame-ancestors", ()),
+            *([("sandbox", _CONFINED)] if self.confined else []),
         ]
         return "; ".join(f"{name} {' '.join(sources) or _NONE}" for name, sources in directives).encode()
 
@@ -70,6 +82,7 @@ class PagePolicy(Frozen, kw_only=True):
             ("img-src", self.images),
             ("connect-src", self.connections),
             ("worker-src", self.workers),
+            ("frame-src", self.frames),
         )
 
 
@@ -80,9 +93,9 @@ _API_POLICY: Final = b"default-src 'none'; frame-ancestors 'none'"
 _API_OPENER: Final = b"same-origin"
 
 
-def _require_safe(sources: tuple[str, ...]) -> None:
+def _require_safe(sources: tuple[str, ...], *, wildcards: bool = False) -> None:
     for source in sources:
-        if not _SOURCE.fullmatch(source):
+        if not (_SOURCE.fullmatch(source) or (wildcards and _OF_MAKER.fullmatch(source))):
             raise UnsafePolicy(f"{source} is not a source that a page may name")
 
 
@@ -158,6 +171,11 @@ DEVICE_TRUST_TOKEN: Final = RequestHeader(
     "The `device_trust_token` of an earlier sign-in. With this token and the device token, the device may skip the second factor. Browsers"
     " send the token as a cookie instead.",
     "3nYc8RqWz1LmVb6KsXe0HjUo5TgPaFd2uQiRl7wBzMx",
+)
+DPOP: Final = RequestHeader(
+    "DPoP",
+    "A proof of a key, made for this request: a signed JSON Web Token (RFC 9449). Tokens are then bound to the key.",
+    "eyJ0eXAiOiJkcG9wK2p3dCIsImFsZyI6IkVTMjU2IiwiandrIjp7fX0.eyJqdGkiOiIxIn0.c2ln",
 )
 NEW_DEVICE_TOKEN: Final = AnswerHeader(
     DEVICE_TOKEN.name,

@@ -49,6 +49,8 @@ DOCUMENTS = RateLimit("documents", burst=30, seconds_per_request=2)
 # Requests of an authenticated client at the token endpoint and its neighbours. Each process counts them by the client's id. The limit is
 # wide, because one server may sign many people in, and an authenticated client has nothing to guess there.
 CLIENT = RateLimit("client", burst=1000, seconds_per_request=0.01)
+# Proofs of keys. Each process counts them by the key: what was used is kept for two minutes, and one key cannot fill the table.
+KEY_PROOFS = RateLimit("key_proofs", burst=1000, seconds_per_request=0.01)
 # Requests of a directory. Each process counts them by the directory's token. An import of many people proceeds at this pace.
 SCIM = RateLimit("scim", burst=2000, seconds_per_request=0.004)
 # Requests with a management key. Each process counts them by the key. Setting a whole organization up proceeds at this pace.
@@ -83,6 +85,7 @@ POLICIES = (
     PRIVACY,
     DOCUMENTS,
     CLIENT,
+    KEY_PROOFS,
     SCIM,
     MANAGEMENT_KEYS,
     PAGE_SIGN_INS,

@@ -5,7 +5,7 @@ reader's language, `call.language`. Moments are shown by `{{ moment(at) }}` and 
 """
 
 import re
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Mapping, MutableMapping, Sequence
 from functools import cache, lru_cache, partial
 from hashlib import sha256
 from importlib.resources import files
@@ -90,12 +90,13 @@ class Pages:
         label: str = "",
         brand: Branding = POSTERN,
         request: str = "",
+        frames: Sequence[str] = (),
     ) -> bytes:
         """The page for an outcome, with the caller's own texts. `label` is the text on the button that leads on, `request` the id of the
-        request if the page names it.
+        request if the page names it, and `frames` the pages of applications that it loads unseen.
         """
         values = {"title": title, "explained": explained, "good": good, "onward": onward, "label": label, "request": request}
-        return self.page("outcome.html", language, brand=brand, **values)
+        return self.page("outcome.html", language, brand=brand, frames=frames, **values)
 
     def leaving(
         self, language: Language, *, brand: Branding = POSTERN, action: str, fields: Mapping[str, str], title: str, label: str

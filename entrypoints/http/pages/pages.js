@@ -124,4 +124,9 @@ for (const sought of document.querySelectorAll("[aria-keyshortcuts]")) {
   });
 }
 
+// The page leaves by itself when all of its frames have loaded. Nobody waits longer than said.
+for (const onward of document.querySelectorAll("[data-seconds]")) {
+  setTimeout(() => location.replace(onward.querySelector("a").href), onward.dataset.seconds * 1000);
+}
+
 document.querySelector("form[data-leave]")?.submit();

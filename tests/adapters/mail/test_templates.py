@@ -24,7 +24,7 @@ TEMPLATES = ShippedMailTemplates(ShippedTexts(), "https://id.example.org")
 LINK = "https://id.example.org/auth/verify-email?token=2b1c6c1e-7b7e-4a2e-9a8b-0f3a5f1c9d10"
 WHEN = datetime(2026, 5, 1, 14, 5, tzinfo=timezone(timedelta(hours=2)))
 CIRCUMSTANCES: dict[str, Any] = {"when": WHEN, "address": "192.0.2.7", "device": "Firefox on Linux", "location": "Vienna, Austria"}
-LINKED = ("verification", "welcome", "reset", "set_password", "email_changed_new", "risk_way_back")
+LINKED = ("verification", "welcome", "reset", "set_password", "email_changed_new", "risk_way_back", "risk_installation_way_back")
 TOLD = ("mfa_disabled", "password_breached", "backup_codes_renewed", "new_device", "unusual_sign_in")
 VALUES: dict[str, dict[str, Any]] = {
     **{name: {"link": LINK} for name in LINKED},
@@ -37,6 +37,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "access_reset": {"link": LINK, "at_provider": False, "when": WHEN},
     **{f"passkey_{what}": {"passkey": "Laptop", **CIRCUMSTANCES} for what in ("added", "removed", "copied")},
     "session_displaced": {"place": "Shop", **CIRCUMSTANCES},
+    "risk_owner_notice": {"person": "grace@example.org", "rule": "Travellers", "everywhere": False, **CIRCUMSTANCES},
     "mail_server_failed": {"host": "smtp.example.org"},
     "mail_server_test": {"host": "smtp.example.org", "when": WHEN},
     "domain_proof_missing": {"domain": "login.example.org", "record": "_postern-verification.login.example.org", "when": WHEN},

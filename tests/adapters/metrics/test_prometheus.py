@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -15,6 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from adapters.metrics.prometheus import PrometheusMetrics, _Processes
 from core.domain.jobs import QueueState
 from ports.metrics import PoolState, Population
+from ports.passwords import ListedPasswords
 from tests.patience import PATIENCE
 from tests.places import ROOT
 
@@ -96,6 +97,8 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     metrics.token_issued()
     metrics.user_key_checked("valid")
     metrics.puzzle_answered("registration", "solved")
+    metrics.guess_slowed("waited")
+    metrics.widget_answered("registration", "asked")
     metrics.token_exchanged()
     metrics.job_processed("mail", 0.2, succeeded=True)
     metrics.job_processed("mail", 0.2, succeeded=False)
@@ -114,6 +117,7 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     metrics.saml_exchanged("response", succeeded=True)
     metrics.saml_certificates_ending(1, NOW)
     metrics.tls_certificate_ends(NOW)
+    metrics.password_filter(ListedPasswords(7, date(1970, 1, 3)))
     metrics.actor_up("mailer", up=True)
     metrics.actor_up("janitor", up=False)
     metrics.actor_turned("mailer", since=5, within=60)
@@ -155,6 +159,12 @@ def test_everything_else_that_is_told_shows(metrics: PrometheusMetrics) -> None:
     assert value(page, "sso_actor_up", actor="janitor") == 0
     assert value(page, "sso_saml_certificate_end_timestamp_seconds") == NOW.timestamp()
     assert value(page, "sso_tls_certificate_end_timestamp_seconds") == NOW.timestamp()
+    assert value(page, "sso_guesses_slowed_total", outcome="waited") == 1
+    assert value(page, "sso_password_filter_hashes") == 7
+    assert value(page, "sso_password_filter_day_timestamp_seconds") == 2 * 86_400
+    metrics.password_filter(None)
+    assert value(metrics.render().decode(), "sso_password_filter_hashes") == 0
+    assert value(metrics.render().decode(), "sso_password_filter_day_timestamp_seconds") == 0
     assert value(page, "sso_connections_in_need", need="urgent") == 2
     assert value(page, "sso_actor_restarts_total", actor="janitor") == 1
     due, last = (value(page, f"sso_actor_{name}_timestamp_seconds", actor="mailer") for name in ("turn_due", "last_turn"))

@@ -28,6 +28,11 @@ STATES: Final = (
         ACME,
     ),
     State(
+        "signed out, while applications hear of it",
+        "saml/signing_out.html",
+        {"frames": ["about:blank", "about:blank"], "seconds": 2, "address": "#"},
+    ),
+    State(
         "leaving by a form",
         "leave_form.html",
         {"title": Words("leaving.title"), "label": Words("common.continue"), "action": "#", "hidden": {"code": "x"}},

@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from core.domain.identity.guards.puzzles import Puzzle
+from entrypoints.http.pages import shipped_pages
 from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LINKED, LONG, ORDINARY, PALE, State, Words
 
 _FORM: Final[dict[str, Any]] = {
@@ -30,6 +31,15 @@ _MANY: Final = [*_OFFERS, ("0197f0c8", "The login of the northern branch", "#"),
 _PUZZLE: Final = Puzzle("challenge", 8)
 # No browser finds a hash that is nothing but zeros, so the page stays as it is.
 _ENDLESS_PUZZLE: Final = Puzzle("challenge", 35)
+# The script is one of ours, which finds nothing to do: what the maker's shows is another test's.
+_WIDGET: Final[dict[str, Any]] = {
+    **_FORM,
+    "hidden": {"kept": "sealed"},
+    "maker": "Cloudflare Turnstile",
+    "maker_script": shipped_pages().asset_url("pages.js"),
+    "element": "cf-turnstile",
+    "attributes": {"sitekey": "key", "action": "registration"},
+}
 _PASSWORD: Final[dict[str, Any]] = {
     **_FORM,
     "puzzle": None,
@@ -132,10 +142,17 @@ STATES: Final = (
         {**_PASSWORD, "puzzle": _PUZZLE, "errors": {"": Words("refusals.puzzle_unsolved")}},
         ACME,
     ),
-    State("puzzle", "puzzle/puzzle.html", {**_FORM, "puzzle": _ENDLESS_PUZZLE}),
-    State("puzzle, in an organization's colour", "puzzle/puzzle.html", {**_FORM, "puzzle": _ENDLESS_PUZZLE}, PALE),
+    State("puzzle", "puzzle/puzzle.html", {**_FORM, "hidden": {}, "puzzle": _ENDLESS_PUZZLE}),
+    State("puzzle, in an organization's colour", "puzzle/puzzle.html", {**_FORM, "hidden": {}, "puzzle": _ENDLESS_PUZZLE}, PALE),
+    State("puzzle, for a form that waits", "puzzle/puzzle.html", {**_FORM, "hidden": {"kept": "sealed"}, "puzzle": _ENDLESS_PUZZLE}),
+    State("widget", "puzzle/widget.html", _WIDGET),
+    State("widget, not counted", "puzzle/widget.html", {**_WIDGET, "errors": {"": Words("widget.refused")}}, PALE),
+    State("widget, too many at once", "puzzle/widget.html", {**_WIDGET, "errors": {"": Words("widget.busy")}}, ENDLESS),
     State("register", "sign_in/register.html", _REGISTER),
     State("register, with a puzzle", "sign_in/register.html", {**_REGISTER, "puzzle": _PUZZLE}, ENDLESS),
+    State("no registration", "sign_in/no_registration.html", {"invites": False, "sign_in": "#"}),
+    State("no registration, by invitation", "sign_in/no_registration.html", {"invites": True, "sign_in": "#"}, ENDLESS),
+    State("sign in, without registration", "sign_in/sign_in.html", {**_ADDRESS, "register": ""}),
     State("register, with providers", "sign_in/register.html", {**_REGISTER, "offers": _OFFERS}, LINKED),
     State(
         "register, wrong",

@@ -1,5 +1,7 @@
 """The parameters of an authorization request, and its faults."""
 
+import json
+from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from urllib.parse import parse_qsl, urlencode
 from uuid import UUID
@@ -294,3 +296,32 @@ def test_whatever_comes_is_a_request_or_a_refusal(more: list[tuple[str, str]]) -
     assert request.recipient.redirect_uri == REGISTERED
     assert request.code_challenge is not None
     assert restored(stored(request)) == request
+
+
+def unsigned(claims: object) -> str:
+    """A request object without a signature."""
+    head, body = (urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in ({"alg": "none"}, claims))
+    return f"{head}.{body}."
+
+
+def test_an_object_is_refused_where_it_says_that_it_waits() -> None:
+    said = {"response_mode": "form_post", "state": "of the object"}
+
+    def waits(**given: str) -> Recipient:
+        parameters = Parameters({**{name: GOOD[name] for name in ("client_id", "redirect_uri")}, **given}.items())
+        return recipient(parameters, PUBLIC)
+
+    assert waits(request=unsigned(said)) == Recipient(REGISTERED, ResponseMode.FORM_POST, "of the object")
+    # What stands beside it counts first, and an object without the one has the other.
+    assert waits(request=unsigned(said), state="beside", response_mode="query") == Recipient(REGISTERED, ResponseMode.QUERY, "beside")
+    assert waits(request=unsigned({"state": "s"})) == Recipient(REGISTERED, ResponseMode.QUERY, "s")
+    nothing: list[object] = [[], "text", 1, None, {"response_mode": 1, "state": ["s"]}, {"response_mode": "web_message", "state": "é"}]
+    for claims in nothing:
+        assert waits(request=unsigned(claims)) == Recipient(REGISTERED)
+    for broken in ("e30", "a.b.c.d", "e30.%%%.", "e30.e.", f"e30.{urlsafe_b64encode(b'{').decode()}.", f"{unsigned(said)}{'x' * 8000}"):
+        assert waits(request=broken) == Recipient(REGISTERED)
+    deep = urlsafe_b64encode(b"[" * 6000).decode()
+    assert waits(request=f"e30.{deep}.") == Recipient(REGISTERED)
+    # A receiver that nobody has registered gets nothing, whatever an object says.
+    with pytest.raises(UnknownRecipient):
+        recipient(Parameters([("client_id", "x"), ("request", unsigned({"redirect_uri": REGISTERED}))]), PUBLIC)

@@ -13,6 +13,7 @@ from core.domain.federation.oauth.workloads import WorkloadRefused
 from core.domain.federation.refusal_reasons import RefusalReason
 from core.domain.identifiers import ClientId
 from core.domain.identity.upstream.jwt_assertions import AssertionFault
+from core.domain.key_proofs.proofs import KeyProofMissing, KeyProofRefused, NonceNeeded
 
 SHOWN = ClientCredentials(ClientId("client"), AuthenticationMethod.NONE)
 SIGNED = ClientCredentials(ClientId("client"), AuthenticationMethod.PRIVATE_KEY_JWT, assertion="a.b.c")
@@ -38,6 +39,8 @@ def test_an_authorization_request_is_recorded_as_its_refusal_says(reason: Refusa
         (UnauthorizedClient("mended"), SHOWN, RefusalReason.GRANT_NOT_ALLOWED),
         (UnsupportedGrantType("mended"), SHOWN, RefusalReason.GRANT_UNKNOWN),
         (SubjectRefused("mended"), SHOWN, RefusalReason.SUBJECT_TOKEN),
+        (KeyProofRefused("mended"), SHOWN, RefusalReason.KEY_PROOF),
+        (KeyProofMissing("mended"), SHOWN, RefusalReason.KEY_PROOF_MISSING),
         (WorkloadRefused(AssertionFault.SIGNATURE), SHOWN, RefusalReason.WORKLOAD_KEY),
     ],
 )
@@ -45,3 +48,7 @@ def test_a_token_request_is_recorded_as_its_refusal_says(refusal: Refusal, shown
     found = refused_exchange(refusal, ASKED, shown, None)
     assert found is not None
     assert found[0] is reason
+
+
+def test_a_client_that_learns_its_nonce_makes_no_mistake() -> None:
+    assert refused_exchange(NonceNeeded(), ASKED, SHOWN, None) is None

@@ -17,6 +17,8 @@ def test_of_each_key_only_what_verifying_needs_is_kept() -> None:
     given = {"keys": [{**EC, "kid": "a", "alg": "ES256", "x5c": ["..."], "key_ops": ["verify"]}, {**RSA, "kid": "b"}], "more": 1}
     assert client_keys(given) == {"keys": [{**EC, "use": "sig", "alg": "ES256", "kid": "a"}, {**RSA, "use": "sig", "kid": "b"}]}
     assert client_keys({"keys": [EC]}) == {"keys": [{**EC, "use": "sig"}]}
+    edwards = {"kty": "OKP", "crv": "Ed25519", "x": X}
+    assert client_keys({"keys": [{**edwards, "y": X, "alg": "EdDSA"}]}) == {"keys": [{**edwards, "use": "sig", "alg": "EdDSA"}]}
 
 
 @pytest.mark.parametrize(
@@ -31,7 +33,10 @@ def test_of_each_key_only_what_verifying_needs_is_kept() -> None:
         [{"kty": "oct", "k": "c2VjcmV0"}],
         [{**EC, "use": "enc"}],
         [{**EC, "crv": "P-384"}],
-        [{"kty": "OKP", "crv": "Ed25519", "x": X}],
+        [{"kty": "OKP", "crv": "X25519", "x": X}],
+        [{"kty": "OKP", "crv": "Ed25519", "x": X[:-4]}],
+        [{"kty": "OKP", "crv": "Ed25519", "x": X, "alg": "ES256"}],
+        [{"kty": "OKP", "crv": "Ed25519", "x": X, "d": X}],
         [{**EC, "x": X[:-1]}],
         [{**EC, "x": f"{X}A"}],
         [{**EC, "x": f"{X[:-1]}="}],

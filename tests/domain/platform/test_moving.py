@@ -67,6 +67,7 @@ ORGANIZATION: Final = {
     "mfa_grace_days": 7,
     "device_trust_days": 30,
     "invitation_domains": ["acme.example"],
+    "registration_domains": ["acme.example"],
 }
 SERVICE: Final = {
     "slug": "shop",
@@ -78,6 +79,14 @@ SERVICE: Final = {
     "backchannel_logout_uri": None,
     "jwks_uri": "https://shop.example/keys",
     "sign_in_policy": "anyone",
+}
+PROFILED: Final = {
+    **SERVICE,
+    "jwks_uri": None,
+    "jwks": {"keys": [{"kty": "EC", "crv": "P-256", "x": "A" * 43, "y": "A" * 43}]},
+    "profile": "fapi2",
+    "dpop_bound_access_tokens": True,
+    "assertion_audience": "issuer",
 }
 CLAIM: Final = {"name": "tier", "source": "plan", "argument": None, "told_in": ["id_token"]}
 SAML: Final = {
@@ -128,6 +137,11 @@ FIT: Final[tuple[tuple[str, dict[str, Any], dict[str, Any]], ...]] = (
     ("all_services", {**SERVICE, "service_type": "mobile", "redirect_uris": ["com.example.app:/x"]}, {"redirect_uris": [7]}),
     ("all_services", {**SERVICE, "device_activation_uri": None}, {"device_activation_uri": "ftp://x"}),
     ("all_services", SERVICE, {"jwks_uri": "file:///keys"}),
+    ("all_services", PROFILED, {"jwks": None, "profile": "fapi2"}),
+    ("all_services", PROFILED, {"dpop_bound_access_tokens": False}),
+    ("all_services", PROFILED, {"assertion_audience": "endpoint"}),
+    ("all_services", PROFILED, {"redirect_uris": ["http://localhost/callback"]}),
+    ("all_services", PROFILED, {"service_type": "mobile", "profile": "fapi2"}),
     ("service_claims", CLAIM, {"name": "sub"}),
     ("service_claims", CLAIM, {"told_in": ["postcard"]}),
     ("service_claims", CLAIM, {"source": "password"}),
@@ -193,7 +207,7 @@ def test_rows_keep_the_rules_of_the_endpoints() -> None:
         assert _refused(table, {**row, **wrong}), (table, wrong)
         for name in row:
             # The types of columns are read before.
-            if row[name] is not None and type(row[name]) is not bool and name != "invitation_domains":
+            if row[name] is not None and type(row[name]) is not bool and name not in {"invitation_domains", "registration_domains"}:
                 assert _refused(table, {**row, name: {"a": object()}}), (table, name)
 
 

@@ -2,7 +2,8 @@
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -21,6 +22,12 @@ class ActingConsole:
         done = command(self._folder, *words, "--json", given=given, **self._settings)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)
+
+
+RULES: Final = [
+    {"id": str(UUID(int=1)), "name": "Not from here", "when": {"countries": ["DE"]}, "action": "refuse", "counts": True},
+    {"id": str(UUID(int=2)), "name": "New devices", "when": {"new_device": True}, "action": "passkey", "counts": True},
+]
 
 
 @pytest.fixture
@@ -47,6 +54,11 @@ def test_each_act_upon_an_account_is_told(postern: ActingConsole, database_url: 
     assert postern("user", "activate", *bob) == {"email": "bob@example.org", "changed": True}
     assert postern("user", "deactivate", *bob) == {"email": "bob@example.org", "changed": True, "sessions": 0}
     assert postern("user", "activate", *bob) == {"email": "bob@example.org", "changed": True}
+    with psycopg.connect(database_url, autocommit=True) as connection:
+        connection.execute("insert into installation_risk_policies (policies, counts_since) values (%s, now())", [json.dumps(RULES)])
+    assert postern("risk-rules", "shadow") == {"in_shadow": ["Not from here"]}
+    assert postern("risk-rules", "shadow", "--factors") == {"in_shadow": ["New devices"]}
+    assert postern("risk-rules", "shadow", "--factors") == {"in_shadow": []}
     with psycopg.connect(database_url, autocommit=True) as connection:
         connection.execute("update users set is_platform_owner = false where email = 'bob@example.org'")
     forgotten = postern("privacy", "forget", *bob)

@@ -18,7 +18,7 @@ FOUNDATION: Final = (
                 "flows",
                 "mailed_tokens",
             ),
-            *("oauth_states", "connection_answers", "identity_assertions", "used_puzzles"),
+            *("oauth_states", "connection_answers", "identity_assertions", "used_puzzles", "used_key_proofs"),
         ),
         ids=(
             *(ids.AuthorizationCodeId, ids.DeviceCodeId, ids.PushedRequestId, ids.PreauthenticationId, ids.FlowId),
@@ -27,7 +27,7 @@ FOUNDATION: Final = (
     ),
     Foundation(
         "the log of what happened: nouns write it, and nobody makes, changes or ends an entry",
-        ("login_events", "audit_entries", "audit_personal", "audit_links", "audit_pending", "events"),
+        ("login_events", "risk_decisions", "audit_entries", "audit_personal", "audit_links", "audit_pending", "events"),
         ids=(ids.LoginEventId, ids.AuditEntryId, ids.EventId),
     ),
     Foundation(
@@ -39,7 +39,7 @@ FOUNDATION: Final = (
         "the installation's own machinery, which commands and the health page show",
         (
             *("jobs", "server_secrets", "rate_limit_buckets", "mail_budgets", "storage_samples", "schema_migrations", "logout_expiry"),
-            "platform_login_counts",
+            *("platform_login_counts", "guess_counts", "guess_alerts", "installation_risk_policies"),
         ),
         ids=(ids.JobId,),
     ),

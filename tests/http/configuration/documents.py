@@ -36,6 +36,8 @@ ACME: Final[dict[str, Any]] = {
         "mfa_grace_days": 3,
         "device_trust_days": 5,
         "invitation_domains": ["b.example", "A.example"],
+        "registration_policy": "except_domains",
+        "registration_domains": ["d.example", "Bücher.example"],
         "sign_in_links": False,
     },
     "branding": {"primary_color": "#A01040", "help_url": "https://acme.example/help"},
@@ -153,6 +155,7 @@ ACME: Final[dict[str, Any]] = {
             "trusted": True,
             "session_idle_minutes": 60,
             "most_sessions": 3,
+            "dpop_bound_access_tokens": True,
             "metadata": {"cost_center": "4711"},
             "plans": {
                 "free": {"name": "Free", "price_cents": 0, "currency": "EUR"},

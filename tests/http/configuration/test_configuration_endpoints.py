@@ -195,6 +195,18 @@ async def test_secrets_come_beside_the_document_and_are_never_compared(shops: Do
     assert [one["act"] for one in gone["done"]] == ["end"]
 
 
+async def test_a_rule_of_registration_stands_in_the_document_and_fits_somebody(shops: DocumentShops) -> None:
+    (nobody,) = (await shops.send("apply", of_acme(sign_in_rules={"registration_policy": "domains"}))).ok()["refused"]
+    assert nobody["place"] == "/organizations/acme/sign_in_rules"
+    assert "registration_domains: name at least one, or choose another policy" in str(nobody)
+    rule = {"registration_policy": "domains", "registration_domains": ["Globex.example", "acme.example"]}
+    assert [one["act"] for one in (await shops.send("apply", of_acme(sign_in_rules=rule))).ok()["done"]] == ["change"]
+    exported = (await shops.client.request("GET", f"{ACME}/configuration", token=await shops.tenants.token(shops.admin))).ok()
+    written = exported["document"]["organizations"]["acme"]["sign_in_rules"]
+    assert (written["registration_policy"], written["registration_domains"]) == ("domains", ["acme.example", "globex.example"])
+    assert (await shops.send("apply", of_acme(sign_in_rules=rule))).ok()["done"] == []
+
+
 async def test_each_change_passes_the_rule_of_its_endpoint(shops: DocumentShops) -> None:
     powers = {Capability.SETTINGS_MANAGE.value, Capability.ROLES_MANAGE.value, Capability.END_USERS_VIEW.value}
     key = await shops.key(*powers, Capability.MEMBERS_VIEW.value)

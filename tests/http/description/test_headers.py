@@ -28,6 +28,7 @@ from tests.http.client import Client
 from tests.http.conftest import SETTINGS, postern_on, with_keys
 from tests.http.federation.scim.directories import GROUP, GROUPS, USER, Directory
 from tests.http.identity.test_passkeys import owner
+from tests.http.identity.test_program_puzzles import ASKING
 from tests.http.people import BASE_URL, People
 from tests.http.signing_in import PASSWORD, Browser, enable_mfa, unlimited
 from tests.http.upstream import conftest as upstream
@@ -67,7 +68,8 @@ async def post_form(client: Client, target: str, form: str) -> None:
 def test_headers_are_told_in_both_directions() -> None:
     assert read("post", "/api/auth/login") == [DEVICE, TRUST]
     assert sent("post", "/api/auth/login", 200) == {DEVICE, "Set-Cookie"}
-    assert read("post", "/api/auth/refresh") == read("post", "/oauth/token") == [DEVICE]
+    assert read("post", "/api/auth/refresh") == [DEVICE]
+    assert read("post", "/oauth/token") == [DEVICE, "DPoP"]
     user = "/scim/v2/Users/{user_id}"
     assert (read("get", user), read("put", user), read("patch", user), read("delete", user)) == (
         ["If-None-Match"],
@@ -88,8 +90,8 @@ def test_a_client_may_say_in_the_body_who_it_is() -> None:
     assert len(clients) >= 6
     for one in clients:
         assert operation("post", one.path)["security"] == [{"client": []}, {}], one.path
-    assert operation("post", "/oauth/userinfo")["security"] == [{"bearer": []}, {}]
-    assert operation("get", "/oauth/userinfo")["security"] == [{"bearer": []}]
+    assert operation("post", "/oauth/userinfo")["security"] == [{"bearer": []}, {"dpop": []}, {}]
+    assert operation("get", "/oauth/userinfo")["security"] == [{"bearer": []}, {"dpop": []}]
     assert operation("post", "/api/auth/mfa/verify")["security"] == [{"preauth": []}, {}]
     assert operation("get", "/metrics")["security"] == [{}, {"metrics": []}]
     for word in ("client_secret_basic", "client_secret_post", "private_key_jwt", "none"):
@@ -165,6 +167,10 @@ async def test_no_header_is_declared_in_vain(people: People, postern: Postern) -
     await sign_in_in_every_way(client, people, postern)
     await client.post("/api/user/identities/codehost/link", token=await people.token(people.add()))
     await client.post("/webhooks/billing", {})
+    for asking, body in ASKING.items():
+        await client.post(asking, body)
+    pushed = b"client_id=0199d3a0-0000-7000-8000-000000000001"
+    await client.request("POST", "/oauth/par", body=pushed, headers=[("content-type", "application/x-www-form-urlencoded")])
     await ask_as_a_directory(Directory(postern, client, people))
     declared = {(str(one), header.name) for one in ROUTES for header in one.reads}
     declared |= {(str(one), header.name) for one in ROUTES for headers in one.sends.values() for header in headers if not header.always}

@@ -70,7 +70,8 @@ def test_the_document_is_well_formed(document: Json) -> None:
 
 
 def test_who_may_call_is_told_as_security(document: Json) -> None:
-    assert operation(document, "get", "/api/user")["security"] == [{"bearer": []}]
+    assert operation(document, "get", "/api/user")["security"] == [{"bearer": []}, {"dpop": []}]
+    assert operation(document, "get", "/api/user/devices")["security"] == [{"bearer": []}]
     assert operation(document, "get", "/api/user")["x-caller"] == "user"
     assert operation(document, "get", "/health")["security"] == []
     assert operation(document, "get", "/api/user")["x-sessions"] == {

@@ -197,7 +197,10 @@ async def test_own_keys_that_are_replaced_meanwhile_count_no_more(publishing: Pu
         (answering(200, b"[" * 60_000), "does not answer with JSON"),
         (answering(200, b"[]"), "does not answer with a JSON Web Key Set (RFC 7517)"),
         (answering(200, b" " * 70_000), "answers with more than 64 KiB"),
-        (published({"kty": "oct", "k": "AAAA"}), "publishes no RSA key of 2048 to 4096 bits, and no EC key on P-256, for signatures"),
+        (
+            published({"kty": "oct", "k": "AAAA"}),
+            "publishes no RSA key of 2048 to 4096 bits, no EC key on P-256, and no OKP key on Ed25519, for signatures",
+        ),
         (hanging_up, "the host gave no answer in HTTP"),
         *((crumbs, "the host gave no answer in HTTP") for crumbs in CRUMBS.values()),
     ],

@@ -7,12 +7,15 @@ from typing import Any
 import pytest
 
 from core.domain.errors import BadRequest
+from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.account_mails import AccountMail
+from core.domain.record.events import Actor
 from core.domain.secrets import Password
 from entrypoints.bootstrap import Postern
 from entrypoints.http.application import build_application
 from entrypoints.settings import SettingsError
 from tests.adapters.crypto.known_passwords.lists import built, sha1
+from tests.changed_fields import put
 from tests.conftest import CapturedLog
 from tests.http.browsing import Tabs
 from tests.http.client import Client
@@ -101,6 +104,52 @@ async def test_the_pages_say_so_beside_the_field(door: Client, postern: Postern,
     await tab.send(password=STOLEN)
     assert (tab.status, REFUSAL in tab.page.text) == (400, True)
     assert not people.rows("select from users where email = 'eve@example.org'")
+
+
+class AskedService:
+    """A service that knows nothing, and remembers what it was asked."""
+
+    def __init__(self) -> None:
+        self.passwords: list[str] = []
+
+    async def contains(self, password: Password) -> bool:
+        self.passwords.append(password.reveal())
+        return False
+
+
+async def test_each_page_asks_once_what_it_sets(door: Client, postern: Postern, people: People, ada: Person, log: CapturedLog) -> None:
+    """A range service is asked on each question, and may take half a second."""
+    asked = AskedService()
+    put(postern.identity.account_passwords.rules, breached_passwords=asked)
+    scene = Inviting(postern, people, door, log)
+    await scene.invite("eve@example.org")
+    ((_, mailed),) = await scene.mailed()
+    tab = await Tabs(door).tab().open(f"/ui/invitations/accept?token={mailed}")
+    await tab.send(password=f"{GOOD} 1")
+    assert tab.status == 200
+    tab = await Tabs(door).tab().open("/ui/register")
+    await tab.send(email="bob@example.org", password=f"{GOOD} 2")
+    assert tab.status == 200
+    tab = await Tabs(door).tab().open("/ui/sign-in")
+    await tab.send(email=ada.email)
+    await tab.send(password=STOLEN)
+    await tab.open("/ui/password")
+    (number,) = [number for number, form in enumerate(tab.page.forms) if form.action == "/ui/password"]
+    await tab.send(number, current=STOLEN, new_password=f"{GOOD} 3", repeated=f"{GOOD} 3")
+    assert (tab.status, tab.place) == (200, "/ui/password?done=changed")
+    people.change("update users set password_hash = null where id = %s", ada.user)
+    await tab.open("/ui/password")
+    await tab.send(number, new_password=f"{GOOD} 4", repeated=f"{GOOD} 4")
+    assert (tab.status, tab.place) == (200, "/ui/password?done=set")
+    assert asked.passwords == [f"{GOOD} {number}" for number in (1, 2, 3, 4)]
+
+
+async def test_what_was_asked_for_another_address_is_asked_again(postern: Postern, people: People, ada: Person) -> None:
+    passwords, earlier = postern.identity.account_passwords, postern.foundation.email_syntax.parse("ada@old.example")
+    fitting = await passwords.rules.fitting(Password("ada@example.org"), earlier)
+    with pytest.raises(BadRequest):
+        await passwords.change(UserId(ada.user), SessionId(ada.session), Password(STOLEN), fitting, Actor(UserId(ada.user)))
+    assert not people.rows("select from audit_log where action = 'security.password.changed'")
 
 
 async def test_the_command_line_refuses_it_for_a_platform_owner(postern: Postern) -> None:

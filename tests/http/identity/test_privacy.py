@@ -93,9 +93,9 @@ class PrivacyScene(Inviting):
         self.people.change(
             """
             insert into login_events (id, user_id, organization_id, provider, success, address, user_agent, risk_score, risk_factors,
-                                      country, city, created_at)
+                                      country, city, spot, created_at)
             select lpad(to_hex(n), 32, '0')::uuid, %s, %s, 'password', true, '198.51.100.7', 'Netscape 4', 0.3, '{new_device}', 'AT',
-                   'Vienna', now() - n * interval '1 minute'
+                   'Vienna', '{482,164}', now() - n * interval '1 minute'
               from generate_series(1 + (select count(*) from login_events), %s + (select count(*) from login_events)) as n
             """,
             person.user,
@@ -180,6 +180,7 @@ async def test_a_person_has_all_that_is_kept_about_them(scene: PrivacyScene) -> 
         "risk_factors": '["new_device"]',
         "geo_country": "AT",
         "geo_city": "Vienna",
+        "geo_place": [48.2, 16.4],
     }
     assert datetime.fromisoformat(package["login_events"][0]["timestamp"]).tzinfo is not None
     (event,) = package["mfa_events"]
@@ -710,8 +711,8 @@ async def test_more_than_the_request_does_is_shown_nowhere_and_done_by_the_job(s
     put(scene.postern.identity.privacy, most_logins=100_000)
     package = (await scene.export(bob, by=scene.governor)).ok()
     assert package["login_events_count"] == len(package["login_events"]) == MOST_AT_ONCE + 600
-    assert {(one["ip_address"], one["user_agent"], one["geo_country"]) for one in package["login_events"]} == {
-        (FORGOTTEN_ADDRESS, "anonymized", None)
+    assert {(one["ip_address"], one["user_agent"], one["geo_country"], one["geo_place"]) for one in package["login_events"]} == {
+        (FORGOTTEN_ADDRESS, "anonymized", None, None)
     }
     # As if the request itself had deleted nothing.
     scene.people.change(
@@ -779,8 +780,8 @@ _TRACES: Final = """
     insert into devices (id, user_id, name, device_type, browser, last_used_at, last_address, last_city, created_at, updated_at)
     values (gen_random_uuid(), %(user)s, 'Bobs toaster', 'browser', 'Netscape 4.7', now(), '203.0.113.77', 'Kleinkleckersdorf', now(),
             now());
-    insert into login_events (id, user_id, provider, success, address, user_agent, country, city, created_at)
-    values (gen_random_uuid(), %(user)s, 'password', true, '203.0.113.77', 'Netscape 4.7', 'AT', 'Kleinkleckersdorf', now());
+    insert into login_events (id, user_id, provider, success, address, user_agent, country, city, spot, created_at)
+    values (gen_random_uuid(), %(user)s, 'password', true, '203.0.113.77', 'Netscape 4.7', 'AT', 'Kleinkleckersdorf', '{482,164}', now());
     insert into mfa_events (id, user_id, name, success, address, user_agent, details, created_at)
     values (gen_random_uuid(), %(user)s, 'mfa_disabled', true, '203.0.113.77', 'Netscape 4.7', '{"reason": "because bob asked"}', now());
     insert into flows (id, browser_digest, purpose, request, wanted, email, created_at, expires_at)

@@ -89,6 +89,21 @@ def test_a_policy_names_no_source_that_would_undo_it(directive: str, source: str
         PagePolicy(**{directive: (SELF, source)})  # type: ignore[arg-type]  # each of these is a tuple of sources
 
 
+@pytest.mark.parametrize("directive", ["scripts", "connections", "workers", "frames"])
+def test_a_confined_page_reaches_nothing_of_ours(directive: str) -> None:
+    with pytest.raises(UnsafePolicy, match="would reach our own pages"):
+        PagePolicy(**{directive: (SELF,)}, confined=True)  # type: ignore[arg-type]  # each of these is a tuple of sources
+
+
+@pytest.mark.parametrize("source", ["*", "https://*", "https://*.org", "http://*.example.org", "https://a.*.example.org", "data:"])
+def test_a_confined_page_may_leave_one_label_open_and_no_more(source: str) -> None:
+    policy = PagePolicy(scripts=("https://*.example.org",), frames=("https://*.example.org",), confined=True)
+    assert b"script-src https://*.example.org; " in policy.content_security
+    assert policy.content_security.endswith(b"; sandbox allow-forms allow-same-origin allow-scripts")
+    with pytest.raises(UnsafePolicy, match="not a source that a page may name"):
+        PagePolicy(scripts=(source,), confined=True)
+
+
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
@@ -181,7 +196,7 @@ BEFORE_AN_APPLICATION = SAML | {
 async def test_every_page_is_strict(lonely_postern: Postern) -> None:
     """Every declared page allows only our styles, images and scripts, and forms to ourselves."""
     pages = [one for one in build_application(lonely_postern, SETTINGS).endpoints if one.is_page]
-    assert len(pages) == 217 + len(CONSOLE)
+    assert len(pages) == 219 + len(CONSOLE)
     for one in pages:
         assert one.policy is not None
         assert one.policy.scripts in ((), (SELF,))

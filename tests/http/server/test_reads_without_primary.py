@@ -68,6 +68,7 @@ async def test_people_go_on_reading_and_nobody_waits_for_the_silent_host(
 ) -> None:
     ada, eve = people.proved(), people.proved()
     bearer, ended = await people.token(ada), await people.token(eve)
+    owner = await people.token(people.proved(platform_owner=True))
     assert (await client.get("/api/user", token=ended)).status == 200
     people.change("update sessions set revoked_at = now() where id = %s", eve.session)
     await pair.caught_up()
@@ -79,6 +80,9 @@ async def test_people_go_on_reading_and_nobody_waits_for_the_silent_host(
     await until_ready(client, reason=f"no host takes writes: {missed}")
     answer = await client.get("/api/user", token=bearer)
     assert (answer.status, answer.json()["email"]) == (200, ada.email)
+    # Counts of guesses are on no standby: a list with them waits, and breaks nothing.
+    answer = await client.get("/api/platform/mfa/suspicious", token=owner)
+    assert (answer.status, answer.header("retry-after")) == (503, "2")
     # What was ended before is ended here, too.
     assert (await client.get("/api/user", token=ended)).status == 401
     for refused in (

@@ -86,10 +86,16 @@ async def test_a_question_that_lacks_something_is_refused_by_its_name(government
     for body, member in lacking(whole, *MEMBERS):
         assert is_named(await ask(government, "evaluation", body), member)
         assert is_named(await ask(government, "evaluations", body), member)
-        # Of one among several, the answer says of which.
-        answer = await ask(government, "evaluations", {"evaluations": [whole, body]})
-        assert is_named(answer, member)
-        assert "evaluations[1]" in answer.json()["error"]
+        # Of one among several, the answer says of which. The others are decided, unless a member of a member is missing.
+        answer = await ask(government, "evaluations", {"evaluations": [whole, body, whole]})
+        if "." in member:
+            assert is_named(answer, member)
+            assert "evaluations[1]" in answer.json()["error"]
+        else:
+            error = {"status": 400, "message": f"evaluations[1].{member}: is missing"}
+            first, lacks, last = answer.ok()["evaluations"]
+            assert first["decision"] is last["decision"] is True
+            assert lacks == {"decision": False, "context": {"reason": "incomplete", "error": error}}
     for body, member in lacking(whole, "action", "action.name", "resource", "resource.type", "resource.id", "subject", "subject.type"):
         assert is_named(await ask(government, "search/subject", body), member)
     for body, member in lacking(whole, "subject", "subject.type", "subject.id", "resource", "resource.type", "resource.id"):
@@ -98,9 +104,17 @@ async def test_a_question_that_lacks_something_is_refused_by_its_name(government
     for empty in ("", None):
         assert is_named(await ask(government, "evaluation", {**whole, "action": {"name": empty}}), "action.name")
     assert is_named(await ask(government, "evaluations", {**whole, "subject": None}), "subject")
-    nothings: list[dict[str, Any]] = [{}, {"evaluations": []}, {"evaluations": [{}]}]
+    nothings: list[dict[str, Any]] = [{}, {"evaluations": []}]
     for nothing in nothings:
         assert is_named(await ask(government, "evaluations", nothing), "subject")
+    # The request says for all what none of them needs to say.
+    parts = {"evaluations": [{}, {"action": {"name": "write"}}]}
+    assert [one["decision"] for one in (await ask(government, "evaluations", {**whole, **parts})).ok()["evaluations"]] == [True, False]
+    lacking_all = (await ask(government, "evaluations", {"evaluations": [{}]})).ok()
+    assert lacking_all["evaluations"][0]["context"]["error"]["message"] == "evaluations[0].subject: is missing"
+    # A no ends the others where the request says so, also this one.
+    ending = {"evaluations": [{}, whole], "options": {"evaluations_semantic": "deny_on_first_deny"}}
+    assert len((await ask(government, "evaluations", ending)).ok()["evaluations"]) == 1
     # What a search looks for, it needs not say.
     asked = {"subject": {"type": "user"}, "action": {"name": "read"}, "resource": SHOP}
     assert (await ask(government, "search/subject", asked)).status == 200
@@ -175,6 +189,8 @@ async def test_the_actions_of_a_user(government: Government) -> None:
     asked = {"subject": user(government.end_user), "resource": SHOP}
     answer = (await ask(government, "search/action", asked)).ok()
     assert answer == {"results": [{"name": "read"}, {"name": "write"}], "page": {"next_token": ""}}
+    # The page stands first (section 8.3).
+    assert list(answer) == ["page", "results"]
     for nobody in ({**asked, "subject": user(government.stranger)}, {**asked, "resource": {"type": "service", "id": "other"}}):
         assert (await ask(government, "search/action", nobody)).ok()["results"] == []
 

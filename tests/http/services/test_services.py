@@ -91,9 +91,13 @@ async def test_a_service_begins_with_a_free_plan_and_a_client_id(scene: ServiceS
         "post_logout_redirect_uris": [],
         "backchannel_logout_uri": None,
         "backchannel_logout_session_required": False,
+        "frontchannel_logout_uri": None,
+        "frontchannel_logout_session_required": False,
+        "profile": "standard",
         "session_lifetime_hours": None,
         "session_idle_minutes": None,
         "most_sessions": None,
+        "dpop_bound_access_tokens": False,
         "metadata": {},
     }
     assert plan == {

@@ -43,6 +43,8 @@ DEFAULTS: Final[dict[str, Any]] = {
     "admin_required_since": None,
     "shortest_password": None,
     "breached_at_sign_in": None,
+    "registration_policy": "anybody",
+    "registration_domains": [],
 }
 
 

@@ -86,6 +86,16 @@ async def test_a_challenge_without_a_method_is_one_of_the_only_method(scene: Ups
     (await scene.unlimited.post("/auth/token", {**form, "code_verifier": VERIFIER})).ok()
 
 
+async def test_an_application_whose_tokens_are_bound_gets_none_in_the_fragment(scene: UpstreamScene) -> None:
+    """Nobody is sent to the provider for what could not be given."""
+    scene.sits()
+    scene.set(scene.app, dpop_bound_access_tokens=True)
+    query = scene.direct(code_challenge="", code_challenge_method="")
+    answer = await scene.browser().request("GET", f"/auth/websuite{query}")
+    is_page(answer, 400)
+    assert "code" in answer_in((await scene.go(scene.browser(), scene.direct())).header("location"))
+
+
 async def test_without_a_challenge_a_web_application_gets_the_tokens_in_the_fragment(scene: UpstreamScene) -> None:
     scene.sits()
     query = scene.direct(code_challenge="", code_challenge_method="")

@@ -6,6 +6,7 @@ Express and Next.js come by npm (`make .venv/ready-node`), and without npm these
 """
 
 import http.client
+import json
 import os
 import shutil
 import subprocess
@@ -13,11 +14,17 @@ import sys
 import tempfile
 import time
 from base64 import urlsafe_b64encode
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
+from uuid import uuid4
 
+import jwt
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePrivateKey, generate_private_key
+from jwt.algorithms import ECAlgorithm
 
 from ops.free_ports import free_port
 from ops.middleware.installed import INSTALLED
@@ -152,6 +159,96 @@ def test_a_token_opens_its_endpoints(api: Api) -> None:
     # An API of its own, which applications name as their resource.
     resource = api.issuer.token(aud=API, token_use="resource", resource_id=API_ID)
     assert api.ask("/orders", resource).status == 200
+
+
+@dataclass
+class KeyHolder:
+    """An application whose tokens are bound to its key."""
+
+    api: Api
+    key: EllipticCurvePrivateKey = field(default_factory=lambda: generate_private_key(SECP256R1()))
+
+    @property
+    def jwk(self) -> dict[str, str]:
+        found = json.loads(ECAlgorithm.to_jwk(self.key.public_key()))
+        return {name: found[name] for name in ("crv", "kty", "x", "y")}
+
+    def token(self, **changed: Any) -> str:
+        thumbprint = sha256(json.dumps(self.jwk, separators=(",", ":")).encode()).digest()
+        return self.api.issuer.token(cnf={"jkt": encoded(thumbprint)}, **changed)
+
+    def proof(self, token: str, **changed: Any) -> str:
+        header = {"typ": "dpop+jwt", "jwk": self.jwk, **changed.pop("header", {})}
+        claims = {
+            "jti": str(uuid4()),
+            "htm": "GET",
+            "htu": f"http://127.0.0.1:{self.api.port}/orders",
+            "iat": int(time.time()),
+            "ath": encoded(sha256(token.encode()).digest()),
+            **changed,
+        }
+        return jwt.encode(claims, self.key, "ES256", header)
+
+    def ask(self, token: str, *proofs: str, scheme: str = "DPoP") -> GuardedAnswer:
+        connection = http.client.HTTPConnection("127.0.0.1", self.api.port, timeout=30)
+        connection.putrequest("GET", "/orders", skip_accept_encoding=True)
+        for name, value in (("Authorization", f"{scheme} {token}"), *(("DPoP", proof) for proof in proofs), ("Connection", "close")):
+            connection.putheader(name, value)
+        connection.endheaders()
+        answer = connection.getresponse()
+        found = GuardedAnswer(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
+        connection.close()
+        return found
+
+
+def encoded(given: bytes) -> str:
+    return urlsafe_b64encode(given).rstrip(b"=").decode()
+
+
+def test_a_bound_token_passes_with_a_proof_of_its_key(api: Api) -> None:
+    holder = KeyHolder(api)
+    token = holder.token()
+    proof = holder.proof(token)
+    answer = holder.ask(token, proof)
+    assert (answer.status, answer.has_run) == (200, True), answer.body
+    # Once.
+    again = holder.ask(token, proof)
+    assert (again.status, again.has_run, again.challenge.partition(",")[0]) == (401, False, 'DPoP error="invalid_dpop_proof"')
+
+
+def test_a_bound_token_without_its_proof_is_refused(api: Api) -> None:
+    holder, other = KeyHolder(api), KeyHolder(api)
+    token, plain = holder.token(), api.issuer.token()
+    fine = holder.proof(token)
+    tries: Sequence[tuple[str, str, tuple[str, ...]]] = [
+        ("Bearer", token, ()),
+        ("Bearer", token, (holder.proof(token),)),
+        ("DPoP", token, ()),
+        ("DPoP", plain, (other.proof(plain),)),
+        ("DPoP", token, (other.proof(token),)),
+        ("DPoP", token, (holder.proof(token), holder.proof(token))),
+        ("DPoP", token, (holder.proof(token, htm="POST"),)),
+        ("DPoP", token, (holder.proof(token, htu=f"http://127.0.0.1:{api.port}/orders/"),)),
+        ("DPoP", token, (holder.proof(token, htu="http://evil.example/orders"),)),
+        ("DPoP", token, (holder.proof(token, htu=7),)),
+        ("DPoP", token, (holder.proof(token, iat=int(time.time()) - 120),)),
+        ("DPoP", token, (holder.proof(token, iat="now"),)),
+        ("DPoP", token, (holder.proof(token, iat=10**400),)),
+        ("DPoP", token, (holder.proof(plain),)),
+        ("DPoP", token, (holder.proof(token, jti=""),)),
+        ("DPoP", token, (holder.proof(token, header={"typ": "JWT"}),)),
+        ("DPoP", token, (holder.proof(token, header={"jwk": other.jwk}),)),
+        ("DPoP", token, (holder.proof(token, header={"jwk": {**holder.jwk, "d": "AQ"}}),)),
+        ("DPoP", token, (fine[:-8] + "AAAAAAAA",)),
+        ("DPoP", token, (holder.proof(token, more="x" * 9000),)),
+        ("DPoP", token, ("x",)),
+    ]
+    for number, (scheme, shown, proofs) in enumerate(tries):
+        answer = holder.ask(shown, *proofs, scheme=scheme)
+        assert (answer.status, answer.has_run) == (401, False), number
+        assert answer.challenge.startswith("DPoP "), number
+    assert holder.ask(token, fine).status == 200
+    assert api.ask("/orders", plain).status == 200
 
 
 def unsigned(issuer: TokenIssuer) -> str:

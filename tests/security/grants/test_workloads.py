@@ -16,8 +16,9 @@ from tests.conftest import CapturedLog
 from tests.http import conftest as http
 from tests.http.cast import all_at_once
 from tests.http.client import Received, refused
+from tests.http.federation.bound.proving import ClientKey
 from tests.http.federation.relying import Relying, oauth
-from tests.http.federation.workloads.issuing import KEY, STRANGERS_KEY, SUBJECT, Issuer, issuing, public_jwk
+from tests.http.federation.workloads.issuing import GRANT, KEY, STRANGERS_KEY, SUBJECT, Issuer, issuing, public_jwk
 from tests.http.people import BASE_URL, People
 from tests.http.signing_in import unlimited
 
@@ -286,3 +287,13 @@ async def test_whoever_races_the_end_is_refused_afterwards(issuer: Issuer, endin
 
     statuses = await all_at_once(*[lambda at=at: comes(at) for at in range(RACERS)])
     assert set(statuses) == {400, 401}
+
+
+async def test_a_workload_is_no_way_around_the_profile_fapi2(issuer: Issuer) -> None:
+    """The profile takes assertions of the client's own key alone."""
+    relying = issuer.relying
+    await issuer.trusted()
+    relying.people.change("update services set profile = 'fapi2', dpop_bound_access_tokens = true where id = %s", relying.shop.service.id)
+    fields = {"grant_type": GRANT, "client_id": relying.shop.client_id, "assertion": issuer.token()}
+    proof = ClientKey(relying.postern.foundation.clock.now).dpop()
+    assert oauth(await relying.ask(fields=fields, headers=[proof])) == (401, "invalid_client")

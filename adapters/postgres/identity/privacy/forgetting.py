@@ -120,7 +120,8 @@ HANDED_OVER: Final[tuple[LiteralString, ...]] = (
 
 # The salt goes, too. Without the salt, the commitment that a SIEM has received says nothing about the deleted values.
 _LOGIN: Final[LiteralString] = (
-    f"address = '{FORGOTTEN_ADDRESS}', user_agent = '{FORGOTTEN_USER_AGENT}', country = null, city = null, device_id = null, salt = null"
+    f"address = '{FORGOTTEN_ADDRESS}', user_agent = '{FORGOTTEN_USER_AGENT}', country = null, city = null, spot = null, device_id = null,"
+    " salt = null"
 )
 _FACTOR: Final[LiteralString] = f"address = '{FORGOTTEN_ADDRESS}', user_agent = '{FORGOTTEN_USER_AGENT}', details = '{{}}'"
 

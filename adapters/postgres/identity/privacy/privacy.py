@@ -309,7 +309,8 @@ _EXPORTED_LOGIN: Final[LiteralString] = f"""
                    'address', case when going.are then '{FORGOTTEN_ADDRESS}' else host(address) end,
                    'user_agent', case when going.are then '{FORGOTTEN_USER_AGENT}' else user_agent end,
                    'country', case when not going.are then country end,
-                   'city', case when not going.are then city end
+                   'city', case when not going.are then city end,
+                   'spot', case when not going.are then spot end
                )"""
 
 _GOING: Final[LiteralString] = f"(select {IS_BEING_FORGOTTEN.format(user='%(user)s')} as are) as going"

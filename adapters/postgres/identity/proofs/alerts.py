@@ -1,6 +1,6 @@
 """Suspicious activity among the sign-ins and second factors of the last hours, from PostgreSQL."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
@@ -21,29 +21,47 @@ from core.domain.identity.alerts import (
     Alert,
     AlertType,
 )
+from core.domain.identity.guards.guesses import GuessAlert, Suspicions, spread_of
 from core.domain.identity.mfa import MfaEvent
 from core.domain.identity.risk import RiskFactor
 from core.domain.json import Json
 from core.frozen import Frozen
 
 
-class _Alert(Frozen):
-    name: str | None
-    user_id: UUID
-    email: str
-    type: str
-    details: dict[str, Json]
-    detected_at: datetime
+class _Row(Frozen, kw_only=True):
+    """Of a person, or of nobody: then it has neither account nor details."""
 
-    def alert(self) -> Alert:
-        return Alert(UserId(self.user_id), Email(self.email), AlertType(self.type), self.details, self.detected_at, self.name)
+    name: str | None
+    user_id: UUID | None
+    email: str | None
+    type: str
+    details: dict[str, Json] | None
+    detected_at: datetime
+    network: str | None
+    family: str | None
+    marks: int | None
+    failures: int | None
+    first_at: datetime | None
+
+    def of_person(self) -> Alert | None:
+        if self.user_id is None or self.email is None:
+            return None
+        return Alert(UserId(self.user_id), Email(self.email), AlertType(self.type), self.details or {}, self.detected_at, self.name)
+
+    def of_nobody(self) -> GuessAlert | None:
+        if self.marks is None or self.failures is None or self.first_at is None:
+            return None
+        spread = spread_of(self.marks)
+        return GuessAlert(AlertType(self.type), self.network, self.family, spread, self.failures, self.first_at, self.detected_at)
 
 
 class PostgresSuspiciousActivity(OnPool):
     """Implements `ports.platform.platform_users.SuspiciousActivity`."""
 
-    async def alerts(self, since: datetime) -> Sequence[Alert]:
-        return [row.alert() for row in await ask(self._pool, _Alert, _ALERTS, {**_RULES, "since": since})]
+    async def alerts(self, since: datetime) -> Suspicions:
+        rows = await ask(self._pool, _Row, _ALERTS, {**_RULES, "since": since})
+        people, nobody = (row.of_person() for row in rows), (row.of_nobody() for row in rows)
+        return Suspicions([one for one in people if one is not None], [one for one in nobody if one is not None])
 
 
 _RULES: Final[Mapping[str, Any]] = {
@@ -141,6 +159,20 @@ _ALERTS: Final[LiteralString] = f"""
               where country is not null and %(proxy)s <> all(risk_factors)
              window earlier as (partition by user_id order by created_at)
          ),
+         guessed_at as (
+             select distinct on (user_id) user_id, %(many_passwords_over_one_account)s::text, last_at,
+                    jsonb_build_object('count', failures,
+                                       'first_at', to_char(first_at at time zone 'UTC', {_TIME}),
+                                       'last_at', to_char(last_at at time zone 'UTC', {_TIME}))
+               from (
+                        select user_id, failures, first_at, last_at
+                          from guess_alerts
+                         where last_at > %(since)s and type = %(many_passwords_over_one_account)s and user_id is not null
+                         order by last_at desc
+                         limit %(most_events)s
+                    ) as latest
+              order by user_id, last_at desc
+         ),
          alerts as (
              {_burst("guesses", "sign_in_within", "sign_in_failures", "repeated_sign_in_failures")}
               union all
@@ -161,10 +193,23 @@ _ALERTS: Final[LiteralString] = f"""
                          where country <> country_before and created_at - before < %(impossible_within)s
                          order by user_id, created_at desc
                     ) as latest
+              union all
+             select * from guessed_at
          )
-  select users.id as user_id, users.email, {shown_name("users")} as name, alerts.type, alerts.details, alerts.detected_at
-    from alerts
-    join users on users.id = alerts.user_id
-   order by alerts.detected_at desc, users.id, alerts.type
-   limit %(most_alerts)s
+  (
+      select users.id as user_id, users.email, {shown_name("users")} as name, alerts.type, alerts.details, alerts.detected_at,
+             null::text as network, null::text as family, null::int as marks, null::int as failures, null::timestamptz as first_at
+        from alerts
+        join users on users.id = alerts.user_id
+       order by alerts.detected_at desc, users.id, alerts.type
+       limit %(most_alerts)s
+  )
+   union all
+  (
+      select null, null, null, type, null, last_at, network, family, marks, failures, first_at
+        from guess_alerts
+       where last_at > %(since)s and type <> %(many_passwords_over_one_account)s
+       order by last_at desc, id
+       limit %(most_alerts)s
+  )
 """

@@ -12,6 +12,7 @@ from adapters.postgres.storable import storable, storable_address, storable_text
 from adapters.postgres.transaction import OnStatements
 from core.domain.causes import causing_request
 from core.domain.identifiers import EventId, LoginEventId, UserId
+from core.domain.identity.devices import Spot
 from core.domain.identity.login_events import LoginEvent, OwnLogin, login_tried
 from core.domain.identity.risk_policies.policies import Decided, restored_decision
 from core.domain.record.events import SYSTEM
@@ -25,13 +26,21 @@ def _stored(decision: Decided | None) -> Jsonb | None:
     return None if decision is None else Jsonb(storable(decision.stored()))
 
 
+def spot_of(kept: Sequence[int] | None) -> Spot | None:
+    return None if kept is None else (kept[0], kept[1])
+
+
+def _listed(spot: Spot | None) -> list[int] | None:
+    return None if spot is None else [*spot]
+
+
 LOGIN: Final = Columns(
     LoginEvent,
     "login_events",
     named={"user": "user_id", "failure": "reason", "organization": "organization_id", "service": "service_id", "device": "device_id"},
     apart=("address", "risk_score"),
     prefix="login_",
-    turned={"decision": (_restored, _stored)},
+    turned={"decision": (_restored, _stored), "spot": (spot_of, _listed)},
 )
 
 
@@ -45,8 +54,12 @@ class LoginEventRows(OnStatements):
     async def list_own(self, user: UserId, before: LoginEventId | None, limit: int) -> Sequence[OwnLogin]:
         return await self._statements.ask(_own_login, _LIST_OWN, {"user": user, "before": before, "limit": limit})
 
-    async def add(self, event: LoginEvent) -> None:
+    async def add(self, event: LoginEvent, by_installation: Decided | None = None) -> None:
         await self._statements.tell_along(_ADD, login_parameters(event))
+        for decided in (event.decision, by_installation):
+            if decided is not None:
+                parameters = {"id": event.id, "organization": decided.organization, "decided": _stored(decided), "at": event.created_at}
+                await self._statements.tell_along(_DECIDE, parameters)
         if event.organization is not None:
             await self._statements.tell_along(_QUEUE_FOR_EXPORT, {"id": event.id, "organization": event.organization})
 
@@ -69,6 +82,7 @@ def login_parameters(event: LoginEvent) -> Mapping[str, object]:
         "login_flagged": event.flagged,
         "login_country": event.country,
         "login_city": event.city,
+        "login_spot": _listed(event.spot),
         "login_at": event.created_at,
         "login_decision": _stored(event.decision),
         "login_request": causing_request(),
@@ -88,10 +102,11 @@ def log_login(
     """Adds a login event. A statement that itself finds out who signs in, and to what, passes its own columns instead of parameters."""
     return f"""
     insert into login_events (id, user_id, organization_id, service_id, device_id, provider, success, reason, address, user_agent,
-                              risk_score, risk_factors, flagged, country, city, created_at, request_id, decision)
+                              risk_score, risk_factors, flagged, country, city, spot, created_at, request_id, decision)
     select %(login_id)s::uuid, {user}, {organization}, {service}, {device}, {provider}, %(login_success)s::boolean, %(login_reason)s::text,
            %(login_address)s::inet, %(login_user_agent)s::text, %(login_risk_score)s::real, %(login_risk_factors)s::text[],
-           %(login_flagged)s::boolean, %(login_country)s::text, %(login_city)s::text, {at},
+           %(login_flagged)s::boolean, %(login_country)s::text, %(login_city)s::text,
+           %(login_spot)s::smallint[], {at},
            %(login_request)s::uuid, %(login_decision)s::jsonb
       from {source}
     """
@@ -137,6 +152,10 @@ def tell_login(
 # A source of one row, for a statement whose values are all parameters.
 _ALONE: Final = "(values (true)) as this (event)"
 _ADD: Final[LiteralString] = log_login(_ALONE)
+_DECIDE: Final = """
+    insert into risk_decisions (login_event_id, organization_id, decided, created_at)
+    values (%(id)s, %(organization)s, %(decided)s, %(at)s)
+"""
 
 
 def queue_for_export(source: LiteralString, event: LiteralString, organization: LiteralString) -> LiteralString:

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from adapters.postgres.identity.proofs.login_events import spot_of
 from core.domain.identifiers import DeviceId, OrganizationId
 from core.domain.identity.risk_policies.policies import NO_ROLE, RiskPolicies, restored_exception, restored_policy
 from core.domain.identity.risk_policies.verdicts import AskedRules, SeenSignIn
@@ -25,7 +26,7 @@ def risk_policies(policies: Sequence[Mapping[str, Any]], exceptions: Sequence[Ma
 
 def _asked(value: Mapping[str, Any]) -> AskedRules:
     return AskedRules(
-        organization=OrganizationId(UUID(value["organization"])),
+        organization=None if value["organization"] is None else OrganizationId(UUID(value["organization"])),
         rules=risk_policies(value["policies"], value["exceptions"], None),
         is_own=value["is_own"],
         role=value["role"] or NO_ROLE,
@@ -34,5 +35,6 @@ def _asked(value: Mapping[str, Any]) -> AskedRules:
     )
 
 
-def _seen(at: float, country: str | None, device: str | None, failure: str | None) -> SeenSignIn:
-    return SeenSignIn(datetime.fromtimestamp(at, UTC), country, None if device is None else DeviceId(UUID(device)), failure)
+def _seen(at: float, country: str | None, device: str | None, failure: str | None, spot: Sequence[int] | None) -> SeenSignIn:
+    known = None if device is None else DeviceId(UUID(device))
+    return SeenSignIn(datetime.fromtimestamp(at, UTC), country, known, failure, spot_of(spot))

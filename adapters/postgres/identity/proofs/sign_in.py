@@ -11,6 +11,7 @@ from adapters.postgres.identity.accounts import ACCOUNT
 from adapters.postgres.identity.factors.devices import FIRST_KNOWLEDGE, knowledge_of, knowledge_parameters
 from adapters.postgres.identity.factors.mfa import grace_is_over, has_second_factor, second_factor_due_in
 from adapters.postgres.identity.privacy.holding import holding_by_use
+from adapters.postgres.identity.proofs.guesses import PRESSURE, pressure_parameters
 from adapters.postgres.identity.proofs.risk_rules import asked_rules
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.realms.domains import JOIN_REALM, REALM_OF_USER, RealmRow
@@ -26,6 +27,7 @@ from adapters.postgres.transaction import OnPool, OnTransaction
 from core.domain.email import Email, mail_domain
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.identity.accounts import Account
+from core.domain.identity.guards.guesses import OriginPlaces
 from core.domain.identity.passwords.at_sign_in import AtSignIn
 from core.domain.identity.risk import Approach
 from core.domain.identity.sessions import PLATFORM, Context
@@ -56,6 +58,7 @@ class DestinationRow:
     organization_slug: str | None = None
     organization_is_active: bool | None = None
     is_agent: bool | None = None
+    binds_tokens: bool | None = None
 
     def destination(self) -> Destination | None:
         if self.service_id is None or self.organization_id is None:
@@ -63,18 +66,24 @@ class DestinationRow:
         context = Context(
             OrganizationId(self.organization_id), self.organization_slug or "", ServiceId(self.service_id), self.service_slug or ""
         )
-        return Destination(context, is_open=self.organization_is_active or False, is_agent=self.is_agent or False)
+        return Destination(
+            context,
+            is_open=self.organization_is_active or False,
+            is_agent=self.is_agent or False,
+            binds_tokens=self.binds_tokens or False,
+        )
 
 
 # Columns of a statement that reads `services`, and `organizations` for the organization of the service.
 DESTINATION: Final = """
            services.id as service_id, services.slug as service_slug, organizations.id as organization_id,
-           organizations.slug as organization_slug, organizations.status = 'active' as organization_is_active, services.is_agent"""
+           organizations.slug as organization_slug, organizations.status = 'active' as organization_is_active, services.is_agent,
+           services.dpop_bound_access_tokens as binds_tokens"""
 
 
 def destination_of(columns: dict[str, Any]) -> Destination | None:
     """Takes the columns of `DESTINATION`. The rest stays in `columns`."""
-    return DestinationRow(**{name: columns.pop(name) for name in DestinationRow.__dataclass_fields__}).destination()
+    return DestinationRow(**{name: columns.pop(name) for name in DestinationRow.__dataclass_fields__ if name in columns}).destination()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,11 +103,12 @@ class _Attempt(DestinationRow, RealmRow):
     mfa_enabled: bool
     may_know_of_failures: bool = False
     breached_at_sign_in: str | None
+    pressure: float
     knowledge: dict[str, Any]
 
     def attempt(self) -> Attempt:
         limit = TRIES_FROM_DEVICE if self.limit_name == TRIES_FROM_DEVICE.name else TRIES_FROM_ANYWHERE
-        return Attempt(Tries(limit, self.key, self.wait), self._named_account(), self.destination(), self.realm())
+        return Attempt(Tries(limit, self.key, self.wait), self._named_account(), self.destination(), self.realm(), self.pressure)
 
     def _named_account(self) -> NamedAccount | None:
         if self.id is None or self.email is None or self.created_at is None:
@@ -203,9 +213,16 @@ class PostgresAttempts(OnPool):
     """Implements `ports.identity.sign_in.Attempts`."""
 
     async def find(
-        self, email: Email, approach: Approach, service: ServiceName | None = None, *, application: Context = PLATFORM
+        self,
+        email: Email,
+        approach: Approach,
+        service: ServiceName | None = None,
+        *,
+        application: Context = PLATFORM,
+        places: OriginPlaces | None = None,
     ) -> Attempt:
         parameters = {
+            **pressure_parameters(places),
             "email_key": email.key,
             "mail_domain": storable_text(mail_domain(email)),
             "account_key": account_key(email),
@@ -324,6 +341,7 @@ def _find(*, with_token: bool, place: "_Place") -> LiteralString:
          {has_second_factor("users.id")} as mfa_enabled,
          {FIRST_KNOWLEDGE[with_token]} as knowledge,
          {_BREACHED_AT_SIGN_IN} as breached_at_sign_in,
+         {PRESSURE} as pressure,
          {REALM_OF_USER}
          {columns}
     from taken

@@ -69,6 +69,7 @@ class _Presented(Frozen):
     audiences: Sequence[Mapping[str, Any]] | None
     is_agent: bool | None
     agents_are_forbidden: bool
+    stays: bool | None
 
     def presented(self) -> PresentedRefreshToken:
         impersonated = None
@@ -113,6 +114,7 @@ class _Presented(Frozen):
             audiences=audiences(self.granted, self.audiences),
             is_agent=self.is_agent or False,
             agents_are_forbidden=self.agents_are_forbidden,
+            stays=bool(self.stays),
         )
 
 
@@ -132,6 +134,7 @@ class PostgresRefreshTokens(OnPool):
             "scopes": [] if holder is None else list(holder.scopes),
             "is_public": holder is None or holder.is_public,
             "resource": None if holder is None or holder.resource is None else storable_text(holder.resource),
+            "key": None if holder is None else holder.key,
             "foreign_scopes": [] if holder is None else [storable_text(scope) for scope in holder.foreign_scopes],
         }
         return first_made(await ask(self._pool, _Presented, _ROTATE, parameters), _Presented.presented)
@@ -140,6 +143,13 @@ class PostgresRefreshTokens(OnPool):
 # A condition on `services`: the application has nothing to authenticate with, and no URI from which we could still fetch its keys.
 _SHOWS_NOTHING: Final[LiteralString] = f"""
                     services.service_type in ('mobile', 'desktop') or services.jwks_uri is null and not {AUTHENTICATES}"""
+
+# A session that began bound stays bound. A public application shows the very key, and another one, which authenticates, any key (RFC 9449
+# section 5): it may have a new one since. A session that began without a key gets none by a refresh: a thief would bind it to theirs, and
+# nobody would notice that the application still has a token.
+_IS_BOUND_HERE: Final = """
+                    sessions.key_thumbprint is null
+                 or %(key)s::text is not null and (not %(is_public)s::boolean or sessions.key_thumbprint = %(key)s::text)"""
 
 # One statement makes all changes or none. Of two requests that rotate the same token, the second waits for the first's commit, finds the
 # token rotated, and changes nothing. The second's result is from before that commit: `rotated` is false and `rotated_at` null, so the
@@ -154,6 +164,7 @@ _ROTATE: Final[LiteralString] = f"""
                     sessions.impersonation_id, users.email, users.is_platform_owner,
                     {IS_LIVE} and {may_act("sessions")} as is_live,
                     services.is_agent, {AGENTS_ARE_FORBIDDEN} as agents_are_forbidden,
+                    sessions.scopes is not null and services.profile = 'fapi2' as stays,
                     memberships.role, sessions.scopes, sessions.audiences, sessions.proved_at, sessions.second_factor_at,
                     sessions.stated_at, sessions.parent_id,
                     {is_verified_for("sessions.organization_id")} as email_is_verified,
@@ -179,6 +190,8 @@ _ROTATE: Final[LiteralString] = f"""
                         else sessions.scopes is null or services.id is not null and ({_SHOWS_NOTHING})
                     end
                 and (sessions.scopes is null or not %(is_public)s::boolean or {lost_nothing_since("sessions.created_at")})
+                and ({_IS_BOUND_HERE})
+                and (%(key)s::text is not null or not coalesce(services.dpop_bound_access_tokens, false))
          ),
          choice as materialized (
              select looked.open,
@@ -193,7 +206,8 @@ _ROTATE: Final[LiteralString] = f"""
          ),
          rotated as (
              update refresh_tokens
-                set rotated_at = %(at)s, rotated_by = %(by)s
+                set rotated_at = case when found.stays then null else %(at)s end,
+                    rotated_by = case when found.stays then null else %(by)s end
                from found, choice
               where refresh_tokens.digest = %(digest)s
                 and choice.fits
@@ -205,7 +219,8 @@ _ROTATE: Final[LiteralString] = f"""
           returning refresh_tokens.session_id
          ),
          added as (
-             insert into refresh_tokens (digest, session_id, created_at) select %(successor)s, session_id, %(at)s from rotated
+             insert into refresh_tokens (digest, session_id, created_at)
+             select %(successor)s, rotated.session_id, %(at)s from rotated cross join found where not coalesce(found.stays, false)
          ),
          line as (
              select sessions.id, sessions.parent_id from rotated join sessions on sessions.id = rotated.session_id
@@ -235,7 +250,7 @@ _ROTATE: Final[LiteralString] = f"""
          found.rotated_by, found.subscription, found.scopes, found.proved_at, found.second_factor_at, found.stated_at, found.parent_id,
          found.email_is_verified, found.role, found.owes_second_factor, found.client_id, found.access_token_alg, found.profile,
          found.directory_context, found.tells_more, jsonb_array_length(found.audiences) as granted, choice.open as audiences,
-         found.is_agent, found.agents_are_forbidden,
+         found.is_agent, found.agents_are_forbidden, found.stays,
          rotated.session_id is not null as rotated,
          found.is_live and (rotated.session_id is null or extended.id is not null) as is_live
     from found

@@ -24,6 +24,7 @@ from core.domain.identity.devices import located
 from core.domain.identity.proofs import Proved
 from core.domain.identity.session_limits.displaced import DisplacedPerson, Displacement
 from core.domain.identity.sessions import Parent, Session, minutes_kept
+from core.domain.identity.signing_out.frames import FrameAddress
 from core.domain.identity.upstream.sign_in import FEDERATED
 from core.domain.languages import Language
 from core.frozen import Frozen
@@ -31,6 +32,18 @@ from ports.identity.sessions import Opener
 
 PARENT: Final = Columns(Parent, "sessions", apart=("proved",), prefix="parent_")
 PROVED: Final = Columns(Proved, "sessions", named={"at": "proved_at"}, prefix="proved_")
+
+
+class _Ended(Frozen):
+    id: UUID
+    frame: list[str] | None
+
+    def shown(self) -> FrameAddress | None:
+        """None when its application hears of sign-outs in no frame, or nobody signed in to one."""
+        if self.frame is None:
+            return None
+        address, names_session, organization = self.frame
+        return FrameAddress(SessionId(self.id), address, names_session == "true", OrganizationId(UUID(organization)))
 
 
 class _InOrganization(Frozen):
@@ -90,6 +103,7 @@ class SessionRows(OnTransaction):
                 "most": session.most,
                 "is_own": session.is_own,
                 "is_impersonated": impersonated is not None,
+                "key": session.key,
                 **door_parameters(session.doors),
             },
         )
@@ -109,6 +123,10 @@ class SessionRows(OnTransaction):
 
     async def revoke(self, session: SessionId, user: UserId) -> bool:
         return bool(await self._transaction.ask(IdRow, _REVOKE, {"id": session, "user": user}))
+
+    async def end(self, session: SessionId, user: UserId) -> Sequence[FrameAddress] | None:
+        ended = await self._transaction.ask(_Ended, _END, {"id": session, "user": user})
+        return [frame for one in ended if (frame := one.shown()) is not None] if ended else None
 
     async def organization(self, session: SessionId) -> OrganizationId | None:
         rows = await self._transaction.ask(_InOrganization, _ORGANIZATION, {"id": session})
@@ -218,12 +236,12 @@ _ADD: Final[LiteralString] = f"""
     insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
                           authenticated_by, impersonator_id, impersonation_id, parent_id, depth, proved_at, second_factor_at, stated_at,
                           refuses_applications, scopes, opened_through, let_in_by, kept_out_by, expires_day, minutes_idle, most,
-                          most_in_service)
+                          most_in_service, key_thumbprint)
     select %(id)s, %(user)s, %(device)s, %(organization)s, %(service)s, %(created_at)s, %(last_seen_at)s, until.expires_at, %(ends_at)s,
            %(authenticated_by)s::text[], %(impersonator)s, %(impersonation)s, %(parent)s, %(depth)s, %(proved_at)s, %(second_factor_at)s,
            %(stated_at)s, %(refuses_applications)s, %(scopes)s::text[], %(opened_through)s,
            %(let_in_by)s::uuid[], %(kept_out_by)s::uuid[],
-           (until.expires_at at time zone 'UTC')::date, rules.minutes_idle, rules.most, rules.most_in_service
+           (until.expires_at at time zone 'UTC')::date, rules.minutes_idle, rules.most, rules.most_in_service, %(key)s
       from ({_RULES}) as rules
      cross join lateral (
                select least(%(expires_at)s, %(created_at)s + rules.minutes_idle * interval '1 minute') as expires_at
@@ -263,6 +281,18 @@ _END_BY: Final = """
 _REVOKE: Final[LiteralString] = f"""
 {revoking("id = %(id)s and user_id = %(user)s")}
 returning sessions.id
+"""
+
+# As with the notices, nobody signed in for an exchange, and an organization that is suspended tells nobody anything.
+_END: Final[LiteralString] = f"""
+{revoking("id = %(id)s and user_id = %(user)s")}
+returning sessions.id,
+          (
+              select array[told.frontchannel_logout_uri, told.frontchannel_logout_session_required::text, told.org_id::text]
+                from services as told
+                join organizations on organizations.id = told.org_id and organizations.status = 'active'
+               where told.id = living.service_id and told.frontchannel_logout_uri is not null and sessions.exchanged_from is null
+          ) as frame
 """
 
 # The statement includes the sessions that the person opened in other people's names, from any session: a thief of a platform owner's

@@ -31,7 +31,8 @@ _SIGN_IN_RULES: Final = """
                'admin_factor', coalesce(admin_factor, 'optional'), 'agents', agents,
                'metadata_clients', metadata_clients, 'metadata_hosts', metadata_hosts, 'registered_clients', registered_clients,
                'shortest_password', shortest_password, 'breached_at_sign_in', breached_at_sign_in,
-               'session_idle_minutes', session_idle_minutes, 'most_sessions', most_sessions
+               'session_idle_minutes', session_idle_minutes, 'most_sessions', most_sessions,
+               'registration_policy', registration_policy, 'registration_domains', registration_domains
            ) as fields
       from organizations
 """

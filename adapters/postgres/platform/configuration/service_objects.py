@@ -29,8 +29,11 @@ _SERVICES: Final[LiteralString] = f"""
                'post_logout_redirect_uris', post_logout_redirect_uris,
                'backchannel_logout_uri', backchannel_logout_uri,
                'backchannel_logout_session_required', backchannel_logout_session_required,
+               'frontchannel_logout_uri', frontchannel_logout_uri,
+               'frontchannel_logout_session_required', frontchannel_logout_session_required, 'profile', profile,
                'session_lifetime_hours', session_lifetime_hours, 'session_idle_minutes', services.session_idle_minutes,
-               'most_sessions', services.most_sessions, 'metadata', services.metadata
+               'most_sessions', services.most_sessions, 'dpop_bound_access_tokens', services.dpop_bound_access_tokens,
+               'metadata', services.metadata
            ) as fields
       {_OF_SERVICES}
 """

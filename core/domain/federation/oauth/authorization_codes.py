@@ -18,6 +18,7 @@ from core.domain.federation.oauth.grants import TokenRequest, one_resource
 from core.domain.identifiers import AuthorizationCodeId, ClientId, EventId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.login_events import LoginEvent
 from core.domain.identity.sessions import IDLE_LIFETIME, Session, SubscriptionState
+from core.domain.key_proofs.proofs import KeyThumbprint
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Token
 from core.frozen import Frozen, replace
@@ -57,6 +58,8 @@ class ApprovedAuthorization(Frozen, kw_only=True):
     """The APIs that the application may have tokens for."""
     pushed: bytes | None = None
     """The digest of the pushed request that the code answers. The code uses it up."""
+    key: KeyThumbprint | None = None
+    """The key that the application has named for the code: nobody redeems the code without a proof of it (RFC 9449 section 10)."""
 
 
 class Issue(Enum):
@@ -92,6 +95,8 @@ class Claim(Frozen, kw_only=True):
     """A digest of a value that the client knows, and a thief of the code does not."""
     resource: str | None = None
     """The API that the first access token shall be for."""
+    key: KeyThumbprint | None = None
+    """The key of which the request has shown a proof: the session is bound to it."""
 
 
 class Opening(Frozen, kw_only=True):
@@ -176,7 +181,12 @@ def claim_of(request: TokenRequest, client: ClientId, *, is_public: bool) -> Cla
         challenge, known = code_challenge(verifier), f"verifier {text}"
     proof = sha256(known.encode()).digest()
     return Claim(
-        digest=code.digest(), redirect_uri=redirect_uri, code_challenge=challenge, proof=proof, resource=one_resource(request.resources)
+        digest=code.digest(),
+        redirect_uri=redirect_uri,
+        code_challenge=challenge,
+        proof=proof,
+        resource=one_resource(request.resources),
+        key=request.key,
     )
 
 

@@ -4,7 +4,9 @@ A page tells the person about an unknown client and about a wrong redirect URI: 
 application gets all other errors, at its redirect URI.
 """
 
+import json
 import re
+from base64 import urlsafe_b64decode
 from collections.abc import Iterable
 from typing import Final
 
@@ -22,7 +24,10 @@ from core.domain.federation.oauth.redirects import ASKED_MODES, Recipient, Respo
 from core.domain.federation.oauth.requested_claims import NO_CLAIMS, RequestedClaims, requested_claims
 from core.domain.federation.oauth.resources import LONGEST_RESOURCE, MOST_RESOURCES, TOO_MANY, UNKNOWN_RESOURCE, foreign_scopes
 from core.domain.federation.oauth.scopes import OPENID, known
+from core.domain.federation.profiles import PKCE_ALONE
+from core.domain.federation.refusal_reasons import RefusalReason
 from core.domain.identifiers import ClientId
+from core.domain.key_proofs.proofs import KeyThumbprint, is_thumbprint
 from core.domain.services.client_ids import describes_itself, read_client_id
 
 LONGEST: Final = 2000
@@ -30,6 +35,7 @@ LONGEST: Final = 2000
 LONGEST_HINT: Final = 8192
 NOT_OUR_HINT: Final = "id_token_hint: it is not an ID token that this application got here"
 _LONGEST_LOGIN_HINT: Final = 320
+_LONGEST_OBJECT: Final = 8000
 _MOST_LOCALES: Final = 20
 _MOST_ACR_VALUES: Final = 20
 # Ten digits are three hundred years in seconds.
@@ -52,6 +58,7 @@ _OURS: Final = frozenset(
         "client_id",
         "code_challenge",
         "code_challenge_method",
+        "dpop_jkt",
         "id_token_hint",
         "login_hint",
         "max_age",
@@ -120,13 +127,30 @@ def recipient(parameters: Parameters, client: Registered) -> Recipient:
         raise UnknownRecipient("redirect_uri: it is missing, or given twice", words="redirect_missing")
     if not is_registered(uri, client.redirect_uris, native=client.is_native):
         raise unregistered()
-    mode = parameters.get("response_mode")
-    state = parameters.get("state")
+    mode, state = (
+        parameters.get(name) if name in parameters else _said_by_object(parameters.get("request"), name)
+        for name in ("response_mode", "state")
+    )
     return Recipient(
         uri,
         ASKED_MODES.get(mode or "", ResponseMode.QUERY),
         state if state is not None and is_visible(state) else None,
     )
+
+
+def _said_by_object(given: str | None, name: str) -> str | None:
+    """The text that the claims of a request object have for this parameter, whoever signed them: a sender may say the same beside the
+    object. Postern refuses objects, and the refusal goes where the application waits. None without an object, and for anything but a text.
+    """
+    parts = (given or "").split(".")
+    if given is None or len(given) > _LONGEST_OBJECT or len(parts) != 3:
+        return None
+    try:
+        claims = json.loads(urlsafe_b64decode(f"{parts[1]}=="))
+    except (ValueError, RecursionError):
+        return None
+    said = claims.get(name) if isinstance(claims, dict) else None
+    return said if isinstance(said, str) else None
 
 
 def checked(parameters: Parameters, client: Registered, answers_to: Recipient) -> AuthorizationRequest:
@@ -150,6 +174,7 @@ def checked(parameters: Parameters, client: Registered, answers_to: Recipient) -
         acr_values=asked.acr_values or acr_values,
         ui_locales=locales(parameters.get("ui_locales")),
         subject=asked.subject,
+        key=_key(parameters),
         resources=_resources(parameters),
         foreign_scopes=foreign_scopes((parameters.get("scope") or "").split()) if parameters.resources else (),
     )
@@ -245,6 +270,15 @@ def _resources(parameters: Parameters) -> tuple[str, ...]:
     return named
 
 
+def _key(parameters: Parameters) -> KeyThumbprint | None:
+    given = parameters.get("dpop_jkt")
+    if given is None:
+        return None
+    if not is_thumbprint(given):
+        raise _invalid("dpop_jkt: must be the SHA-256 thumbprint of a key in base64url (RFC 7638)")
+    return KeyThumbprint(given)
+
+
 def _requested_claims(parameters: Parameters, scopes: tuple[str, ...]) -> RequestedClaims:
     """Claims belong to OpenID Connect. Without the scope `openid` they must be well-formed, and ask for nothing."""
     asked = requested_claims(parameters.get("claims"))
@@ -257,6 +291,8 @@ def _code_challenge(parameters: Parameters, client: Registered) -> str | None:
     if challenge is None:
         if method is not None:
             raise _invalid("code_challenge: it is missing")
+        if client.holds_fapi2:
+            raise AuthorizationRefused(AuthorizationErrorCode.INVALID_REQUEST, PKCE_ALONE, recorded_as=RefusalReason.PROFILE)
         if not client.authenticates:
             raise _invalid("code_challenge: an application without a client secret must use PKCE (RFC 7636)")
         return None

@@ -172,6 +172,11 @@ def require_redeemable(request: AuthorizationRequest, registered: Registered) ->
             AuthorizationErrorCode.UNAUTHORIZED_CLIENT,
             "A service of the type api needs a client secret or keys: without them it cannot redeem a code",
         )
+    if not in_code and registered.binds_tokens:
+        raise AuthorizationRefused(
+            AuthorizationErrorCode.UNAUTHORIZED_CLIENT,
+            "The tokens of this service are bound to a key: ask for a code (code_challenge), and redeem it with a proof (DPoP)",
+        )
 
 
 def insists_on_sign_in(request: AuthorizationRequest) -> bool:

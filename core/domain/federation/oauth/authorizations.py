@@ -11,6 +11,7 @@ from core.domain.errors import BadRequest
 from core.domain.federation.oauth.redirects import Recipient, ResponseMode
 from core.domain.identifiers import ClientId, ResourceServerId, UserId
 from core.domain.json import Json
+from core.domain.key_proofs.proofs import KeyThumbprint
 from core.frozen import Frozen
 
 
@@ -105,6 +106,10 @@ class Registered(Frozen):
     """The application authenticates itself at the token endpoint, with a secret or a key. Otherwise PKCE alone protects its codes."""
     may_be_public: bool = True
     """If this is False, the application must authenticate itself: without a secret and keys, nobody could redeem its codes."""
+    binds_tokens: bool = False
+    """It gets only tokens that are bound to a key, so it gets them for a code, with a proof."""
+    holds_fapi2: bool = False
+    """It holds the FAPI 2.0 Security Profile: only a pushed request with PKCE gets a code."""
 
 
 class AuthorizationRequest(Frozen, kw_only=True):
@@ -126,6 +131,8 @@ class AuthorizationRequest(Frozen, kw_only=True):
     """The words of `scope` that are none of ours: scopes of these APIs."""
     pushed: bytes | None = None
     """The digest of the pushed request that this one came by. It is good for one code."""
+    key: KeyThumbprint | None = None
+    """The key that the code is bound to, as `dpop_jkt` or a pushed request's proof names it."""
     described: Mapping[str, Json] | None = None
     """What a client that nobody has placed yet says of itself; see `unplaced_clients.py`."""
 
@@ -150,6 +157,7 @@ def stored(request: AuthorizationRequest) -> Mapping[str, Json]:
         "resource": list(request.resources),
         "foreign_scope": list(request.foreign_scopes),
         "pushed": None if request.pushed is None else request.pushed.hex(),
+        "dpop_jkt": request.key,
         "described": request.described,
     }
     return {name: value for name, value in kept.items() if name == "scope" or (value is not None and value != [])}
@@ -172,5 +180,6 @@ def restored(kept: Mapping[str, Any]) -> AuthorizationRequest:
         resources=tuple(kept.get("resource", ())),
         foreign_scopes=tuple(kept.get("foreign_scope", ())),
         pushed=bytes.fromhex(kept["pushed"]) if "pushed" in kept else None,
+        key=kept.get("dpop_jkt"),
         described=kept.get("described"),
     )

@@ -24,7 +24,7 @@ from core.domain.rate_limits import RateLimit
 from core.domain.services.client_ids import document_host, is_address, is_open
 from core.domain.services.redirect_uris import redirect_uri
 from core.domain.services.resource_identifiers import resource_identifier
-from core.domain.services.services import LONGEST_NAME, Service, ServiceType
+from core.domain.services.services import LONGEST_NAME, Service, ServiceType, frame_address
 from core.frozen import Frozen, replace
 
 LONGEST_ADDRESS: Final = 500
@@ -90,6 +90,11 @@ class ClientDocument(Frozen, kw_only=True):
     keys: Mapping[str, Json] | None = None
     """The public keys in the document itself."""
     keys_uri: str | None = None
+    dpop_bound_access_tokens: bool = False
+    """It wants only tokens that are bound to a key (RFC 9449 section 5.2)."""
+    frame: str | None = None
+    """The page that browsers load in a frame when their person signs out."""
+    frame_names_session: bool = False
 
     @property
     def host(self) -> str:
@@ -104,7 +109,12 @@ class ClientDocument(Frozen, kw_only=True):
     @property
     def digest(self) -> bytes:
         """Of everything that a consent is about. Keys behind an address may change; the address may not."""
-        told: Any = [sorted(self.redirect_uris), self.method.value, self.keys_uri, self.keys]
+        told: list[Any] = [sorted(self.redirect_uris), self.method.value, self.keys_uri, self.keys]
+        # A document that says none of these keeps the digest that it had before documents could.
+        if self.dpop_bound_access_tokens:
+            told.append("dpop")
+        if self.frame is not None:
+            told += [self.frame, self.frame_names_session]
         return sha256(json.dumps(told, sort_keys=True, separators=(",", ":")).encode()).digest()
 
     @property
@@ -119,6 +129,9 @@ class ClientDocument(Frozen, kw_only=True):
             "token_endpoint_auth_method": self.method.value,
             "jwks": self.keys,
             "jwks_uri": self.keys_uri,
+            "dpop_bound_access_tokens": self.dpop_bound_access_tokens,
+            "frontchannel_logout_uri": self.frame,
+            "frontchannel_logout_session_required": self.frame_names_session,
         }
 
 
@@ -162,6 +175,10 @@ def restored(address: str, kept: Mapping[str, Any]) -> ClientDocument:
         method=AuthenticationMethod(kept["token_endpoint_auth_method"]),
         keys=kept["jwks"],
         keys_uri=kept["jwks_uri"],
+        # What was kept before says nothing of it.
+        dpop_bound_access_tokens=kept.get("dpop_bound_access_tokens", False),
+        frame=kept.get("frontchannel_logout_uri"),
+        frame_names_session=kept.get("frontchannel_logout_session_required", False),
     )
 
 
@@ -238,13 +255,17 @@ def client_document(address: str, status: int, headers: Mapping[str, str], body:
     if given.get("client_secret") is not None or given.get("client_secret_expires_at") is not None:
         _refuse("has a client secret; a published document can have none", "document_secret")
     keys, keys_uri = _keys(given)
+    redirect_uris = _redirect_uris(given)
     return ClientDocument(
         address=address,
         name=_name(given, address),
-        redirect_uris=_redirect_uris(given),
+        redirect_uris=redirect_uris,
         method=_method(given, has_keys=keys is not None or keys_uri is not None),
         keys=keys,
         keys_uri=keys_uri,
+        dpop_bound_access_tokens=given.get("dpop_bound_access_tokens") is True,
+        frame=_frame(given, redirect_uris),
+        frame_names_session=given.get("frontchannel_logout_session_required") is True,
     )
 
 
@@ -282,6 +303,9 @@ def document_service(document: ClientDocument, organization: OrganizationId, ser
         redirect_uris=tuple(document.redirect_uris),
         jwks=document.stored_keys,
         jwks_uri=document.keys_uri,
+        dpop_bound_access_tokens=document.dpop_bound_access_tokens,
+        frontchannel_logout_uri=document.frame,
+        frontchannel_logout_session_required=document.frame_names_session,
         created_at=now,
         updated_at=now,
         metadata={},
@@ -297,6 +321,9 @@ def described(service: Service, document: ClientDocument, now: datetime) -> Serv
         redirect_uris=tuple(document.redirect_uris),
         jwks=service.jwks if same_keys else document.stored_keys,
         jwks_uri=document.keys_uri,
+        dpop_bound_access_tokens=document.dpop_bound_access_tokens,
+        frontchannel_logout_uri=document.frame,
+        frontchannel_logout_session_required=document.frame_names_session,
         updated_at=now,
     )
 
@@ -353,6 +380,16 @@ def _redirect_uris(given: Mapping[str, Any]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(redirect_uri(uri, f"redirect_uris[{at}]", private_use=True) for at, uri in enumerate(uris)))
     except BadRequest as refusal:
         _refuse(f"has an address that we cannot send people to: {refusal.message}", "document_redirects")
+
+
+def _frame(given: Mapping[str, Any], redirect_uris: Sequence[str]) -> str | None:
+    uri = given.get("frontchannel_logout_uri")
+    if uri is None:
+        return None
+    try:
+        return frame_address(uri if isinstance(uri, str) else "", redirect_uris)
+    except BadRequest as refusal:
+        _refuse(f"has an unusable page for sign-outs: {refusal.message}", "document_frame")
 
 
 def _method(given: Mapping[str, Any], *, has_keys: bool) -> AuthenticationMethod:

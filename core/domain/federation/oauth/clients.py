@@ -13,6 +13,7 @@ from core.domain.federation.refusal_reasons import RefusalReason
 from core.domain.identifiers import ClientId, ClientSecretId, OrganizationId, ServiceId
 from core.domain.identity.sessions import Application, Context
 from core.domain.json import Json
+from core.domain.key_proofs.proofs import KeyProofMissing, KeyThumbprint
 from core.domain.outbound.key_sets import KEYS_LIFETIME
 from core.domain.secrets import Token
 from core.domain.services.client_ids import describes_itself, read_client_id
@@ -72,12 +73,21 @@ class RegisteredClient(Frozen, kw_only=True):
     """It acts for people."""
     names_endpoints: bool = False
     """Whether the client's assertions may name the address of an endpoint in place of the issuer."""
+    binds_tokens: bool = False
+    """Whether it gets only tokens that are bound to a key: `dpop_bound_access_tokens` of the service."""
+    holds_fapi2: bool = False
+    """It holds the FAPI 2.0 Security Profile."""
     is_placed: bool = True
     """False for a metadata client that has no service: nobody in the organization has allowed it yet."""
 
     def application(self, scopes: tuple[str, ...]) -> Application:
         """The client as the receiver of a session's tokens."""
         return Application(self.client, scopes, self.access_token_algorithm, self.is_agent)
+
+    def require_bound(self, key: KeyThumbprint | None) -> None:
+        """`key` is the one that a request for tokens has shown. Raises `KeyProofMissing`."""
+        if self.binds_tokens and key is None:
+            raise KeyProofMissing
 
     @property
     def is_public(self) -> bool:
@@ -180,14 +190,18 @@ def require_open(client: RegisteredClient) -> None:
         raise OrganizationNotActive
 
 
-def used_assertion(claims: Mapping[str, Json], client: ClientId, audiences: Collection[str], now: datetime) -> UsedAssertion:
-    """Checks the claims of an assertion whose signature is good (RFC 7523 section 3). Raises `Unauthorized`."""
+def used_assertion(
+    claims: Mapping[str, Json], client: ClientId, audiences: Collection[str], now: datetime, *, as_string: bool = False
+) -> UsedAssertion:
+    """Checks the claims of an assertion whose signature is good (RFC 7523 section 3). `as_string`: its audience is no list, not even of
+    one. Raises `Unauthorized`.
+    """
     if claims.get("iss") != client or claims.get("sub") != client:
         raise client_refused("iss and sub of the assertion are not the client")
     audience = claims.get("aud")
     named = audience if isinstance(audience, list | tuple) else (audience,)
     # An assertion with a further audience could be sent on to us by that audience, or by us to it (CVE-2025-27370, CVE-2025-27371).
-    if len(named) != 1 or not isinstance(named[0], str) or named[0] not in audiences:
+    if len(named) != 1 or not isinstance(named[0], str) or named[0] not in audiences or (as_string and not isinstance(audience, str)):
         raise client_refused("the assertion is not for this issuer alone")
     expires_at = _moment(claims, "exp")
     if expires_at is None or not now - _LEEWAY < expires_at <= now + ASSERTION_LIFETIME + _LEEWAY:

@@ -18,6 +18,7 @@ from core.domain.federation.refusal_reasons import RefusalReason
 from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.identity.sessions import MOST_ACTORS, TWO_FACTORS, ActingClient, TokenUse
 from core.domain.json import Json
+from core.domain.key_proofs.proofs import KeyThumbprint, bound, key_of
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Token
 from core.frozen import Frozen
@@ -91,10 +92,12 @@ class TokenExchange(Frozen, kw_only=True):
     acting: ActingClient
     created_at: datetime
     ends_at: datetime
+    key: KeyThumbprint | None = None
+    """Its token is bound to it."""
 
     def claims(self, issuer: str, token_id: str) -> Mapping[str, Json]:
         said = self.subject.claims
-        return {
+        claims: dict[str, Json] = {
             **{name: said[name] for name in _REPEATED if name in said},
             "iss": issuer,
             "aud": self.audience.identifier,
@@ -110,6 +113,7 @@ class TokenExchange(Frozen, kw_only=True):
             "service_id": str(self.client.service),
             "act": self.acting.claim,
         }
+        return bound(claims, self.key)
 
     def recorded(self, actor: Actor) -> Event:
         """For the first of these exchanges. The event names both: the person, and the service that acts for them."""
@@ -156,10 +160,14 @@ def has_ended() -> SubjectRefused:
     return SubjectRefused(_ENDED)
 
 
-def subject_of(claims: Mapping[str, Json], client: RegisteredClient) -> SubjectToken:
+def subject_of(claims: Mapping[str, Json], client: RegisteredClient, key: KeyThumbprint | None = None) -> SubjectToken:
     """The subject, from the claims of a token that we signed. Raises `SubjectRefused` for a token of another use, and for one that another
-    client was given for the service itself.
+    client was given for the service itself. The client that a bound token was issued to has its key, and shows it. An API that received the
+    token has not (docs/decisions/0206).
     """
+    of_token = key_of(claims)
+    if of_token not in {None, key} and claims.get("client_id") == client.client:
+        raise SubjectRefused("subject_token: is bound to a key, so send a proof of this key with the exchange (DPoP)")
     match claims.get("token_use"):
         case TokenUse.RESOURCE.value | TokenUse.EXCHANGED.value:
             audience = claims["resource_id"]
@@ -192,6 +200,7 @@ def exchanged(
     session: SessionId,
     now: datetime,
     lifetime: timedelta,
+    key: KeyThumbprint | None = None,
 ) -> TokenExchange:
     """Raises `SubjectRefused`, `InvalidTarget`, `InvalidScope`."""
     if found.is_listed:
@@ -214,6 +223,7 @@ def exchanged(
         acting=ActingClient(client.client, found.acting),
         created_at=now,
         ends_at=ends_at,
+        key=key,
     )
 
 

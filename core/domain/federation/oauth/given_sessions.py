@@ -9,6 +9,7 @@ from core.domain.federation.oauth.clients import RegisteredClient
 from core.domain.identifiers import ClientId, OrganizationId, ResourceServerId, ServiceId, SessionId, UserId
 from core.domain.identity.sessions import TokenUse
 from core.domain.json import Json
+from core.domain.key_proofs.proofs import key_of
 from core.domain.services.client_ids import placed
 from core.frozen import Frozen
 
@@ -132,7 +133,10 @@ def is_of(claims: Mapping[str, Json], client: RegisteredClient) -> bool:
 def repeated(claims: Mapping[str, Json]) -> Mapping[str, Json]:
     """The answer about an active access token."""
     told = {name: value for name, value in claims.items() if name in _REPEATED}
-    told.update(active=True, token_type="Bearer")  # noqa: S106 - the kind of token, not one
+    key = key_of(claims)
+    told.update(active=True, token_type="Bearer" if key is None else "DPoP")
+    if key is not None:
+        told["cnf"] = {"jkt": key}
     acting = claims.get("act")
     if isinstance(acting, Mapping):
         told["act"] = _copied(acting)

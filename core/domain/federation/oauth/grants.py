@@ -12,6 +12,7 @@ from core.domain.federation.oauth.oauth_errors import InvalidTarget, Unsupported
 from core.domain.identifiers import UserId
 from core.domain.identity.sessions import OpenedSession, TokenUse
 from core.domain.json import Json
+from core.domain.key_proofs.proofs import KeyThumbprint, bound
 from core.domain.secrets import Token
 from core.frozen import Frozen
 
@@ -42,6 +43,8 @@ class TokenRequest(Frozen, kw_only=True):
     actor_token_type: str | None = None
     requested_token_type: str | None = None
     audience: str | None = None
+    key: KeyThumbprint | None = None
+    """The key of which the request has shown a proof: the tokens are bound to it."""
 
 
 class Granted(Frozen):
@@ -65,6 +68,8 @@ class IssuedTokens(Frozen):
     """Only an exchange says it (RFC 8693 section 2.2.1)."""
     acts_for: UserId | None = None
     """The person, if the client is an agent."""
+    key: KeyThumbprint | None = None
+    """The access token is bound to it."""
 
 
 def grant_type(named: str | None) -> str:
@@ -86,7 +91,14 @@ def one_resource(named: Sequence[str]) -> str | None:
 
 
 def client_claims(
-    client: RegisteredClient, audience: TokenAudience | None, *, issuer: str, token_id: str, now: datetime, lifetime: timedelta
+    client: RegisteredClient,
+    audience: TokenAudience | None,
+    *,
+    issuer: str,
+    token_id: str,
+    now: datetime,
+    lifetime: timedelta,
+    key: KeyThumbprint | None = None,
 ) -> Mapping[str, Json]:
     """The claims of an application's own token (RFC 9068). The token names the application and no person. It names no session, so no caller
     rule admits it. No session's token has its audience, except at an API that both may ask for: there, `sub` is the client.
@@ -107,4 +119,4 @@ def client_claims(
     }
     if audience is not None:
         claims |= {"aud": audience.identifier, "resource_id": str(audience.id), "scope": " ".join(audience.scopes)}
-    return claims
+    return bound(claims, key)

@@ -10,6 +10,7 @@ from core.domain.federation.oauth.scopes import SCOPES
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS
 from core.domain.identity.upstream.identity_assertions import GRANT_PROFILE
 from core.domain.json import Json
+from core.domain.key_proofs.proofs import ALGORITHMS
 from core.domain.outbound.key_sets import ASSERTION_ALGORITHMS
 from core.domain.signing_keys import TokenAlgorithm
 
@@ -60,6 +61,7 @@ def metadata(issuer: str, grants: Iterable[str], locales: Sequence[str], *, regi
         "acr_values_supported": [ONE_FACTOR, TWO_FACTORS],
         "prompt_values_supported": ["none", "login", "consent", "select_account", "create"],
         "code_challenge_methods_supported": ["S256"],
+        "dpop_signing_alg_values_supported": list(ALGORITHMS),
         "token_endpoint_auth_methods_supported": every,
         "token_endpoint_auth_signing_alg_values_supported": algorithms,
         "revocation_endpoint_auth_methods_supported": every,
@@ -68,6 +70,8 @@ def metadata(issuer: str, grants: Iterable[str], locales: Sequence[str], *, regi
         "introspection_endpoint_auth_signing_alg_values_supported": algorithms,
         "backchannel_logout_supported": True,
         "backchannel_logout_session_supported": True,
+        "frontchannel_logout_supported": True,
+        "frontchannel_logout_session_supported": True,
         "authorization_response_iss_parameter_supported": True,
         "client_id_metadata_document_supported": True,
         "request_parameter_supported": False,

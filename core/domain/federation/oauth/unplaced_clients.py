@@ -63,6 +63,7 @@ class UnplacedClient(Frozen, kw_only=True):
             secret=None,
             keys_uri=document.keys_uri,
             is_agent=True,
+            binds_tokens=document.dpop_bound_access_tokens,
             is_placed=False,
         )
 

@@ -51,6 +51,11 @@ class LogoutRoute(Frozen):
     way_back: str | None = None
     """The address to which the application that began the sign-out wants the person sent at the end. None when the person stays here."""
 
+    frames: Sequence[str] = ()
+    """The pages of applications that the browser has not loaded yet, each in a frame. They come first: a service provider that does not
+    answer stops a sign-out.
+    """
+
     @property
     def current(self) -> Stop | None:
         return self.stops[self.done] if self.done < len(self.stops) else None
@@ -63,8 +68,12 @@ class LogoutRoute(Frozen):
         return replace(self, done=self.done + 1, partial=self.partial or not well)
 
     def abandoned(self) -> "LogoutRoute":
-        """Nobody tells the remaining service providers."""
-        return replace(self, stops=self.stops[: self.done], partial=self.partial or self.current is not None)
+        """Nobody tells the remaining service providers, or the applications."""
+        return replace(self, stops=self.stops[: self.done], partial=self.partial or self.current is not None, frames=())
+
+    def framed(self) -> "LogoutRoute":
+        """The browser has loaded the frames."""
+        return replace(self, frames=())
 
     def stored(self) -> Mapping[str, Json]:
         origin = self.origin
@@ -93,6 +102,7 @@ class LogoutRoute(Frozen):
             "done": self.done,
             "partial": self.partial,
             "way_back": self.way_back,
+            "frames": list(self.frames),
         }
 
 
@@ -121,6 +131,7 @@ def restored(kept: Mapping[str, Any]) -> LogoutRoute:
         partial=kept["partial"],
         people=tuple(UserId(UUID(user)) for user in kept.get("people", ())),
         way_back=kept.get("way_back"),
+        frames=tuple(kept.get("frames", ())),
     )
 
 

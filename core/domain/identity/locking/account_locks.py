@@ -30,7 +30,7 @@ LOCK_LINK_LIFETIME: Final = timedelta(days=7)
 LOCKING_MAILS: Final = frozenset(
     {
         *("new_device", "unusual_sign_in", "password_changed", "password_set", "email_changed_old", "user_key_made"),
-        *("password_breached", "session_displaced"),
+        *("password_breached", "session_displaced", "risk_installation_way_back"),
         *("mfa_enabled", "mfa_disabled", "backup_codes_renewed", "identity_linked", "identity_unlinked"),
         *("passkey_added", "passkey_removed", "passkey_copied", "password_breached"),
     }
@@ -77,14 +77,14 @@ class LockLink(Frozen):
 
     @classmethod
     def of(cls, user: UserId, address: Email, mail: str, now: datetime) -> Self:
-        return cls(user, _digest(address), now, mail)
+        return cls(user, address_digest(address), now, mail)
 
     def is_over(self, now: datetime) -> bool:
         return now >= self.mailed_at + LOCK_LINK_LIFETIME
 
     def is_about(self, account: Account) -> bool:
         """An address that the account has given up locks it no more: its reader may be somebody else by now."""
-        return account.id == self.user and _digest(account.email) == self.address
+        return account.id == self.user and address_digest(account.email) == self.address
 
     def is_spent(self, account: Account) -> bool:
         """A lock uses up all links that were mailed before it."""
@@ -162,5 +162,6 @@ def account_unlocked(user: UserId, actor: Actor) -> Event:
     return Event("security.account.unlocked", actor, Target("user", str(user)))
 
 
-def _digest(address: Email) -> bytes:
+def address_digest(address: Email) -> bytes:
+    """What links are bound to, so that an address that the account has given up opens nothing."""
     return sha256(address.key.encode("utf-8", "surrogatepass")).digest()[:16]

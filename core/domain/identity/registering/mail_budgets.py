@@ -8,12 +8,13 @@ networks for it. What does not go out now waits for a place in the next hours, a
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
-from typing import Final
+from typing import Final, Self
 from uuid import UUID
 
 from core.domain.email import Email, mail_domain
 from core.domain.errors import BadRequest, RateLimited
 from core.domain.identifiers import OrganizationId
+from core.domain.identity.guards.puzzles import Puzzle
 from core.domain.identity.guards.traffic import FIRST_BITS, UNKNOWN_NETWORK, WIDER, network_of, wider_network_of
 from core.domain.identity.registering.free_mail import FREE_MAIL
 from core.domain.json import timestamp
@@ -112,6 +113,13 @@ class AskedFrom(Frozen):
 
 class MailsHeldBack(RateLimited):
     """A budget is used up, and the request has come to nothing. The same for every address."""
+
+    puzzle: Puzzle | None = None
+    """For a program: whoever solves it may ask once more."""
+
+    def with_puzzle(self, puzzle: Puzzle | None) -> Self:
+        self.puzzle = puzzle
+        return self
 
 
 class BudgetVerdict(StrEnum):

@@ -16,6 +16,8 @@ from core.domain.identity.risk_policies.policies import (
     MOST_NETWORKS_IN_ALL,
     MOST_POLICIES,
     MOST_SERVICES_IN_ALL,
+    NO_ROLE,
+    PLATFORM_OWNER_ROLE,
     ExceptionKind,
     RiskAction,
     RiskConditions,
@@ -38,7 +40,7 @@ COUNTRIES: Final = frozenset(_CODES.split())
 _HOURS: Final = 24
 
 
-def checked_policies(policies: Sequence[RiskPolicy], *, knows_countries: bool) -> tuple[RiskPolicy, ...]:
+def checked_policies(policies: Sequence[RiskPolicy], *, knows_countries: bool, of_installation: bool = False) -> tuple[RiskPolicy, ...]:
     """The rules as they are kept. Raises `BadRequest`."""
     if len(policies) > MOST_POLICIES:
         raise BadRequest(f"policies: at most {MOST_POLICIES}", words="risk_too_many", values={"most": MOST_POLICIES})
@@ -50,13 +52,30 @@ def checked_policies(policies: Sequence[RiskPolicy], *, knows_countries: bool) -
         raise BadRequest(message, words="risk_too_many", values={"most": MOST_SERVICES_IN_ALL})
     checked = tuple(_checked(one, place, knows_countries=knows_countries) for place, one in enumerate(policies))
     _require_different(checked)
+    if of_installation:
+        for place, one in enumerate(checked):
+            _require_of_installation(one, f"policies[{place}].when")
     return checked
 
 
-def checked_exceptions(exceptions: Sequence[RiskException], before: Sequence[RiskException], now: datetime) -> tuple[RiskException, ...]:
+def _require_of_installation(policy: RiskPolicy, field: str) -> None:
+    """The installation knows no application that its rules could name, and one role."""
+    if policy.when.services:
+        raise _refused(f"{field}.services", "rules of the installation name no application", "risk_no_services", rule=policy.name)
+    if not {*policy.when.roles} <= {PLATFORM_OWNER_ROLE, NO_ROLE}:
+        message = f"rules of the installation know the roles {PLATFORM_OWNER_ROLE} and {NO_ROLE}"
+        raise _refused(f"{field}.roles", message, "risk_no_roles", rule=policy.name)
+
+
+def checked_exceptions(
+    exceptions: Sequence[RiskException], before: Sequence[RiskException], now: datetime, *, of_installation: bool = False
+) -> tuple[RiskException, ...]:
     """The exceptions as they are kept. Those that stood before may have ended. Raises `BadRequest`."""
     if len(exceptions) > MOST_EXCEPTIONS:
         raise BadRequest(f"exceptions: at most {MOST_EXCEPTIONS}", words="risk_too_many", values={"most": MOST_EXCEPTIONS})
+    for place, one in enumerate(exceptions):
+        if of_installation and one.kind is ExceptionKind.TEAM:
+            raise _refused(f"exceptions[{place}].kind", "the installation has no teams", "risk_no_teams")
     return tuple(_checked_exception(one, f"exceptions[{place}]", before, now) for place, one in enumerate(exceptions))
 
 
@@ -86,7 +105,7 @@ def _checked(policy: RiskPolicy, place: int, *, knows_countries: bool) -> RiskPo
     if not 0 < len(name) <= LONGEST_NAME:
         raise _refused(f"{field}.name", f"1 to {LONGEST_NAME} characters", "risk_name", most=LONGEST_NAME)
     when = _checked_conditions(policy.when, f"{field}.when", name)
-    if (when.countries or when.except_countries or when.two_countries is not None) and not knows_countries:
+    if (when.countries or when.except_countries or when.impossible_travel is not None) and not knows_countries:
         raise _refused(
             f"{field}.when", "this installation has no database of places, so it knows no country", "risk_no_countries", rule=name
         )

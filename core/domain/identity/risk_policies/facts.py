@@ -2,13 +2,15 @@
 
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime, timedelta
-from functools import cache, lru_cache
+from functools import lru_cache
 from ipaddress import ip_address, ip_network
+from math import asin, cos, radians, sin, sqrt
 from operator import attrgetter
 from typing import Final
 from uuid import UUID
 
 from core.domain.identifiers import UserId
+from core.domain.identity.devices import Spot
 from core.domain.identity.guards.networks import ListedNetworks
 from core.domain.identity.risk_policies.policies import (
     ExceptionKind,
@@ -21,6 +23,12 @@ from core.frozen import Frozen
 
 # Who signs in from two countries within this time has not travelled.
 TRAVEL: Final = timedelta(hours=2)
+# Faster than airliners, with the way to them; and farther than databases of places are wrong.
+_KILOMETRES_PER_HOUR: Final = 900
+_LEAST_KILOMETRES: Final = 200
+_RADIUS: Final = 6371
+# Addresses whose answer a test keeps.
+_MOST_KNOWN: Final = 1000
 
 
 class SignInFacts(Frozen, kw_only=True):
@@ -32,7 +40,7 @@ class SignInFacts(Frozen, kw_only=True):
     country: str | None
     address: str | None
     new_device: bool
-    two_countries: bool
+    impossible_travel: bool
     hour: int
     service: UUID | None = None
 
@@ -40,11 +48,33 @@ class SignInFacts(Frozen, kw_only=True):
 Test = Callable[[SignInFacts], bool]
 
 
-def has_two_countries(country: str | None, last: tuple[str | None, datetime] | None, now: datetime) -> bool:
-    """`last`: the country and time of the sign-in before. A country that nobody knows is no other country."""
-    if country is None or last is None or last[0] is None:
+class LastSeen(Frozen):
+    """Where and when the person signed in before."""
+
+    country: str | None
+    spot: Spot | None
+    at: datetime
+
+
+def cannot_have_travelled(country: str | None, spot: Spot | None, last: LastSeen | None, now: datetime) -> bool:
+    """By the distance, where both spots are known: too far for the fastest way there. Otherwise by two countries within two hours; a
+    country that nobody knows is no other country.
+    """
+    if last is None or now < last.at:
         return False
-    return last[0] != country and timedelta(0) <= now - last[1] < TRAVEL
+    passed = now - last.at
+    if spot is not None and last.spot is not None:
+        distance = kilometres(spot, last.spot)
+        return distance >= _LEAST_KILOMETRES and distance > _KILOMETRES_PER_HOUR * (passed / timedelta(hours=1))
+    return country is not None and last.country is not None and last.country != country and passed < TRAVEL
+
+
+def kilometres(one: Spot, other: Spot) -> float:
+    """Along the surface of the earth."""
+    north, south = radians(one[0] / 10), radians(other[0] / 10)
+    turned = radians((one[1] - other[1]) / 10)
+    half = sin((north - south) / 2) ** 2 + cos(north) * cos(south) * sin(turned / 2) ** 2
+    return 2 * _RADIUS * asin(min(1.0, sqrt(half)))
 
 
 @lru_cache(maxsize=1024)
@@ -57,15 +87,26 @@ def _parsed(address: str) -> tuple[int, int] | None:
     return known.version, int(known)
 
 
-def within(networks: Sequence[str]) -> Callable[[str | None], bool]:
+@lru_cache(maxsize=256)
+def _listed(networks: tuple[str, ...]) -> ListedNetworks:
+    """Each sign-in reads the rules anew, and reading the networks of twenty rules would cost more than all else of them."""
+    return ListedNetworks(map(ip_network, networks))
+
+
+def within(networks: tuple[str, ...]) -> Callable[[str | None], bool]:
     """Tests whether an address is in one of these networks. An address that nobody knows is in none. The networks are read when the first
     address is asked about: most rules are decided before that.
     """
-    listed = cache(lambda: ListedNetworks(map(ip_network, networks)))
+    known: dict[str | None, bool] = {}
 
     def holds(text: str | None) -> bool:
-        address = None if text is None else _parsed(text)
-        return address is not None and listed().contain(address[0], address[1], address[1])
+        # A report asks for the same addresses again and again.
+        if text not in known:
+            if len(known) >= _MOST_KNOWN:
+                known.clear()
+            address = None if text is None else _parsed(text)
+            known[text] = address is not None and _listed(networks).contain(address[0], address[1], address[1])
+        return known[text]
 
     return holds
 
@@ -80,7 +121,7 @@ def tests_of(when: RiskConditions) -> list[Test]:
     """The conditions that are set. Those that cost least come first."""
     possible = (
         None if when.new_device is None else lambda facts: facts.new_device is when.new_device,
-        None if when.two_countries is None else lambda facts: facts.two_countries is when.two_countries,
+        None if when.impossible_travel is None else lambda facts: facts.impossible_travel is when.impossible_travel,
         _score(when.least_score),
         _among("way", when.ways),
         _among("country", when.countries),
@@ -103,9 +144,11 @@ def _among(name: str, values: Collection[object]) -> Test | None:
     return (lambda facts: get(facts) in known) if known else None
 
 
-def _in_networks(networks: Sequence[str]) -> Test | None:
+def _in_networks(networks: tuple[str, ...]) -> Test | None:
+    if not networks:
+        return None
     inside = within(networks)
-    return (lambda facts: inside(facts.address)) if networks else None
+    return lambda facts: inside(facts.address)
 
 
 def _not(test: Test | None) -> Test | None:
@@ -125,7 +168,7 @@ def leaves_out(exceptions: Sequence[RiskException], now: datetime) -> Test:
     standing = [one for one in exceptions if now < one.ends_at]
     people = frozenset(one.value for one in standing if one.kind is ExceptionKind.PERSON)
     teams = frozenset(UUID(one.value) for one in standing if one.kind is ExceptionKind.TEAM)
-    inside = within([one.value for one in standing if one.kind is ExceptionKind.NETWORK])
+    inside = within(tuple(one.value for one in standing if one.kind is ExceptionKind.NETWORK))
     return lambda facts: str(facts.user) in people or not teams.isdisjoint(facts.teams) or inside(facts.address)
 
 

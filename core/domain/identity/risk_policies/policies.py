@@ -5,7 +5,7 @@ whom it would have met. The rules of sign-ins (`core/domain/tenancy/sign_in_rule
 must show.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from typing import Any, Final
@@ -15,7 +15,7 @@ from core.domain.identifiers import OrganizationId
 from core.domain.json import Json
 from core.domain.record.differences import differences
 from core.domain.record.events import Actor, Event, Target
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 
 MOST_POLICIES: Final = 20
 MOST_EXCEPTIONS: Final = 100
@@ -34,6 +34,8 @@ class RiskAction(StrEnum):
     """The sign-in is let in, and no later rule is asked."""
     TELL_PERSON = "tell_person"
     """The person gets a mail about the sign-in."""
+    TELL_OWNERS = "tell_owners"
+    """The owners get a mail about the sign-in."""
     SECOND_FACTOR = "second_factor"
     """The person gives a second factor at this sign-in, on a trusted device, too."""
     PASSKEY = "passkey"
@@ -43,6 +45,12 @@ class RiskAction(StrEnum):
     @property
     def asks_for_factor(self) -> bool:
         return self in {RiskAction.SECOND_FACTOR, RiskAction.PASSKEY}
+
+    def is_stricter_than(self, other: "RiskAction") -> bool:
+        return _STRICTNESS[self] > _STRICTNESS[other]
+
+
+_STRICTNESS: Final = {action: place for place, action in enumerate(RiskAction)}
 
 
 class SignInWay(StrEnum):
@@ -75,8 +83,8 @@ class RiskConditions(Frozen, kw_only=True):
     networks: tuple[str, ...] = ()
     except_networks: tuple[str, ...] = ()
     new_device: bool | None = None
-    two_countries: bool | None = None
-    """The person signed in from another country within the last two hours."""
+    impossible_travel: bool | None = None
+    """The person cannot have travelled here from the sign-in before."""
     from_hour: int | None = None
     """The first hour of the day, in UTC, and the hour before which the rule ends. It may go over midnight."""
     until_hour: int | None = None
@@ -87,6 +95,8 @@ class RiskConditions(Frozen, kw_only=True):
 
 ANYBODY: Final = RiskConditions()
 NO_ROLE: Final = "none"
+PLATFORM_OWNER_ROLE: Final = "platform_owner"
+"""The only role that rules of the installation know."""
 
 
 class RiskPolicy(Frozen, kw_only=True):
@@ -129,6 +139,16 @@ class RiskPolicies(Frozen, kw_only=True):
 NO_POLICIES: Final = RiskPolicies()
 
 
+def refusing(rules: RiskPolicies) -> tuple[RiskPolicy, ...]:
+    return tuple(one for one in rules.counting if one.action is RiskAction.REFUSE)
+
+
+def lifted(rules: RiskPolicies, now: datetime, actions: Collection[RiskAction] = (RiskAction.REFUSE,)) -> RiskPolicies:
+    """Puts the rules with these actions back in shadow."""
+    policies = [replace(one, counts=False) if one.action in actions else one for one in rules.policies]
+    return rules.applied(policies, rules.exceptions, now)
+
+
 def stored_policy(policy: RiskPolicy) -> Mapping[str, Json]:
     """The rule as a value that is kept. What asks nothing is left out."""
     when = policy.when
@@ -140,7 +160,7 @@ def stored_policy(policy: RiskPolicy) -> Mapping[str, Json]:
         "networks": list(when.networks),
         "except_networks": list(when.except_networks),
         "new_device": when.new_device,
-        "two_countries": when.two_countries,
+        "impossible_travel": when.impossible_travel,
         "from_hour": when.from_hour,
         "until_hour": when.until_hour,
         "services": [str(one) for one in when.services],
@@ -168,7 +188,7 @@ def restored_policy(kept: Mapping[str, Any]) -> RiskPolicy:
             networks=tuple(when.get("networks", ())),
             except_networks=tuple(when.get("except_networks", ())),
             new_device=when.get("new_device"),
-            two_countries=when.get("two_countries"),
+            impossible_travel=when.get("impossible_travel"),
             from_hour=when.get("from_hour"),
             until_hour=when.get("until_hour"),
             services=tuple(UUID(one) for one in when.get("services", ())),
@@ -187,9 +207,13 @@ def restored_exception(kept: Mapping[str, Any]) -> RiskException:
     return RiskException(kind=ExceptionKind(kept["kind"]), value=kept["value"], ends_at=datetime.fromisoformat(kept["ends_at"]))
 
 
-def risk_policies_updated(organization: OrganizationId, before: RiskPolicies, after: RiskPolicies, actor: Actor) -> Event:
-    """Says which rules there were and are, in order, and how many people, teams and networks they leave out. It names none of these."""
+def risk_policies_updated(organization: OrganizationId | None, before: RiskPolicies, after: RiskPolicies, actor: Actor) -> Event:
+    """Says which rules there were and are, in order, and how many people, teams and networks they leave out. It names none of these.
+    `organization`: None for the rules of the installation.
+    """
     details = differences(_facts(before), _facts(after))
+    if organization is None:
+        return Event("platform.risk_policies.updated", actor, Target("risk_policies", "installation"), details=details)
     return Event("organization.risk_policies.updated", actor, Target("organization", str(organization)), organization, details)
 
 
@@ -204,14 +228,17 @@ def _in_short(policy: RiskPolicy) -> str:
 class Decided(Frozen):
     """The rule that decided about a sign-in, as the log of sign-ins keeps it."""
 
-    organization: OrganizationId
+    organization: OrganizationId | None
+    """None for a rule of the installation."""
     policy: UUID
     name: str
     action: RiskAction
 
     def stored(self) -> Mapping[str, Json]:
-        return {"organization": str(self.organization), "policy": str(self.policy), "name": self.name, "action": self.action.value}
+        organization = None if self.organization is None else str(self.organization)
+        return {"organization": organization, "policy": str(self.policy), "name": self.name, "action": self.action.value}
 
 
 def restored_decision(kept: Mapping[str, Any]) -> Decided:
-    return Decided(OrganizationId(UUID(kept["organization"])), UUID(kept["policy"]), kept["name"], RiskAction(kept["action"]))
+    organization = None if kept["organization"] is None else OrganizationId(UUID(kept["organization"]))
+    return Decided(organization, UUID(kept["policy"]), kept["name"], RiskAction(kept["action"]))

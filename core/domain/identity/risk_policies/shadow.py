@@ -10,8 +10,9 @@ from typing import Final
 from uuid import UUID
 
 from core.domain.identifiers import DeviceId, ServiceId, UserId
+from core.domain.identity.devices import Spot
 from core.domain.identity.risk import WEIGHTS, RiskFactor
-from core.domain.identity.risk_policies.facts import SignInFacts, deciding, has_two_countries, leaves_out
+from core.domain.identity.risk_policies.facts import LastSeen, SignInFacts, cannot_have_travelled, deciding, leaves_out
 from core.domain.identity.risk_policies.policies import NO_ROLE, RiskAction, RiskPolicies, RiskPolicy
 from core.domain.identity.risk_policies.ways import way_of
 from core.frozen import Frozen
@@ -34,6 +35,7 @@ class PastSignIn(Frozen):
     new_device: bool
     score: float
     service: ServiceId | None
+    spot: Spot | None = None
 
 
 class PastPerson(Frozen):
@@ -60,18 +62,23 @@ class PolicyReport(Frozen):
     """The latest sign-in of the people who were met last, the newest first."""
 
 
-_STRANGER: Final = PastPerson(NO_ROLE, is_own=False, teams=frozenset())
+STRANGER: Final = PastPerson(NO_ROLE, is_own=False, teams=frozenset())
+"""To an organization, which judges by what it has seen itself."""
+ANYBODY_HERE: Final = PastPerson(NO_ROLE, is_own=True, teams=frozenset())
+"""To the installation, which has seen all sign-ins."""
 
 
 class ShadowReport:
     """Takes the sign-ins in batches, so that a long log holds nothing else up."""
 
-    def __init__(self, rules: RiskPolicies, people: Mapping[UserId, PastPerson], now: datetime) -> None:
+    def __init__(self, rules: RiskPolicies, people: Mapping[UserId, PastPerson], now: datetime, stranger: PastPerson = STRANGER) -> None:
+        """`stranger` stands for whoever is not among the people."""
         self._rules = rules
         self._people = people
+        self._stranger = stranger
         self._decide = deciding(rules.policies)
         self._is_left_out: Callable[[SignInFacts], bool] = leaves_out(rules.exceptions, now)
-        self._last: dict[UserId, tuple[str | None, datetime]] = {}
+        self._last: dict[UserId, LastSeen] = {}
         self._devices: set[tuple[UserId, DeviceId]] = set()
         self._countries: dict[UserId, set[str]] = {}
         self._days: dict[UUID, Counter[date]] = {one.id: Counter() for one in rules.policies}
@@ -92,12 +99,12 @@ class ShadowReport:
             met[one.user] = MetInShadow(one.user, one.at, one.country, one.address)
 
     def _facts(self, one: PastSignIn) -> SignInFacts:
-        person = self._people.get(one.user, _STRANGER)
+        person = self._people.get(one.user, self._stranger)
         new_device, score = one.new_device, one.score
         if not person.is_own:
             new_device, score = self._as_seen(one)
         last = self._last.get(one.user)
-        self._last[one.user] = (one.country, one.at)
+        self._last[one.user] = LastSeen(one.country, one.spot, one.at)
         return SignInFacts(
             user=one.user,
             teams=person.teams,
@@ -107,7 +114,7 @@ class ShadowReport:
             country=one.country,
             address=one.address,
             new_device=new_device,
-            two_countries=has_two_countries(one.country, last, one.at),
+            impossible_travel=cannot_have_travelled(one.country, one.spot, last, one.at),
             hour=one.at.astimezone(UTC).hour,
             service=one.service,
         )

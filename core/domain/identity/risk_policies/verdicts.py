@@ -12,9 +12,10 @@ from uuid import UUID
 
 from core.domain.errors import Forbidden
 from core.domain.identifiers import DeviceId, OrganizationId, ServiceId, UserId
+from core.domain.identity.devices import Spot
 from core.domain.identity.risk import FAILED_ATTEMPTS, Circumstances, Knowledge, Sighting, assess, is_known_location, is_usual_hour
-from core.domain.identity.risk_policies.facts import SignInFacts, deciding, has_two_countries, leaves_out
-from core.domain.identity.risk_policies.policies import NO_ROLE, Decided, RiskAction, RiskPolicies, SignInWay
+from core.domain.identity.risk_policies.facts import LastSeen, SignInFacts, cannot_have_travelled, deciding, leaves_out
+from core.domain.identity.risk_policies.policies import NO_ROLE, Decided, RiskAction, RiskPolicies, RiskPolicy, SignInWay
 from core.frozen import Frozen, replace
 
 
@@ -25,15 +26,17 @@ class SeenSignIn(Frozen):
     country: str | None
     device: DeviceId | None
     failure: str | None
+    spot: Spot | None = None
 
 
 class AskedRules(Frozen, kw_only=True):
     """The rules of an organization that the sign-in of a person has to be judged by."""
 
-    organization: OrganizationId
+    organization: OrganizationId | None
+    """None for the rules of the installation."""
     rules: RiskPolicies
     is_own: bool
-    """The person is a member by their own act."""
+    """The person is a member by their own act. True for the installation."""
     role: str = NO_ROLE
     teams: frozenset[UUID] = frozenset()
     seen: tuple[SeenSignIn, ...] = ()
@@ -56,8 +59,12 @@ class Came(Frozen, kw_only=True):
 class RiskVerdict(Frozen, kw_only=True):
     decided: Decided | None = None
     """The rule of the organization that the sign-in leads to, if one fits."""
+    by_installation: Decided | None = None
+    """The rule of the installation, if one fits."""
     owes: RiskAction | None = None
-    """What this rule asks for and the sign-in has not shown; `REFUSE` for what nothing makes good."""
+    """What these rules ask for and the sign-in has not shown, the strictest of both; `REFUSE` for what nothing makes good."""
+    is_installations: bool = False
+    """Whether the rule of the installation asks for this."""
     insists: bool = False
     """An organization of the person's own asks for a second factor or passkey that the sign-in has not shown."""
     let_in_by: tuple[UUID, ...] = ()
@@ -69,21 +76,33 @@ NOTHING_ASKED: Final = RiskVerdict()
 
 
 class RefusedByRule(Forbidden):
-    """A rule for risk of the organization keeps this sign-in out of it."""
+    """A rule for risk of the organization keeps this sign-in out of it, or a rule of the installation refuses it anywhere."""
 
-    def __init__(self, owes: RiskAction, decided: Decided | None = None) -> None:
-        message, words = _SAID[owes]
+    def __init__(self, verdict: RiskVerdict) -> None:
+        message, words = _SAID[verdict.is_installations, verdict.owes or RiskAction.REFUSE]
         super().__init__(message, words=words)
-        self.decided = decided
+        self.verdict = verdict
 
 
 _SAID: Final = {
-    RiskAction.REFUSE: ("A rule of this organization refuses this sign-in: its owners know which", "risk_refused"),
-    RiskAction.SECOND_FACTOR: (
+    (False, RiskAction.REFUSE): ("A rule of this organization refuses this sign-in: its owners know which", "risk_refused"),
+    (False, RiskAction.SECOND_FACTOR): (
         "A rule of this organization asks for a second factor at this sign-in, and you have set none up",
         "risk_second_factor",
     ),
-    RiskAction.PASSKEY: ("A rule of this organization asks for a passkey at this sign-in: sign in with your passkey", "risk_passkey"),
+    (False, RiskAction.PASSKEY): (
+        "A rule of this organization asks for a passkey at this sign-in: sign in with your passkey",
+        "risk_passkey",
+    ),
+    (True, RiskAction.REFUSE): ("A rule of this installation refuses this sign-in: its administrators know which", "risk_refused_here"),
+    (True, RiskAction.SECOND_FACTOR): (
+        "A rule of this installation asks for a second factor at this sign-in, and you have set none up",
+        "risk_second_factor_here",
+    ),
+    (True, RiskAction.PASSKEY): (
+        "A rule of this installation asks for a passkey at this sign-in: sign in with your passkey",
+        "risk_passkey_here",
+    ),
 }
 
 
@@ -98,25 +117,46 @@ class KeptOut(Forbidden):
 
 
 def judge_sign_in(asked: Sequence[AskedRules], leads_to: OrganizationId | None, came: Came, now: datetime) -> RiskVerdict:
+    """The rules of the installation come first. Both may ask for something, and the stricter wins."""
     let_in: list[UUID] = []
     kept_out: list[UUID] = []
-    verdict, insists = NOTHING_ASKED, False
-    for one in asked:
+    decided, by_installation, owes, is_installations, insists = None, None, None, False, False
+    for one in sorted(asked, key=_is_of_organization):
         facts = facts_of(one, came, now)
         is_left_out, decide = leaves_out(one.rules.exceptions, now)(facts), deciding(one.rules.counting)
         policy = None if is_left_out else decide(facts)
-        owes = None if policy is None else owed(policy.action, came)
-        (let_in if owes is None else kept_out).append(one.organization)
+        owed_here = None if policy is None else owed(policy.action, came)
+        if one.organization is None:
+            by_installation, owes, is_installations = _decided(one, policy), owed_here, owed_here is not None
+            continue
+        (let_in if owed_here is None else kept_out).append(one.organization)
         # The session may go on to services for which the organization has rules of their own.
         for service in sorted({service for rule in one.rules.counting for service in rule.when.services}):
             there = None if is_left_out else decide(replace(facts, service=service))
             (let_in if there is None or owed(there.action, came) is None else kept_out).append(service)
         if one.organization == leads_to:
-            decided = None if policy is None else Decided(one.organization, policy.id, policy.name, policy.action)
-            verdict = RiskVerdict(decided=decided, owes=owes)
-        elif one.is_own and owes is not None and owes.asks_for_factor:
+            decided = _decided(one, policy)
+            if owed_here is not None and (owes is None or owed_here.is_stricter_than(owes)):
+                owes, is_installations = owed_here, False
+        elif one.is_own and owed_here is not None and owed_here.asks_for_factor:
             insists = True
-    return RiskVerdict(decided=verdict.decided, owes=verdict.owes, insists=insists, let_in_by=tuple(let_in), kept_out_by=tuple(kept_out))
+    return RiskVerdict(
+        decided=decided,
+        by_installation=by_installation,
+        owes=owes,
+        is_installations=is_installations,
+        insists=insists,
+        let_in_by=tuple(let_in),
+        kept_out_by=tuple(kept_out),
+    )
+
+
+def _is_of_organization(asked: AskedRules) -> bool:
+    return asked.organization is not None
+
+
+def _decided(asked: AskedRules, policy: RiskPolicy | None) -> Decided | None:
+    return None if policy is None else Decided(asked.organization, policy.id, policy.name, policy.action)
 
 
 def owed(action: RiskAction, came: Came) -> RiskAction | None:
@@ -131,7 +171,8 @@ def owed(action: RiskAction, came: Came) -> RiskAction | None:
 def facts_of(asked: AskedRules, came: Came, now: datetime) -> SignInFacts:
     """What this organization may know of the sign-in."""
     sighting, approach = came.sighting, came.sighting.approach
-    country = None if approach.location is None else approach.location.country
+    location = approach.location
+    country, spot = (None, None) if location is None else (location.country, location.spot)
     last = next((one for one in asked.seen if one.failure is None), None)
     new_device, score = sighting.device is None, sighting.risk.score
     if not asked.is_own:
@@ -145,7 +186,7 @@ def facts_of(asked: AskedRules, came: Came, now: datetime) -> SignInFacts:
         country=country,
         address=approach.client.address,
         new_device=new_device,
-        two_countries=has_two_countries(country, None if last is None else (last.country, last.at), now),
+        impossible_travel=cannot_have_travelled(country, spot, None if last is None else LastSeen(last.country, last.spot, last.at), now),
         hour=now.astimezone(UTC).hour,
         service=came.service,
     )

@@ -7,7 +7,7 @@ from enum import Enum, auto
 from typing import Final
 
 from core.domain.email import Email, mail_domain
-from core.domain.identifiers import IdentityId, ServiceId, UserId
+from core.domain.identifiers import IdentityId, OrganizationId, ServiceId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.realms import Realm
 from core.domain.identity.sign_in import NamedAccount
@@ -87,6 +87,8 @@ class Linking(Enum):
     NOT_FOR_ACCOUNT = auto()
     """An organization's own provider tells of an account that the organization may not vouch for."""
     DEACTIVATED = auto()
+    NOT_REGISTERED = auto()
+    """No account has the address, and the rules of registration give it none. `linking` does not know these rules."""
 
 
 def linking(asserted: Asserted, met: Encounter, provider: str, *, of_organization: bool) -> Linking:
@@ -136,6 +138,15 @@ def is_elsewhere(told: str, account: Account) -> bool:
     return told == "" or mail_domain(Email(told)) != mail_domain(account.email)
 
 
+def gives_accounts(of_organization: OrganizationId | None, provider: str, realm: Realm | None) -> OrganizationId | None:
+    """The organization whose word gives the person an account: the provider is its own, or the shared one where it sends the people of its
+    proved domain. None when the word is nobody's but the provider's.
+    """
+    if of_organization is not None or realm is None or realm.shared_provider != provider:
+        return of_organization
+    return realm.organization
+
+
 class Connecting(Enum):
     """The outcome of a signed-in person's request to connect an identity."""
 
@@ -165,6 +176,7 @@ OTHER_CONNECTED: Final = "other_connected"
 NOT_FOR_ACCOUNT: Final = "not_for_account"
 TAKEN: Final = "taken"
 DEACTIVATED: Final = "deactivated"
+NOT_REGISTERED: Final = "not_registered"
 CANCELLED: Final = "cancelled"
 
 

@@ -26,6 +26,7 @@ from core.domain.identity.upstream.jwt_assertions import (
     TrustedKeys,
 )
 from core.domain.json import Json
+from core.domain.key_proofs.proofs import KeyThumbprint
 from core.domain.outbound.key_sets import client_keys, keys_destination
 from core.frozen import Frozen, replace
 
@@ -150,7 +151,7 @@ def refusal_of(fault: AssertionFault) -> IdentityAssertionRefusal:
     return IdentityAssertionRefusal(IdentityAssertionFault(fault.value))
 
 
-# Demands of an assertion that a token of ours does not show or keep: a key that the application must prove to have (RFC 7800), structured
+# Demands of an assertion that a token of ours does not keep: a key that the application has not proved to have (RFC 7800), structured
 # details (RFC 9396), somebody who acts for the person, and a tenant of an issuer with several, whose subjects mean something else.
 _NARROWING: Final = ("cnf", "authorization_details", "act", "tenant")
 
@@ -183,16 +184,17 @@ def rules_for(connection: IssuingConnection, audience: str) -> AssertionRules:
     return AssertionRules(issuer=issuer, audiences=(audience,), longest_life=LONGEST_LIFE, type=TYPE, once=True)
 
 
-def subject_of(assertion: AcceptedAssertion, connection: IssuingConnection, client: str) -> str:
-    """The person's subject at the connection, of an assertion that keeps the rules and is for this client. Raises
-    `IdentityAssertionRefusal`.
+def subject_of(assertion: AcceptedAssertion, connection: IssuingConnection, client: str, key: KeyThumbprint | None = None) -> str:
+    """The person's subject at the connection, of an assertion that keeps the rules and is for this client. An assertion that is bound to a
+    key needs a proof of it: `key` is the one that the request has shown, and the token is bound to it. Raises `IdentityAssertionRefusal`.
     """
     claims = assertion.claims
     if claims.get("client_id") != client:
         raise IdentityAssertionRefusal(IdentityAssertionFault.CLIENT)
     if "iat" not in claims:
         raise IdentityAssertionRefusal(IdentityAssertionFault.LIFETIME)
-    narrowing = [name for name in _NARROWING if claims.get(name) is not None]
+    kept = () if key is None or claims.get("cnf") != {"jkt": key} else ("cnf",)
+    narrowing = [name for name in _NARROWING if claims.get(name) is not None and name not in kept]
     if claims.get("aud_tenant") not in {None, str(connection.organization)}:
         narrowing.append("aud_tenant")
     if narrowing:

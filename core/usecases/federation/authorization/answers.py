@@ -77,6 +77,7 @@ class AuthorizationAnswers(Frozen):
             audiences=allowed.audiences,
             # The same form again gets another code: the browser has dropped the first.
             pushed=None if flow is not None and flow.repeats else request.pushed,
+            key=request.key,
         )
         new = await self._newly_allowed(application, allowed)
         async with self.unit_of_work() as uow:

@@ -15,6 +15,7 @@ from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted, unclaimed_digest
 from core.domain.identity.sessions import session_ended
 from core.domain.identity.sign_in import ServiceName
+from core.domain.identity.signing_out.frames import MOST_FRAMES, FrameAddress, frames
 from core.domain.repeats import MOMENT
 from core.domain.saml.messages import (
     Envelope,
@@ -70,7 +71,15 @@ class OnwardInBrowser(Frozen):
     flow: FlowId
 
 
-Next = ServiceMessage | FinishedLogout | Bounced | OnwardInBrowser
+class FramedLogout(Frozen):
+    """The browser loads pages of applications, each in a frame, and goes on: with the flow `goes_on`, or to the end of the sign-out."""
+
+    frames: Sequence[str]
+    goes_on: FlowId | None
+    end: FinishedLogout
+
+
+Next = ServiceMessage | FinishedLogout | Bounced | OnwardInBrowser | FramedLogout
 
 
 class SamlLogouts(Frozen):
@@ -81,6 +90,7 @@ class SamlLogouts(Frozen):
     flows: Flows
     server_secrets: ServerSecrets
     clock: Clock
+    issuer: str
 
     async def asked(self, place: ServiceName, envelope: Envelope, caller: Caller | None, client: Client, *, browser: Token | None) -> Next:
         """A service provider asks to sign a person out. A request with a known signature counts for every person. A request without counts
@@ -141,21 +151,25 @@ class SamlLogouts(Frozen):
             raise FlowOver
         return flow, is_its_browser
 
-    async def sign_out(self, caller: Caller, client: Client, browser: Token, way_back: str | None = None) -> Flow | None:
+    async def sign_out(
+        self, caller: Caller, client: Client, browser: Token, way_back: str | None = None, ui_locales: Sequence[str] = ()
+    ) -> Flow | None:
         """Signs the person out, here or at an application with a `way_back`. Ends the session and all sessions that were opened from the
-        session. Returns the flow through the service providers. None when the session has no service providers, or when none of them can
-        be reached and the person goes back to the application. May be repeated.
+        session. Returns the flow through the applications that hear of it in the browser: in frames, and the service providers. None when
+        the session has none of either, or when no service provider can be reached and the person goes back to the application. May be
+        repeated.
         """
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(caller.user)
             participants = await uow.saml.participants(caller.session)
-            await self._revoke(uow, caller.user, [caller.session], client, caller.user)
+            told = await self._end(uow, caller.user, [caller.session], client, caller.user)
             flow = None
-            if participants:
-                await uow.saml.end([one.session_index for one in participants])
-                route = LogoutRoute(_stops(participants), partial=_is_partial(participants), way_back=way_back)
-                if route.stops or way_back is None:
-                    flow = self._flow(route)
+            if participants or told:
+                if participants:
+                    await uow.saml.end([one.session_index for one in participants])
+                route = LogoutRoute(_stops(participants), partial=_is_partial(participants), way_back=way_back, frames=told)
+                if route.stops or told or way_back is None:
+                    flow = self._flow(route, ui_locales)
                     await uow.flows.add(flow, browser.digest())
             await uow.commit()
         return flow
@@ -206,13 +220,14 @@ class SamlLogouts(Frozen):
             # The look-up finds a limited number of sessions. A person with more sessions needs another sign-out, so this one is partial.
             partial = len(found) >= MOST_PARTICIPANTS
             people = _by_person(found)
+            told: list[str] = []
             for user, sessions in people.items():
                 await uow.accounts.hold(user)
                 for session in sessions:
                     participants = await uow.saml.participants(session)
                     partial = partial or _is_partial(participants, but=service)
                     others += [one for one in participants if one.service != service]
-                await self._revoke(uow, user, sessions, client, None if caller is None else caller.user)
+                told += await self._end(uow, user, sessions, client, None if caller is None else caller.user)
                 await uow.saml.end_sessions_in(service, user)
             await uow.saml.end([one.session_index for one in [*found, *others]])
             unknown = not found and not request.head.signed
@@ -227,7 +242,7 @@ class SamlLogouts(Frozen):
                 succeeded=not unknown,
             )
             await self.messages.record(uow, exchange)
-            route = LogoutRoute(_stops(others), origin, partial=partial, people=tuple(people))
+            route = LogoutRoute(_stops(others), origin, partial=partial, people=tuple(people), frames=tuple(told[:MOST_FRAMES]))
             if browser is not None and (caller is None or caller.user not in people):
                 route = route.abandoned()
             flow = self._flow(route)
@@ -235,7 +250,7 @@ class SamlLogouts(Frozen):
             await uow.commit()
         if unknown:
             return await self._answer(flow, origin, Status.UNKNOWN_PRINCIPAL)
-        if browser is None and route.current is not None:
+        if browser is None and (route.current is not None or route.frames):
             return OnwardInBrowser(flow.id)
         return await self._next(flow, route)
 
@@ -264,17 +279,28 @@ class SamlLogouts(Frozen):
             and (not indexes or one.session_index in indexes)
         ]
 
-    async def _revoke(self, uow: UnitOfWork, user: UserId, sessions: Sequence[SessionId], client: Client, actor: UserId | None) -> None:
-        """The caller locks the account before it looks for the participants. So a request that opens a session from one of `sessions`, or
-        signs it in at another service provider, is either finished already, or waits and finds the session ended.
+    async def _end(
+        self, uow: UnitOfWork, user: UserId, sessions: Sequence[SessionId], client: Client, actor: UserId | None
+    ) -> Sequence[str]:
+        """Ends the sessions. Returns the pages that the browser loads in frames. The caller locks the account before it looks for the
+        participants. So a request that opens a session from one of `sessions`, or signs it in at another service provider, is either
+        finished already, or waits and finds the session ended.
         """
+        told: list[FrameAddress] = []
         for session in sessions:
-            if await uow.sessions.revoke(session, user):
+            ended = await uow.sessions.end(session, user)
+            if ended is not None:
+                told += ended
                 organization = await uow.sessions.organization(session)
                 await uow.record(session_ended(user, organization, client.actor(actor), session))
+        return frames(told, self.issuer)
 
     async def _next(self, flow: Flow, route: LogoutRoute) -> Next:
-        """The next message that the browser carries. Service providers that cannot be reached any more are skipped."""
+        """The frames that the browser loads, or the next message that it carries. Service providers that cannot be reached any more are
+        skipped.
+        """
+        if route.frames:
+            return await self._framed(flow, route)
         while (stop := route.current) is not None:
             told = await self._tell(flow, route, stop)
             if told is not None:
@@ -287,6 +313,16 @@ class SamlLogouts(Frozen):
             return await self._answer(flow, route.origin, route.status)
         await self.flows.complete(flow)
         return FinishedLogout(route.partial, route.way_back)
+
+    async def _framed(self, flow: Flow, route: LogoutRoute) -> FramedLogout:
+        end = FinishedLogout(route.partial, route.way_back)
+        if route.current is None and route.origin is None:
+            await self.flows.complete(flow)
+            return FramedLogout(route.frames, None, end)
+        async with self.unit_of_work() as uow:
+            await uow.saml.keep_logout(flow.id, route.framed().stored())
+            await uow.commit()
+        return FramedLogout(route.frames, flow.id, end)
 
     async def _tell(self, flow: Flow, route: LogoutRoute, stop: Stop) -> ServiceMessage | None:
         try:
@@ -365,8 +401,8 @@ class SamlLogouts(Frozen):
         """
         return flow.purpose is FlowPurpose.SAML_LOGOUT and (flow.completed_at is None or flow.has_just_ended(self.clock.now()))
 
-    def _flow(self, route: LogoutRoute) -> Flow:
-        return self.flows.made(FlowPurpose.SAML_LOGOUT, route.stored(), Wanted(), FLOW_LIFETIME)
+    def _flow(self, route: LogoutRoute, ui_locales: Sequence[str] = ()) -> Flow:
+        return self.flows.made(FlowPurpose.SAML_LOGOUT, route.stored(), Wanted(ui_locales=tuple(ui_locales)), FLOW_LIFETIME)
 
     async def _provider(self, place: ServiceName) -> ServiceProvider:
         """Raises `NotFound` and `OrganizationNotActive`."""

@@ -4,12 +4,14 @@ from typing import Generic, Protocol, TypeVar
 
 from core.domain.errors import Unauthorized
 from core.domain.identifiers import DeviceId, FlowId, OrganizationId, PreauthenticationId, UserId
+from core.domain.identity.accounts import Account
 from core.domain.identity.devices import Client, Remembered
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.mfa import PREAUTHENTICATION_LIFETIME, MfaMethod, Preauthentication
 from core.domain.identity.priority import FamiliarAddresses
 from core.domain.identity.proofs import ProofMethod, Proved
 from core.domain.identity.risk import Approach, Knowledge, Sighting
+from core.domain.identity.risk_policies.owner_notices import OwnerNotice
 from core.domain.identity.risk_policies.policies import Decided, RiskAction
 from core.domain.identity.risk_policies.verdicts import Came, RefusedByRule, RiskVerdict, judge_sign_in
 from core.domain.identity.risk_policies.ways import way_of
@@ -21,6 +23,7 @@ from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents, LoginOutcome, audience
 from core.usecases.identity.mfa import Mfa
 from core.usecases.identity.realms import HomeRealms
+from core.usecases.identity.risk.installation_way_back import InstallationWayBack
 from core.usecases.identity.sign_in.proofs.passkey import PasskeyProofs, UsedPasskey
 from core.usecases.identity.sign_in.proofs.proof import Arrival, Overtaken, last_look
 from ports.identity.realms import Joining, ProvidedFields
@@ -49,7 +52,9 @@ class Arrived(Frozen, kw_only=True):
     doors: Doors = NOT_JUDGED
     """The organizations whose rules for risk let the sign-in in, and those that it stays out of."""
     decided: Decided | None = None
-    """The rule for risk that decided."""
+    """The rule for risk of the organization that decided."""
+    by_installation: Decided | None = None
+    """The rule for risk of the installation that decided."""
 
 
 Kept = TypeVar("Kept")
@@ -93,6 +98,7 @@ class Admission(Frozen):
     joining: Joining
     provided: ProvidedFields
     familiar: FamiliarAddresses
+    way_back: InstallationWayBack
     system: System
 
     async def admit(
@@ -113,6 +119,7 @@ class Admission(Frozen):
         except RefusedByRule as refused:
             place = landing.leads_to if arrival.context.service is None else arrival.context
             await self._log_refused(refused, arrival.proof.provider, arrival.named, arrival.approach, place)
+            await self._offer_way_back(refused, arrival.named.account, arrival.approach)
             raise
 
     async def _awaited(self, arrival: Arrival, sighting: Sighting, landing: Landing[Kept]) -> Preauthentication:
@@ -133,7 +140,8 @@ class Admission(Frozen):
             if not (confirmed.one_factor_is_enough or proof.shows_two_factors):
                 raise Overtaken
             verdict = self._judged(arrival, confirmed, sighting, landing, shows_two_factors=proof.shows_two_factors)
-            if may_ask and (verdict.insists or (verdict.owes is not None and verdict.owes.asks_for_factor)):
+            asks = verdict.insists or (verdict.owes is not None and verdict.owes.asks_for_factor)
+            if may_ask and (asks or _has_way_back(verdict, confirmed.account)):
                 return None
             _require_let_in(verdict)
             if proof.word.provider:
@@ -155,6 +163,7 @@ class Admission(Frozen):
                 visit=proof.visit,
                 doors=_doors(verdict),
                 decided=verdict.decided,
+                by_installation=verdict.by_installation,
             )
             admitted = await self.let_in(uow, arrived, landing)
             await uow.commit()
@@ -182,6 +191,7 @@ class Admission(Frozen):
             return await self._let_in_after(preauthentication, user, answer, approach, landing, trust_device=trust_device)
         except _RefusedAfter as after:
             await self._log_refused(after.refused, after.provider, after.named, approach, after.place)
+            await self._offer_way_back(after.refused, after.named.account, approach)
             raise after.refused from None
 
     async def _let_in_after(
@@ -259,6 +269,7 @@ class Admission(Frozen):
                 visit=awaiting.visit,
                 doors=_doors(verdict),
                 decided=verdict.decided,
+                by_installation=verdict.by_installation,
             )
             admitted = await self.let_in(uow, arrived, landing, trust_device=trust_device)
             await uow.commit()
@@ -280,9 +291,13 @@ class Admission(Frozen):
             flagged=is_unusual(sighting, mfa_enabled=arrived.has_second_factor),
             context=arrived.log_place,
             decision=arrived.decided,
+            by_installation=arrived.by_installation,
         )
-        await self.login_events.log(uow, outcome)
-        asked_for = arrived.decided is not None and arrived.decided.action is RiskAction.TELL_PERSON
+        logged = await self.login_events.log(uow, outcome)
+        for decided in (logged.decision, arrived.by_installation):
+            if decided is not None and decided.action is RiskAction.TELL_OWNERS:
+                await uow.jobs.add(OwnerNotice.of(logged.id, account.id, decided).as_job())
+        asked_for = any(one is not None and one.action is RiskAction.TELL_PERSON for one in (arrived.decided, arrived.by_installation))
         await self.login_events.warn_owner(
             uow, account, arrived.knowledge, sighting, mfa_enabled=arrived.has_second_factor, asked_for=asked_for
         )
@@ -308,7 +323,21 @@ class Admission(Frozen):
         return judge_sign_in(confirmed.rules_asked, _entered(arrival.context, landing), came, self.system.clock.now())
 
     async def _log_refused(self, refused: RefusedByRule, provider: str, named: NamedAccount, approach: Approach, place: Context) -> None:
-        await self.login_events.log_failure(LoginFailure.REFUSED_BY_RULE, provider, named, approach, place, decision=refused.decided)
+        verdict = refused.verdict
+        await self.login_events.log_failure(
+            LoginFailure.REFUSED_BY_RULE,
+            provider,
+            named,
+            approach,
+            place,
+            decision=verdict.decided,
+            by_installation=verdict.by_installation,
+        )
+
+    async def _offer_way_back(self, refused: RefusedByRule, account: Account, approach: Approach) -> None:
+        """Whoever arrives here and has a way back has given every factor."""
+        if _has_way_back(refused.verdict, account):
+            await self.way_back.mail(account, approach.client.language)
 
     async def _keep_stated(self, arrival: Arrival) -> None:
         """The provider's word about its organization's fields. It comes after the sign-in, since a sign-in may make the membership."""
@@ -346,7 +375,7 @@ class Admission(Frozen):
                 uow, service=service, device=None, flow=landing.flow, organization=_entered(arrival.context, landing)
             )
             verdict = self._judged(arrival, confirmed, sighting, landing, shows_two_factors=True)
-            if verdict.owes is RiskAction.REFUSE:
+            if verdict.owes is RiskAction.REFUSE and not _has_way_back(verdict, confirmed.account):
                 _require_let_in(verdict)
             await arrival.proof.use(uow)
             context = PLATFORM if service is None else open_context(confirmed.destination)
@@ -387,7 +416,12 @@ def _entered(context: Context, landing: Landing[Kept]) -> OrganizationId | None:
 
 def _require_let_in(verdict: RiskVerdict) -> None:
     if verdict.owes is not None:
-        raise RefusedByRule(verdict.owes, verdict.decided)
+        raise RefusedByRule(verdict)
+
+
+def _has_way_back(verdict: RiskVerdict, account: Account) -> bool:
+    """Whether a rule of the installation refuses one of its platform owners, who then gives every factor and gets a mail."""
+    return verdict.is_installations and verdict.owes is RiskAction.REFUSE and account.is_platform_owner
 
 
 def _doors(verdict: RiskVerdict) -> Doors:

@@ -12,12 +12,12 @@ from core.domain.identifiers import OrganizationId
 from core.domain.identity.callers import Caller
 from core.domain.identity.links import Links
 from core.domain.identity.mailed_tokens import LinkRefused, LinkUnknown
-from core.domain.identity.risk_policies.policies import RiskAction, RiskPolicies, RiskPolicy, risk_policies_updated
+from core.domain.identity.risk_policies.policies import RiskPolicy, lifted, refusing, risk_policies_updated
 from core.domain.identity.risk_policies.ways_back import WAY_BACK_MAILS, NotAWayBack, WayBack
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.domain.tenancy.roles import BuiltInRole
-from core.frozen import Frozen, replace
+from core.frozen import Frozen
 from core.usecases.sealed_texts import opened_text, sealed_text
 from ports.encryption import CannotOpen, KeyRing
 from ports.mail_templates import MailTemplates
@@ -71,14 +71,13 @@ class RiskWaysBack(Frozen):
         async with self.unit_of_work() as uow:
             await _hold_owner(uow, organization, caller)
             before = found(await uow.risk_policies.find(organization), "There is no such organization", words="organization_unknown")
-            lifted = refusing(before)
-            if lifted:
-                policies = [replace(one, counts=False) if one in lifted else one for one in before.policies]
-                after = before.applied(policies, before.exceptions, self.system.clock.now())
+            refused = refusing(before)
+            if refused:
+                after = lifted(before, self.system.clock.now())
                 await uow.risk_policies.save(organization, after)
                 await uow.record(risk_policies_updated(organization, before, after, actor))
                 await uow.commit()
-        return len(lifted)
+        return len(refused)
 
     def _read(self, caller: Caller, organization: OrganizationId, token: Token) -> None:
         try:
@@ -89,10 +88,6 @@ class RiskWaysBack(Frozen):
             raise LinkUnknown("This link is not valid", words="link_invalid")
         if way.is_over(self.system.clock.now()):
             raise LinkRefused("This link has expired", words="link_expired")
-
-
-def refusing(rules: RiskPolicies) -> tuple[RiskPolicy, ...]:
-    return tuple(one for one in rules.counting if one.action is RiskAction.REFUSE)
 
 
 async def _hold_owner(uow: UnitOfWork, organization: OrganizationId, caller: Caller) -> None:

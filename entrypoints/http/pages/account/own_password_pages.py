@@ -9,6 +9,7 @@ from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.callers import Caller
 from core.domain.identity.proofs import StepUp
 from core.domain.secrets import Password
+from core.usecases.identity.account_passwords import FittingPassword
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BROWSER, BoundForm, proof_page
@@ -57,15 +58,16 @@ async def send_own_password(call: Call[OwnPasswordForm], postern: Postern) -> Pa
         return _PROVE_FIRST
     passwords = postern.identity.account_passwords
     try:
-        errors = await _wrong_at_sight(form, postern, call.caller)
+        errors: dict[str, Refusal] = {}
+        new = await _fitting_at_sight(form, postern, call.caller, errors)
         if errors and form.current is not None and not await passwords.is_current(user, form.current, call.actor):
             errors = {"current": Unauthorized(words="wrong_current_password"), **errors}
-        if errors:
+        if errors or new is None:
             return Answer(await _form(call, postern, await postern.identity.account_summaries.of(user), user, errors=errors), 400)
         if form.current is None:
-            await passwords.set(user, call.caller.session, form.new_password, call.actor)
+            await passwords.set(user, call.caller.session, new, call.actor)
         else:
-            await passwords.change(user, call.caller.session, form.current, form.new_password, call.actor)
+            await passwords.change(user, call.caller.session, form.current, new, call.actor)
     except (BadRequest, Unauthorized, RateLimited) as refusal:
         if refusal.words in _TWICE and await passwords.was_just_chosen(user, form.new_password):
             return done
@@ -76,17 +78,16 @@ async def send_own_password(call: Call[OwnPasswordForm], postern: Postern) -> Pa
     return done
 
 
-async def _wrong_at_sight(form: OwnPasswordForm, postern: Postern, caller: Caller) -> dict[str, Refusal]:
-    """What is wrong with the new password, by the field."""
-    errors: dict[str, Refusal] = {}
+async def _fitting_at_sight(form: OwnPasswordForm, postern: Postern, caller: Caller, errors: dict[str, Refusal]) -> FittingPassword | None:
+    """The new password, if the rules let it pass. Adds what is wrong, by the field."""
+    passwords, fitting = postern.identity.account_passwords, None
     try:
-        passwords = postern.identity.account_passwords
-        await passwords.rules.require(form.new_password, caller.email, await passwords.standing(caller.user))
+        fitting = await passwords.rules.fitting(form.new_password, caller.email, await passwords.standing(caller.user))
     except BadRequest as refusal:
         errors["new_password"] = refusal
     if form.new_password.reveal() != form.repeated.reveal():
         errors["repeated"] = BadRequest(words="passwords_differ")
-    return errors
+    return fitting
 
 
 async def _form(call: AnyCall, postern: Postern, summary: AccountSummary, user: UserId, **more: Any) -> bytes:

@@ -21,8 +21,7 @@ from entrypoints.http.pages import account_of, shipped_pages
 from entrypoints.http.pages.authorization.foreign_forms import FOREIGN_FORM, pairs
 from entrypoints.http.pages.declaring import TO_ACCOUNT, WITH_FORM, Advised, page
 from entrypoints.http.pages.flows import AnyCall, Page
-from entrypoints.http.pages.saml.logout_pages import sign_out_here
-from entrypoints.http.pages.sign_in.sign_out_pages import SIGNED_OUT
+from entrypoints.http.pages.saml.logout_pages import sign_out_here, signed_out_place
 
 _CONFIRM: Final = f"{END_SESSION_ENDPOINT}/confirm"
 
@@ -70,8 +69,9 @@ async def end_session(call: Call[None, LogoutQuery, None, Caller | None], poster
     """Send a person here to sign out
 
     This ends the session in the person's browser, and all sessions that services opened from it, except those with `offline_access`.
-    Without a matching `id_token_hint` we ask the person first. The person's SAML service providers are told on the way. Then the person
-    goes to `post_logout_redirect_uri`, with `state`, or stays on a page that confirms the sign-out.
+    Without a matching `id_token_hint` we ask the person first. The person's SAML service providers are told on the way, and so are
+    applications with a `frontchannel_logout_uri`, in frames of a page that waits for two seconds at most. Then the person goes to
+    `post_logout_redirect_uri`, with `state`, or stays on a page that confirms the sign-out.
     """
     asked = logout_request(pairs(call.request.query_string))
     call.request.asked_languages = asked.ui_locales
@@ -79,7 +79,7 @@ async def end_session(call: Call[None, LogoutQuery, None, Caller | None], poster
     if call.presented is not None and farewell.must_ask:
         return Answer(_question(call, postern, call.presented, farewell, asked), 200)
     onward, headers = await sign_out_here(call, postern, farewell.way_back)
-    return Answer(*_plain(redirect(onward or farewell.way_back or _signed_out(asked)), headers))
+    return Answer(*_plain(redirect(onward or farewell.way_back or signed_out_place(call)), headers))
 
 
 @page.post(END_SESSION_ENDPOINT, caller=ANYONE, limit=PAGE_STEPS, accepts=FOREIGN_FORM, foreign=True, status=303, tags=("oauth",))
@@ -104,13 +104,9 @@ async def confirm_logout(call: Call[SignOutForm, None, None, Caller | None], pos
     farewell = await postern.federation.logouts.look(asked, call.presented)
     onward, headers = await sign_out_here(call, postern, farewell.way_back)
     if onward is not None or farewell.way_back is None:
-        return Answer(*_plain(redirect(onward or _signed_out(asked)), headers))
+        return Answer(*_plain(redirect(onward or signed_out_place(call)), headers))
     # A page instead of a redirect: browsers apply the `form-action` of our page to redirects.
     return Answer(_leaving(call, farewell.application, farewell.way_back), 200, headers)
-
-
-def _signed_out(asked: OidcLogoutRequest) -> str:
-    return f"{SIGNED_OUT}?{urlencode({'ui_locales': ' '.join(asked.ui_locales)})}" if asked.ui_locales else SIGNED_OUT
 
 
 def _plain(answer: Answer[NoBody], headers: Headers) -> tuple[NoBody, int, Headers]:

@@ -152,16 +152,17 @@ async def accept_invitation_with_password(call: Call[FirstPasswordForm, None, No
         postern.identity.profiles.named(form.name)
     except BadRequest as refusal:
         errors["name"] = in_words(refusal, text)
+    fitting, rules = None, postern.identity.account_passwords.rules
     try:
-        await postern.identity.account_passwords.rules.require(form.password, offer.invitation.email, offer.password_standing)
+        fitting = await rules.fitting(form.password, offer.invitation.email, offer.password_standing)
     except BadRequest as refusal:
         errors["password"] = in_words(refusal, text)
-    if errors:
+    if errors or fitting is None:
         shown = await _shown(call, postern, form.token, await invitations.look(form.token), errors, name=form.name)
         return Answer(shown.value, 400, shown.headers)
     repeats = False
     try:
-        await invitations.accept_with_password(form.token, form.password, call.actor, name=form.name)
+        await invitations.accept_with_password(form.token, fitting, call.actor, name=form.name)
     except BadRequest:
         # When the form is sent twice, the second request signs in as the first did, if it has the same password.
         repeats = offer.by_mail and await invitations.was_just_answered(form.token, InvitationStatus.ACCEPTED)

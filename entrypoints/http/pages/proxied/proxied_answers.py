@@ -1,17 +1,19 @@
 """Pages as they are shown on another host."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from core.domain.errors import Refusal
+from core.domain.identity.signing_out.frames import origins
 from core.domain.languages import DEFAULT, Language
 from core.domain.services.proxies import OWN_PATH
+from core.frozen import replace
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.error_shapes import ErrorShape, Refused
 from entrypoints.http.pages import HTML, shipped_pages
-from entrypoints.http.pages.declaring import Advised, WayOn, refused_page
+from entrypoints.http.pages.declaring import PLAIN, Advised, WayOn, refused_page
 from entrypoints.http.pages.refusals import in_words
 
 SIGN_IN_HERE: Final = f"{OWN_PATH}/sign-in"
@@ -35,15 +37,16 @@ def said_here(
     status: int = 200,
     headers: tuple[tuple[bytes, bytes], ...] = (),
     values: Mapping[str, Any] | None = None,
+    frames: Sequence[str] = (),
 ) -> Answer[bytes]:
-    """The page of an outcome, by the texts `proxied.<name>` and `proxied.<name>_text`."""
+    """The page of an outcome, by the texts `proxied.<name>` and `proxied.<name>_text`. It loads pages of other applications in `frames`."""
     pages = shipped_pages()
     text = pages.text(language)
     told = values or {}
-    content = pages.said(
-        text(f"proxied.{name}", **told), text(f"proxied.{name}_text", **told), language, good=good, onward=onward, label=text(label)
-    )
-    return Answer(here(content), status, (*headers, (b"content-type", HTML.encode())))
+    title, explained = text(f"proxied.{name}", **told), text(f"proxied.{name}_text", **told)
+    content = pages.said(title, explained, language, good=good, onward=onward, label=text(label), frames=frames)
+    policy = replace(PLAIN, frames=origins(frames)) if frames else None
+    return Answer(here(content), status, (*headers, (b"content-type", HTML.encode())), policy)
 
 
 def here(content: bytes) -> bytes:

@@ -3,7 +3,7 @@ and comes back with a code; what comes of it is a cookie of this host alone.
 """
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 from urllib.parse import parse_qs
 
@@ -126,11 +126,12 @@ async def sign_out_behind_proxy(call: Call, postern: Postern) -> Page:
         values = {"service": found.found.service_name}
         return said_here("sign_out", call.language, good=True, onward=onward, label="account.sign_out", values=values)
     person = found.found.person
+    told: Sequence[str] = ()
     if person is not None and person.session is not None:
-        await postern.federation.proxy_checks.sign_out(person, person_of(request), everywhere=everywhere)
+        told = await postern.federation.proxy_checks.sign_out(found.found, person, person_of(request), everywhere=everywhere)
     forget = (set_cookie(COOKIE, "", 0),)
     name = "signed_out_everywhere" if everywhere else "signed_out"
-    return said_here(name, call.language, good=True, onward=sign_in_at("/"), label="proxied.again", headers=forget)
+    return said_here(name, call.language, good=True, onward=sign_in_at("/"), label="proxied.again", headers=forget, frames=told)
 
 
 @endpoint.get(f"{OWN_PATH}/assets/{{digest}}/{{name}}", caller=ANYONE, limit=UNLIMITED, cache=FOREVER)

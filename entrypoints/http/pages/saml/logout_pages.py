@@ -1,6 +1,7 @@
 """`/saml/…/slo`: sign-out at a service provider's request, and telling the other service providers."""
 
 from typing import Final
+from urllib.parse import urlencode
 from uuid import UUID
 
 import msgspec
@@ -10,10 +11,11 @@ from core.domain.identifiers import FlowId
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import FlowOver
 from core.domain.identity.sign_in import ServiceName
+from core.domain.identity.signing_out.frames import origins
 from core.domain.saml.messages import MessageRefused
 from core.domain.secrets import Token
 from core.frozen import replace
-from core.usecases.federation.saml.logouts import Bounced, FinishedLogout, Next, OnwardInBrowser, ServiceMessage
+from core.usecases.federation.saml.logouts import Bounced, FinishedLogout, FramedLogout, Next, OnwardInBrowser, ServiceMessage
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
 from entrypoints.http.machinery.browser_cookies import forget_session, session_token
@@ -25,12 +27,15 @@ from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.authorization.authorization_pages import LEAVING
 from entrypoints.http.pages.declaring import page
-from entrypoints.http.pages.flows import AnyCall, FlowLink, Page, browser_secret, in_this_browser
+from entrypoints.http.pages.flows import AnyCall, FlowLink, Page, browser_secret, in_this_browser, speak_as_asked
 from entrypoints.http.pages.saml.messages import REQUEST, RESPONSE, SAML_FORM, address, has, in_address, in_form
 from entrypoints.http.pages.saml.sign_in_pages import advice, has_cookies, own_caller
 
 _SLO: Final = "/saml/{org_slug}/{service_slug}/slo"
 _SIGN_OUT_ONWARD: Final = "/ui/saml/sign-out"
+SIGNED_OUT: Final = "/ui/signed-out"
+# Nobody waits longer for an application that does not answer.
+SECONDS_FOR_FRAMES: Final = 2
 _REFUSES: Final = (MessageRefused, FlowOver, NotFound, OrganizationNotActive, Overloaded)
 
 
@@ -110,13 +115,13 @@ async def sign_out_by_saml_form(call: Call[bytes, None, ServicePath], postern: P
 
 
 async def sign_out_here(call: AnyCall, postern: Postern, way_back: str | None = None) -> tuple[str | None, Headers]:
-    """Ends the session of this browser. Returns the address of the page that tells the service providers, None if there are none, and the
-    headers of the answer. That page finally leads to `way_back`.
+    """Ends the session of this browser. Returns the address of the page that tells the applications which hear of it in the browser, None
+    if there are none, and the headers of the answer. That page finally leads to `way_back`.
     """
     caller: Caller | None = call.request.caller
     logouts = postern.federation.saml_logouts
     browser, kept = browser_secret(call, postern)
-    flow = None if caller is None else await logouts.sign_out(caller, call.client, browser, way_back)
+    flow = None if caller is None else await logouts.sign_out(caller, call.client, browser, way_back, call.request.asked_languages)
     if flow is None and not kept:
         # After a double click, the second request finds no session to end. The browser shows its answer, so it must lead to the same flow.
         flow = await logouts.begun(browser)
@@ -128,11 +133,12 @@ async def sign_out_here(call: AnyCall, postern: Postern, way_back: str | None = 
 
 @page.get(_SIGN_OUT_ONWARD, caller=BROWSER_OR_NOBODY, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=_REFUSES)
 async def tell_service_providers(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
-    """Tell the service providers of a session that it has ended"""
+    """Tell the applications and service providers of a session that it has ended"""
     try:
         flow = await in_this_browser(call, postern, call.query.flow)
     except FlowOver:
         return await _claimed(call, postern)
+    speak_as_asked(call, flow)
     return led_on(call, await postern.federation.saml_logouts.go_on(flow))
 
 
@@ -163,11 +169,32 @@ def _message_page(call: AnyCall, outcome: Next) -> Answer[bytes] | Answer[NoBody
         if outcome.fields:
             return Answer(pages.leaving(call.language, action=outcome.url, fields=outcome.fields, title=title, label=label), 200)
         return _at(call, outcome.url, 302, title)
+    if isinstance(outcome, FramedLogout):
+        return _framed(call, outcome)
     if isinstance(outcome, FinishedLogout) and outcome.way_back is not None:
         return _at(call, outcome.way_back, 303, text("signed_out.title"))
     partial = not isinstance(outcome, Bounced) and outcome.partial
     explained = text("saml.signed_out_partly") if partial else text("signed_out.text")
     return Answer(pages.said(text("signed_out.title"), explained, call.language, good=True, onward=SIGN_IN), 200)
+
+
+def _framed(call: AnyCall, outcome: FramedLogout) -> Answer[bytes]:
+    """The page that loads pages of applications, each in a frame, and leads on by itself."""
+    end = outcome.end
+    onward = end.way_back or signed_out_place(call, partly=end.partial)
+    if outcome.goes_on is not None:
+        onward = f"{_SIGN_OUT_ONWARD}?flow={outcome.goes_on}"
+    content = shipped_pages().page(
+        "saml/signing_out.html", call.language, frames=outcome.frames, seconds=SECONDS_FOR_FRAMES, address=onward
+    )
+    return Answer(content, 200, policy=replace(LEAVING, frames=origins(outcome.frames)))
+
+
+def signed_out_place(call: AnyCall, *, partly: bool = False) -> str:
+    """The address of the page that says that the person is signed out, in the languages that the application asked for."""
+    locales = " ".join(call.request.asked_languages)
+    said = {**({"ui_locales": locales} if locales else {}), **({"partly": "yes"} if partly else {})}
+    return f"{SIGNED_OUT}?{urlencode(said)}" if said else SIGNED_OUT
 
 
 def _at(call: AnyCall, address: str, status: int, title: str) -> Answer[bytes] | Answer[NoBody]:

@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from core.domain.branding import POSTERN
+from core.domain.branding import POSTERN, Branding
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive, Overloaded, RateLimited
 from core.domain.identity.account_mails import AccountMail, Onward
@@ -16,8 +16,10 @@ from core.domain.identity.guards.puzzles import Puzzle, PuzzlePurpose, PuzzleUns
 from core.domain.identity.mailed_tokens import LONGEST_TYPED_CODE
 from core.domain.identity.passwords.standing import PasswordStanding
 from core.domain.identity.registering.mail_budgets import BUDGET_BITS
+from core.domain.identity.registering.registration_rules import REFUSED_DOMAIN, RegistrationClosed, RegistrationPolicy
 from core.domain.identity.sign_in import service_named
 from core.domain.secrets import Password, Token
+from core.usecases.identity.account_passwords import FittingPassword
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN, bound_to, token_for
@@ -42,7 +44,7 @@ from entrypoints.http.pages.flows import (
 from entrypoints.http.pages.flows import (
     REGISTER as REGISTER_PAGE,
 )
-from entrypoints.http.pages.puzzle.puzzles import PagePuzzle, PuzzleForm, puzzle_page
+from entrypoints.http.pages.puzzle.puzzles import WITH_WIDGET, PagePuzzle, PuzzleForm
 from entrypoints.http.pages.refusals import in_words
 from entrypoints.http.pages.sign_in.providers import to_provider
 from entrypoints.http.pages.sign_in.sign_in_pages import PuzzleFirst, mailed, offered
@@ -94,12 +96,14 @@ async def show_registration(call: Call[None, EntryLink, None, Caller | None], po
     caller=IN_FLOW,
     limit=REGISTER,
     policy=IN_POPUP_WITH_PUZZLE,
+    accepts=WITH_WIDGET,
     refuses=(OrganizationNotActive, NotFound, Conflict, RateLimited, Overloaded),
 )
 async def send_registration(call: Call[RegistrationForm, None, None, Caller | None], postern: Postern) -> Page:
     """Register an account"""
-    form = call.body
-    flow = await flow_of(call, postern, form.flow) if form.flow else None
+    flow = await flow_of(call, postern, call.body.flow) if call.body.flow else None
+    asked = PagePuzzle.of(call, postern, PuzzlePurpose.REGISTRATION, flow)
+    form = asked.restored(call.body, REGISTER_PAGE)
     browser, _ = browser_secret(call, postern)
     wanted = Wanted(organization=form.org_slug) if flow is None else flow.wanted
     text = shipped_pages().text(call.language)
@@ -108,31 +112,33 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
         shown = _Entry(browser, flow, form.email, form.to, form.org_slug)
         return Answer(await _registration_page(call, postern, shown, errors), 400)
 
-    email, errors = _typed_address(form.email.strip(), call, postern)
-    asked = PagePuzzle.of(call, postern, PuzzlePurpose.REGISTRATION, flow)
+    email, errors = await _typed_address(form.email.strip(), wanted.organization, call, postern)
     asked.count()
-    if errors and asked.demand.bits:
-        # A mistyped address uses no solution up, nor the one form of somebody who has waited for an hour.
+    if errors and (asked.demand.bits or "" in errors):
+        # A mistyped address uses no solution up, nor the one form of somebody who has waited for an hour. Where nobody registers, there is
+        # nothing more to say.
         return await refused(errors)
     try:
         solved = await asked.passed(form, BUDGET_BITS)
     except PuzzleUnsolved as refusal:
-        return await refused({**errors, "": in_words(refusal, text)})
+        shown_first = asked.elsewhere(form, REGISTER_PAGE, refusal, brand=await _brand(postern, flow, form.org_slug))
+        return shown_first or await refused({**errors, "": in_words(refusal, text)})
+    fitting = None
     try:
-        named = () if not wanted.service_slug else (wanted.organization, wanted.service_slug)
-        await postern.identity.account_passwords.rules.require(form.password, email, PasswordStanding(names=named))
+        fitting = await _fitting(postern, email, form.password, wanted)
     except BadRequest as refusal:
         errors["password"] = in_words(refusal, text)
-    if errors:
+    if errors or fitting is None:
         return await refused(errors)
     # The link in the mail leads back to this flow.
     onward = flow or postern.identity.flows.made(FlowPurpose.ACCOUNT, {"to": own_place(form.to)}, wanted, email=email.address)
     try:
-        errors = await _register(call, postern, email, onward, browser, solved=solved)
+        errors = await _register(call, postern, fitting, onward, browser, solved=solved)
     except RateLimited as refusal:
+        over = None if solved else asked.at_least(BUDGET_BITS).elsewhere(form, REGISTER_PAGE, status=429, headers=headers_of(refusal))
         # What the person has typed stays. A limit by address answers before this handler.
         shown = _Entry(browser, flow, form.email, form.to, form.org_slug, 0 if solved else BUDGET_BITS)
-        return Answer(await _registration_page(call, postern, shown, {"": in_words(refusal, text)}), 429, headers_of(refusal))
+        return over or Answer(await _registration_page(call, postern, shown, {"": in_words(refusal, text)}), 429, headers_of(refusal))
     if errors:
         return await refused(errors)
     if flow is None:
@@ -142,30 +148,54 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
     return to(CHECK_MAIL, onward)
 
 
-def _typed_address(typed: str, call: AnyCall, postern: Postern) -> tuple[Email, dict[str, str]]:
-    """The address, and what is wrong with it, by field."""
+async def _typed_address(typed: str, organization: str, call: AnyCall, postern: Postern) -> tuple[Email, dict[str, str]]:
+    """The address, and what is wrong with it, by field. It comes before the lists of passwords: a form that was open when somebody closed
+    the registration costs nothing more.
+    """
+    text = shipped_pages().text(call.language)
     try:
-        return email_field(typed, postern.foundation.email_syntax), {}
+        email = email_field(typed, postern.foundation.email_syntax)
     except BadRequest:
-        return Email(typed), {"email": shipped_pages().text(call.language)("sign_in.no_address")}
+        return Email(typed), {"email": text("sign_in.no_address")}
+    try:
+        await postern.identity.registrations.require(email, organization)
+    except BadRequest as refusal:
+        return email, {"email": in_words(refusal, text)}
+    except RegistrationClosed as refusal:
+        return email, {"": in_words(refusal, text)}
+    return email, {}
+
+
+async def _fitting(postern: Postern, email: Email, password: Password, wanted: Wanted) -> FittingPassword:
+    """Raises `BadRequest` for a password that the rules do not let pass."""
+    named = () if not wanted.service_slug else (wanted.organization, wanted.service_slug)
+    return await postern.identity.account_passwords.rules.fitting(password, email, PasswordStanding(names=named))
 
 
 async def _register(
-    call: Call[RegistrationForm, None, None, Caller | None], postern: Postern, email: Email, flow: Flow, browser: Token, *, solved: bool
+    call: Call[RegistrationForm, None, None, Caller | None],
+    postern: Postern,
+    new: FittingPassword,
+    flow: Flow,
+    browser: Token,
+    *,
+    solved: bool,
 ) -> dict[str, str]:
     """What stands in the way, by field."""
-    text, wanted, password = shipped_pages().text(call.language), flow.wanted, call.body.password
+    text, wanted, email = shipped_pages().text(call.language), flow.wanted, new.email
     onward = Onward(flow=str(flow.id))
     try:
         service = service_named(wanted.organization, wanted.service_slug)
         await postern.identity.accounts.register(
-            email, password, wanted.organization, call.actor, service, browser=browser, onward=onward, solved=solved
+            email, new, wanted.organization, call.actor, service, browser=browser, onward=onward, solved=solved
         )
     except BadRequest as refusal:
-        return {"password": in_words(refusal, text)}
+        return {"email" if refusal.words == REFUSED_DOMAIN else "password": in_words(refusal, text)}
+    except RegistrationClosed as refusal:
+        return {"": in_words(refusal, text)}
     except Conflict:
         # When a form is sent twice, the second request finds the account of the first.
-        if not await postern.identity.accounts.was_just_registered(email, password):
+        if not await postern.identity.accounts.was_just_registered(email, new.password):
             return {"email": text("register.taken")}
     return {}
 
@@ -200,17 +230,18 @@ def check_mail_page(
     )
 
 
-@page.post(_RESEND, caller=IN_FLOW, limit=RESEND_VERIFICATION, policy=IN_POPUP_WITH_PUZZLE)
+@page.post(_RESEND, caller=IN_FLOW, limit=RESEND_VERIFICATION, policy=IN_POPUP_WITH_PUZZLE, accepts=WITH_WIDGET)
 async def resend_mail(call: Call[PuzzleForm, None, None, Caller | None], postern: Postern) -> Page:
     """Send the verification mail again, whether or not there is such an account"""
     flow = await flow_of(call, postern, call.body.flow)
     if flow.email:
         asked = PagePuzzle.of(call, postern, PuzzlePurpose.VERIFICATION, flow)
+        form = asked.restored(call.body)
         email = email_field(flow.email, postern.foundation.email_syntax)
         try:
-            return await mailed(asked, call.body, flow, email, AccountMail.VERIFICATION)
+            return await mailed(asked, form, flow, email, AccountMail.VERIFICATION)
         except PuzzleFirst as first:
-            return puzzle_page(first.asked, flow, _RESEND, call.body.form_token.reveal())
+            return first.asked.on_its_own(form, _RESEND, first.unsolved)
     return to(CHECK_MAIL, flow)
 
 
@@ -223,11 +254,12 @@ async def show_forgotten(call: Call[None, EntryLink, None, Caller | None], poste
     return Answer(_forgotten_page(call, postern, _Entry(browser, flow, flow.email if flow is not None else "", link.to)), 200, headers)
 
 
-@page.post(FORGOTTEN, caller=IN_FLOW, limit=FORGOT_PASSWORD, policy=IN_POPUP_WITH_PUZZLE)
+@page.post(FORGOTTEN, caller=IN_FLOW, limit=FORGOT_PASSWORD, policy=IN_POPUP_WITH_PUZZLE, accepts=WITH_WIDGET)
 async def send_forgotten(call: Call[ForgottenForm, None, None, Caller | None], postern: Postern) -> Page:
     """Mail a link to choose a new password, whether or not there is such an account"""
-    form = call.body
-    flow = await flow_of(call, postern, form.flow) if form.flow else None
+    flow = await flow_of(call, postern, call.body.flow) if call.body.flow else None
+    asked = PagePuzzle.of(call, postern, PuzzlePurpose.RESET, flow)
+    form = asked.restored(call.body, FORGOTTEN)
     browser, _ = browser_secret(call, postern)
     text = form.email.strip()
     try:
@@ -235,7 +267,6 @@ async def send_forgotten(call: Call[ForgottenForm, None, None, Caller | None], p
     except BadRequest:
         said = shipped_pages().text(call.language)("sign_in.no_address")
         return Answer(_forgotten_page(call, postern, _Entry(browser, flow, text, form.to), {"email": said}), 400)
-    asked = PagePuzzle.of(call, postern, PuzzlePurpose.RESET, flow)
     flows = postern.identity.flows
     # A flow that nothing comes of is not stored.
     onward = flow or flows.made(FlowPurpose.ACCOUNT, {"to": own_place(form.to)}, Wanted(), email=email.address)
@@ -244,6 +275,8 @@ async def send_forgotten(call: Call[ForgottenForm, None, None, Caller | None], p
         if answer is None:
             answer = await mailed(asked, form, onward, email, AccountMail.RESET)
     except PuzzleFirst as first:
+        if (shown_first := first.asked.elsewhere(form, FORGOTTEN, first.unsolved)) is not None:
+            return shown_first
         told = {"": in_words(first.refusal, shipped_pages().text(call.language))}
         shown = _Entry(browser, flow, text, form.to, bits=first.asked.demand.bits)
         return Answer(_forgotten_page(call, postern, shown, told), 400)
@@ -279,16 +312,27 @@ class _Entry(msgspec.Struct, frozen=True):
         return PagePuzzle.of(call, postern, purpose, self.flow).at_least(self.bits).shown(self.form_token)
 
 
+async def _brand(postern: Postern, flow: Flow | None, org_slug: str) -> Branding:
+    if flow is not None:
+        return flow.branding
+    return (await postern.foundation.brandings.find(org_slug) if org_slug else None) or POSTERN
+
+
 async def _registration_page(call: AnyCall, postern: Postern, shown: _Entry, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
-    brand = POSTERN
-    if shown.flow is not None:
-        brand = shown.flow.branding
-    elif shown.org_slug:
-        brand = await postern.foundation.brandings.find(shown.org_slug) or POSTERN
+    organization = shown.org_slug if shown.flow is None else shown.flow.wanted.organization
+    closed = await postern.identity.registrations.without_form(organization)
+    if closed is not None:
+        return shipped_pages().page(
+            "sign_in/no_registration.html",
+            call.language,
+            brand=await _brand(postern, shown.flow, shown.org_slug),
+            invites=closed is RegistrationPolicy.INVITATION,
+            sign_in=_with_flow(SIGN_IN, shown),
+        )
     return shipped_pages().page(
         "sign_in/register.html",
         call.language,
-        brand=brand,
+        brand=await _brand(postern, shown.flow, shown.org_slug),
         action=REGISTER_PAGE,
         sign_in=_with_flow(SIGN_IN, shown),
         offers=offered(postern, shown.flow, shown.place),

@@ -58,7 +58,7 @@ from entrypoints.http.pages.flows import (
     to,
     visit,
 )
-from entrypoints.http.pages.puzzle.puzzles import PagePuzzle, PuzzleForm, puzzle_page
+from entrypoints.http.pages.puzzle.puzzles import WITH_WIDGET, PagePuzzle, PuzzleForm
 from entrypoints.http.pages.refusals import in_words
 from entrypoints.http.pages.sign_in.providers import provider_address, provider_name, to_provider
 
@@ -109,7 +109,8 @@ async def show_sign_in(call: Call[None, SignInLink, None, Caller | None], poster
         request = {"to": own_place(link.to)}
         return await begin(call, postern, FlowPurpose.ACCOUNT, request, wanted, another=link.again == ANOTHER)
     browser, headers = browser_secret(call, postern)
-    parts = _first_page(call.language, link.to, tuple(offered(postern, None, link.to)), passkeys=_have_passkeys(postern))
+    passkeys, registers = _have_passkeys(postern), postern.identity.registrations.has_form
+    parts = _first_page(call.language, link.to, tuple(offered(postern, None, link.to)), passkeys=passkeys, registers=registers)
     return Answer(form_token(browser, bound_to("")).encode().join(parts), 200, headers)
 
 
@@ -153,11 +154,19 @@ async def show_password(call: Call[None, FlowLink, None, Caller | None], postern
     return Answer(password_page(call, postern, flow, flow.email, way=way, asked=asked), 200)
 
 
-@page.post(PASSWORD, caller=IN_FLOW, limit=UNLIMITED, attempt=PAGE_SIGN_INS, policy=IN_POPUP_WITH_PUZZLE, refuses=(RateLimited, Overloaded))
+@page.post(
+    PASSWORD,
+    caller=IN_FLOW,
+    limit=UNLIMITED,
+    attempt=PAGE_SIGN_INS,
+    policy=IN_POPUP_WITH_PUZZLE,
+    refuses=(RateLimited, Overloaded),
+    accepts=WITH_WIDGET,
+)
 async def send_password(call: Call[PasswordForm, None, None, Caller | None], postern: Postern) -> Page:
     """Sign in with a password"""
-    form = call.body
-    flow = await flow_of(call, postern, form.flow)
+    flow = await flow_of(call, postern, call.body.flow)
+    form = PagePuzzle.of(call, postern, PuzzlePurpose.SIGN_IN, flow).restored(call.body, PASSWORD)
     asked = await _asked_at_sign_in(call, postern, flow, form.email)
     try:
         if flow.signed_in_at is None:
@@ -171,6 +180,8 @@ async def send_password(call: Call[PasswordForm, None, None, Caller | None], pos
         asked.count()
         raise
     except (Unauthorized, BadRequest, ProviderRequired) as refusal:
+        if isinstance(refusal, PuzzleUnsolved) and (shown := asked.elsewhere(form, PASSWORD, refusal)) is not None:
+            return shown
         unproved = isinstance(refusal, EmailNotVerified)
         told = _errors("" if unproved or isinstance(refusal, ProviderRequired | PuzzleUnsolved) else "password", refusal, call)
         if isinstance(refusal, Unauthorized):
@@ -181,7 +192,7 @@ async def send_password(call: Call[PasswordForm, None, None, Caller | None], pos
     return to(SECOND_FACTOR, flow) if entered is None else await signed_in(call, postern, flow, entered)
 
 
-@page.post(_MAIL_LINK, caller=IN_FLOW, limit=FORGOT_PASSWORD, policy=IN_POPUP_WITH_BOTH)
+@page.post(_MAIL_LINK, caller=IN_FLOW, limit=FORGOT_PASSWORD, policy=IN_POPUP_WITH_BOTH, accepts=WITH_WIDGET)
 async def mail_sign_in_link(call: Call[PuzzleForm, None, None, Caller | None], postern: Postern) -> Page:
     """Mail a sign-in link, whether or not there is such an account"""
     flow = await flow_of(call, postern, call.body.flow)
@@ -199,10 +210,11 @@ async def mail_sign_in_link(call: Call[PuzzleForm, None, None, Caller | None], p
     if elsewhere is not None:
         return elsewhere
     asked = PagePuzzle.of(call, postern, PuzzlePurpose.LINK, flow)
+    form = asked.restored(call.body)
     try:
-        return await mailed(asked, call.body, flow, email, AccountMail.SIGN_IN_LINK)
+        return await mailed(asked, form, flow, email, AccountMail.SIGN_IN_LINK)
     except PuzzleFirst as first:
-        return puzzle_page(first.asked, flow, _MAIL_LINK, call.body.form_token.reveal())
+        return first.asked.on_its_own(form, _MAIL_LINK, first.unsolved)
 
 
 class PuzzleFirst(Exception):
@@ -212,6 +224,11 @@ class PuzzleFirst(Exception):
         self.asked = asked
         self.refusal = refusal
         super().__init__()
+
+    @property
+    def unsolved(self) -> PuzzleUnsolved | None:
+        """None when a budget of mails is over."""
+        return self.refusal if isinstance(self.refusal, PuzzleUnsolved) else None
 
 
 async def mailed(asked: PagePuzzle, form: PuzzleForm, flow: Flow, email: Email, kind: AccountMail) -> Answer[NoBody]:
@@ -296,7 +313,8 @@ def address_page(
     browser, _ = browser_secret(call, postern)
     token = form_token(browser, bound_to("" if flow is None else str(flow.id)))
     offers = offered(postern, flow, place)
-    return _rendered(call.language, flow, token, email, errors, place=place, offers=offers, passkeys=_have_passkeys(postern))
+    passkeys, registers = _have_passkeys(postern), postern.identity.registrations.has_form
+    return _rendered(call.language, flow, token, email, errors, place=place, offers=offers, passkeys=passkeys, registers=registers)
 
 
 def offered(postern: Postern, flow: Flow | None, place: str = "", *, but: str = "") -> Sequence[tuple[str, str, str]]:
@@ -315,7 +333,9 @@ def _rendered(
     place: str = "",
     offers: Sequence[tuple[str, str, str]],
     passkeys: bool,
+    registers: bool,
 ) -> bytes:
+    """`registers`: the installation gives accounts to people who register."""
     return shipped_pages().page(
         "sign_in/sign_in.html",
         language,
@@ -328,7 +348,7 @@ def _rendered(
         passkeys=passkeys,
         passkey=PASSKEY,
         email=email,
-        register=_onward(REGISTER, flow, place),
+        register=_onward(REGISTER, flow, place) if registers else "",
         offers=offers,
         errors=errors,
     )
@@ -340,9 +360,12 @@ def sign_in_again(call: AnyCall, postern: Postern, flow: Flow, refusal: Refusal,
 
 
 @lru_cache(maxsize=64)
-def _first_page(language: Language, place: str, offers: tuple[tuple[str, str, str], ...], *, passkeys: bool) -> list[bytes]:
+def _first_page(
+    language: Language, place: str, offers: tuple[tuple[str, str, str], ...], *, passkeys: bool, registers: bool
+) -> list[bytes]:
     """The page that most people see first, and robots again and again. Apart from its token it is the same for all, so we cache it."""
-    return _rendered(language, None, _TOKEN_PLACE, "", place=place, offers=offers, passkeys=passkeys).split(_TOKEN_PLACE.encode())
+    shown = _rendered(language, None, _TOKEN_PLACE, "", place=place, offers=offers, passkeys=passkeys, registers=registers)
+    return shown.split(_TOKEN_PLACE.encode())
 
 
 def _have_passkeys(postern: Postern) -> bool:
@@ -417,7 +440,8 @@ async def _way_in(postern: Postern, email: str) -> WayIn:
 
 
 async def _asked_at_sign_in(call: AnyCall, postern: Postern, flow: Flow, email: str) -> PagePuzzle:
-    return await PagePuzzle.of(call, postern, PuzzlePurpose.SIGN_IN, flow).unless_known(email)
+    asked = PagePuzzle.of(call, postern, PuzzlePurpose.SIGN_IN, flow).at_least(postern.identity.guesses.bits(call.client))
+    return await asked.unless_known(email)
 
 
 def _is_address(text: str) -> bool:

@@ -1,6 +1,6 @@
 """`/ui/sign-out`: ending a browser session, and all sessions that applications opened from it."""
 
-from typing import Final
+from typing import Literal
 
 import msgspec
 
@@ -15,14 +15,14 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import page
-from entrypoints.http.pages.saml.logout_pages import sign_out_here
-
-SIGNED_OUT: Final = "/ui/signed-out"
+from entrypoints.http.pages.saml.logout_pages import SIGNED_OUT, sign_out_here
 
 
 class SignedOutLink(msgspec.Struct, frozen=True):
     ui_locales: str = ""
     """The languages that the application asked for."""
+    partly: Literal["", "yes"] = ""
+    """Whether a service provider could not be told."""
 
 
 @page.post("/ui/sign-out", caller=SIGNING_OUT, limit=UNLIMITED)
@@ -41,4 +41,7 @@ async def sign_out_of_browser(call: Call[BoundForm, None, None, Caller | None], 
 def signed_out(call: Call[None, SignedOutLink], _postern: Postern) -> bytes:
     """Say that the person is signed out"""
     call.request.asked_languages = locales(call.query.ui_locales)
-    return shipped_pages().outcome("signed_out", call.language, good=True, onward=SIGN_IN)
+    pages = shipped_pages()
+    text = pages.text(call.language)
+    explained = text("saml.signed_out_partly" if call.query.partly else "signed_out.text")
+    return pages.said(text("signed_out.title"), explained, call.language, good=True, onward=SIGN_IN)

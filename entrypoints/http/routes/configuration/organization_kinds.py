@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from core.domain.errors import BadRequest
+from core.domain.identity.registering.registration_rules import listed_domain
 from core.domain.identity.upstream.connections import ProviderKind
 from core.domain.identity.upstream.ldap.settings import LdapChange
 from core.domain.identity.upstream.providers import Provider
@@ -68,6 +69,11 @@ def stated_bounds(value: Any) -> Any:
 
 def _domain(value: Any) -> Any:
     return value.strip().rstrip(".").lower() if isinstance(value, str) else value
+
+
+def _mail_domain(value: Any) -> Any:
+    """As addresses compare: a name with other letters is kept as name servers know it. What is no domain is refused later."""
+    return (listed_domain(value) or _domain(value)) if isinstance(value, str) else value
 
 
 async def _with_tier(fields: Fields, _place: ObjectPlace, references: References) -> Fields:
@@ -136,9 +142,11 @@ ORGANIZATION_KINDS: Final = (
             "agents": _RULES.agents.value,
             "shortest_password": _RULES.shortest_password,
             "breached_at_sign_in": _RULES.breached_at_sign_in,
+            "registration_policy": _RULES.registration_policy.value,
+            "registration_domains": list(_RULES.registration_domains),
         },
-        unordered=frozenset({"invitation_domains", "metadata_hosts"}),
-        stored={"invitation_domains": lambda names: sorted({_domain(one) for one in names})},
+        unordered=frozenset({"invitation_domains", "metadata_hosts", "registration_domains"}),
+        stored=dict.fromkeys(("invitation_domains", "registration_domains"), lambda names: sorted({_mail_domain(one) for one in names})),
     ),
     ObjectKind(
         name="branding",

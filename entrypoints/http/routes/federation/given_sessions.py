@@ -34,6 +34,13 @@ class PresentedToken(ClientFields, frozen=True, kw_only=True):
     """The kind of the token. Optional: we recognize both kinds."""
 
 
+class Confirmation(msgspec.Struct, frozen=True, kw_only=True):
+    """The key that a token is bound to (RFC 9449 section 6.2)."""
+
+    jkt: Annotated[str, example("0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I")]
+    """The key's thumbprint (RFC 7638). A request with the token needs a proof of the key."""
+
+
 class Introspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The contents of a token (RFC 7662). Of a token that is not active, only `active`."""
 
@@ -44,7 +51,9 @@ class Introspection(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     application's own, or `impersonation`.
     """
     token_type: Annotated[str, example("Bearer")] | None = None
-    """`Bearer` for an access token."""
+    """Of an access token: `Bearer`, or `DPoP` if it is good with a proof of its key alone."""
+    cnf: Confirmation | None = None
+    """The key that the token is bound to, if there is one."""
     scope: Annotated[str, example("openid email")] | None = None
     """The granted scopes."""
     client_id: Annotated[str, example("0199d3a0-0000-7000-8000-000000000001")] | None = None

@@ -24,9 +24,11 @@ from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope
 from core.domain.federation.oauth.resources import MOST_RESOURCES
 from core.domain.federation.oauth.scopes import LONGEST_SCOPES
 from core.domain.identity.upstream.identity_assertions import is_identity_assertion
+from core.domain.key_proofs.proofs import KeyProofMissing, KeyProofRefused, NonceNeeded
 from core.domain.secrets import Token
 from core.domain.services.redirect_uris import LONGEST_URI
 from entrypoints.bootstrap import Postern
+from entrypoints.http.key_proofs import shown_key
 from entrypoints.http.machinery.accepts import FormOrJson
 from entrypoints.http.machinery.answers import Answer
 from entrypoints.http.machinery.callers import CLIENT
@@ -45,7 +47,7 @@ from entrypoints.http.machinery.cors import Origins
 from entrypoints.http.machinery.endpoints import Statement, endpoint
 from entrypoints.http.machinery.error_shapes import OAUTH
 from entrypoints.http.machinery.fields import AccessTokenText, ExpiresIn, example
-from entrypoints.http.machinery.headers import DEVICE_TOKEN, AnswerHeader
+from entrypoints.http.machinery.headers import DEVICE_TOKEN, DPOP, AnswerHeader
 from entrypoints.http.machinery.limits import AUTH, DEVICE_FLOW, UNLIMITED
 from entrypoints.http.machinery.limits import CLIENT as OF_CLIENT
 from entrypoints.http.refusal_recording import refused_token_request
@@ -106,7 +108,7 @@ class TokenResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
 
     access_token: AccessTokenText
     token_type: Annotated[str, example("Bearer")]
-    """Always `Bearer`."""
+    """`Bearer`, or `DPoP` for a token that is bound to the key whose proof came in `DPoP`."""
     expires_in: ExpiresIn
     scope: Annotated[str, example("openid email")] | None = None
     """The granted scopes, with those of the API that the access token is for. Absent from an application's own token for no API."""
@@ -124,9 +126,9 @@ _DECLARED: Final[Statement] = {
     "counts": COUNTS,
     "refuses": (
         *(BadRequest, InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient, UnsupportedGrantType),
-        *(DeviceCodePending, SlowDown, DeviceCodeExpired, DeviceDenied),
+        *(DeviceCodePending, SlowDown, DeviceCodeExpired, DeviceDenied, KeyProofRefused, KeyProofMissing, NonceNeeded),
     ),
-    "reads": (DEVICE_TOKEN,),
+    "reads": (DEVICE_TOKEN, DPOP),
     "sends": {200: (_PRAGMA,)},
     "accepts": FormOrJson(),
     "errors": OAUTH,
@@ -170,7 +172,7 @@ async def _exchange(call: Call[TokenRequestBody], postern: Postern) -> Answer[To
     try:
         return await _exchanged(call, postern)
     except Refusal as refusal:
-        refused_token_request(call, postern, refusal, None if said(call.body.grant_type) is None else _request(call.body))
+        refused_token_request(call, postern, refusal, None if said(call.body.grant_type) is None else _request(call))
         raise
 
 
@@ -178,9 +180,10 @@ async def _exchanged(call: Call[TokenRequestBody], postern: Postern) -> Answer[T
     if _is_poll(call.body):
         return _answer(call, await _polled(call, postern))
     if said(call.body.grant_type) == JWT_BEARER and not _is_of_person(call.body):
-        return _answer(call, await of_workload(call, postern, _request(call.body)))
+        return _answer(call, await of_workload(call, postern, _request(call)))
     request, is_code = call.request, said(call.body.grant_type) == AUTHORIZATION_CODE
     shown = await of_grant(await credentials(call, postern), said(call.body.grant_type), _given(call.body), request, postern)
+    await shown_key(request, postern, is_confidential=shown.method is not AuthenticationMethod.NONE)
     # `_redeemed` looks up the client and its code in one statement. In two cases the client is looked up alone first. A client whose bucket
     # is empty must be refused before its code is used up. And an address that sends wrong secrets gets the cheaper look-up: it costs the
     # database a quarter.
@@ -211,9 +214,11 @@ async def _polled(call: Call[TokenRequestBody], postern: Postern) -> IssuedToken
     if not has_credential:
         with _slowing():
             await request.count(AUTH, DEVICE_FLOW)
+    # Nobody has authenticated yet: what is wrong with a proof counts by the address, and not against the client that the request names.
+    key = await shown_key(request, postern, is_confidential=has_credential)
     try:
         resource = one_resource(all_said(call.body.resource))
-        granted, client = await postern.federation.device_flow.redeem(device_code, shown, call.device, resource)
+        granted, client = await postern.federation.device_flow.redeem(device_code, shown, call.device, resource, key)
     except Unauthorized as refusal:
         if has_credential:
             await count_refusal(request, refusal)
@@ -227,7 +232,7 @@ async def _polled(call: Call[TokenRequestBody], postern: Postern) -> IssuedToken
         # The code is used up, so an empty bucket must not cost the client its tokens, as in `_redeemed`.
         with suppress(RateLimited):
             request.count_client(OF_CLIENT)
-    return await postern.federation.grants.issue(granted, client)
+    return await postern.federation.grants.issue(granted, client, call.request.shown_key)
 
 
 @contextmanager
@@ -241,7 +246,7 @@ def _slowing() -> Iterator[None]:
 async def _redeemed(call: Call[TokenRequestBody], postern: Postern, shown: ClientCredentials) -> IssuedTokens:
     """A code with a secret: the client is looked up together with its code, in one round trip."""
     try:
-        granted, client = await postern.federation.authorization_codes.redeem_with_secret(_request(call.body), shown, call.device)
+        granted, client = await postern.federation.authorization_codes.redeem_with_secret(_request(call), shown, call.device)
     except BadRequest:
         # Only an authenticated client gets this answer, so the request counts against the client.
         call.request.count_client(OF_CLIENT)
@@ -252,14 +257,15 @@ async def _redeemed(call: Call[TokenRequestBody], postern: Postern, shown: Clien
     # The code is used up. A request at the same moment may have emptied the bucket; that must not cost this client its tokens.
     with suppress(RateLimited):
         call.request.count_client(OF_CLIENT)
-    return await postern.federation.grants.issue(granted, client)
+    return await postern.federation.grants.issue(granted, client, call.request.shown_key)
 
 
 async def _issued(call: Call[TokenRequestBody], postern: Postern, client: AuthenticatedClient) -> IssuedTokens:
-    return await postern.federation.grants.exchange(_request(call.body), client, call.device)
+    return await postern.federation.grants.exchange(_request(call), client, call.device)
 
 
-def _request(fields: TokenRequestBody) -> TokenRequest:
+def _request(call: Call[TokenRequestBody]) -> TokenRequest:
+    fields = call.body
     return TokenRequest(
         grant_type=grant_type(said(fields.grant_type)),
         code=said(fields.code),
@@ -275,6 +281,7 @@ def _request(fields: TokenRequestBody) -> TokenRequest:
         actor_token_type=said(fields.actor_token_type),
         requested_token_type=said(fields.requested_token_type),
         audience=said(fields.audience),
+        key=call.request.shown_key,
     )
 
 
@@ -298,7 +305,7 @@ def _answer(call: Call[TokenRequestBody], issued: IssuedTokens) -> Answer[TokenR
     call.request.acted_for = issued.acts_for
     tokens = TokenResponse(
         access_token=issued.access_token.reveal(),
-        token_type="Bearer",  # noqa: S106 - a scheme
+        token_type="Bearer" if issued.key is None else "DPoP",
         expires_in=issued.expires_in,
         scope=issued.scope,
         refresh_token=None if issued.refresh_token is None else issued.refresh_token.reveal(),

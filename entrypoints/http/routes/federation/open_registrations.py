@@ -41,6 +41,8 @@ class ClientRegistration(msgspec.Struct, frozen=True, kw_only=True):
     """`authorization_code` must be one of them. The client gets codes and refresh tokens, whatever else it names."""
     response_types: Annotated[Sequence[_Word], msgspec.Meta(max_length=_MOST_LISTED), example(["code"])] | None = None
     """`code` must be one of them."""
+    dpop_bound_access_tokens: bool = False
+    """Whether the client gets only tokens that are bound to a key (DPoP, RFC 9449)."""
 
 
 class RegisteredOpenClient(msgspec.Struct, frozen=True, kw_only=True):
@@ -60,6 +62,8 @@ class RegisteredOpenClient(msgspec.Struct, frozen=True, kw_only=True):
     """What the client may send to the token endpoint."""
     response_types: Annotated[Sequence[str], example(["code"])] = ("code",)
     """What the client may ask for at `/oauth/authorize`."""
+    dpop_bound_access_tokens: bool = False
+    """Whether the client gets only tokens that are bound to a key (DPoP, RFC 9449)."""
 
 
 @endpoint.post(
@@ -91,6 +95,7 @@ async def register_open_client(call: Call[ClientRegistration], postern: Postern)
             method=body.token_endpoint_auth_method,
             grants=body.grant_types or (),
             response_types=body.response_types or (),
+            dpop_bound_access_tokens=body.dpop_bound_access_tokens,
         )
     )
     return RegisteredOpenClient(
@@ -98,4 +103,5 @@ async def register_open_client(call: Call[ClientRegistration], postern: Postern)
         client_id_issued_at=int(postern.foundation.clock.now().timestamp()),
         client_name=registered.name,
         redirect_uris=registered.redirect_uris,
+        dpop_bound_access_tokens=registered.dpop_bound_access_tokens,
     )

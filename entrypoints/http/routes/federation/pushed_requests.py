@@ -7,10 +7,13 @@ import msgspec
 
 from core.domain.federation.oauth.authorization_parameters import LONGEST, LONGEST_HINT, Parameters
 from core.domain.federation.oauth.authorizations import AuthorizationRefused, UnknownRecipient
+from core.domain.federation.oauth.clients import AuthenticationMethod
 from core.domain.federation.oauth.metadata import PUSHED_AUTHORIZATION_ENDPOINT
 from core.domain.federation.oauth.resources import MOST_RESOURCES
+from core.domain.key_proofs.proofs import KeyProofRefused, NonceNeeded
 from core.domain.services.redirect_uris import LONGEST_URI
 from entrypoints.bootstrap import Postern
+from entrypoints.http.key_proofs import shown_key
 from entrypoints.http.machinery.accepts import Form
 from entrypoints.http.machinery.callers import CLIENT
 from entrypoints.http.machinery.calls import Call
@@ -19,6 +22,7 @@ from entrypoints.http.machinery.cors import Origins
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.error_shapes import OAUTH
 from entrypoints.http.machinery.fields import example
+from entrypoints.http.machinery.headers import DPOP
 from entrypoints.http.machinery.limits import AUTH, UNLIMITED
 from entrypoints.http.refused_authorizations import refused_on_arrival
 from entrypoints.http.routes.federation.document_clients import of_request
@@ -45,6 +49,8 @@ class PushedAuthorizationRequest(ClientFields, frozen=True, kw_only=True):
     """The PKCE challenge. A service with a client secret or keys may leave it out."""
     code_challenge_method: Annotated[str, msgspec.Meta(max_length=LONGEST), example("S256")] | None = None
     """Must be `S256`."""
+    dpop_jkt: Annotated[str, msgspec.Meta(max_length=LONGEST), example("0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I")] | None = None
+    """The thumbprint of the key that the code is bound to (RFC 9449 section 10). A proof in `DPoP` says the same."""
     response_mode: _Text = None
     """`query`, which is the default, `fragment`, which needs PKCE, or `form_post`."""
     prompt: _Text = None
@@ -88,7 +94,8 @@ _FORM: Final = Form(limit=16 << 10, most_fields=50)
     caller=CLIENT,
     limit=UNLIMITED,
     counts=COUNTS,
-    refuses=(AuthorizationRefused, UnknownRecipient),
+    refuses=(AuthorizationRefused, UnknownRecipient, KeyProofRefused, NonceNeeded),
+    reads=(DPOP,),
     accepts=_FORM,
     errors=OAUTH,
     origins=Origins.CLIENTS,
@@ -103,6 +110,7 @@ async def push_authorization_request(call: Call[PushedAuthorizationRequest], pos
     """
     fields = call.body
     shown = await credentials(call, postern)
+    key = await shown_key(call.request, postern, is_confidential=shown.method is not AuthenticationMethod.NONE)
     try:
         shown, arrived = await of_request(shown, fields.resource, call.request, postern)
     except UnknownRecipient as refusal:
@@ -116,7 +124,7 @@ async def push_authorization_request(call: Call[PushedAuthorizationRequest], pos
     pairs = [(name, value) for name, value in given if isinstance(value, str)]
     parameters = Parameters([*pairs, *(("resource", identifier) for identifier in fields.resource)])
     try:
-        pushed = await postern.federation.pushed_requests.push(parameters, shown.client, arrived)
+        pushed = await postern.federation.pushed_requests.push(parameters, shown.client, arrived, key)
     except (AuthorizationRefused, UnknownRecipient) as refusal:
         refused_on_arrival(postern, parameters, refusal, shown.client, None if unplaced is None else unplaced.api)
         raise

@@ -5,7 +5,9 @@ from typing import Any
 from core.domain.errors import BadRequest, Refusal
 from core.domain.federation.oauth.clients import AuthenticationMethod
 from core.domain.federation.oauth.grants import IssuedTokens, TokenRequest
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
+from entrypoints.http.key_proofs import shown_key
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.clients import count_refusal, credentials
 from entrypoints.http.machinery.limits import AUTH, CLIENT
@@ -22,7 +24,8 @@ async def of_workload(call: Call[Any], postern: Postern, request: TokenRequest) 
     try:
         if shown.method is not AuthenticationMethod.NONE:
             raise BadRequest("client_id: an assertion stands in place of the client's credentials, so send client_id alone")
-        issued = await postern.federation.workloads.exchange(request, shown.client)
+        key = await shown_key(call.request, postern, is_confidential=True)
+        issued = await postern.federation.workloads.exchange(replace(request, key=key), shown.client)
     except Refusal as refusal:
         await count_refusal(call.request, refusal)
         raise

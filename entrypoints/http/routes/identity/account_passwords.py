@@ -9,6 +9,7 @@ import msgspec
 from core.domain.errors import BadRequest, NotFound, Overloaded, RateLimited
 from core.domain.identifiers import UserKeyId
 from core.domain.identity.account_mails import AccountMail
+from core.domain.identity.guards.puzzles import PuzzlePurpose
 from core.domain.identity.locking.account_locks import MOST_RECENT
 from core.domain.identity.proofs import StepUp
 from core.domain.identity.realms import ProviderRequired
@@ -22,6 +23,7 @@ from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import email_field, example
 from entrypoints.http.machinery.limits import AUTH, FORGOT_PASSWORD
 from entrypoints.http.routes.identity.accounts import AccountAddress
+from entrypoints.http.routes.identity.program_puzzles import PUZZLE_HEADERS, solvable
 
 
 class PasswordReset(msgspec.Struct, frozen=True):
@@ -59,14 +61,17 @@ class PasswordChange(msgspec.Struct, frozen=True):
     """The new password, 8 to 128 characters."""
 
 
-@endpoint.post("/api/auth/forgot-password", caller=ANYONE, limit=(AUTH, FORGOT_PASSWORD), tags=("registration",))
+@endpoint.post("/api/auth/forgot-password", caller=ANYONE, limit=(AUTH, FORGOT_PASSWORD), reads=PUZZLE_HEADERS, tags=("registration",))
 async def request_password_reset(call: Call[AccountAddress], postern: Postern) -> Message:
     """Ask for a mail with a link to choose a new password
 
     The answer is the same whether or not such an account exists.
     """
     email = email_field(call.body.email, postern.foundation.email_syntax)
-    await postern.identity.accounts.ask_as_stranger(AccountMail.RESET, email, call.body.org_slug or "", call.request.sender, may_wait=False)
+    async with solvable(call, postern, PuzzlePurpose.RESET, email) as solved:
+        await postern.identity.accounts.ask_as_stranger(
+            AccountMail.RESET, email, call.body.org_slug or "", call.request.sender, may_wait=solved, solved=solved
+        )
     return Message("If there is an account with this address, a mail with a link is on its way.")
 
 

@@ -9,11 +9,13 @@ from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotAc
 from core.domain.federation.oauth.scopes import PROFILE
 from core.domain.identity.account_mails import AccountMail
 from core.domain.identity.callers import Caller, CallerContext
+from core.domain.identity.guards.puzzles import PuzzlePurpose
 from core.domain.identity.mailed_tokens import LinkRefused, MailedTokenPurpose
 from core.domain.identity.profile.pictures import picture_path
 from core.domain.identity.profile.profiles import LONGEST_NAME, LONGEST_ZONE, NO_PROFILE, HeldProfile, OwnProfileChange
 from core.domain.identity.profile.usernames import PATTERN
 from core.domain.identity.proofs import StepUp
+from core.domain.identity.registering.registration_rules import RegistrationClosed
 from core.domain.identity.sign_in import service_named
 from core.domain.languages import Language
 from core.domain.secrets import Password, Token
@@ -28,6 +30,7 @@ from entrypoints.http.machinery.limits import AUTH, REGISTER, RESEND_VERIFICATIO
 from entrypoints.http.machinery.step_up import require_fresh_proof
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import Advised, WayOn, page, refused_page
+from entrypoints.http.routes.identity.program_puzzles import PUZZLE_HEADERS, solvable
 from ports.unit_of_work import UnitOfWork
 
 
@@ -130,7 +133,8 @@ class ProfileChange(msgspec.Struct, frozen=True, kw_only=True):
     "/api/auth/register",
     caller=ANYONE,
     limit=(AUTH, REGISTER),
-    refuses=(OrganizationNotActive, NotFound, Conflict, Overloaded),
+    refuses=(RegistrationClosed, OrganizationNotActive, NotFound, Conflict, Overloaded),
+    reads=PUZZLE_HEADERS,
     tags=("registration",),
 )
 async def register_account(call: Call[NewRegistration], postern: Postern) -> Message:
@@ -138,26 +142,32 @@ async def register_account(call: Call[NewRegistration], postern: Postern) -> Mes
 
     We send a mail with a link to a page. The page asks for the password and verifies the address. Nobody can sign in before that. An
     account that is registered for a service becomes a user of this service at its first sign-in there.
+
+    The installation, and the organization that you name, say who may register. Where nobody may, the answer is 403; for an address of a
+    mail domain that may not, it is 400. Both are the same whether or not such an account exists.
     """
     body = call.body
     email = email_field(body.email, postern.foundation.email_syntax)
     organization = body.org_slug or ""
-    await postern.identity.accounts.register(
-        email, body.password, organization, call.actor, service_named(organization, body.service_slug or "")
-    )
+    service = service_named(organization, body.service_slug or "")
+    async with solvable(call, postern, PuzzlePurpose.REGISTRATION, email) as solved:
+        await postern.identity.accounts.register(email, body.password, organization, call.actor, service, solved=solved)
     return Message("The account is registered. To confirm the address, open the link in the mail that we have sent.")
 
 
-@endpoint.post("/api/auth/resend-verification", caller=ANYONE, limit=(AUTH, RESEND_VERIFICATION), tags=("registration",))
+@endpoint.post(
+    "/api/auth/resend-verification", caller=ANYONE, limit=(AUTH, RESEND_VERIFICATION), reads=PUZZLE_HEADERS, tags=("registration",)
+)
 async def resend_verification(call: Call[AccountAddress], postern: Postern) -> Message:
     """Send the verification mail again
 
     The answer is the same whether or not such an account exists.
     """
     email = email_field(call.body.email, postern.foundation.email_syntax)
-    await postern.identity.accounts.ask_as_stranger(
-        AccountMail.VERIFICATION, email, call.body.org_slug or "", call.request.sender, may_wait=False
-    )
+    async with solvable(call, postern, PuzzlePurpose.VERIFICATION, email) as solved:
+        await postern.identity.accounts.ask_as_stranger(
+            AccountMail.VERIFICATION, email, call.body.org_slug or "", call.request.sender, may_wait=solved, solved=solved
+        )
     return Message("If this address is waiting for confirmation, a mail with a new link is on its way.")
 
 

@@ -80,6 +80,8 @@ class ExportedLoginEvent(msgspec.Struct, frozen=True, kw_only=True):
     """The country of the address; null if unknown."""
     geo_city: Annotated[str, example("Vienna")] | None
     """The city of the address; null if unknown."""
+    geo_place: Annotated[Sequence[float], example([48.2, 16.4])] | None
+    """Latitude and longitude of the address, to a tenth of a degree; null if unknown."""
 
 
 class IdentityExport(msgspec.Struct, frozen=True):
@@ -455,6 +457,7 @@ def _login(one: ExportedLogin) -> ExportedLoginEvent:
         risk_factors=_encode(one.risk_factors).decode(),
         geo_country=one.country,
         geo_city=one.city,
+        geo_place=None if one.spot is None else [part / 10 for part in one.spot],
     )
 
 

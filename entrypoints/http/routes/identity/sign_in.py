@@ -112,7 +112,8 @@ async def sign_in(call: Call[Login], postern: Postern) -> Answer[LoginTokens]:
     The answer's `X-Device-Token` header identifies this device; browsers also get it as a cookie. Send it with the next sign-in. If the
     account has a second factor and the device is not trusted, you get a pre-auth token instead of a session: exchange it at `POST
     /api/auth/mfa/verify`. If the people of the address's domain sign in at a provider, the answer is 403, whatever the password: `POST
-    /api/auth/lookup-email` names the provider.
+    /api/auth/lookup-email` names the provider. While somebody in your network tries passwords over many accounts, answers wait for up to
+    four seconds, and where several wait already the answer is 429. Neither happens to a device that sends its device token.
     """
     body = call.body
     waiting = None if body.saml_state is None else await postern.federation.saml_sign_in.waiting(body.saml_state)

@@ -6,6 +6,7 @@ import msgspec
 
 from core.domain.errors import BadRequest
 from core.domain.identity.account_mails import AccountMail, Onward
+from core.domain.identity.guards.puzzles import PuzzlePurpose
 from core.domain.identity.sign_in import service_named
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Message
@@ -14,6 +15,7 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import EmailText, Slug, email_field, example
 from entrypoints.http.machinery.limits import AUTH, FORGOT_PASSWORD
+from entrypoints.http.routes.identity.program_puzzles import PUZZLE_HEADERS, solvable
 
 
 class MagicLinkRequest(msgspec.Struct, frozen=True):
@@ -31,7 +33,14 @@ class MagicLinkRequest(msgspec.Struct, frozen=True):
     """A text that the redirect URI gets back with the code."""
 
 
-@endpoint.post("/api/auth/magic-link", caller=ANYONE, limit=(AUTH, FORGOT_PASSWORD), refuses=(BadRequest,), tags=("sign-in",))
+@endpoint.post(
+    "/api/auth/magic-link",
+    caller=ANYONE,
+    limit=(AUTH, FORGOT_PASSWORD),
+    refuses=(BadRequest,),
+    reads=PUZZLE_HEADERS,
+    tags=("sign-in",),
+)
 async def request_magic_link(call: Call[MagicLinkRequest], postern: Postern) -> Message:
     """Ask for a mail with a link to sign in with
 
@@ -45,7 +54,8 @@ async def request_magic_link(call: Call[MagicLinkRequest], postern: Postern) -> 
     # A malformed redirect URI is refused here, where the caller gets the answer. Only the mail's job looks the service up.
     service_named(body.org_slug or "", body.service_slug or "")
     onward = Onward(service=body.service_slug or "", redirect_uri=body.redirect_uri or "", state=body.state or "")
-    await postern.identity.accounts.ask_as_stranger(
-        AccountMail.SIGN_IN_LINK, email, body.org_slug or "", call.request.sender, onward, may_wait=False
-    )
+    async with solvable(call, postern, PuzzlePurpose.LINK, email) as solved:
+        await postern.identity.accounts.ask_as_stranger(
+            AccountMail.SIGN_IN_LINK, email, body.org_slug or "", call.request.sender, onward, may_wait=solved, solved=solved
+        )
     return Message("If there is an account with this address that may sign in by a link, a mail with one is on its way.")

@@ -10,6 +10,7 @@ from entrypoints.http.routes.platform import (
     dead_jobs,
     expiries,
     governance,
+    installation_risk,
     management_keys,
     platform_fields,
     platform_users,
@@ -37,4 +38,5 @@ ROUTES: Final = Endpoints.of(
     dead_jobs,
     signing_keys,
     settings_in_force,
+    installation_risk,
 )

@@ -28,7 +28,7 @@ from entrypoints.http.routes.tenancy.profile_fields import (
 )
 from entrypoints.http.routes.tenancy.profile_values import FieldValuesPatch, PersonFieldValues, kept_record
 
-_TAGS = ("platform",)
+_TAGS = ("fields",)
 _FIELDS = "/api/platform/profile-fields"
 _FIELD = "/api/platform/profile-fields/{key}"
 _PROFILE = "/api/platform/users/{user_id}/profile"

@@ -11,6 +11,7 @@ from core.domain.identifiers import UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.alerts import AlertType
 from core.domain.identity.callers import Caller
+from core.domain.identity.guards.guesses import GuessAlert
 from core.domain.identity.proofs import StepUp
 from core.domain.platform.platform_users import DEFAULT_FOUND, LONGEST_SOUGHT, MOST_FOUND, FoundUser
 from core.domain.tenancy.keys.management_keys import ManagementKeyHolder, PlatformCapability
@@ -132,11 +133,32 @@ class SuspiciousActivity(msgspec.Struct, frozen=True):
     """When the pattern was last seen."""
 
 
+class SuspiciousGuesses(msgspec.Struct, frozen=True):
+    """Wrong passwords of one hour, over many accounts."""
+
+    alert_type: AlertType
+    """`many_accounts_from_one_network` or `one_password_over_many_accounts`. Nothing says which password it was."""
+    network: Annotated[str | None, example("192.0.2.0/24")]
+    """The network that they came from, if it is one."""
+    browser: Annotated[str | None, example("firefox")]
+    """The family of browser that they named, if it is one."""
+    accounts: Annotated[int, example(70)]
+    """About how many accounts."""
+    failures: Annotated[int, example(130)]
+    """The number of failures."""
+    first_at: datetime
+    """When the first failed; of one password, the hour in which it did."""
+    detected_at: datetime
+    """When the pattern was last seen; of one password, the hour in which it was."""
+
+
 class SuspiciousActivityList(msgspec.Struct, frozen=True):
     """The suspicious sign-ins of the last 24 hours."""
 
     alerts: Sequence[SuspiciousActivity]
     """The latest hundred alerts; one of each type for each user."""
+    guesses: Sequence[SuspiciousGuesses]
+    """The latest hundred alerts about no one user."""
 
 
 class NewPlatformOwner(msgspec.Struct, frozen=True):
@@ -225,12 +247,17 @@ async def get_mfa_metrics(_call: Call, postern: Postern) -> MfaAdoption:
 async def list_suspicious_activity(_call: Call, postern: Postern) -> SuspiciousActivityList:
     """List suspicious sign-ins of the last 24 hours
 
-    You get the latest hundred alerts, one of each type for each user.
+    You get the latest hundred alerts, one of each type for each user, and the latest hundred about guesses over many accounts.
     """
-    alerts = await postern.platform.platform_users.alerts()
+    found = await postern.platform.platform_users.alerts()
     return SuspiciousActivityList(
-        [SuspiciousActivity(one.user, one.email.address, one.name, one.type, one.details, one.detected_at) for one in alerts]
+        [SuspiciousActivity(one.user, one.email.address, one.name, one.type, one.details, one.detected_at) for one in found.of_people],
+        [_guesses(one) for one in found.of_nobody],
     )
+
+
+def _guesses(one: GuessAlert) -> SuspiciousGuesses:
+    return SuspiciousGuesses(one.type, one.network, one.family, one.accounts, one.failures, one.first_at, one.last_at)
 
 
 @endpoint.post("/api/platform/owners", caller=PLATFORM_OWNER, step_up=StepUp.ACCOUNT, refuses=(NotFound,), tags=_TAGS)

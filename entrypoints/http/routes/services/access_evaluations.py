@@ -14,6 +14,7 @@ from core.domain.services.access_evaluations import (
     SUBJECT_TYPE,
     AccessDecision,
     AccessQuestion,
+    IncompleteQuestion,
     Semantic,
     continued,
 )
@@ -100,8 +101,8 @@ class AccessEvaluationOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AccessEvaluationsRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Several questions. Without any, the request is one question, and the answer one decision. Each question must have a subject, an
-    action and a resource, of its own or by the request.
+    """Several questions. Without any, the request is one question, and the answer one decision. A question needs a subject, an action and a
+    resource, of its own or by the request. Without one of them its decision is no, and the others are decided all the same.
     """
 
     subject: AccessSubject | None = None
@@ -121,10 +122,9 @@ class AccessEvaluationsRequest(msgspec.Struct, frozen=True, kw_only=True):
         """Of a request without `evaluations`. Raises `BadRequest`."""
         return _question(self.subject, self.action, self.resource)
 
-    def questions(self) -> Sequence[AccessQuestion]:
-        """Raises `BadRequest`."""
+    def questions(self) -> Sequence[AccessQuestion | IncompleteQuestion]:
         return [
-            _question(one.subject or self.subject, one.action or self.action, one.resource or self.resource, f"evaluations[{number}].")
+            _read(one.subject or self.subject, one.action or self.action, one.resource or self.resource, f"evaluations[{number}].")
             for number, one in enumerate(self.evaluations)
         ]
 
@@ -135,7 +135,9 @@ class AccessEvaluation(msgspec.Struct, frozen=True):
     decision: Annotated[bool, example(True)]
     """Whether the subject may."""
     context: Annotated[Mapping[str, Any], example({"reason": "role", "role": "editor", "assignment_id": _USER})]
-    """`reason` as in `POST /api/service/check`, or `unknown_subject`, `unknown_resource`; the role and the assignment that decide."""
+    """`reason` as in `POST /api/service/check`, or `unknown_subject`, `unknown_resource`, `incomplete`; the role and the assignment that
+    decide; the `error` of an incomplete question.
+    """
 
 
 class AccessEvaluations(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -228,10 +230,10 @@ class FoundAccessSubject(msgspec.Struct, frozen=True):
 class FoundAccessSubjects(msgspec.Struct, frozen=True):
     """The users who have the permission."""
 
+    page: NextAccessPage
+    """Where the search goes on. It stands first, for readers that begin before the end (section 8.3)."""
     results: Sequence[FoundAccessSubject]
     """In the order of their ids. A page may be empty although the search goes on."""
-    page: NextAccessPage
-    """Where the search goes on."""
 
 
 class FoundAccessAction(msgspec.Struct, frozen=True):
@@ -244,10 +246,10 @@ class FoundAccessAction(msgspec.Struct, frozen=True):
 class FoundAccessActions(msgspec.Struct, frozen=True):
     """The permissions that the user has."""
 
-    results: Sequence[FoundAccessAction]
-    """Sorted, all on one page."""
     page: NextAccessPage
     """The search is over."""
+    results: Sequence[FoundAccessAction]
+    """Sorted, all on one page."""
 
 
 class AuthZenConfiguration(msgspec.Struct, frozen=True):
@@ -305,7 +307,8 @@ async def check_access(call: Call[AccessEvaluationRequest, None, None, KeyHolder
 async def check_accesses(call: Call[AccessEvaluationsRequest, None, None, KeyHolder], postern: Postern) -> AccessEvaluations:
     """Ask several such questions at once, in the form of AuthZEN
 
-    Each user is looked up once. A question that lacks something is refused with all the others, and the answer names it.
+    Each user is looked up once. The decision on a question that lacks something is no, and its `context.error` names what is missing. A
+    subject, an action or a resource without its members is refused with all questions.
     """
     body = call.body
     if not body.evaluations:
@@ -323,7 +326,7 @@ async def search_access_subjects(call: Call[AccessSubjectSearch, None, None, Key
     """
     found = await postern.services.rights.subjects(call.caller, call.body.question(), continued(call.body.page.token))
     results = [FoundAccessSubject(SUBJECT_TYPE, str(user)) for user in found.users]
-    return FoundAccessSubjects(results, NextAccessPage("" if found.after is None else str(found.after)))
+    return FoundAccessSubjects(NextAccessPage("" if found.after is None else str(found.after)), results)
 
 
 @endpoint.post(ACTIONS, **_DECLARED)
@@ -333,7 +336,7 @@ async def search_access_actions(call: Call[AccessActionSearch, None, None, KeyHo
     Of the service whose key asks.
     """
     found = await postern.services.rights.actions(call.caller, call.body.question())
-    return FoundAccessActions([FoundAccessAction(name) for name in found], NextAccessPage(""))
+    return FoundAccessActions(NextAccessPage(""), [FoundAccessAction(name) for name in found])
 
 
 @endpoint.post(RESOURCES, caller=key(Permission.READ_USERS), limit=UNLIMITED, refuses=(NotImplementedHere,), tags=("service-interface",))
@@ -349,13 +352,20 @@ def _answer(decision: AccessDecision) -> AccessEvaluation:
     return AccessEvaluation(decision.decision, decision.context)
 
 
-def _question(
+def _question(subject: AccessSubject | None, action: AccessAction | None, resource: AccessResource | None) -> AccessQuestion:
+    """Raises `BadRequest`, which names what is missing."""
+    read = _read(subject, action, resource)
+    if isinstance(read, IncompleteQuestion):
+        raise BadRequest(f"{read.missing}: is missing")
+    return read
+
+
+def _read(
     subject: AccessSubject | None, action: AccessAction | None, resource: AccessResource | None, place: str = ""
-) -> AccessQuestion:
-    """Raises `BadRequest`, which names what is missing by its place."""
+) -> AccessQuestion | IncompleteQuestion:
     if subject is None or action is None or resource is None:
         missing = "subject" if subject is None else "action" if action is None else "resource"
-        raise BadRequest(f"{place}{missing}: is missing")
+        return IncompleteQuestion(f"{place}{missing}")
     return AccessQuestion(
         subject_type=subject.type,
         subject_id=subject.id,

@@ -18,6 +18,7 @@ from core.domain.services.services import (
     AssertionAudience,
     ListedService,
     NewService,
+    SecurityProfile,
     Service,
     ServiceChange,
     ServiceType,
@@ -127,12 +128,22 @@ class NewServiceBody(msgspec.Struct, frozen=True, kw_only=True):
     """The application's address for logout notices, which tell it of sessions that end (OpenID Connect Back-Channel Logout)."""
     backchannel_logout_session_required: Annotated[bool, example(True)] = False
     """Whether the application must learn which session has ended. Logout tokens always say so."""
+    frontchannel_logout_uri: Annotated[Uri, example("https://billing.acme.example/bye")] | None = None
+    """The application's page that browsers load in a frame at a sign-out (OpenID Connect Front-Channel Logout), with scheme, host and port
+    of a redirect URI. Browsers without third-party cookies tell it nothing there: `backchannel_logout_uri` is better.
+    """
+    frontchannel_logout_session_required: Annotated[bool, example(True)] = False
+    """Whether the address of the frame has `iss` and `sid`, which say whose session has ended."""
+    profile: SecurityProfile = SecurityProfile.STANDARD
+    """The security profile that the application and Postern hold each other to: `fapi2` for the FAPI 2.0 Security Profile."""
     session_lifetime_hours: _SessionHours | None = None
     """How many hours after the sign-in a session of the service ends; null for what the organization says. The shorter of both counts."""
     session_idle_minutes: _IdleMinutes | None = None
     """How many minutes without a use end a session of the service; null for what the organization says. The shorter of both counts."""
     most_sessions: _MostSessions | None = None
     """How many sign-ins of one person may be open in the service at once; null for any number. The next one ends the oldest."""
+    dpop_bound_access_tokens: bool = False
+    """Whether the application gets only tokens that are bound to a key (DPoP, RFC 9449): each of its requests for tokens needs a proof."""
     metadata: Metadata = msgspec.field(default_factory=dict)
     """An object of yours, of at most 4096 bytes and 5 levels. No token has it. The service's API keys read it."""
 
@@ -188,12 +199,22 @@ class ServicePatch(msgspec.Struct, frozen=True, kw_only=True):
     """The application's address for logout notices, which tell it of sessions that end. Null turns the notices off."""
     backchannel_logout_session_required: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
     """Whether the application must learn which session has ended. Logout tokens always say so."""
+    frontchannel_logout_uri: Annotated[Uri, example("https://billing.acme.example/bye")] | msgspec.UnsetType | None = msgspec.UNSET
+    """The application's page that browsers load in a frame at a sign-out, with scheme, host and port of a redirect URI. Null for none."""
+    frontchannel_logout_session_required: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
+    """Whether the address of the frame has `iss` and `sid`, which say whose session has ended."""
+    profile: Annotated[SecurityProfile, example("fapi2")] | msgspec.UnsetType = msgspec.UNSET
+    """The security profile, `fapi2` or `standard`. `fapi2` needs keys, and sets `dpop_bound_access_tokens` and `assertion_audience`. Codes
+    and pushed requests that are under way end with a change.
+    """
     session_lifetime_hours: _SessionHours | msgspec.UnsetType | None = msgspec.UNSET
     """How many hours after the sign-in a session of the service ends; null for what the organization says. The shorter of both counts."""
     session_idle_minutes: _IdleMinutes | msgspec.UnsetType | None = msgspec.UNSET
     """How many minutes without a use end a session of the service; null for what the organization says. The shorter of both counts."""
     most_sessions: _MostSessions | msgspec.UnsetType | None = msgspec.UNSET
     """How many sign-ins of one person may be open in the service at once; null for any number. The next one ends the oldest."""
+    dpop_bound_access_tokens: Annotated[bool, example(True)] | msgspec.UnsetType = msgspec.UNSET
+    """Whether the application gets only tokens that are bound to a key (DPoP, RFC 9449). Tokens that it has already stay as they are."""
     metadata: Metadata | msgspec.UnsetType = msgspec.UNSET
     """An object that replaces the old one, of at most 4096 bytes and 5 levels. No token has it. The service's API keys read it."""
 
@@ -243,12 +264,20 @@ class ServiceRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The application's address for logout notices, which tell it of sessions that end; null if there is none."""
     backchannel_logout_session_required: Annotated[bool, example(True)]
     """Whether the application must learn which session has ended. Logout tokens always say so."""
+    frontchannel_logout_uri: Annotated[str, example("https://billing.acme.example/bye")] | None
+    """The application's page that browsers load in a frame at a sign-out; null if there is none."""
+    frontchannel_logout_session_required: Annotated[bool, example(True)]
+    """Whether the address of the frame has `iss` and `sid`, which say whose session has ended."""
+    profile: Annotated[SecurityProfile, example("standard")]
+    """The security profile that the application and Postern hold each other to: `standard`, or `fapi2`."""
     session_lifetime_hours: Annotated[int, example(12)] | None
     """How many hours after the sign-in a session of the service ends; null for what the organization says. The shorter of both counts."""
     session_idle_minutes: Annotated[int, example(60)] | None
     """How many minutes without a use end a session of the service; null for what the organization says. The shorter of both counts."""
     most_sessions: Annotated[int, example(3)] | None
     """How many sign-ins of one person may be open in the service at once; null for any number. The next one ends the oldest."""
+    dpop_bound_access_tokens: bool
+    """Whether the application gets only tokens that are bound to a key (DPoP, RFC 9449)."""
     created_at: CreatedAt
 
 

@@ -12,6 +12,7 @@ from core.domain.identity.devices import LONGEST_TRUST_DAYS
 from core.domain.identity.passwords.at_sign_in import BreachRule
 from core.domain.identity.passwords.standing import LONGEST_LEAST
 from core.domain.identity.proofs import StepUp
+from core.domain.identity.registering.registration_rules import RegistrationPolicy
 from core.domain.identity.session_limits.bounds import (
     LONGEST_IDLE_MINUTES,
     LONGEST_SESSION_HOURS,
@@ -109,6 +110,14 @@ class SignInRulesPatch(msgspec.Struct, frozen=True, kw_only=True):
     lets nobody in and mails a link to choose another password; null for what the installation does. The strictest of the installation
     and of the organizations counts that a person belongs to by their own act.
     """
+    registration_policy: Annotated[RegistrationPolicy, example("except_domains")] | msgspec.UnsetType = msgspec.UNSET
+    """Whom the organization's pages give an account, as far as the installation's do: `anybody`; `except_domains` for all but addresses of
+    throw-away mail domains and of `registration_domains`, with the domains below them; `domains` for addresses of `registration_domains`,
+    without the domains below them; `invitation` for those who are invited; `closed` for those alone who open the link of an invitation.
+    Who may sign in with an account is the `sign_in_policy` of each service.
+    """
+    registration_domains: _Domains | msgspec.UnsetType = msgspec.UNSET
+    """The domains of `registration_policy`. The list replaces the old one."""
 
 
 class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -156,6 +165,10 @@ class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
     """How many characters the next password of a member must have; null for what the installation asks for."""
     breached_at_sign_in: Annotated[BreachRule, example("tell")] | None
     """What a member's sign-in with a stolen password does, at least; null for what the installation does."""
+    registration_policy: Annotated[RegistrationPolicy, example("except_domains")]
+    """Whom the organization's pages give an account, as far as the installation's do."""
+    registration_domains: Annotated[Sequence[str], example(["acme.example"])]
+    """The domains of `registration_policy`."""
 
 
 @endpoint.get(_RULES, caller=able(Capability.SETTINGS_MANAGE, impersonated=True), keys=True, tags=_TAGS)

@@ -23,7 +23,8 @@ T = TypeVar("T")
 Page = TypeVar("Page")
 Item = TypeVar("Item")
 Token = str | Callable[[], str]
-Credential = Literal["token", "api_key", "client"]
+Prove = Callable[[str, str, str | None], str]
+Credential = Literal["token", "bound_token", "api_key", "client"]
 
 # What may be sent twice: the second time changes nothing more.
 _REPEATABLE = frozenset({"GET", "PUT", "DELETE"})
@@ -75,30 +76,37 @@ class _Connection:
         token: Token | None = None,
         api_key: str | None = None,
         client: tuple[str, str] | None = None,
+        prove: Prove | None = None,
         timeout: float = 30,
         retries: int = 2,
         longest_wait: float = 30,
     ) -> None:
         self._base_url = base_url.rstrip("/")
-        self._token, self._api_key, self._client = token, api_key, client
+        self._token, self._api_key, self._client, self._prove = token, api_key, client, prove
         self._timeout, self._retries, self._longest_wait = timeout, retries, longest_wait
 
     def _request(self, call: Call) -> httpx.Request:
         content, content_type = call.encoded()
-        headers = {"Accept": "application/json", "User-Agent": self._user_agent, **self._credential(call.credentials)}
+        address = f"{self._base_url}{call.path}"
+        headers = {"Accept": "application/json", "User-Agent": self._user_agent, **self._credential(call, address)}
+        if self._prove is not None and "DPoP" in call.headers:
+            headers["DPoP"] = self._prove(call.method, address, None)
         headers |= {name: str(value) for name, value in call.headers.items() if value is not UNSET}
         if content is not None:
             headers["Content-Type"] = content_type
         query = _pairs(call.query)
-        url = f"{self._base_url}{call.path}{'?' if query else ''}{query}"
+        url = f"{address}{'?' if query else ''}{query}"
         return httpx.Request(
             call.method, url, headers=headers, content=content, extensions={"timeout": httpx.Timeout(self._timeout).as_dict()}
         )
 
-    def _credential(self, taken: Sequence[Credential]) -> Mapping[str, str]:
-        for one in taken:
+    def _credential(self, call: Call, address: str) -> Mapping[str, str]:
+        for one in call.credentials:
             if one == "token" and self._token is not None:
-                return {"Authorization": f"Bearer {self._token if isinstance(self._token, str) else self._token()}"}
+                token = self._token if isinstance(self._token, str) else self._token()
+                if self._prove is None or "bound_token" not in call.credentials:
+                    return {"Authorization": f"Bearer {token}"}
+                return {"Authorization": f"DPoP {token}", "DPoP": self._prove(call.method, address, token)}
             if one == "api_key" and self._api_key is not None:
                 return {"X-Api-Key": self._api_key}
             if one == "client" and self._client is not None:
@@ -169,16 +177,20 @@ class Caller(_Connection):
         token: Token | None = None,
         api_key: str | None = None,
         client: tuple[str, str] | None = None,
+        prove: Prove | None = None,
         timeout: float = 30,
         retries: int = 2,
         longest_wait: float = 30,
         http: httpx.Client | None = None,
     ) -> None:
         """`token` is an access token or a management key, or what gives one; `api_key` is a service's; `client` are a service's id and
-        secret. A call sends what its operation takes. `timeout`, `longest_wait` are seconds. `http` is a client of yours, with proxies or
-        certificates; you close it.
+        secret. A call sends what its operation takes. `prove` makes a proof of your key (DPoP) for a method, an address and a token: then
+        `token` is bound to the key, and so are the tokens that you ask for. `timeout`, `longest_wait` are seconds. `http` is a client of
+        yours, with proxies or certificates; you close it.
         """
-        super().__init__(base_url, token=token, api_key=api_key, client=client, timeout=timeout, retries=retries, longest_wait=longest_wait)
+        super().__init__(
+            base_url, token=token, api_key=api_key, client=client, prove=prove, timeout=timeout, retries=retries, longest_wait=longest_wait
+        )
         self._http = http or httpx.Client()
         self._closes = http is None
 
@@ -223,13 +235,16 @@ class AsyncCaller(_Connection):
         token: Token | None = None,
         api_key: str | None = None,
         client: tuple[str, str] | None = None,
+        prove: Prove | None = None,
         timeout: float = 30,
         retries: int = 2,
         longest_wait: float = 30,
         http: httpx.AsyncClient | None = None,
     ) -> None:
         """As of `Postern`; `http` is an asynchronous client of yours."""
-        super().__init__(base_url, token=token, api_key=api_key, client=client, timeout=timeout, retries=retries, longest_wait=longest_wait)
+        super().__init__(
+            base_url, token=token, api_key=api_key, client=client, prove=prove, timeout=timeout, retries=retries, longest_wait=longest_wait
+        )
         self._http = http or httpx.AsyncClient()
         self._closes = http is None
 

@@ -5,6 +5,8 @@ export interface ClientOptions {
   apiKey?: string
   /** The id and a secret of a service, for the endpoints of OAuth. */
   client?: { id: string; secret: string }
+  /** Makes a proof of your key (DPoP). Then `token` is bound to the key, and so are the tokens that you ask for. */
+  prove?: (method: string, address: string, token?: string) => string | Promise<string>
   /** Seconds that one try may take: 30 if you do not say. */
   timeout?: number
   /** How often a call that may be repeated is tried again after 429 and 503: twice if you do not say. */

@@ -36,14 +36,17 @@ export class Caller {
   }
 
   async #sent(call, { signal, timeout = this.#given.timeout }) {
-    const headers = { Accept: "application/json", ...(await this.#credential(call.credentials ?? [])), ...defined(call.headers) }
+    const address = `${this.#baseUrl}${call.path}`
+    const { prove } = this.#given
+    const proof = prove && "DPoP" in (call.headers ?? {}) ? { DPoP: await prove(call.method, address) } : {}
+    const headers = { Accept: "application/json", ...(await this.#credential(call, address)), ...proof, ...defined(call.headers) }
     if (!IS_BROWSER) headers["User-Agent"] = this.constructor.userAgent
     const [body, type] = encoded(call)
     if (body !== undefined) headers["Content-Type"] = type
     const query = pairs(call.query)
     const limit = AbortSignal.timeout(timeout * 1000)
     try {
-      return await this.#given.fetch(`${this.#baseUrl}${call.path}${query && `?${query}`}`, {
+      return await this.#given.fetch(`${address}${query && `?${query}`}`, {
         method: call.method,
         headers,
         body,
@@ -57,10 +60,14 @@ export class Caller {
     }
   }
 
-  async #credential(taken) {
-    const { token, apiKey, client } = this.#given
+  async #credential({ method, credentials: taken = [] }, address) {
+    const { token, apiKey, client, prove } = this.#given
     for (const one of taken) {
-      if (one === "token" && token !== undefined) return { Authorization: `Bearer ${typeof token === "string" ? token : await token()}` }
+      if (one === "token" && token !== undefined) {
+        const shown = typeof token === "string" ? token : await token()
+        if (!prove || !taken.includes("bound_token")) return { Authorization: `Bearer ${shown}` }
+        return { Authorization: `DPoP ${shown}`, DPoP: await prove(method, address, shown) }
+      }
       if (one === "api_key" && apiKey !== undefined) return { "X-Api-Key": apiKey }
       if (one === "client" && client !== undefined) {
         const [id, secret] = [client.id, client.secret].map((part) => new URLSearchParams({ "": part }).toString().slice(1))

@@ -1,10 +1,12 @@
 """The filter that the operator names: exchanged while Postern runs, and never for a worse one."""
 
 import os
+from datetime import date
 from pathlib import Path
 
 from adapters.crypto.known_passwords.watched import NoBreachedPasswords, WatchedFilter
 from core.domain.secrets import Password
+from ports.passwords import ListedPasswords
 from tests.adapters.crypto.known_passwords.lists import built
 from tests.conftest import CapturedLog
 
@@ -24,8 +26,7 @@ async def test_a_new_file_under_the_name_takes_its_place(tmp_path: Path, log: Ca
     path = tmp_path / "filter"
     built(path, OLD.reveal())
     watched = WatchedFilter(path)
-    await watched.look()
-    await watched.look()
+    assert await watched.look() == await watched.look() == ListedPasswords(1, date(2026, 5, 1))
     built(path, NEW.reveal())
     assert await watched.contains(OLD)
     await watched.look()
@@ -42,7 +43,7 @@ async def test_a_damaged_file_is_refused_once_and_the_one_before_stays(tmp_path:
     (tmp_path / "damaged").write_bytes(path.read_bytes()[:-1])
     os.replace(tmp_path / "damaged", path)  # noqa: PTH105
     await watched.look()
-    await watched.look()
+    assert await watched.look() == ListedPasswords(1, date(2026, 5, 1))
     assert await watched.contains(OLD)
     (refused,) = log.events("password_filter_refused")
     assert refused["kept"]
@@ -56,7 +57,7 @@ async def test_a_filter_that_was_written_over_is_not_said_to_go_on(tmp_path: Pat
     await watched.look()
     log.allow("password_filter_refused")
     path.write_bytes(path.read_bytes()[:-1])
-    await watched.look()
+    assert await watched.look() is None
     assert not await watched.contains(OLD)
     (refused,) = log.events("password_filter_refused")
     assert not refused["kept"]
@@ -67,7 +68,7 @@ async def test_a_file_that_goes_is_refused_once_and_may_come_back(tmp_path: Path
     log.allow("password_filter_refused")
     watched = WatchedFilter(path)
     assert not await watched.contains(OLD)
-    await watched.look()
+    assert await watched.look() is None
     (refused,) = log.events("password_filter_refused")
     assert (refused["kept"], refused["reason"]) == (False, "cannot be read: No such file or directory")
     built(path, OLD.reveal())

@@ -46,7 +46,9 @@ class Day:
         return account.id
 
     async def alerts(self) -> list[Alert]:
-        return list(await self._activity.alerts(self.now - LOOKED_BACK))
+        found = await self._activity.alerts(self.now - LOOKED_BACK)
+        assert found.of_nobody == []
+        return list(found.of_people)
 
     async def types(self) -> list[AlertType]:
         return [alert.type for alert in await self.alerts()]
@@ -72,6 +74,13 @@ class Day:
 
     async def failure(self, user: UUID | None, ago: timedelta, reason: str = "wrong_password", address: str = "192.0.2.1") -> None:
         await self.sign_in(user, ago, success=False, reason=reason, address=address)
+
+    async def guessed_at(self, user: UUID, ago: timedelta) -> None:
+        await self._store.query(
+            "insert into guess_alerts (id, type, user_id, marks, failures, first_at, last_at)"
+            " values (%(id)s, 'many_passwords_over_one_account', %(user)s, 13, 15, %(at)s, %(at)s)",
+            {"id": self._store.ids.new(), "user": user, "at": self.now - ago},
+        )
 
     async def code(self, user: UUID, ago: timedelta, name: str, address: str | None = "192.0.2.1") -> None:
         await self._store.query(
@@ -256,8 +265,10 @@ async def test_one_person_can_have_an_alert_of_each_kind_and_the_latest_is_first
     await day.sign_in(user, 4 * HOUR, country="CH", risk_factors=["unusual_time", "new_device"])
     await day.sign_in(user, 3 * HOUR, country="NZ")
     await day.sign_in(user, 2 * HOUR, flagged=True)
+    await day.guessed_at(user, HOUR)
     alerts = await day.alerts()
     assert [alert.type for alert in alerts] == [
+        AlertType.MANY_PASSWORDS_OVER_ONE_ACCOUNT,
         AlertType.HIGH_RISK_SIGN_IN,
         AlertType.IMPOSSIBLE_TRAVEL,
         AlertType.UNUSUAL_HOUR,
@@ -265,7 +276,8 @@ async def test_one_person_can_have_an_alert_of_each_kind_and_the_latest_is_first
         AlertType.REPEATED_MFA_FAILURES,
         AlertType.REPEATED_SIGN_IN_FAILURES,
     ]
-    assert {alert.type for alert in alerts} == set(AlertType)
+    of_nobody = {AlertType.ONE_PASSWORD_OVER_MANY_ACCOUNTS, AlertType.MANY_ACCOUNTS_FROM_ONE_NETWORK}
+    assert {alert.type for alert in alerts} == set(AlertType) - of_nobody
     assert all(later.detected_at > earlier.detected_at for later, earlier in pairwise(alerts))
 
 
@@ -298,7 +310,8 @@ async def test_the_list_is_bounded_and_reads_no_table_as_a_whole(fresh_store: St
     parameters = {**_RULES, "since": day.now - LOOKED_BACK}
     (row,) = await fresh_store.query(f"explain (analyze, format json) {_ALERTS}", parameters)
     seen = list(nodes(row["QUERY PLAN"][0]["Plan"]))
-    assert {node["Relation Name"] for node in seen if node["Node Type"] == "Seq Scan"} <= {"users"}
+    # The alerts of guesses are a day's alone.
+    assert {node["Relation Name"] for node in seen if node["Node Type"] == "Seq Scan"} <= {"users", "guess_alerts"}
     indexes = {node["Index Name"] for node in seen if "Index Name" in node}
     # Each part of the table has its own index in the frame of `login_events_newest`.
     newest = {name for name in indexes if name.startswith("login_events_") and name.endswith("_created_at_idx")}

@@ -45,7 +45,7 @@ _FIRST = frozenset({"sessions", "preauthentications", "memberships"})
 # which need a credential beside them; and contents.
 _RECOGNISED = {
     *("client_assertions", "saml_requests", "identity_assertions", "used_usernames", "imported_people", "billing_checkouts"),
-    "pushed_requests",
+    *("pushed_requests", "used_key_proofs"),
     *("logos", "audit_links"),
     # Of what a directory says, and of what a run would do.
     *("directory_runs", "directory_people", "directory_groups"),

@@ -74,7 +74,7 @@ def test_conditions_that_say_nothing_are_refused(when: dict[str, Any], expected:
 
 
 def test_an_installation_without_places_knows_no_country() -> None:
-    for when in ({"countries": ("DE",)}, {"except_countries": ("DE",)}, {"two_countries": True}):
+    for when in ({"countries": ("DE",)}, {"except_countries": ("DE",)}, {"impossible_travel": True}):
         assert words(rule(**when), knows_countries=False) == "risk_no_countries"
 
 

@@ -7,7 +7,9 @@ from uuid import UUID, uuid4
 import pytest
 
 from core.domain.identifiers import UserId
-from core.domain.identity.risk_policies.facts import SignInFacts, deciding, has_two_countries, leaves_out
+from core.domain.identity.devices import Spot
+from core.domain.identity.risk_policies import facts
+from core.domain.identity.risk_policies.facts import LastSeen, SignInFacts, cannot_have_travelled, deciding, kilometres, leaves_out
 from core.domain.identity.risk_policies.policies import (
     ExceptionKind,
     RiskAction,
@@ -19,6 +21,7 @@ from core.domain.identity.risk_policies.policies import (
 from core.domain.identity.risk_policies.ways import way_of
 from core.frozen import replace
 
+FRANKFURT, MUNICH, STRASBOURG, NEW_YORK = (501, 87), (481, 116), (486, 77), (407, -740)
 NOW: Final = datetime(2026, 11, 27, 12, tzinfo=UTC)
 SHOP, TEAM = UUID(int=7), UUID(int=8)
 ADA: Final = UserId(UUID(int=1))
@@ -31,7 +34,7 @@ FACTS: Final = SignInFacts(
     country="DE",
     address="192.0.2.1",
     new_device=True,
-    two_countries=False,
+    impossible_travel=False,
     hour=23,
     service=SHOP,
 )
@@ -51,7 +54,7 @@ def rule(action: RiskAction = RiskAction.REFUSE, **when: Any) -> RiskPolicy:
         {"networks": ("2001:db8::/32", "192.0.2.0/24")},
         {"except_networks": ("198.51.100.0/24",)},
         {"new_device": True},
-        {"two_countries": False},
+        {"impossible_travel": False},
         {"from_hour": 22, "until_hour": 6},
         {"from_hour": 20, "until_hour": 24},
         {"services": (SHOP,)},
@@ -72,7 +75,7 @@ def test_each_condition_fits(when: dict[str, Any]) -> None:
         {"networks": ("198.51.100.0/24", "2001:db8::/32")},
         {"except_networks": ("192.0.2.0/24",)},
         {"new_device": False},
-        {"two_countries": True},
+        {"impossible_travel": True},
         {"from_hour": 0, "until_hour": 6},
         {"from_hour": 4, "until_hour": 2},
         {"services": (UUID(int=9),)},
@@ -115,13 +118,43 @@ def test_an_exception_leaves_out_until_its_end(kind: ExceptionKind, value: str, 
     assert leaves_out([exception], NOW)(FACTS) is False
 
 
-def test_two_countries_within_two_hours() -> None:
-    assert has_two_countries("DE", ("US", NOW - timedelta(minutes=119)), NOW)
-    assert not has_two_countries("DE", ("US", NOW - timedelta(hours=2)), NOW)
-    assert not has_two_countries("DE", ("DE", NOW), NOW)
-    assert not has_two_countries(None, ("US", NOW), NOW)
-    assert not has_two_countries("DE", (None, NOW), NOW)
-    assert not has_two_countries("DE", None, NOW)
+def test_impossible_travel_within_two_hours() -> None:
+    def travelled(country: str | None, before: str | None, ago: timedelta) -> bool:
+        return not cannot_have_travelled(country, None, LastSeen(before, None, NOW - ago), NOW)
+
+    assert not travelled("DE", "US", timedelta(minutes=119))
+    assert travelled("DE", "US", timedelta(hours=2))
+    assert travelled("DE", "US", timedelta(hours=-1))
+    assert travelled("DE", "DE", timedelta(0))
+    assert travelled(None, "US", timedelta(0))
+    assert travelled("DE", None, timedelta(0))
+    assert not cannot_have_travelled("DE", None, None, NOW)
+
+
+@pytest.mark.parametrize(
+    ("there", "before", "hours", "travelled"),
+    [
+        ("US", NEW_YORK, 2, False),
+        ("US", NEW_YORK, 6, False),
+        ("US", NEW_YORK, 8, True),
+        # Within one country, or over a border that is near.
+        ("DE", MUNICH, 0, False),
+        ("DE", MUNICH, 1, True),
+        ("FR", STRASBOURG, 0, True),
+        # Over the pole and the date line.
+        ("FJ", (-178, 1785), 17, False),
+        ("FJ", (-178, -1785), 20, True),
+    ],
+)
+def test_travel_is_judged_by_the_distance_where_it_is_known(there: str, before: Spot, hours: int, travelled: bool) -> None:
+    last = LastSeen(there, before, NOW - timedelta(hours=hours))
+    assert cannot_have_travelled("DE", FRANKFURT, last, NOW) is not travelled
+
+
+def test_distances_are_those_of_the_earth() -> None:
+    assert 6150 < kilometres(FRANKFURT, NEW_YORK) < 6250
+    assert kilometres((0, 0), (0, 1800)) == pytest.approx(20015, abs=1)
+    assert kilometres((-178, 1799), (-178, -1799)) < 30
 
 
 def test_ways_have_names() -> None:
@@ -131,3 +164,9 @@ def test_ways_have_names() -> None:
         SignInWay.PASSKEY,
         SignInWay.PROVIDER,
     ]
+
+
+def test_a_test_of_networks_forgets_addresses_and_answers_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(facts, "_MOST_KNOWN", 1)
+    inside = facts.within(("192.0.2.0/24",))
+    assert [inside(one) for one in ("192.0.2.1", "198.51.100.1", "192.0.2.1", None, "none")] == [True, False, True, False, False]

@@ -80,7 +80,7 @@ def test_listed_people_are_judged_by_their_sign_ins_here() -> None:
 
 
 def test_own_members_are_judged_by_what_the_log_says() -> None:
-    report = ShadowReport(RiskPolicies(policies=(rule(least_score=0.9), rule(two_countries=True))), {ADA: OWN}, NOW)
+    report = ShadowReport(RiskPolicies(policies=(rule(least_score=0.9), rule(impossible_travel=True))), {ADA: OWN}, NOW)
     report.take([signed_in(score=0.9, at=NOW - timedelta(hours=1)), signed_in(country="US")])
     assert [one.met for one in report.reports()] == [1, 1]
 
@@ -94,7 +94,7 @@ def test_whoever_looks_sees_what_the_rules_would_do_with_them() -> None:
         country="DE",
         address="192.0.2.1",
         new_device=False,
-        two_countries=False,
+        impossible_travel=False,
         hour=12,
     )
     one = rule(roles=("owner",))
@@ -109,6 +109,8 @@ def test_whoever_looks_sees_what_the_rules_would_do_with_them() -> None:
 def test_a_way_back_is_bound_to_person_organization_and_time() -> None:
     way = WayBack(ADA, OrganizationId(UUID(int=9)), NOW)
     assert WayBack.unpacked(way.packed()) == way
+    everywhere = WayBack(ADA, None, NOW)
+    assert WayBack.unpacked(everywhere.packed()) == everywhere
     assert not way.is_over(NOW + WAY_BACK_LIFETIME - timedelta(seconds=1))
     assert way.is_over(NOW + WAY_BACK_LIFETIME)
     with pytest.raises(NotAWayBack):

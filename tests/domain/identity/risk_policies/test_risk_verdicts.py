@@ -17,6 +17,7 @@ from core.domain.identity.risk_policies.verdicts import (
     Came,
     KeptOut,
     RefusedByRule,
+    RiskVerdict,
     SeenSignIn,
     facts_of,
     judge_sign_in,
@@ -84,7 +85,7 @@ def test_a_rule_in_shadow_decides_nothing() -> None:
 
 def test_an_own_membership_is_judged_by_all_that_is_known() -> None:
     facts = facts_of(replace(asked(ACME, RiskAction.REFUSE), seen=(SeenSignIn(NOW - timedelta(hours=1), "US", None, None),)), CAME, NOW)
-    assert (facts.score, facts.new_device, facts.country, facts.two_countries) == (0.9, False, "DE", True)
+    assert (facts.score, facts.new_device, facts.country, facts.impossible_travel) == (0.9, False, "DE", True)
 
 
 def test_a_listed_one_is_judged_by_what_the_organization_has_seen() -> None:
@@ -98,7 +99,7 @@ def test_a_listed_one_is_judged_by_what_the_organization_has_seen() -> None:
     stranger = asked(ACME, RiskAction.REFUSE, is_own=False)
     facts = facts_of(replace(stranger, seen=seen), CAME, NOW)
     # Another country 0.2, a proxy 0.1, one wrong password 0.2; the device is known there.
-    assert (facts.score, facts.new_device, facts.two_countries) == (0.5, False, False)
+    assert (facts.score, facts.new_device, facts.impossible_travel) == (0.5, False, False)
     never = facts_of(stranger, replace(CAME, sighting=replace(SIGHTING, device=None)), NOW)
     assert (never.score, never.new_device) == (0.4, True)
 
@@ -108,10 +109,38 @@ def test_an_address_without_a_place_has_no_country() -> None:
     assert facts_of(asked(ACME, RiskAction.REFUSE), nowhere, NOW).country is None
 
 
-def test_refusals_say_what_is_asked_for() -> None:
-    assert [RefusedByRule(one).words for one in (RiskAction.REFUSE, RiskAction.SECOND_FACTOR, RiskAction.PASSKEY)] == [
-        "risk_refused",
-        "risk_second_factor",
-        "risk_passkey",
-    ]
+@pytest.mark.parametrize("is_installations", [False, True])
+def test_refusals_say_what_is_asked_for(is_installations: bool) -> None:
+    asks = (RiskAction.REFUSE, RiskAction.SECOND_FACTOR, RiskAction.PASSKEY)
+    said = [RefusedByRule(RiskVerdict(owes=one, is_installations=is_installations)).words for one in asks]
+    here = "_here" if is_installations else ""
+    assert said == [f"risk_refused{here}", f"risk_second_factor{here}", f"risk_passkey{here}"]
     assert (KeptOut("acme").words, KeptOut("acme").slug) == ("risk_kept_out", "acme")
+
+
+@pytest.mark.parametrize(
+    ("installation", "organization", "owes", "is_installations"),
+    [
+        (RiskAction.REFUSE, RiskAction.REFUSE, RiskAction.REFUSE, True),
+        (RiskAction.PASSKEY, RiskAction.REFUSE, RiskAction.REFUSE, False),
+        (RiskAction.PASSKEY, RiskAction.SECOND_FACTOR, RiskAction.PASSKEY, True),
+        (RiskAction.TELL_OWNERS, RiskAction.PASSKEY, RiskAction.PASSKEY, False),
+        (RiskAction.SECOND_FACTOR, RiskAction.NOTHING, RiskAction.SECOND_FACTOR, True),
+        (RiskAction.NOTHING, RiskAction.TELL_PERSON, None, False),
+    ],
+)
+def test_the_installations_rule_comes_first_and_the_stricter_wins(
+    installation: RiskAction, organization: RiskAction, owes: RiskAction | None, is_installations: bool
+) -> None:
+    of_installation = replace(asked(ACME, installation), organization=None)
+    verdict = judge_sign_in([asked(ACME, organization), of_installation], ACME, CAME, NOW)
+    assert (verdict.owes, verdict.is_installations) == (owes, is_installations)
+    assert verdict.by_installation is not None
+    assert verdict.decided is not None
+    assert (verdict.by_installation.organization, verdict.by_installation.action) == (None, installation)
+    assert (verdict.decided.organization, verdict.decided.action) == (ACME, organization)
+
+
+def test_the_installations_rule_opens_and_shuts_no_organization() -> None:
+    verdict = judge_sign_in([replace(asked(ACME, RiskAction.REFUSE), organization=None)], None, CAME, NOW)
+    assert (verdict.owes, verdict.let_in_by, verdict.kept_out_by, verdict.insists) == (RiskAction.REFUSE, (), (), False)

@@ -12,6 +12,8 @@ async function ids(items) {
 
 async function called({ url, call, path, body, content, query, options }) {
   const given = Object.fromEntries(Object.entries({ longest_wait: 5, ...options }).map(([name, value]) => [camel(name), value]))
+  const proof = (method, address, token) => [method, new URL(address).pathname, ...(token ? [token] : [])].join(" ")
+  if (given.prove) given.prove = proof
   if (given.client) given.client = { id: given.client[0], secret: given.client[1] }
   try {
     const answer = new Postern(url, given)[camel(call)](...path, ...[body, content, query].filter((one) => one !== undefined))

@@ -11,8 +11,14 @@ from postern_client import AsyncPostern, Postern, PosternError
 GIVEN = json.load(sys.stdin)
 
 
+def proof(method: str, address: str, token: str | None) -> str:
+    return " ".join([method, "/" + address.split("/", 3)[3], *([] if token is None else [token])])
+
+
 def options(one: dict[str, Any]) -> dict[str, Any]:
     given = {"longest_wait": 5, **one["options"]}
+    if "prove" in given:
+        given["prove"] = proof
     return {**given, "client": tuple(given["client"])} if "client" in given else given
 
 

@@ -199,6 +199,9 @@ _BAD: Final[dict[str, tuple[Answer, str]]] = {
         answering(200, _document(token_endpoint_auth_method="private_key_jwt", jwks_uri="http://app.client.example/k"), JSON),
         "public keys",
     ),
+    "frames another host": (answering(200, _document(frontchannel_logout_uri="https://evil.example/bye"), JSON), "a page for sign-outs"),
+    "frames a script": (answering(200, _document(frontchannel_logout_uri="javascript:alert(1)"), JSON), "a page for sign-outs"),
+    "frames a number": (answering(200, _document(frontchannel_logout_uri=7), JSON), "a page for sign-outs"),
     "has keys nowhere": (
         answering(200, _document(token_endpoint_auth_method="private_key_jwt", jwks_uri="https://app.client.example:0/k"), JSON),
         "public keys",

@@ -39,6 +39,7 @@ async def test_a_program_registers_itself_and_gets_tokens(clients: PublishingCli
         "token_endpoint_auth_method": "none",
         "grant_types": ["authorization_code", "refresh_token"],
         "response_types": ["code"],
+        "dpop_bound_access_tokens": False,
     }
     assert await clients.open_client(redirect_uris=[HERE], token_endpoint_auth_method=None, scope="mcp") == client
     assert not clients.services()

@@ -19,6 +19,7 @@ from core.domain.services.user_keys import WantedUserKey
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.client import Client, Received, refused
+from tests.http.federation.front_channel.test_frames import frames_in, policy_of, signed_in_to
 from tests.http.federation.proxied.behind_proxies import COOKIE, HOST, PAGE, USUAL, Proxied, told
 from tests.http.federation.relying import FORM
 from tests.http.identity.test_sign_in import last_trips
@@ -297,6 +298,19 @@ async def client_id(wiki: Proxied) -> str:
     return str((await wiki.request("GET", "/api/organizations/acme/services/wiki")).ok()["client_id"])
 
 
+async def test_other_applications_hear_of_it_in_frames(wiki: Proxied) -> None:
+    secret = await wiki.wiki()
+    browser = wiki.signed_in(wiki.ada)
+    cookie = await wiki.cookie_of(secret, wiki.ada, browser=browser)
+    shop = wiki.tenants.service(wiki.acme, "shop")
+    wiki.people.change("update all_services set frontchannel_logout_uri = 'https://shop.example/bye' where id = %s", shop.id)
+    child = wiki.tenants.session(wiki.ada, shop)
+    wiki.people.change("update sessions set parent_id = %s, depth = 1 where id = %s", wiki.ada.session, child.session)
+    answer = await wiki.visit(secret, "/.postern/sign-out?everywhere", cookies={COOKIE: cookie})
+    assert b'<iframe src="https://shop.example/bye"' in answer.body
+    assert "frame-src https://shop.example;" in (answer.header("content-security-policy") or "")
+
+
 async def test_a_secret_that_ended_meanwhile_redeems_nothing(wiki: Proxied) -> None:
     await wiki.wiki()
     found: Any = SimpleNamespace(client=await client_id(wiki))
@@ -311,7 +325,7 @@ async def test_whoever_comes_with_a_key_has_no_session_to_end(wiki: Proxied) -> 
     before = wiki.people.rows("select id, revoked_at from sessions order by id")
     person: Any = SimpleNamespace(parent=None, session=None)
     sender: Any = None
-    await wiki.postern.federation.proxy_checks.sign_out(person, sender, everywhere=True)
+    await wiki.postern.federation.proxy_checks.sign_out(sender, person, sender, everywhere=True)
     assert wiki.people.rows("select id, revoked_at from sessions order by id") == before
 
 
@@ -330,3 +344,21 @@ async def test_no_device_gets_in_as_an_application_behind_a_proxy(wiki: Proxied,
 
 async def test_no_key_is_made_where_no_program_has_registered(postern: Postern) -> None:
     assert await postern.federation.open_registrations.rotate(Actor(UserId(postern.foundation.ids.new()))) is None
+
+
+async def test_the_page_of_a_sign_out_shows_nothing_of_other_organizations(wiki: Proxied) -> None:
+    """The page passes through acme's proxy. What somebody uses elsewhere is none of acme's business, and hears of it by its notices."""
+    secret = await wiki.wiki()
+    globex = wiki.tenants.add("globex")
+    theirs = wiki.application(globex, "secret-project", "https://globex.example/back")
+    ours = wiki.application(wiki.acme, "shop", "https://shop.acme.example/back")
+    wiki.set(theirs, frontchannel_logout_uri="https://globex.example/bye")
+    wiki.set(ours, frontchannel_logout_uri="https://shop.acme.example/bye")
+    browser = wiki.signed_in(wiki.ada)
+    for service, back in ((theirs, "https://globex.example/back"), (ours, "https://shop.acme.example/back")):
+        await signed_in_to(wiki, browser, wiki.ada, service, back)
+    cookie = await wiki.cookie_of(secret, wiki.ada, browser=browser)
+    answer = await wiki.visit(secret, "/.postern/sign-out?everywhere", cookies={COOKIE: cookie})
+    assert frames_in(answer) == ["https://shop.acme.example/bye"]
+    assert policy_of(answer)["frame-src"] == "https://shop.acme.example"
+    assert "globex" not in f"{answer.body!r} {answer.headers}"

@@ -733,3 +733,57 @@ async def test_hostile_sign_outs_are_refused(provider: Providing) -> None:
         assert carried(answer, SLO).status == "Success"
     assert not _is_over(provider, ada)
     assert (await browser.request("GET", f"{slo('none')}?{in_query(good)}")).status == 404
+
+
+def _framed(provider: Providing, person: Person, address: str = "https://shop.example/bye") -> None:
+    """The person has signed in to an application from this browser that hears of sign-outs in a frame."""
+    shop = provider.tenants.service(provider.acme, "shop")
+    provider.people.change("update all_services set frontchannel_logout_uri = %s where id = %s", address, shop.id)
+    child = provider.tenants.session(person, shop)
+    provider.people.change("update sessions set parent_id = %s, depth = 1 where id = %s", person.session, child.session)
+
+
+async def test_applications_in_frames_come_before_the_service_providers(provider: Providing) -> None:
+    """A service provider that does not answer stops the sign-out, and a frame does not."""
+    await provider.ready(slo_url=SLO)
+    browser = provider.signed_in(ada := provider.people.add())
+    await _entered(browser)
+    _framed(provider, ada)
+    tab = await (await browser.tab().open("/ui")).send()
+    assert '<iframe src="https://shop.example/bye"' in tab.shown.body.decode()
+    assert tab.page.refresh == tab.place
+    told = carried(await browser.request("GET", tab.place), SLO, "SAMLRequest")
+    is_page(await browser.request("POST", slo(), in_form(_answer(told, "app"), name="SAMLResponse")), 200, "You are signed out")
+
+
+async def test_where_no_service_provider_can_be_told_the_last_page_says_so(provider: Providing) -> None:
+    await provider.ready()
+    browser = provider.signed_in(ada := provider.people.add())
+    await _entered(browser)
+    _framed(provider, ada)
+    tab = await (await browser.tab().open("/ui")).send()
+    assert "<iframe" in tab.shown.body.decode()
+    is_page((await tab.open(tab.page.refresh or "")).shown, 200, "some applications could not be told")
+
+
+@pytest.mark.parametrize("by_form", [False, True])
+async def test_a_service_providers_sign_out_frames_the_applications_for_this_person_alone(provider: Providing, *, by_form: bool) -> None:
+    await provider.ready(slo_url=SLO)
+    (await provider.upload(metadata(signing=(pair(),)))).ok()
+    for is_theirs in (True, False):
+        browser = provider.signed_in(ada := provider.people.add())
+        name, index = await _entered(browser)
+        provider.people.change("delete from all_services where slug = 'shop'")
+        _framed(provider, ada)
+        bobs = browser if is_theirs else provider.signed_in(provider.people.add())
+        request = logout_request(name, index)
+        if by_form:
+            body = urlencode(in_form(signed(request, pair()))).encode()
+            onward = await provider.unlimited.request("POST", slo(), body=body, headers=_CROSS_SITE)
+            shown = await bobs.request("GET", onward.header("location") or "")
+        else:
+            shown = await bobs.request("GET", f"{slo()}?{in_query(request, signer=pair())}")
+        assert ("<iframe" in shown.body.decode()) is is_theirs, shown.body
+        if is_theirs:
+            shown = await bobs.request("GET", PageReader(shown.body).refresh or "")
+        carried(shown, SLO, "SAMLResponse")

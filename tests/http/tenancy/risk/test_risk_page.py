@@ -1,13 +1,17 @@
 """The console's page of the rules for risk: a rule is written, its people are seen, and it counts, in few acts and without scripts."""
 
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.browsing import Tabs
 from tests.http.people import People
 from tests.http.signing_in import PASSWORD, unlimited
-from tests.http.tenancy.risk.test_risk_policies import RiskScene
+from tests.http.tenancy.risk.test_risk_policies import RiskScene, policy
 
 PAGE = "/ui/o/acme/sign-in/risk"
 
@@ -80,3 +84,140 @@ async def test_a_rule_that_the_page_has_not_shown_does_not_count_by_its_press(sc
     assert (await scene.enter()).status == 200
     # The page shows what they are now.
     assert "Counts" in (await scene.tab.send(scene.form("policy"), act="count")).page.text
+
+
+async def test_the_form_takes_every_condition(postern: Postern, people: People, log: CapturedLog) -> None:
+    placed = replace(postern, tenancy=replace(postern.tenancy, risk_policies=replace(postern.tenancy.risk_policies, knows_countries=True)))
+    scene = RiskPageScene(placed, people, unlimited(placed), log)
+    await scene.prepare()
+    (shop,) = (one["id"] for one in people.rows("select id from services where slug = 'shop'"))
+    await scene.tab.open(PAGE)
+    page = await scene.tab.send(
+        scene.form("except_networks"),
+        name="Everything",
+        action="second_factor",
+        least_score="0,4",
+        ways=["password", "link"],
+        countries="fr, CH",
+        networks="192.0.2.0/24 198.51.100.0/24",
+        except_networks="192.0.2.7",
+        new_device="no",
+        impossible_travel="yes",
+        from_hour="22",
+        until_hour="6",
+        services=[str(shop)],
+        roles=["owner", "none"],
+    )
+    (saved,) = (await scene.request("GET", "/api/organizations/acme/risk-policies")).json()["policies"]
+    assert saved["when"] == {
+        "least_score": 0.4,
+        "ways": ["link", "password"],
+        "countries": ["CH", "FR"],
+        "except_countries": [],
+        "networks": ["192.0.2.0/24", "198.51.100.0/24"],
+        "except_networks": ["192.0.2.7/32"],
+        "new_device": False,
+        "impossible_travel": True,
+        "from_hour": 22,
+        "until_hour": 6,
+        "services": [str(shop)],
+        "roles": ["none", "owner"],
+    }
+    for said in ("By: Sign-in link, Password", "Applications: Shop", "Roles: No member, Owner", "New device: no"):
+        assert said in page.page.text
+
+
+@pytest.mark.parametrize(
+    ("field", "typed", "says"),
+    [
+        ("least_score", "2", "from 0.01 to 1"),
+        ("from_hour", "24", "from 0 to 23"),
+        ("until_hour", "six", "from 1 to 24"),
+        ("networks", "10.0.0.0/40", "no network"),
+        ("services", ["shop"], "does not fit"),
+        ("countries", "Germany", "no country"),
+    ],
+)
+async def test_a_condition_that_does_not_fit_is_told_at_its_field(
+    scene: RiskPageScene, field: str, typed: str | Sequence[str], says: str
+) -> None:
+    await scene.tab.open(PAGE)
+    page = await scene.tab.send(scene.form("except_networks"), name="Wrong", action="refuse", **{field: typed})
+    assert page.status == 400
+    assert f'id="{field}-error"' in page.shown.body.decode()
+    assert says in page.page.text
+    assert "There is no rule yet" in page.page.text
+
+
+class ExceptionScene(RiskPageScene):
+    async def except_(self, *rows: tuple[str, str, str], **more: str) -> str:
+        """Sends the rows of exceptions, as a browser without scripts does."""
+        given = [text for kind, value, end in rows for text in (value, kind, end)]
+        answer = await self.tab.send(self.form("exceptions"), exceptions=given, **more)
+        return answer.page.text
+
+    async def kept(self) -> list[tuple[str, str, str]]:
+        saved = (await self.request("GET", "/api/organizations/acme/risk-policies")).json()["exceptions"]
+        return [(one["kind"], one["value"], one["ends_at"]) for one in saved]
+
+
+@pytest.fixture
+async def exceptions(postern: Postern, people: People, log: CapturedLog) -> ExceptionScene:
+    made = ExceptionScene(postern, people, unlimited(postern), log)
+    await made.prepare()
+    await made.tab.open(PAGE)
+    return made
+
+
+async def test_exceptions_are_rows_of_people_teams_and_networks(exceptions: ExceptionScene) -> None:
+    scene, day = exceptions, (datetime.now(UTC) + timedelta(days=40)).date()
+    answer = await scene.request("POST", "/api/organizations/acme/teams", {"slug": "night", "name": "Night shift"})
+    assert answer.status == 201, answer.body
+    added = await scene.except_(pressed="exceptions add")
+    assert "Exception 1" in added
+    assert await scene.kept() == []
+    said = await scene.except_(
+        ("", scene.owner.email, day.isoformat()), ("team", "Night shift", f"{day} 08:30"), ("network", "192.0.2.0/24", str(day))
+    )
+    until = f"{day + timedelta(days=1)}T00:00:00Z"
+    assert await scene.kept() == [
+        ("person", str(scene.owner.user), until),
+        ("team", answer.json()["id"], f"{day}T08:30:00Z"),
+        ("network", "192.0.2.0/24", until),
+    ], said
+    body = (await scene.tab.open(PAGE)).shown.body.decode()
+    assert all(f'value="{one}"' in body for one in (scene.owner.email, "Night shift", day, f"{day} 08:30"))
+    # What is shown comes back as it was, and a row that is taken away goes.
+    await scene.except_(("team", "Night shift", f"{day} 08:30"))
+    assert await scene.kept() == [("team", answer.json()["id"], f"{day}T08:30:00Z")]
+
+
+async def test_a_row_that_means_nobody_or_never_ends_is_told_at_its_field(exceptions: ExceptionScene) -> None:
+    scene = exceptions
+    for row, place, says in (
+        (("", "nobody@home.example", "2100-01-01"), "exceptions-1-value", "No member"),
+        (("team", "Nobody", "2100-01-01"), "exceptions-1-value", "No team"),
+        (("network", "", "2100-01-01"), "exceptions-1-value", "Enter a network"),
+        (("network", "home", "2100-01-01"), "exceptions-1-value", "no network"),
+        (("network", "192.0.2.0/24", "soon"), "exceptions-1-ends_at", "Enter a day"),
+        (("network", "192.0.2.0/24", "2001-01-01"), "exceptions-1-ends_at", "in the past"),
+    ):
+        assert says in await scene.except_(row)
+        assert f'id="{place}-error"' in scene.tab.shown.body.decode()
+    assert await scene.kept() == []
+
+
+async def test_an_exception_names_no_stranger(exceptions: ExceptionScene) -> None:
+    """Whoever knows an id learns no address by an exception for it."""
+    scene = exceptions
+    await scene.except_(("", str(scene.ada.user), "2100-01-01"))
+    body = (await scene.tab.open(PAGE)).shown.body.decode()
+    assert str(scene.ada.user) in body
+    assert scene.ada.email not in body
+
+
+async def test_exceptions_of_rules_that_have_changed_meanwhile_are_not_kept(exceptions: ExceptionScene) -> None:
+    scene = exceptions
+    await scene.request("PUT", "/api/organizations/acme/risk-policies", {"policies": [policy("refuse")], "exceptions": []})
+    assert "not those that you have seen" in await scene.except_(("network", "192.0.2.0/24", "2100-01-01"))
+    assert await scene.kept() == []

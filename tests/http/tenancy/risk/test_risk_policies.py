@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import pytest
 
-from core.usecases.tenancy.risk import risk_policies
+from core.usecases.tenancy.risk import reports
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.cast import Shops
@@ -85,6 +85,25 @@ async def test_a_rule_stands_in_shadow_first_and_again_after_a_change(scene: Ris
     assert (await scene.put({**one, "counts": True})).status == 200
     assert refused(await scene.put({**one, "when": {"networks": ["198.51.100.0/24"]}, "counts": True})) == BAD_REQUEST
     assert refused(await scene.enter()) == FORBIDDEN
+
+
+async def test_a_rule_that_loses_a_milder_one_before_it_goes_through_shadow_again(scene: RiskScene) -> None:
+    """Whom the milder rule let in would be refused, and no report has shown them."""
+    let_in, refuse = policy("nothing", {"ways": ["password"]}, name="Let in"), policy("refuse", name="Refuse")
+    await scene.count(let_in, refuse)
+    kept, refusing = {**let_in, "counts": True}, {**refuse, "counts": True}
+    for wider in ([refusing], [refusing, kept], [let_in, refusing]):
+        answer = await scene.put(*wider)
+        assert refused(answer) == BAD_REQUEST
+        assert "«Let in» lets people past this rule" in answer.json()["error"]
+    assert (await scene.enter()).status == 200
+    assert (await scene.put(refuse)).status == 200
+    assert (await scene.put(refusing)).status == 200
+    assert refused(await scene.enter()) == FORBIDDEN
+    # A stricter rule shields nobody from a milder one.
+    assert (await scene.put(refusing, let_in)).status == 200
+    assert (await scene.put(refusing, kept)).status == 200
+    assert (await scene.put(kept)).status == 200
 
 
 @pytest.mark.parametrize(
@@ -271,8 +290,8 @@ async def test_the_report_says_whom_a_rule_in_shadow_would_have_met(scene: RiskS
 async def test_the_report_reads_in_batches_and_only_so_many(
     scene: RiskScene, most: int, judged: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(risk_policies, "_BATCH", 1)
-    monkeypatch.setattr(risk_policies, "_MOST_BATCHES", most)
+    monkeypatch.setattr(reports, "_BATCH", 1)
+    monkeypatch.setattr(reports, "_MOST_BATCHES", most)
     await scene.put(policy("refuse"))
     for _ in range(3):
         assert (await scene.enter()).status == 200

@@ -7,6 +7,7 @@ export const tokens = new Tokens(ISSUER, {
   ids: IDS.split(" "),
   introspectAs: "shop:secret",
   isEnded: (sid) => sid === "ended",
+  origin: `http://127.0.0.1:${PORT}`,
 })
 // The header of an answer of an endpoint of ours.
 export const RAN = { "X-Ran": "yes" }

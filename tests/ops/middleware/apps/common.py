@@ -12,6 +12,7 @@ TOKENS: Any = Tokens(
     ids=os.environ["IDS"].split(),
     introspect_as=("shop", "secret"),
     is_ended=lambda sid: sid == "ended",
+    origin=f"http://127.0.0.1:{PORT}",
 )
 RAN = {"X-Ran": "yes"}
 """The header of an answer of an endpoint of ours."""

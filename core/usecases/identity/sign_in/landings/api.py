@@ -16,6 +16,7 @@ from core.domain.identity.sign_in import (
     SignedIn,
     preauthentication_claims,
 )
+from core.domain.key_proofs.proofs import KeyThumbprint
 from core.domain.secrets import Password, Token
 from core.frozen import Frozen
 from core.usecases.identity.devices import Devices
@@ -37,6 +38,8 @@ class WithTokens(Frozen):
     flow: FlowId | None = None
     leads_to: Context = PLATFORM
     may_know_of_failures: bool = False
+    key: KeyThumbprint | None = None
+    """The session is bound to it."""
 
     async def open(self, uow: UnitOfWork, arrived: Arrived, device: DeviceId) -> OpenedSession:
         return await self.sessions.open(
@@ -51,6 +54,7 @@ class WithTokens(Frozen):
             application=self.application,
             opened_through=arrived.upstream,
             doors=arrived.doors,
+            key=self.key,
         )
 
     async def wait(self, uow: UnitOfWork, awaiting: Preauthentication) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Collection
 from typing import Final
 
 from core.domain.email import Email
-from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, Overloaded, RateLimited, Unauthorized
+from core.domain.errors import BadRequest, Forbidden, NotFound, OrganizationNotActive, Overloaded, RateLimited, Unauthorized
 from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.devices import Client
 from core.domain.identity.login_events import LoginFailure
@@ -23,12 +23,13 @@ from core.domain.identity.sign_in import (
     NamedAccount,
     ServiceName,
     Tries,
-    context_in,
+    context_with_tokens,
     failure_of,
 )
 from core.domain.secrets import Password
 from core.frozen import Frozen
 from core.usecases.identity.devices import Devices
+from core.usecases.identity.guards.guesses import Guesses
 from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.realms import HomeRealms
 from core.usecases.identity.sign_in.proofs.breached import BreachesAtSignIn, PasswordBreached
@@ -63,6 +64,7 @@ class PasswordProofs(Frozen):
     realms: HomeRealms
     familiar: FamiliarAddresses
     breaches: BreachesAtSignIn
+    guesses: Guesses
     clock: Clock
     throttles: bool
 
@@ -128,24 +130,27 @@ class PasswordProofs(Frozen):
         tolerated: Collection[LoginFailure] = (),
     ) -> Checked:
         _require_plausible(password)
+        self.guesses.admit(client)
         approach = await self.devices.observe(client)
-        attempt = await self.attempts.find(email, approach, service, application=application)
+        attempt = await self.attempts.find(email, approach, service, application=application, places=self.guesses.places(client))
         named, tries = attempt.named, attempt.tries
         # This comes before everything else, so that the answer is the same for every address.
         try:
-            context = context_in(service, attempt.destination)
-        except (NotFound, OrganizationNotActive):
+            context = context_with_tokens(service, attempt.destination)
+        except (NotFound, OrganizationNotActive, Forbidden):
             await self._give_back(tries)
             raise
         tried = application if service is None else context
+        guess = self.guesses.made(email, password, client, None if named is None else named.account.id, tries)
         if self.throttles and tries.wait > 0:
-            await self.login_events.log_failure(LoginFailure.THROTTLED, PASSWORD_PROVIDER, named, approach, tried)
+            await self.login_events.log_failure(LoginFailure.THROTTLED, PASSWORD_PROVIDER, named, approach, tried, guess=guess)
             raise RateLimited(retry_after=tries.wait, detail=tries.limit.name)
         encoded = None if named is None else named.encoded
         try:
+            await self.guesses.slow(client, tries, attempt.pressure)
             priority = max(priority, self.familiar.priority(client.address, named))
             examined = await self.passwords.examine(encoded, password, priority)
-        except Overloaded:
+        except (Overloaded, RateLimited):
             await self._give_back(tries)
             raise
         failure = failure_of(named, matches=examined.matches)
@@ -155,11 +160,12 @@ class PasswordProofs(Frozen):
         # password.
         is_exempt = failure is None and named is not None and named.account.is_platform_owner
         if await self.realms.is_closed(attempt.realm) and not is_exempt:
-            await self.login_events.log_failure(failure or LoginFailure.PROVIDER_REQUIRED, PASSWORD_PROVIDER, named, approach, tried)
+            refused = failure or LoginFailure.PROVIDER_REQUIRED
+            await self.login_events.log_failure(refused, PASSWORD_PROVIDER, named, approach, tried, guess=guess)
             await self.passwords.hold_back(examined)
             raise ProviderRequired
         if failure is not None:
-            await self.login_events.log_failure(failure, PASSWORD_PROVIDER, named, approach, tried)
+            await self.login_events.log_failure(failure, PASSWORD_PROVIDER, named, approach, tried, guess=guess)
             await self.passwords.hold_back(examined)
             if failure is LoginFailure.EMAIL_NOT_VERIFIED:
                 raise EmailNotVerified

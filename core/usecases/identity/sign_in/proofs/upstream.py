@@ -19,10 +19,12 @@ from core.domain.identity.upstream.claims import Asserted
 from core.domain.identity.upstream.identities import (
     DEACTIVATED,
     NOT_FOR_ACCOUNT,
+    NOT_REGISTERED,
     OTHER_CONNECTED,
     UNVERIFIED,
     Encounter,
     Linking,
+    gives_accounts,
     identity_linked,
     is_elsewhere,
     linking,
@@ -41,6 +43,7 @@ from core.usecases.identity.devices import Devices
 from core.usecases.identity.login_events import LoginEvents
 from core.usecases.identity.profiles import Profiles
 from core.usecases.identity.realms import HomeRealms
+from core.usecases.identity.registering.registrations import Registrations
 from core.usecases.identity.sign_in.proofs.proof import Arrival, Proof, StatedFields
 from core.usecases.identity.upstream.identity_grants import IdentityGrants
 from core.usecases.identity.upstream.journeys import Vouched
@@ -82,6 +85,7 @@ class UpstreamProofs(Frozen):
     devices: Devices
     login_events: LoginEvents
     email_syntax: EmailSyntax
+    registrations: Registrations
     metrics: Metrics
     system: System
 
@@ -141,6 +145,10 @@ class UpstreamProofs(Frozen):
             # sign-ins.
             owner = named is not None and named.account.is_platform_owner
             await self.realms.require(met.realm, self._word(vouched, way, met), is_platform_owner=owner)
+        if decided is Linking.CREATE and email is not None:
+            vouching = gives_accounts(upstream.organization, upstream.key, met.realm)
+            if await self.registrations.refuses_arrival(email, way.organization, vouching):
+                decided = Linking.NOT_REGISTERED
         match decided:
             case Linking.SIGN_IN if met.identity is not None and named is not None:
                 return _Known(met.identity, await self._vouched(vouched, named, met))
@@ -297,4 +305,5 @@ _REASONS: Final = {
     Linking.OTHER_CONNECTED: OTHER_CONNECTED,
     Linking.NOT_FOR_ACCOUNT: NOT_FOR_ACCOUNT,
     Linking.DEACTIVATED: DEACTIVATED,
+    Linking.NOT_REGISTERED: NOT_REGISTERED,
 }

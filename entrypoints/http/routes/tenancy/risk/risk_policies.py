@@ -27,7 +27,7 @@ from core.domain.identity.risk_policies.shadow import PolicyReport
 from core.domain.pages import DEFAULT_LIMIT, LARGEST_LIMIT
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
-from core.usecases.tenancy.risk.risk_policies import RiskReport
+from core.usecases.tenancy.risk.reports import RiskReport
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import able
 from entrypoints.http.machinery.calls import Call
@@ -65,8 +65,10 @@ class RiskConditionsBody(msgspec.Struct, frozen=True, kw_only=True):
     """The address is in none of these networks."""
     new_device: bool | None = None
     """Whether the device is new to the person; to an organization that merely lists the person, whether it is new there."""
-    two_countries: bool | None = None
-    """Whether the person signed in from another country within the two hours before."""
+    impossible_travel: bool | None = None
+    """Whether the person cannot have travelled here since their sign-in before: by the distance, or where the database of places has no
+    coordinates, by another country within two hours.
+    """
     from_hour: Annotated[int, msgspec.Meta(ge=0, le=23, examples=[22])] | None = None
     """The first hour of the day, in UTC, at which the rule fits. Send `until_hour`, too."""
     until_hour: Annotated[int, msgspec.Meta(ge=1, le=24, examples=[6])] | None = None
@@ -230,7 +232,7 @@ async def get_risk_policies(call: Call[None, None, OrganizationPath, Member], po
 
     They say what is done when somebody signs in to it, or to one of its services, under certain circumstances.
     """
-    return _record(await postern.tenancy.risk_policies.get(call.caller))
+    return rules_record(await postern.tenancy.risk_policies.get(call.caller))
 
 
 @endpoint.put(
@@ -250,10 +252,8 @@ async def set_risk_policies(call: Call[RiskPoliciesBody, None, OrganizationPath,
     without `counts`, look at the report, and save it with `counts`. Rules apply from the next sign-in on. You need a recent proof of who
     you are.
     """
-    body = call.body
-    policies = [_policy(one) for one in body.policies]
-    exceptions = [RiskException(kind=one.kind, value=one.value, ends_at=one.ends_at) for one in body.exceptions]
-    return _record(await postern.tenancy.risk_policies.change(call.caller, policies, exceptions, call.actor))
+    policies, exceptions = rules_of(call.body)
+    return rules_record(await postern.tenancy.risk_policies.change(call.caller, policies, exceptions, call.actor))
 
 
 @endpoint.get(
@@ -265,13 +265,7 @@ async def get_risk_report(call: Call[None, None, OrganizationPath, Member], post
     The sign-ins to the organization and its services in the last thirty days are judged by the rules as they are now, whether they count or
     not. Of people whom the organization merely lists, it judges by what it has seen of them itself.
     """
-    report = await postern.tenancy.risk_policies.report(call.caller, call.actor.address)
-    return RiskReportRecord(
-        judged=report.judged,
-        policies=[_reported(one, report) for one in report.policies],
-        your_policy=None if report.you is None else report.you.policy.id,
-        your_action=None if report.you is None else report.you.action,
-    )
+    return report_record(await postern.tenancy.risk_policies.report(call.caller, call.actor.address))
 
 
 @endpoint.get(
@@ -283,10 +277,27 @@ async def list_risk_events(call: Call[None, RiskEventsQuery, OrganizationPath, M
     They are sign-ins to the organization and its services. Sign-ins elsewhere are not among them.
     """
     before = None if call.query.after is None else LoginEventId(call.query.after)
-    found = await postern.tenancy.risk_policies.met(call.caller, before, call.query.limit + 1)
-    listed = found[: call.query.limit]
-    events = [shown for one in listed if (shown := _event(one)) is not None]
-    return RiskEventList(events, listed[-1].event.id if len(found) > call.query.limit else None)
+    return event_list(await postern.tenancy.risk_policies.met(call.caller, before, call.query.limit + 1), call.query.limit)
+
+
+def rules_of(body: RiskPoliciesBody) -> tuple[Sequence[RiskPolicy], Sequence[RiskException]]:
+    policies = [_policy(one) for one in body.policies]
+    return policies, [RiskException(kind=one.kind, value=one.value, ends_at=one.ends_at) for one in body.exceptions]
+
+
+def report_record(report: RiskReport) -> RiskReportRecord:
+    return RiskReportRecord(
+        judged=report.judged,
+        policies=[_reported(one, report) for one in report.policies],
+        your_policy=None if report.you is None else report.you.policy.id,
+        your_action=None if report.you is None else report.you.action,
+    )
+
+
+def event_list(found: Sequence[MetSignIn], limit: int) -> RiskEventList:
+    """`found` is one longer than the limit if there are more."""
+    listed = found[:limit]
+    return RiskEventList([_event(one) for one in listed], listed[-1].event.id if len(found) > limit else None)
 
 
 def _policy(body: RiskPolicyBody) -> RiskPolicy:
@@ -302,7 +313,7 @@ def _policy(body: RiskPolicyBody) -> RiskPolicy:
             networks=tuple(when.networks),
             except_networks=tuple(when.except_networks),
             new_device=when.new_device,
-            two_countries=when.two_countries,
+            impossible_travel=when.impossible_travel,
             from_hour=when.from_hour,
             until_hour=when.until_hour,
             services=tuple(when.services),
@@ -313,7 +324,7 @@ def _policy(body: RiskPolicyBody) -> RiskPolicy:
     )
 
 
-def _record(rules: RiskPolicies) -> RiskPoliciesRecord:
+def rules_record(rules: RiskPolicies) -> RiskPoliciesRecord:
     return RiskPoliciesRecord(
         policies=[_shown(one) for one in rules.policies],
         exceptions=[RiskExceptionBody(kind=one.kind, value=one.value, ends_at=one.ends_at) for one in rules.exceptions],
@@ -344,10 +355,8 @@ def _reported(one: PolicyReport, report: RiskReport) -> RiskPolicyReport:
     )
 
 
-def _event(one: MetSignIn) -> RiskEventRecord | None:
-    event, decision = one.event, one.event.decision
-    if decision is None:
-        return None
+def _event(one: MetSignIn) -> RiskEventRecord:
+    event, decision = one.event, one.decided
     return RiskEventRecord(
         id=event.id,
         user_id=event.user,

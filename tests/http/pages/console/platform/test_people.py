@@ -4,6 +4,7 @@ import pytest
 
 from core.usecases.platform import platform_users
 from tests.http.pages.console.platform.conftest import HOME, PlatformScene
+from tests.security.pages.test_guesses import FAILURES, guess, set_up, stuff
 
 
 def one(platform: PlatformScene) -> str:
@@ -12,6 +13,26 @@ def one(platform: PlatformScene) -> str:
 
 def actions(platform: PlatformScene, like: str = "user.%") -> list[str]:
     return [row["action"] for row in platform.audited(like) if row["actor_id"] == platform.grace.user]
+
+
+async def test_what_was_guessed_over_many_accounts_and_at_one_is_shown(platform: PlatformScene) -> None:
+    pauses = set_up(platform.postern)
+    page = f"{HOME}/people/second-factors"
+    assert "Guesses over many accounts" not in (await platform.at("/people/second-factors")).page.text
+    await stuff(platform.postern, FAILURES + 1)
+    for number in range(25):
+        await guess(platform.postern, platform.ada.email, f"a guess {number}", address=f"198.51.{number}.1")
+    shown = (await platform.at("/people/second-factors")).page
+    for words in (
+        "Guesses over many accounts",
+        "Many accounts from one network",
+        "192.0.2.0/24",
+        "One password for many accounts",
+        "Many passwords for one account",
+    ):
+        assert words in shown.text, words
+    assert (platform.tab.place, len(pauses.waited)) == (page, 1)
+    assert f"{HOME}{one(platform)}" in shown.links
 
 
 async def test_people_are_found_by_address_and_by_id(platform: PlatformScene) -> None:

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from core.domain.identifiers import UserId
 from tests.http.pages.console.conftest import ConsoleScene
 
@@ -110,6 +112,35 @@ async def test_refusals_stand_at_the_form(console: ConsoleScene) -> None:
     tab = await console.submit(CHANGE)
     assert tab.status == 403
     assert rules(console)["mfa_required_since"] is None
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        ({"registration_policy": "domains"}, "Name at least one domain, or let in others"),
+        ({"registration_policy": "domains", "registration_domains": "acme.example\nno domain"}, "such as acme.example"),
+        ({"registration_domains": "\n".join(f"d{number}.example" for number in range(101))}, "Check each line"),
+    ],
+)
+async def test_a_rule_of_registration_that_cannot_be_is_said_at_its_field(console: ConsoleScene, sent: dict[str, str], said: str) -> None:
+    await console.at(CHANGE)
+    tab = await console.submit(CHANGE, **sent)
+    assert tab.status == 400
+    assert "#registration_domains" in tab.page.links
+    assert said in tab.page.text
+    assert console.people.rows("select registration_policy from organizations") == [{"registration_policy": "anybody"}]
+
+
+async def test_who_may_register_is_changed_shown_and_logged(console: ConsoleScene) -> None:
+    await console.at(CHANGE)
+    await console.submit(CHANGE, registration_policy="except_domains", registration_domains="Globex.example")
+    tab = await console.submit(CHANGE)
+    assert "All but these and throw-away mail domains" in tab.page.text
+    assert "globex.example" in tab.page.text
+    (entry,) = console.people.rows("select id, action, details from audit_log where action = 'organization.sign_in_rules.updated'")
+    assert (entry["details"]["old_registration_policy"], entry["details"]["new_registration_policy"]) == ("anybody", "except_domains")
+    shown = (await console.at("/settings/audit-log")).page.text
+    assert "registration_policy" not in shown
 
 
 async def test_another_change_meanwhile_is_shown(console: ConsoleScene) -> None:

@@ -8,7 +8,7 @@ import msgspec
 from core.domain.claims import ClaimPlace, ClaimSource
 from core.domain.identity.realms import LoginPolicy
 from core.domain.services.billing.money import priced
-from core.domain.services.services import AssertionAudience, ServiceType, SignInPolicy
+from core.domain.services.services import AssertionAudience, SecurityProfile, ServiceType, SignInPolicy
 from core.domain.signing_keys import TokenAlgorithm
 from core.domain.tenancy.domain_routes import JoinPolicy
 from core.domain.tenancy.roles import Capability
@@ -55,6 +55,7 @@ _WORDS: Final[Mapping[str, frozenset[str]]] = {
     "id_token_alg": frozenset(TokenAlgorithm),
     "access_token_alg": frozenset(TokenAlgorithm),
     "assertion_audience": frozenset(AssertionAudience),
+    "profile": frozenset(SecurityProfile),
     "source": frozenset(ClaimSource),
     "into": frozenset(ClaimPlace),
     "permissions": frozenset(Capability),

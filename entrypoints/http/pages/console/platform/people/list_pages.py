@@ -55,6 +55,13 @@ _ALERTS: Final = (
     words(lambda row: row.alert_type.value, "console.field.alert"),
     when("detected_at", "console.field.at"),
 )
+_GUESSES: Final = (
+    words(lambda row: row.alert_type.value, "console.field.alert"),
+    plain("network", "console.field.guess_network"),
+    plain("accounts", "console.field.guessed_accounts"),
+    plain("failures", "console.field.guess_failures"),
+    when("detected_at", "console.field.at"),
+)
 
 
 async def _show_people(call: AnyCall, postern: Postern) -> Page:
@@ -131,14 +138,16 @@ _OWNERS: Final = (
 async def _show_second_factors(call: AnyCall, postern: Postern) -> Page:
     visit = PageVisit(call, postern)
     figures = await visit.ask(get_mfa_metrics)
-    alerts = (await visit.ask(list_suspicious_activity)).alerts
+    suspicious = await visit.ask(list_suspicious_activity)
     page = visit.show(
         "platform/people/second_factors.html",
         position(PEOPLE_ENTRY, SECOND_FACTORS_TAB),
         Head(title=visit.text("console.people.second_factors"), curl=visit.curl(list_suspicious_activity)),
         figures=figures,
         columns=_ALERTS,
-        rows=rows_of(_ALERTS, alerts, visit.text, visit.path),
+        rows=rows_of(_ALERTS, suspicious.alerts, visit.text, visit.path),
+        guess_columns=_GUESSES,
+        guesses=rows_of(_GUESSES, suspicious.guesses, visit.text, visit.path),
     )
     return Answer(page, 200)
 

@@ -1,0 +1,1 @@
+"""Widgets of others: what their makers publish, and the verification of answers."""

@@ -1,0 +1,1 @@
+"""What a browser is told when its person signs out."""

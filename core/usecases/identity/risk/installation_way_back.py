@@ -1,0 +1,89 @@
+"""The way back for platform owners whom a rule of the installation refuses.
+
+Such a rule refuses at every sign-in, so nobody could sign in to change it. A platform owner whom it refuses gives every factor all the
+same, and gets a mail. Its link opens one page without a sign-in, which puts the rules that refuse back in shadow. Nothing of a link is
+kept. The command `postern risk-rules shadow` does the same for whoever has the machine.
+"""
+
+from collections.abc import Sequence
+from typing import Final
+
+from core.domain.errors import Forbidden, found
+from core.domain.identity.accounts import Account
+from core.domain.identity.links import Links
+from core.domain.identity.mailed_tokens import LinkRefused, LinkUnknown, link_used
+from core.domain.identity.risk_policies.policies import RiskPolicy, lifted, refusing, risk_policies_updated
+from core.domain.identity.risk_policies.ways_back import WAY_BACK_MAILS, NotAWayBack, WayBack
+from core.domain.languages import Language
+from core.domain.record.events import Actor
+from core.domain.secrets import Token
+from core.frozen import Frozen, replace
+from core.usecases.sealed_texts import opened_text, sealed_text
+from ports.encryption import CannotOpen, KeyRing
+from ports.mail_templates import MailTemplates
+from ports.rate_limits import SharedBuckets
+from ports.system import System
+from ports.unit_of_work import UnitOfWorkFactory
+
+_CONTEXT: Final = "mail.risk_installation_way_back"
+
+
+class InstallationWayBack(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    keyring: KeyRing
+    buckets: SharedBuckets
+    templates: MailTemplates
+    links: Links
+    system: System
+
+    async def mail(self, owner: Account, language: Language | None) -> None:
+        """Called when a platform owner has given every factor, and a rule has refused. No answer says whether a mail went out."""
+        if await self.buckets.take(WAY_BACK_MAILS, f"{owner.id}") > 0:
+            return
+        way = WayBack.of_platform_owner(owner, self.system.clock.now())
+        link = self.links.installation_way_back(Token(sealed_text(self.keyring, way.packed(), _CONTEXT)))
+        mail = self.templates.mail(
+            "risk_installation_way_back", owner.email.address, account=owner.id, language=owner.language or language, link=link
+        )
+        async with self.unit_of_work() as uow:
+            await uow.jobs.add(mail.as_job())
+            await uow.commit()
+
+    async def look(self, token: Token) -> Sequence[RiskPolicy]:
+        """The rules that refuse. Raises `LinkRefused`."""
+        self._read(token)
+        async with self.unit_of_work() as uow:
+            return refusing(found(await uow.risk_policies.find(None), "There are no rules"))
+
+    async def lift(self, token: Token, actor: Actor) -> int:
+        """Puts the rules that refuse back in shadow, and returns their number. Whether the person is a platform owner is asked once more,
+        so that one who is removed at this moment lifts nothing. So is whether the account has kept the address, and was not locked since
+        the mail. Raises `LinkRefused`, `Forbidden`.
+        """
+        way = self._read(token)
+        async with self.unit_of_work() as uow:
+            await uow.platform_owners.hold()
+            await uow.accounts.hold_shared(way.user)
+            owner = (await uow.accounts.find_all([way.user])).get(way.user)
+            if owner is None or not owner.is_platform_owner or owner.deactivated_at is not None:
+                raise Forbidden
+            if not way.is_good_for(owner):
+                raise link_used()
+            await uow.risk_policies.hold_installation()
+            before = found(await uow.risk_policies.find(None), "There are no rules")
+            refused = refusing(before)
+            if refused:
+                after = lifted(before, self.system.clock.now())
+                await uow.risk_policies.save(None, after)
+                await uow.record(risk_policies_updated(None, before, after, replace(actor, user=way.user)))
+                await uow.commit()
+        return len(refused)
+
+    def _read(self, token: Token) -> WayBack:
+        try:
+            way = WayBack.unpacked(opened_text(self.keyring, token.reveal(), _CONTEXT))
+        except (CannotOpen, NotAWayBack):
+            raise LinkUnknown("This link is not valid", words="link_invalid") from None
+        if way.is_over(self.system.clock.now()):
+            raise LinkRefused("This link has expired", words="link_expired")
+        return way

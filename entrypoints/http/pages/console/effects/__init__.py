@@ -1,0 +1,1 @@
+"""What changes would do to people, said before they are made."""

@@ -1,0 +1,187 @@
+"""The page of rules for risk, of an organization or of the installation: the rules, whom each would have met, and a form for another. A new
+rule stands in shadow until somebody lets it count.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, Final, Literal
+from uuid import UUID
+
+import msgspec
+
+from core.domain.errors import BadRequest, Conflict, Refusal
+from core.domain.identity.risk_policies.policies import RiskAction, SignInWay
+from core.domain.secrets import Token
+from core.domain.tenancy.upstream_providers import CHANGED_SINCE
+from core.frozen import Frozen, replace
+from entrypoints.http.machinery.answers import Answer, redirect
+from entrypoints.http.machinery.browsers import BoundForm
+from entrypoints.http.machinery.endpoints import Endpoint
+from entrypoints.http.machinery.errors import status_of
+from entrypoints.http.pages.console.forms import Choice
+from entrypoints.http.pages.console.navigation import PagePosition
+from entrypoints.http.pages.console.organization.risk import exception_rows
+from entrypoints.http.pages.console.organization.risk.exception_rows import ExceptionRows
+from entrypoints.http.pages.console.organization.risk.rule_forms import ConditionMisfit, RiskPolicyForm, field_of, policy_of, said_misfit
+from entrypoints.http.pages.console.rows.rows import cut, filled, joined, pressed_on
+from entrypoints.http.pages.console.visit import NO_ERRORS, Head, Page, PageVisit
+from entrypoints.http.routes.tenancy.risk.risk_policies import RiskConditionsBody, RiskPoliciesBody, RiskPoliciesRecord, RiskPolicyBody
+
+# The latest sign-ins about which a rule has decided.
+_LATEST: Final = 20
+
+
+class RiskPolicyAct(BoundForm, frozen=True, kw_only=True):
+    policy: UUID
+    seen: str = ""
+    """The digest of the rules that the page has shown."""
+    act: Literal["count", "shadow", "first", "remove"]
+
+
+def exceptions_form(name: str, rows: ExceptionRows) -> Any:
+    """The form of the exceptions, with the digest of the rules that the page has shown."""
+    return msgspec.defstruct(name, [("seen", str, "")], bases=(rows.shape.form,), frozen=True, kw_only=True)
+
+
+class _Typed(Frozen, kw_only=True):
+    """What somebody has typed into the page, and what is wrong with it."""
+
+    form: RiskPolicyForm = RiskPolicyForm(form_token=Token(""))
+    rows: Sequence[str] | None = None
+    """The texts of the rows of exceptions. None: those that are kept."""
+    errors: Mapping[str, str] = NO_ERRORS
+
+
+class RulesPage(Frozen, kw_only=True):
+    at: str
+    position: PagePosition
+    rules: Endpoint
+    set_rules: Endpoint
+    report: Endpoint
+    events: Endpoint
+    exceptions: ExceptionRows
+    choices: Callable[[PageVisit], Awaitable[Mapping[str, Sequence[Choice]]]]
+    """What a rule can choose among, by the condition, besides the ways to sign in."""
+    whose: str = ""
+    """Ends the text keys that say whose rules these are."""
+
+    async def show(self, visit: PageVisit) -> Page:
+        return Answer(await self._shown(visit, _Typed()), 200)
+
+    async def add(self, visit: PageVisit, form: RiskPolicyForm) -> Page:
+        try:
+            added = policy_of(form)
+        except ConditionMisfit as misfit:
+            return Answer(await self._shown(visit, _Typed(form=form, errors=said_misfit(visit, misfit))), 400)
+        record: RiskPoliciesRecord = await visit.ask(self.rules)
+        body = RiskPoliciesBody(policies=[*record.policies, added], exceptions=record.exceptions)
+        return await self._kept(visit, body, _Typed(form=form))
+
+    async def act(self, visit: PageVisit, form: RiskPolicyAct) -> Page:
+        record: RiskPoliciesRecord = await visit.ask(self.rules)
+        if form.seen != _digest(record):
+            return await self._overtaken(visit, _Typed())
+        body = RiskPoliciesBody(policies=_acted(record.policies, form), exceptions=record.exceptions)
+        return await self._kept(visit, body, _Typed())
+
+    async def set_exceptions(self, visit: PageVisit, form: Any) -> Page:
+        if (pressed := pressed_on(self.exceptions.rows, "exceptions", form)) is not None:
+            return Answer(await self._shown(visit, _Typed(rows=pressed)), 200)
+        record, rows = await visit.ask(self.rules), filled(self.exceptions.rows, form.exceptions)
+        typed = _Typed(rows=joined(self.exceptions.rows, rows))
+        if form.seen != _digest(record):
+            return await self._overtaken(visit, typed)
+        try:
+            exceptions = await self.exceptions.read(visit, record, rows)
+        except exception_rows.WrongRows as wrong:
+            errors = {place: visit.text(words) for place, words in wrong.faults.items()}
+            return Answer(await self._shown(visit, replace(typed, errors=errors)), 400)
+        return await self._kept(visit, RiskPoliciesBody(policies=record.policies, exceptions=exceptions), typed)
+
+    async def _overtaken(self, visit: PageVisit, typed: _Typed) -> Page:
+        refusal = Conflict(CHANGED_SINCE, words="settings_changed")
+        return Answer(await self._shown(visit, replace(typed, errors={"": visit.said(refusal)})), status_of(refusal))
+
+    async def _kept(self, visit: PageVisit, body: RiskPoliciesBody, typed: _Typed) -> Page:
+        try:
+            await visit.ask(self.set_rules, body=body)
+        except Refusal as refusal:
+            place = _place(refusal, len(body.policies) - 1)
+            return Answer(await self._shown(visit, replace(typed, errors={place: visit.said(refusal)})), status_of(refusal))
+        return redirect(f"{visit.here(self.at)}?done=saved")
+
+    async def _shown(self, visit: PageVisit, typed: _Typed) -> bytes:
+        record: RiskPoliciesRecord = await visit.ask(self.rules)
+        report = await visit.ask(self.report) if visit.may(self.report) else None
+        decided = await visit.ask(self.events, query={"limit": _LATEST}) if visit.may(self.events) else None
+        found = {} if report is None else {one.policy_id: one for one in report.policies}
+        yours = None if report is None else report.your_policy
+        choices = {
+            "ways": [Choice(one.value, visit.text(f"console.risk.way_{one.value}")) for one in SignInWay],
+            **await self.choices(visit),
+        }
+        rows = typed.rows
+        if rows is None:
+            rows = joined(self.exceptions.rows, await self.exceptions.shown(visit, record))
+        (exceptions,) = self.exceptions.shape.inputs
+        return visit.show(
+            "organization/risk/risk_policies.html",
+            self.position,
+            Head(title=visit.text(f"console.risk.title{self.whose}"), curl=visit.curl(self.rules), errors=typed.errors),
+            seen=_digest(record),
+            explained=visit.text(f"console.risk.explained{self.whose}"),
+            rules=[(one, _conditions(visit, one.when, choices), found.get(one.id), one.id == yours) for one in record.policies],
+            decided=() if decided is None else decided.risk_events,
+            judged=None if report is None else report.judged,
+            actions=[(one.value, visit.text(f"console.risk.action_{one.value}")) for one in RiskAction],
+            choices=choices,
+            values=typed.form,
+            exceptions=[(exceptions, rows, cut(self.exceptions.rows, rows))],
+            may_change=visit.may(self.set_rules),
+            action=visit.here(self.at),
+            act=visit.here(f"{self.at}/act"),
+            except_at=visit.here(f"{self.at}/exceptions"),
+        )
+
+
+def _acted(policies: Sequence[RiskPolicyBody], form: RiskPolicyAct) -> Sequence[RiskPolicyBody]:
+    chosen = [one for one in policies if one.id == form.policy]
+    others = [one for one in policies if one.id != form.policy]
+    if form.act == "remove":
+        return others
+    if form.act == "first":
+        return [*chosen, *others]
+    counts = form.act == "count"
+    return [msgspec.structs.replace(one, counts=counts) if one.id == form.policy else one for one in policies]
+
+
+def _digest(record: RiskPoliciesRecord) -> str:
+    return sha256(msgspec.json.encode((record.policies, record.exceptions))).hexdigest()
+
+
+def _place(refusal: Refusal, added: int) -> str:
+    """The field that the refusal is about, if it is one of the page."""
+    found = field_of(refusal) if isinstance(refusal, BadRequest) else None
+    if found is None:
+        return ""
+    line, field = found
+    if refusal.message.startswith("exceptions"):
+        return exception_rows.place(line, field)
+    return field if line == added and field in RiskPolicyForm.__struct_fields__ else ""
+
+
+def _conditions(visit: PageVisit, when: RiskConditionsBody, choices: Mapping[str, Sequence[Choice]]) -> Sequence[str]:
+    """The conditions that are set, in words."""
+    values = {name: getattr(when, name) for name in when.__struct_fields__}
+    return [
+        visit.text(f"console.risk.when_{name}", value=_value(visit, value, choices.get(name, ())))
+        for name, value in values.items()
+        if value not in {None, ()}
+    ]
+
+
+def _value(visit: PageVisit, value: Any, choices: Sequence[Choice]) -> str:
+    if isinstance(value, bool):
+        return visit.text("console.risk.yes" if value else "console.risk.no")
+    labels = {one.value: one.label for one in choices}
+    return ", ".join(labels.get(str(one), str(one)) for one in value) if isinstance(value, tuple) else str(value)

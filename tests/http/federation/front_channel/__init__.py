@@ -1,0 +1,1 @@
+"""Applications that hear of sign-outs in frames."""

@@ -1,0 +1,1 @@
+"""Applications that hold a security profile."""
