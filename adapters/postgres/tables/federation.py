@@ -52,7 +52,7 @@ TABLES: Final = (
             ),
             plain(WORD, "authenticated_by", "scopes", "provider"),
             plain(FACT, "redirect_uri", "audiences"),
-            plain(OPAQUE, "digest", "code_challenge", "redeemed_with"),
+            plain(OPAQUE, "digest", "code_challenge", "redeemed_with", "key_thumbprint"),
         ),
         moves=OF_A_SIGN_IN,
         ends=Ends.ROWS,

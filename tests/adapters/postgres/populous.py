@@ -227,6 +227,8 @@ _FILL: Final = """
     values (gen_random_uuid(), %(organization)s, 'SIEM', 'generic', 'https://siem.example', 1, now(), now());
     insert into login_events (id, user_id, organization_id, service_id, provider, success, created_at)
     select gen_random_uuid(), id, %(organization)s, gen_random_uuid(), 'password', true, now() from users;
+    insert into risk_decisions (login_event_id, organization_id, decided, created_at)
+    select id, organization_id, '{}', created_at from login_events where organization_id = %(organization)s;
     insert into login_counts (org_id, hour, service_id, provider, logins)
     select %(organization)s, date_trunc('hour', now() - n * interval '1 hour'), gen_random_uuid(), 'password', 1
       from generate_series(1, 20) as n;

@@ -22,7 +22,7 @@ PARAMETERS: Final[Mapping[str, object]] = {
     **dict.fromkeys(("service", "client", "session"), uuid4()),
     **dict.fromkeys(("lifetime", "idle"), timedelta(days=1)),
     "minutes_idle": None,
-    **dict.fromkeys(("secret", "resource")),
+    **dict.fromkeys(("secret", "resource", "key")),
     **login_parameters(LOGIN),
     **published_parameters(EventId(uuid4()), LOGIN),
     "at": datetime.now(UTC),
