@@ -88,3 +88,5 @@ async def test_what_names_no_budget_is_refused_in_words(postern: Postern, databa
         assert "must be a number up to 168" in await operator("lift", "--budget", "installation", *words, fails=2)
     lifted = json.loads(await operator("lift", "--budget", "installation", "--hours", "1", "--json"))
     assert (lifted["budget"], lifted["key"]) == ("installation", "")
+    restored = json.loads(await operator("restore", lifted["id"], "--json"))
+    assert restored == {"id": lifted["id"], "restored": True}

@@ -68,6 +68,9 @@ WALK: Final[Sequence[tuple[str, Sequence[str]]]] = (
     ("jobs list", ()),
     ("jobs hold", ()),
     ("jobs release", ()),
+    ("held-back list", ()),
+    ("held-back lift", ("--budget", "installation", "--hours", "1")),
+    ("risk-rules shadow", ()),
     ("billing events", ()),
     ("billing retry", ()),
     ("audit verify", ()),
@@ -90,6 +93,7 @@ LISTS: Final = {
     "jobs list",
     "jobs hold",
     "jobs release",
+    "held-back list",
     "doctor",
 }
 # Commands that need another installation, another program's file, or a state that takes long to make. Their own tests read an object.
@@ -98,6 +102,7 @@ ELSEWHERE: Final = {
     "backup check",
     "backup restore",
     "billing reconcile",
+    "held-back restore",
     "import auth0",
     "import authentik",
     "import cognito",
