@@ -122,6 +122,7 @@ def test_these_routes_ask_for_a_fresh_proof() -> None:
         ("DELETE", "/api/platform/organizations/{org_id}"),
         *(("POST", f"/api/platform/users/{{user_id}}/{act}") for act in ("deactivate", "activate", "lock")),
         ("POST", "/api/platform/signing-keys/rotate"),
+        ("PUT", "/api/platform/risk-policies"),
     }
     # To connect one, tokens of people need it, and a page asks for it where an application asks: see `upstream/linking`.
     identities = {("DELETE", "/api/user/identities/{provider}")}
