@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Protocol
+from uuid import UUID
 
 from core.domain.identifiers import ManagementKeyId, UserId
 from core.domain.json import Json
@@ -29,6 +30,9 @@ class ConfigurationReader(Protocol):
 
     async def objects(self, kind: str, organizations: Collection[str] | None) -> Sequence[StoredObject]:
         """The objects of one kind, in these organizations or in all. The installation's own objects ignore the organizations."""
+
+    async def ids(self, kind: str, organization: str, slugs: Collection[str]) -> Mapping[str, UUID]:
+        """The ids of those services or teams of the organization that have these slugs."""
 
     async def lately(self, organization: str, service: str, since: datetime) -> int:
         """How many people have signed in to the service since then."""

@@ -67,7 +67,7 @@ def house() -> House:
         events={one.name: one for one in EVENT_TYPES},
         texts={language: shipped(language, PAGES) for language in Language},
         kinds=BY_ID,
-        exported=frozenset((*objects._STATEMENTS, objects.PLATFORM_FIELDS)),
+        exported=frozenset((*objects._STATEMENTS, *objects._OF_PLATFORM)),
         found=f"{searches._OF_ORGANIZATION}{searches._EVERYWHERE}",
         listed=frozenset((*LISTED_BY, ThingKind.ORGANIZATION, ThingKind.TIER)),
         documents=" ".join(_documents().lower().split()),

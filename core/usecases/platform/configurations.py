@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from datetime import timedelta
 from typing import Final
+from uuid import UUID
 
 from core.domain.identifiers import ManagementKeyId, OrganizationId, UserId
 from core.domain.platform.configuration.marks import ManagedMark, digest_of
@@ -51,6 +52,10 @@ class Configurations(Frozen):
             )
             for one in stored
         }
+
+    async def ids(self, kind: str, organization: str, slugs: Collection[str]) -> Mapping[str, UUID]:
+        """The ids of those services or teams of the organization that have these slugs."""
+        return await self.reader.ids(kind, organization, slugs) if slugs else {}
 
     async def losses(self, changes: Sequence[Change]) -> Sequence[Loss]:
         """What the changes would end, and for how many people."""

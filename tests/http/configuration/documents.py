@@ -146,6 +146,33 @@ ACME: Final[dict[str, Any]] = {
         },
         "http://localhost:8000/mcp": {"name": "In development", "admits": "all"},
     },
+    "risk_policies": {
+        "policies": [
+            {
+                "id": "5D0E7C1A-93C4-4C2B-8B57-0F2A3C9E6D11",
+                "name": "Let in  at the office",
+                "when": {"networks": [" 198.51.100.0/24"], "roles": ["member", "admin", "member"]},
+                "action": "nothing",
+            },
+            {
+                "id": "7b1c0a52-6e5d-4f0e-9d5b-1a7f4d2c8e30",
+                "name": "At night",
+                "when": {
+                    "from_hour": 22,
+                    "until_hour": 6,
+                    "least_score": 0.456,
+                    "services": ["wiki", "billing"],
+                    "ways": ["password", "link"],
+                },
+                "action": "second_factor",
+                "counts": False,
+            },
+        ],
+        "exceptions": [
+            {"kind": "team", "value": "helpers", "ends_at": "2099-01-01T02:00:00+02:00"},
+            {"kind": "network", "value": "203.0.113.7", "ends_at": "2099-01-01T00:00:00.5Z"},
+        ],
+    },
     "services": {
         "billing": {
             "name": "Billing",
@@ -199,7 +226,20 @@ ACME: Final[dict[str, Any]] = {
 }
 WHOLE: Final[dict[str, Any]] = {
     "postern": 1,
-    "platform": {"profile_fields": {"employee_number": {"label": "Number", "kind": "number", "rule": {"minimum": 1}, "scope": "profile"}}},
+    "platform": {
+        "profile_fields": {"employee_number": {"label": "Number", "kind": "number", "rule": {"minimum": 1}, "scope": "profile"}},
+        "risk_policies": {
+            "policies": [
+                {
+                    "id": "2f9b6d0e-4a3c-4b1d-8f7e-5c6a7b8d9e01",
+                    "name": "Owners by passkey",
+                    "when": {"roles": ["platform_owner"], "new_device": True},
+                    "action": "tell_owners",
+                }
+            ],
+            "exceptions": [{"kind": "network", "value": "192.0.2.0/24", "ends_at": "2099-01-01T00:00:00Z"}],
+        },
+    },
     "organizations": {"acme": ACME},
 }
 SECRETS: Final = {

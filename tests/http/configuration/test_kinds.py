@@ -42,10 +42,6 @@ NEVER: Final = {
     "proofs": tuple(
         f"{ORGANIZATION}/{place}/verify" for place in ("domain", "domain-routes/{domain_id}", "resource-servers/{resource_id}")
     ),
-    "rules for risk, each of which stands in shadow until somebody has seen whom it would meet": (
-        f"{ORGANIZATION}/risk-policies",
-        f"{PLATFORM}/risk-policies",
-    ),
     "exceptions of a week at most": (f"{PLATFORM}/mail-budgets",),
     "states and approvals": (
         *(f"{PLATFORM}/organizations/{{org_id}}/{act}" for act in ("approve", "reject", "suspend", "activate")),

@@ -1,22 +1,29 @@
 """The configured objects of an installation in PostgreSQL: one statement a kind, for one organization or for all."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, LiteralString
+from uuid import UUID
 
 from adapters.postgres.platform.configuration.organization_objects import OF_ORGANIZATION
+from adapters.postgres.platform.configuration.risk_objects import PLATFORM_RISK_POLICIES
 from adapters.postgres.platform.configuration.service_objects import OF_SERVICE
 from adapters.postgres.rows import CountRow
 from adapters.postgres.statements import ask, ask_for_many, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import OnPool
-from core.domain.platform.configuration.object_places import ObjectPlace
+from core.domain.platform.configuration.object_places import PLATFORM_FIELDS, PLATFORM_RISK, SERVICE, ObjectPlace
 from core.frozen import Frozen
 from ports.platform.configurations import StoredObject
 
 
 class _Slug(Frozen):
     slug: str
+
+
+class _Named(Frozen):
+    slug: str
+    id: UUID
 
 
 class _Object(Frozen, kw_only=True):
@@ -45,20 +52,23 @@ class PostgresConfigurations(OnPool):
         return await ask_for_many(self._pool, _Slug, _SLUGS, None, lambda row: row.slug)
 
     async def objects(self, kind: str, organizations: Collection[str] | None) -> Sequence[StoredObject]:
-        if kind == PLATFORM_FIELDS:
-            return await ask_for_many(self._pool, _Object, _PLATFORM_FIELDS, None, lambda row: row.stored(kind))
+        if kind in _OF_PLATFORM:
+            return await ask_for_many(self._pool, _Object, _OF_PLATFORM[kind], None, lambda row: row.stored(kind))
         statement = _STATEMENTS[kind]
         if organizations is None:
             return await ask_for_many(self._pool, _Object, statement, None, lambda row: row.stored(kind))
         parameters = {"organizations": [storable_text(one) for one in organizations]}
         return await ask_for_many(self._pool, _Object, f"{statement} {_OF_SOME}", parameters, lambda row: row.stored(kind))
 
+    async def ids(self, kind: str, organization: str, slugs: Collection[str]) -> Mapping[str, UUID]:
+        parameters = {"organization": storable_text(organization), "slugs": [storable_text(one) for one in slugs]}
+        return {row.slug: row.id for row in await ask(self._pool, _Named, _IDS[kind], parameters)}
+
     async def lately(self, organization: str, service: str, since: datetime) -> int:
         parameters = {"organization": storable_text(organization), "service": storable_text(service), "since": since}
         return only(await ask(self._pool, CountRow, _LATELY, parameters)).count
 
 
-PLATFORM_FIELDS: Final = "platform_fields"
 _STATEMENTS: Final = {**OF_ORGANIZATION, **OF_SERVICE}
 _OF_SOME: Final = "where organizations.slug = any(%(organizations)s)"
 
@@ -71,6 +81,23 @@ _PLATFORM_FIELDS: Final[LiteralString] = """
       from profile_fields
      where org_id is null
 """
+
+_OF_PLATFORM: Final[dict[str, LiteralString]] = {PLATFORM_FIELDS: _PLATFORM_FIELDS, PLATFORM_RISK: PLATFORM_RISK_POLICIES}
+
+_IDS: Final = {
+    SERVICE: """
+        select services.slug, services.id
+          from organizations
+          join services on services.org_id = organizations.id and services.slug = any(%(slugs)s)
+         where organizations.slug = %(organization)s
+    """,
+    "teams": """
+        select teams.slug, teams.id
+          from organizations
+          join teams on teams.org_id = organizations.id and teams.slug = any(%(slugs)s)
+         where organizations.slug = %(organization)s
+    """,
+}
 
 _LATELY: Final = """
     select count(*) as count

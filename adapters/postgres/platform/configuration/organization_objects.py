@@ -2,6 +2,7 @@
 
 from typing import Final, LiteralString
 
+from adapters.postgres.platform.configuration.risk_objects import RISK_POLICIES
 from adapters.postgres.services.resource_servers import RESOURCE_SERVER, named_services
 from adapters.postgres.tenancy.keys.trusted_issuers import TRUSTED_ISSUER
 from core.domain.services.resource_servers import ResourceServerChange
@@ -204,4 +205,5 @@ OF_ORGANIZATION: Final[dict[str, LiteralString]] = {
     "domain_routes": _DOMAIN_ROUTES,
     "resource_servers": _RESOURCE_SERVERS,
     "trusted_issuers": _TRUSTED_ISSUERS,
+    "risk_policies": RISK_POLICIES,
 }

@@ -104,7 +104,7 @@ def _checked(policy: RiskPolicy, place: int, *, knows_countries: bool) -> RiskPo
     name = typed_line(f"{field}.name", policy.name)
     if not 0 < len(name) <= LONGEST_NAME:
         raise _refused(f"{field}.name", f"1 to {LONGEST_NAME} characters", "risk_name", most=LONGEST_NAME)
-    when = _checked_conditions(policy.when, f"{field}.when", name)
+    when = checked_conditions(policy.when, f"{field}.when", name)
     if (when.countries or when.except_countries or when.impossible_travel is not None) and not knows_countries:
         raise _refused(
             f"{field}.when", "this installation has no database of places, so it knows no country", "risk_no_countries", rule=name
@@ -114,7 +114,8 @@ def _checked(policy: RiskPolicy, place: int, *, knows_countries: bool) -> RiskPo
     return replace(policy, name=name, when=when)
 
 
-def _checked_conditions(when: RiskConditions, field: str, rule: str) -> RiskConditions:
+def checked_conditions(when: RiskConditions, field: str, rule: str) -> RiskConditions:
+    """The conditions as they are kept. Raises `BadRequest`."""
     if when.least_score is not None and not 0 < when.least_score <= 1:
         raise _refused(f"{field}.least_score", "more than 0, and at most 1", "risk_score", rule=rule)
     _require_hours(when, field, rule)

@@ -8,7 +8,9 @@ SERVICE: Final = "services"
 """The kind of a service's own fields."""
 PLATFORM_FIELDS: Final = "platform_fields"
 SERVICE_ROLES: Final = "service_roles"
-_IN_DOCUMENTS: Final = {PLATFORM_FIELDS: "profile_fields", SERVICE_ROLES: "roles"}
+RISK_POLICIES: Final = "risk_policies"
+PLATFORM_RISK: Final = "platform_risk_policies"
+_IN_DOCUMENTS: Final = {PLATFORM_FIELDS: "profile_fields", SERVICE_ROLES: "roles", PLATFORM_RISK: RISK_POLICIES}
 """The names in documents of kinds that share a name with another kind, which stands elsewhere."""
 
 

@@ -3,17 +3,19 @@ all. An application that was cut off is finished by applying the document again.
 """
 
 import inspect
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from itertools import groupby
 from operator import attrgetter
 from typing import Any, Final, TypeVar
+from uuid import UUID
 
 import msgspec
 import structlog
 import trio
 
 from core.domain.errors import BadRequest, NotFound, Refusal, Unavailable
+from core.domain.identity.risk_policies.policies import RiskPolicies
 from core.domain.platform.configuration.object_places import ORGANIZATION, SERVICE, ObjectPlace, organization_place
 from core.domain.platform.configuration.planning import Change, DocumentPlan, PlannedAction, Present, Problem, plan
 from core.domain.secrets import Secret
@@ -27,6 +29,7 @@ from entrypoints.http.routes.configuration.acting import DocumentCaller
 from entrypoints.http.routes.configuration.kinds import Fields, ObjectKind, Within
 from entrypoints.http.routes.configuration.reading import MOST_PROBLEMS, Document, Resolve, read
 from entrypoints.http.routes.configuration.registry import BY_ID, KINDS, RULES
+from entrypoints.http.routes.tenancy.risk.risk_policies import get_risk_policies
 
 log = structlog.get_logger()
 Result = TypeVar("Result")
@@ -274,6 +277,15 @@ class _Steps:
         if name not in self._tiers:
             self._tiers[name] = str((await self._acting.postern.platform.governance.tier(name)).id)
         return self._tiers[name]
+
+    async def ids(self, kind: str, organization: str, slugs: Collection[str]) -> Mapping[str, UUID]:
+        return await self._acting.postern.platform.configurations.ids(kind, organization, slugs)
+
+    async def risk_policies(self, organization: str) -> RiskPolicies:
+        if not organization:
+            return await self._acting.postern.platform.risk_policies.get()
+        member = await self._acting.caller_in(get_risk_policies, organization)
+        return await self._acting.postern.tenancy.risk_policies.get(member)
 
 
 def endpoint_of(change: Change) -> Endpoint | None:

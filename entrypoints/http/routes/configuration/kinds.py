@@ -1,11 +1,13 @@
 """A kind of object that documents configure: its type, its endpoints, and what its fields are called there."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from enum import StrEnum
 from typing import Any, Protocol
+from uuid import UUID
 
 import msgspec
 
+from core.domain.identity.risk_policies.policies import RiskPolicies
 from core.domain.json import Json
 from core.domain.lines import LONGEST_TYPED, one_line
 from core.domain.platform.configuration.object_places import ObjectPlace
@@ -33,6 +35,12 @@ class References(Protocol):
 
     async def tier(self, name: str) -> str:
         """The id of a tier. Raises `NotFound`."""
+
+    async def ids(self, kind: str, organization: str, slugs: Collection[str]) -> Mapping[str, UUID]:
+        """The ids of those services or teams of the organization that have these slugs."""
+
+    async def risk_policies(self, organization: str) -> RiskPolicies:
+        """The rules for risk that stand now; of the installation for an empty slug."""
 
 
 Translate = Callable[[Fields, ObjectPlace, References], Awaitable[Fields]]

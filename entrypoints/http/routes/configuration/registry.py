@@ -7,6 +7,7 @@ from core.domain.platform.configuration.object_places import PLATFORM_FIELDS
 from entrypoints.http.routes.configuration.entries import entry
 from entrypoints.http.routes.configuration.kinds import ObjectKind, Within
 from entrypoints.http.routes.configuration.organization_kinds import ORGANIZATION_KINDS, bounds, stated_bounds
+from entrypoints.http.routes.configuration.risk_kinds import PLATFORM_RISK_KIND, RISK_KIND
 from entrypoints.http.routes.configuration.service_kinds import SERVICE_KINDS
 from entrypoints.http.routes.platform import platform_fields
 
@@ -28,9 +29,10 @@ _PLATFORM_KINDS: Final = (
         stored={"rule": bounds},
         shown={"rule": stated_bounds},
     ),
+    PLATFORM_RISK_KIND,
 )
 
-KINDS: Final[tuple[ObjectKind, ...]] = (*_PLATFORM_KINDS, *ORGANIZATION_KINDS, *SERVICE_KINDS)
+KINDS: Final[tuple[ObjectKind, ...]] = (*_PLATFORM_KINDS, *ORGANIZATION_KINDS, *SERVICE_KINDS, RISK_KIND)
 BY_ID: Final[Mapping[str, ObjectKind]] = {kind.id: kind for kind in KINDS}
 RULES: Final = tuple(kind.rules for kind in KINDS)
 

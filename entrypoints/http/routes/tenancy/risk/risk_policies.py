@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import date, datetime
-from typing import Annotated
+from typing import Annotated, Final
 from uuid import UUID
 
 import msgspec
@@ -39,7 +39,7 @@ from ports.tenancy.risk.risk_policies import MetSignIn
 _TAGS = ("risk",)
 _POLICIES = "/api/organizations/{org_slug}/risk-policies"
 _ROLES = 50
-_SERVICES = 100
+MOST_SERVICES: Final = 100
 
 _Country = Annotated[str, msgspec.Meta(min_length=1, max_length=20)]
 _Network = Annotated[str, msgspec.Meta(min_length=1, max_length=60)]
@@ -73,7 +73,7 @@ class RiskConditionsBody(msgspec.Struct, frozen=True, kw_only=True):
     """The first hour of the day, in UTC, at which the rule fits. Send `until_hour`, too."""
     until_hour: Annotated[int, msgspec.Meta(ge=1, le=24, examples=[6])] | None = None
     """The hour before which this ends. It may be smaller than `from_hour`: then it goes over midnight."""
-    services: Annotated[Sequence[UUID], msgspec.Meta(max_length=_SERVICES), example(["01928c3e-5f1a-7cc1-9d4e-6b0c2a7f1e55"])] = ()
+    services: Annotated[Sequence[UUID], msgspec.Meta(max_length=MOST_SERVICES), example(["01928c3e-5f1a-7cc1-9d4e-6b0c2a7f1e55"])] = ()
     """The sign-in leads to one of these services."""
     roles: Annotated[
         Sequence[Annotated[str, msgspec.Meta(min_length=1, max_length=50)]], msgspec.Meta(max_length=_ROLES), example(["admin"])
