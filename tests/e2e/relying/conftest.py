@@ -1,7 +1,7 @@
 """One server, an organization with an application of each kind of client, and a stranger who signs in to them."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,8 +46,14 @@ class RunningProvider:
 
 @pytest.fixture(scope="session")
 def provider(e2e_directory: Path, installation: Installation) -> Iterator[RunningProvider]:
-    settings = {"POSTERN_RATE_LIMITS": "off", "POSTERN_ORG_AUTO_APPROVE": "on"}
-    server = Postern(copy(installation.data_dir, e2e_directory / "relying"), settings=settings)
+    with provider_on(e2e_directory / "relying", installation) as provider:
+        yield provider
+
+
+@contextmanager
+def provider_on(data_dir: Path, installation: Installation, **settings: str) -> Iterator[RunningProvider]:
+    settings = {"POSTERN_RATE_LIMITS": "off", "POSTERN_ORG_AUTO_APPROVE": "on", **settings}
+    server = Postern(copy(installation.data_dir, data_dir), settings=settings)
     try:
         server.start()
         yield _provided(server, installation.owner_password)

@@ -5,7 +5,6 @@ jose check that the API is their audience.
 """
 
 import json
-import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from importlib import metadata
@@ -25,12 +24,12 @@ from core.domain.federation.oauth.grants import TOKEN_EXCHANGE
 from ops.middleware.installed import INSTALLED
 from tests.e2e.browser import SigningBrowser
 from tests.e2e.relying.conftest import API, CALLBACK, EMAIL, OTHER_API, PASSWORD, RunningProvider
+from tests.e2e.relying.nodes import run_in_node, with_packages
 from tests.patience import PATIENCE
 from tests.places import ROOT
 
 pytestmark = pytest.mark.slow
 
-PROGRAMS: Final = Path(__file__).parent / "programs"
 VERIFIER: Final = "0123456789-abcdefghijklmnopqrstuvwxyz-0123456789"
 _AS_WRITTEN: Final = frozenset({"orders:read", "orders:write"})
 
@@ -65,28 +64,11 @@ def authlib(provider: RunningProvider, ada: SigningBrowser, _place: Path) -> Tok
 def in_node(program: str) -> AskingClient:
     def ask(provider: RunningProvider, ada: SigningBrowser, place: Path) -> Tokens:
         arguments = (provider.issuer, provider.shop.client_id, provider.shop.secret, CALLBACK, API, OTHER_API)
-        with subprocess.Popen(
-            ["node", with_packages(place, program), *arguments],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as running:
-            assert running.stdin is not None
-            assert running.stderr is not None
-            came = ada.arrive(running.stderr.readline().strip(), CALLBACK)
-            told, wrong = running.communicate(f"{came}\n", timeout=PATIENCE)
-            assert running.returncode == 0, wrong
+        told = run_in_node(place, program, arguments, lambda address: ada.arrive(address, CALLBACK))
         tokens: Tokens = json.loads(told)
         return tokens
 
     return ask
-
-
-def with_packages(place: Path, program: str) -> Path:
-    if not (place / "node_modules").exists():
-        (place / "node_modules").symlink_to(INSTALLED / "node_modules")
-    return Path(shutil.copy(PROGRAMS / program, place))
 
 
 _IN_NODE = (INSTALLED / "node_modules" / "openid-client").exists()
