@@ -102,3 +102,9 @@ def test_the_organizations_own_number_counts_before_its_tiers() -> None:
 def test_the_job_that_takes_it_away_names_it() -> None:
     job = purge_job(ID)
     assert (job.kind, job.payload) == ("service.purge", {"service": str(ID)})
+
+
+def test_an_application_behind_a_proxy_binds_no_tokens() -> None:
+    with pytest.raises(BadRequest, match=r"^dpop_bound_access_tokens: "):
+        changed(service(ServiceType.PROXY), ServiceChange(dpop_bound_access_tokens=True), LATER)
+    assert changed(service(), ServiceChange(dpop_bound_access_tokens=True), LATER).dpop_bound_access_tokens

@@ -31,6 +31,7 @@ _NAMED: Final[Mapping[str, Mapping[str, str]]] = {
 }
 # Values in place of the examples that name what this organization lacks.
 _VALUES: Final[Mapping[tuple[str, str], Any]] = {
+    (SHOP, "profile"): "standard",  # another sets what it holds, and ends codes (0209)
     (f"{SHOP}/claims/{{claim_id}}", "argument"): "department",
     (f"{SHOP}/roles/{{role_slug}}", "permissions"): ["read"],
     (f"{ORGANIZATION}/teams/{{team_slug}}", "role"): "clerk",

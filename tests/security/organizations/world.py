@@ -589,6 +589,8 @@ class World:
                     success=success,
                     address="198.51.100.7",
                 )
+        decided = {"organization": str(org), "policy": str(self._id()), "name": f"Rule of {scene.slug}", "action": "tell_person"}
+        self._put("risk_decisions", login_event_id=ids["login_events"], organization_id=org, decided=decided)
         self._put("login_counts", org_id=org, hour="yesterday", service_id=scene.shop.id, provider="password", logins=7)
         self._put("sign_in_pending", event_id=ids["login_events"], export_id=ids["siem_configurations"])
         for sequence in range(1, 2 if scene.slug == ASKED else 5):
