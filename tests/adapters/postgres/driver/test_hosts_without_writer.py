@@ -46,6 +46,13 @@ class PoolWithLookout:
         async with self.pool.connection() as connection:
             return await one(connection, statement)
 
+    async def first_asked(self) -> Any:
+        """The first connection takes longer than the pool waits where the machine is busy."""
+        with trio.fail_after(PATIENCE):
+            while True:
+                with suppress(psycopg.OperationalError):
+                    return await self.ask()
+
     async def until_away(self, *, readable: bool) -> None:
         with trio.fail_after(PATIENCE):
             while self.pool.away is None or self.pool.away.readable is not readable:
@@ -72,7 +79,7 @@ class PoolWithLookout:
 @pytest.fixture
 async def reader(pair: TwoServers) -> AsyncIterator[PoolWithLookout]:
     made = PoolWithLookout(pair.url)
-    assert await made.ask() == pair.first.port
+    assert await made.first_asked() == pair.first.port
     await made.lookout.look()
     await pair.caught_up()
     yield made
