@@ -86,7 +86,8 @@ async def test_a_known_device_gets_in_every_time(postern: Postern, strangers: St
             browser.client = unlimited(postern, UNLIMITED, f"198.51.100.{number}")
             statuses.append((await browser.login(ada)).status)
     assert statuses == [200] * TRIES
-    assert set(strangers.statuses) == {401, 503}
+    # Who guesses over many accounts waits for an answer, and beyond four is refused (0203).
+    assert set(strangers.statuses) - {429} == {401, 503}
 
 
 async def test_an_address_that_has_signed_in_gets_in_every_time(postern: Postern, strangers: Strangers, ada: Person) -> None:
