@@ -63,6 +63,8 @@ class Strangers:
 async def passwords(postern: Postern) -> Argon2Passwords:
     few = Argon2Passwords(Argon2Parameters(8192, 1, 1), 1, postern.foundation.metrics, most_queued=QUEUED)
     put(postern.identity.sign_in.passwords, passwords=few)
+    # Else strangers who guess over many accounts would wait before the queue (0203).
+    put(postern.identity.guesses, slows=False)
     return few
 
 
@@ -86,8 +88,7 @@ async def test_a_known_device_gets_in_every_time(postern: Postern, strangers: St
             browser.client = unlimited(postern, UNLIMITED, f"198.51.100.{number}")
             statuses.append((await browser.login(ada)).status)
     assert statuses == [200] * TRIES
-    # Who guesses over many accounts waits for an answer, and beyond four is refused (0203).
-    assert set(strangers.statuses) - {429} == {401, 503}
+    assert set(strangers.statuses) == {401, 503}
 
 
 async def test_an_address_that_has_signed_in_gets_in_every_time(postern: Postern, strangers: Strangers, ada: Person) -> None:

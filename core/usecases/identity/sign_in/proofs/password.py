@@ -5,6 +5,7 @@ takes the same time instead, because their work differs. A caller learns the rea
 """
 
 from collections.abc import Collection
+from functools import partial
 from typing import Final
 
 from core.domain.email import Email
@@ -141,9 +142,10 @@ class PasswordProofs(Frozen):
             await self._give_back(tries)
             raise
         tried = application if service is None else context
-        guess = self.guesses.made(email, password, client, None if named is None else named.account.id, tries)
+        # Whoever gets in has guessed nothing, so it is made for those alone who do not.
+        guess = partial(self.guesses.made, email, password, client, None if named is None else named.account.id, tries)
         if self.throttles and tries.wait > 0:
-            await self.login_events.log_failure(LoginFailure.THROTTLED, PASSWORD_PROVIDER, named, approach, tried, guess=guess)
+            await self.login_events.log_failure(LoginFailure.THROTTLED, PASSWORD_PROVIDER, named, approach, tried, guess=guess())
             raise RateLimited(retry_after=tries.wait, detail=tries.limit.name)
         encoded = None if named is None else named.encoded
         try:
@@ -161,11 +163,11 @@ class PasswordProofs(Frozen):
         is_exempt = failure is None and named is not None and named.account.is_platform_owner
         if await self.realms.is_closed(attempt.realm) and not is_exempt:
             refused = failure or LoginFailure.PROVIDER_REQUIRED
-            await self.login_events.log_failure(refused, PASSWORD_PROVIDER, named, approach, tried, guess=guess)
+            await self.login_events.log_failure(refused, PASSWORD_PROVIDER, named, approach, tried, guess=guess())
             await self.passwords.hold_back(examined)
             raise ProviderRequired
         if failure is not None:
-            await self.login_events.log_failure(failure, PASSWORD_PROVIDER, named, approach, tried, guess=guess)
+            await self.login_events.log_failure(failure, PASSWORD_PROVIDER, named, approach, tried, guess=guess())
             await self.passwords.hold_back(examined)
             if failure is LoginFailure.EMAIL_NOT_VERIFIED:
                 raise EmailNotVerified
