@@ -31,7 +31,7 @@ from ports.system import System
 from ports.tenancy.risk.risk_policies import MetSignIn, RiskPolicyStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
-_ASKING = frozenset({RiskAction.SECOND_FACTOR, RiskAction.PASSKEY, RiskAction.REFUSE})
+_ASKING = frozenset(one for one in RiskAction if one.asks_for_factor or one is RiskAction.REFUSE)
 
 
 class InstallationRiskPolicies(Frozen):

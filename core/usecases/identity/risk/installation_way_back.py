@@ -11,15 +11,16 @@ from typing import Final
 from core.domain.errors import Forbidden, found
 from core.domain.identity.accounts import Account
 from core.domain.identity.links import Links
-from core.domain.identity.mailed_tokens import LinkRefused, LinkUnknown, link_used
-from core.domain.identity.risk_policies.policies import RiskPolicy, lifted, refusing, risk_policies_updated
-from core.domain.identity.risk_policies.ways_back import WAY_BACK_MAILS, NotAWayBack, WayBack
+from core.domain.identity.mailed_tokens import link_used
+from core.domain.identity.risk_policies.policies import RiskPolicy, refusing
+from core.domain.identity.risk_policies.ways_back import WAY_BACK_MAILS, WayBack
 from core.domain.languages import Language
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.frozen import Frozen, replace
-from core.usecases.sealed_texts import opened_text, sealed_text
-from ports.encryption import CannotOpen, KeyRing
+from core.usecases.identity.risk.lifting import lift_refusing, opened_way_back, require_in_time
+from core.usecases.sealed_texts import sealed_text
+from ports.encryption import KeyRing
 from ports.mail_templates import MailTemplates
 from ports.rate_limits import SharedBuckets
 from ports.system import System
@@ -71,19 +72,9 @@ class InstallationWayBack(Frozen):
                 raise link_used()
             await uow.risk_policies.hold_installation()
             before = found(await uow.risk_policies.find(None), "There are no rules")
-            refused = refusing(before)
-            if refused:
-                after = lifted(before, self.system.clock.now())
-                await uow.risk_policies.save(None, after)
-                await uow.record(risk_policies_updated(None, before, after, replace(actor, user=way.user)))
-                await uow.commit()
-        return len(refused)
+            return await lift_refusing(uow, None, before, replace(actor, user=way.user), self.system.clock.now())
 
     def _read(self, token: Token) -> WayBack:
-        try:
-            way = WayBack.unpacked(opened_text(self.keyring, token.reveal(), _CONTEXT))
-        except (CannotOpen, NotAWayBack):
-            raise LinkUnknown("This link is not valid", words="link_invalid") from None
-        if way.is_over(self.system.clock.now()):
-            raise LinkRefused("This link has expired", words="link_expired")
+        way = opened_way_back(self.keyring, token, _CONTEXT)
+        require_in_time(way, self.system.clock.now())
         return way

@@ -11,15 +11,16 @@ from core.domain.errors import Forbidden, RateLimited, found
 from core.domain.identifiers import OrganizationId
 from core.domain.identity.callers import Caller
 from core.domain.identity.links import Links
-from core.domain.identity.mailed_tokens import LinkRefused, LinkUnknown
-from core.domain.identity.risk_policies.policies import RiskPolicy, lifted, refusing, risk_policies_updated
-from core.domain.identity.risk_policies.ways_back import WAY_BACK_MAILS, NotAWayBack, WayBack
+from core.domain.identity.mailed_tokens import LinkUnknown
+from core.domain.identity.risk_policies.policies import RiskPolicy, refusing
+from core.domain.identity.risk_policies.ways_back import WAY_BACK_MAILS, WayBack
 from core.domain.record.events import Actor
 from core.domain.secrets import Token
 from core.domain.tenancy.roles import BuiltInRole
 from core.frozen import Frozen
-from core.usecases.sealed_texts import opened_text, sealed_text
-from ports.encryption import CannotOpen, KeyRing
+from core.usecases.identity.risk.lifting import lift_refusing, opened_way_back, require_in_time
+from core.usecases.sealed_texts import sealed_text
+from ports.encryption import KeyRing
 from ports.mail_templates import MailTemplates
 from ports.rate_limits import SharedBuckets
 from ports.system import System
@@ -71,23 +72,13 @@ class RiskWaysBack(Frozen):
         async with self.unit_of_work() as uow:
             await _hold_owner(uow, organization, caller)
             before = found(await uow.risk_policies.find(organization), "There is no such organization", words="organization_unknown")
-            refused = refusing(before)
-            if refused:
-                after = lifted(before, self.system.clock.now())
-                await uow.risk_policies.save(organization, after)
-                await uow.record(risk_policies_updated(organization, before, after, actor))
-                await uow.commit()
-        return len(refused)
+            return await lift_refusing(uow, organization, before, actor, self.system.clock.now())
 
     def _read(self, caller: Caller, organization: OrganizationId, token: Token) -> None:
-        try:
-            way = WayBack.unpacked(opened_text(self.keyring, token.reveal(), _CONTEXT))
-        except (CannotOpen, NotAWayBack):
-            raise LinkUnknown("This link is not valid", words="link_invalid") from None
+        way = opened_way_back(self.keyring, token, _CONTEXT)
         if (way.user, way.organization) != (caller.user, organization):
             raise LinkUnknown("This link is not valid", words="link_invalid")
-        if way.is_over(self.system.clock.now()):
-            raise LinkRefused("This link has expired", words="link_expired")
+        require_in_time(way, self.system.clock.now())
 
 
 async def _hold_owner(uow: UnitOfWork, organization: OrganizationId, caller: Caller) -> None:
