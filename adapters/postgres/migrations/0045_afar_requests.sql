@@ -1,0 +1,3 @@
+-- additive
+--
+-- Reserved while the work on it is under way.
