@@ -59,7 +59,7 @@ from core.domain.tenancy.organizations import OrganizationStatus, organization_n
 from core.domain.tenancy.profile_values import require_keepable
 from core.domain.tenancy.roles import BuiltInRole, Capability, role_description, role_name, role_slug
 from core.domain.tenancy.siem import SiemProvider, siem_batch_size, siem_destination, siem_name
-from core.domain.tenancy.sign_in_rules import AdminFactor, AgentRule
+from core.domain.tenancy.sign_in_rules import AdminFactor, AgentRule, AllFactor
 from core.domain.tenancy.teams import TeamSource, team_slug
 from core.domain.tenancy.upstream_providers import MOST_SUCCEEDED, profile_mapping, provider_name
 from core.domain.tenancy.upstream_providers import scopes as provider_scopes
@@ -213,6 +213,7 @@ _OF_TENANCY: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
         **dict.fromkeys(("session_idle_minutes", "most_sessions", "registration_domains"), ROW),
         **dict.fromkeys(("help_url", "privacy_url", "terms_url"), ROW),
         "admin_factor": AdminFactor,
+        "all_factor": AllFactor,
         "metadata_clients": MetadataClients,
         "agents": AgentRule,
         "breached_at_sign_in": BreachRule,
