@@ -65,6 +65,7 @@ CONFIRM_MEMBERSHIP: Final = "/ui/confirm-membership"
 ANSWERS: Final = "/ui/answers"
 FORGOTTEN: Final = "/ui/forgot-password"
 CHECK_MAIL: Final = "/ui/check-mail"
+NEWCOMER: Final = "/ui/provider-address"
 TO_APPLICATION: Final = "to_application"
 """A key in the request of a flow to the account pages: an address of our own that leads on to an application instead."""
 NO_ERRORS: Final[Mapping[str, str]] = MappingProxyType({})
