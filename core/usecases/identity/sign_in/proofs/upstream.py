@@ -16,6 +16,7 @@ from core.domain.identity.risk import NOTHING_KNOWN, Approach
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import LastLook, NamedAccount
 from core.domain.identity.upstream.claims import Asserted
+from core.domain.identity.upstream.directory_factors import stated_factor
 from core.domain.identity.upstream.identities import (
     DEACTIVATED,
     NOT_FOR_ACCOUNT,
@@ -119,6 +120,7 @@ class UpstreamProofs(Frozen):
                     visit=asserted.visit,
                     stated_at=stated(asserted.authenticated_at, now),
                     refuses_applications=asserted.refuses_applications,
+                    factor=stated_factor(upstream, asserted.methods),
                 )
                 return Arrival(known.named, proof, approach, PLATFORM, await self._realm(known, met, email))
         raise Unavailable(retry_after=1, detail="an identity stayed contended")
