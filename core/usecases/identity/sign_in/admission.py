@@ -17,8 +17,8 @@ from core.domain.identity.risk_policies.verdicts import Came, RefusedByRule, Ris
 from core.domain.identity.risk_policies.ways import way_of
 from core.domain.identity.sessions import NOT_JUDGED, PLATFORM, Context, Doors
 from core.domain.identity.sign_in import PASSWORD_PROVIDER, Confirmed, LastLook, NamedAccount, is_unusual, methods, open_context
-from core.domain.identity.upstream.directory_factors import DirectoryFactor
 from core.domain.identity.terms.terms import PendingTerms
+from core.domain.identity.upstream.directory_factors import DirectoryFactor
 from core.domain.identity.upstream.directory_visits import DirectoryVisit
 from core.frozen import Frozen
 from core.usecases.identity.devices import Devices
