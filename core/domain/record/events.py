@@ -102,6 +102,7 @@ class TargetType(StrEnum):
     MAIL_BUDGET = "mail_budget"
     PROVIDER = "provider"
     RISK_POLICIES = "risk_policies"
+    TERMS = "terms"
 
 
 class Target(Frozen):

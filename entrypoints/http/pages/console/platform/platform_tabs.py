@@ -27,6 +27,7 @@ PROVIDERS: Final = f"{HOME}/providers"
 AUDIT_LOG: Final = f"{HOME}/audit-log"
 SETTINGS: Final = f"{HOME}/settings"
 DOCUMENTS: Final = f"{SETTINGS}/documents"
+TERMS: Final = f"{SETTINGS}/terms"
 
 OVERVIEW_TAB: Final = Tab("console.tab.overview", HOME, PLATFORM_OWNER)
 HEALTH_TAB: Final = Tab("console.tab.health", HEALTH, PLATFORM_OWNER)
@@ -46,6 +47,7 @@ PROVIDERS_TAB: Final = Tab("console.tab.platform_providers", PROVIDERS, PLATFORM
 RISK_TAB: Final = Tab("console.tab.risk", RISK, PLATFORM_OWNER)
 AUDIT_LOG_TAB: Final = Tab("console.tab.audit_log", AUDIT_LOG, PLATFORM_OWNER)
 SETTINGS_TAB: Final = Tab("console.tab.settings_in_force", SETTINGS, PLATFORM_OWNER)
+TERMS_TAB: Final = Tab("console.tab.terms", TERMS, PLATFORM_OWNER)
 DOCUMENTS_TAB: Final = Tab("console.tab.documents", DOCUMENTS, PLATFORM_OWNER)
 
 OVERVIEW_ENTRY: Final = SideEntry(
@@ -62,7 +64,7 @@ SIGNING_KEYS_ENTRY: Final = SideEntry("console.entry.signing_keys", (SIGNING_KEY
 PROVIDERS_ENTRY: Final = SideEntry("console.tab.platform_providers", (PROVIDERS_TAB,), icon="sign_in")
 RISK_ENTRY: Final = SideEntry("console.tab.risk", (RISK_TAB,), icon="sign_in")
 AUDIT_LOG_ENTRY: Final = SideEntry("console.entry.audit_log", (AUDIT_LOG_TAB,))
-SETTINGS_ENTRY: Final = SideEntry("console.entry.settings", (SETTINGS_TAB, DOCUMENTS_TAB))
+SETTINGS_ENTRY: Final = SideEntry("console.entry.settings", (SETTINGS_TAB, TERMS_TAB, DOCUMENTS_TAB))
 
 PLATFORM: Final = ConsolePlace(
     (
