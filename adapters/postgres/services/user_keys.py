@@ -227,7 +227,7 @@ def _page(rows: Sequence[OwnedUserKey | None], limit: int) -> UserKeyPage:
 _MAY_ENTER: Final[LiteralString] = f"""
            users.deactivated_at is null
        and {admits("memberships.user_id is not null", "users.id")}
-       and (organizations.mfa_required_since is null and organizations.admin_factor is null
+       and (organizations.mfa_required_since is null and organizations.admin_factor is null and organizations.all_factor is null
             or not {grace_is_over(second_factor_due("users.id"))})
        and not {time_is_over(terms_due("users.id"))}
 """
