@@ -171,6 +171,8 @@ everybody                         POST   /ui/reset-password
 .....   ...  -          browser   POST   /ui/choose-account
 .....   ...  -          browser   GET    /ui/consent
 .....   ...  -          browser   POST   /ui/consent
+.....   ...  -          browser   GET    /ui/accept-terms
+.....   ...  -          browser   POST   /ui/accept-terms
 .....   ...  -          browser   GET    /ui/answers
 .....   ...  -          browser   POST   /ui/answers
 .....   ...  -          browser   GET    /ui/confirm-membership
@@ -274,6 +276,8 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   GET    /ui/passkeys/add
 .....   ...  -          browser   POST   /ui/passkeys/add
 .....   ...  -          browser   POST   /ui/passkeys/add/options
+.....   ...  -          browser   GET    /ui/terms
+.....   ...  -          browser   POST   /ui/terms
 .....   ...  -          browser   GET    /ui/lock
 .....   ...  -          browser   POST   /ui/lock
 .....   ...  -          browser   GET    /ui/password
