@@ -43,6 +43,7 @@ from entrypoints.http.pages.directory import directory_pages, trial_pages
 from entrypoints.http.pages.directory import password_pages as directory_password_pages
 from entrypoints.http.pages.look import look_pages
 from entrypoints.http.pages.mailed import address_proof_pages, invitation_pages, lift_pages, lock_pages, password_pages
+from entrypoints.http.pages.newcomers import newcomer_pages
 from entrypoints.http.pages.proxied import check_pages, proxied_pages
 from entrypoints.http.pages.saml import logout_pages as saml_logout_pages
 from entrypoints.http.pages.saml import open_pages as saml_open_pages
@@ -52,7 +53,6 @@ from entrypoints.http.pages.setup import connection_pages as setup_connection_pa
 from entrypoints.http.pages.setup import overview_pages as setup_overview_pages
 from entrypoints.http.pages.sign_in import (
     mailed_code_pages,
-    newcomer_pages,
     passkey_pages,
     registration_pages,
     required_second_factor_pages,

@@ -102,6 +102,7 @@ everybody                         GET    /auth/{connection_id}/password
 .....   ...  -          flow      POST   /auth/{connection_id}/password
 everybody                         GET    /auth/{provider}
 everybody                         GET    /auth/{provider}/callback
+everybody                         POST   /auth/{provider}/callback
 everybody                         GET    /docs
 everybody                         GET    /docs/guides/{guide}
 everybody                         GET    /docs/{chapter}
@@ -145,6 +146,10 @@ everybody                         GET    /ui/password-chosen
 everybody                         GET    /ui/check-mail
 .....   ...  -          flow      POST   /ui/check-mail/code
 .....   ...  -          flow      POST   /ui/check-mail/resend
+everybody                         GET    /ui/provider-address
+.....   ...  -          flow      POST   /ui/provider-address
+everybody                         GET    /ui/provider-address/code
+.....   ...  -          flow      POST   /ui/provider-address/code
 .....   ...  -          browser   GET    /ui/choose-organization
 .....   ...  -          browser   POST   /ui/choose-organization
 everybody                         GET    /saml/sp/{connection_id}
@@ -721,6 +726,12 @@ everybody                         POST   /webhooks/billing
 ...g.   po.  no         -         GET    /api/platform/signing-keys
 ...g.   po.  no         -         POST   /api/platform/signing-keys/rotate
 ...g.   po.  no         -         GET    /api/platform/settings
+...g.   po.  no         -         GET    /api/platform/provider-presets
+...g.   po.  no         -         GET    /api/platform/providers
+...g.   po.  no         -         POST   /api/platform/providers
+...g.   po.  no         -         GET    /api/platform/providers/{key}
+...g.   po.  no         -         PATCH  /api/platform/providers/{key}
+...g.   po.  no         -         DELETE /api/platform/providers/{key}
 ...g.   po.  no         -         GET    /api/platform/terms
 ...g.   po.  no         -         PUT    /api/platform/terms
 ...g.   po.  no         -         DELETE /api/platform/terms
