@@ -23,6 +23,8 @@ from core.frozen import Frozen
 PASSKEY_PROVIDER: Final = "passkey"
 CHALLENGE_LIFETIME: Final = timedelta(minutes=5)
 MOST_PASSKEYS: Final = 25
+OFFERED_AGAIN_AFTER: Final = timedelta(days=30)
+"""After a sign-in by a password, a person without a passkey is offered one, and not again before this."""
 LONGEST_CREDENTIAL_ID: Final = 1023
 """Web Authentication, section 4."""
 LONGEST_PUBLIC_KEY: Final = 1200

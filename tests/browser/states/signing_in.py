@@ -43,6 +43,7 @@ _WIDGET: Final[dict[str, Any]] = {
 _PASSWORD: Final[dict[str, Any]] = {
     **_FORM,
     "puzzle": None,
+    "passkeys": True,
     "email": "ada@example.org",
     "other": "/ui/sign-in",
     "longest": 128,
@@ -60,6 +61,7 @@ _CODE: Final[dict[str, Any]] = {
     "lost": "/ui/sign-in/lost-factor",
     "by_app": True,
     "by_passkey": False,
+    "passkeys": True,
     "trust_days": 30,
     "passkey": "/ui/sign-in/second-factor/passkey",
     "longest": 32,

@@ -86,11 +86,14 @@ class AddressForm(FlowForm, frozen=True, kw_only=True):
 class PasswordForm(PuzzleForm, frozen=True, kw_only=True):
     email: str = ""
     password: Password = Password("")
+    makes_passkeys: _Flag = ""
+    """Filled in by the script of a page whose browser can make passkeys."""
 
 
 class CodeForm(FlowForm, frozen=True, kw_only=True):
     code: str = ""
     trust_device: _Flag = ""
+    makes_passkeys: _Flag = ""
 
 
 @page.get(SIGN_IN, caller=IN_FLOW, limit=UNLIMITED, policy=IN_POPUP_WITH_PASSKEYS)
@@ -172,7 +175,7 @@ async def send_password(call: Call[PasswordForm, None, None, Caller | None], pos
         if flow.signed_in_at is None:
             await asked.check(form)
         entered = await postern.identity.browser_sessions.sign_in_with_password(
-            visit(call, postern, flow), Email(form.email), form.password
+            visit(call, postern, flow, makes_passkeys=bool(form.makes_passkeys)), Email(form.email), form.password
         )
     except FlowOver:
         return await once_over(call, postern, flow)
@@ -276,7 +279,7 @@ async def send_code(call: Call[CodeForm, None, None, Caller | None], postern: Po
     flow = await flow_of(call, postern, form.flow)
     try:
         entered = await postern.identity.browser_sessions.sign_in_with_second_factor(
-            visit(call, postern, flow), form.code, trust_device=bool(form.trust_device)
+            visit(call, postern, flow, makes_passkeys=bool(form.makes_passkeys)), form.code, trust_device=bool(form.trust_device)
         )
     except SignInEnded as refusal:
         # The flow still has the address, but the first proof no longer counts.
@@ -411,6 +414,7 @@ def password_page(
         resend=_RESEND,
         # The button of the realm's provider is above the others.
         offers=offered(postern, flow, but="" if realm is None else realm.provider),
+        passkeys=_have_passkeys(postern),
         errors=errors,
         longest=LONGEST_PASSWORD,
     )
@@ -428,6 +432,7 @@ def code_page(call: AnyCall, postern: Postern, flow: Flow, errors: Mapping[str, 
         lost=f"{LOST_FACTOR}?flow={flow.id}",
         by_app=flow.has_authenticator,
         by_passkey=flow.has_passkey and _have_passkeys(postern),
+        passkeys=_have_passkeys(postern),
         passkey=f"{SECOND_FACTOR}/passkey",
         trust_days=trust_period(flow.trust_days).days,
         errors=errors,

@@ -22,7 +22,7 @@ from entrypoints.http.pages.declaring import WITH_FORM, WITH_PASSKEYS, page
 from entrypoints.http.pages.sign_in.passkey_pages import as_json, read
 from entrypoints.http.passkeys import RegistrationCredential, creation_options
 
-_OPTIONS: Final = f"{ADD_PASSKEY}/options"
+NEW_PASSKEY_OPTIONS: Final = f"{ADD_PASSKEY}/options"
 _ONE: Final = f"{PASSKEYS}/{{passkey_id}}"
 _REMOVE: Final = f"{_ONE}/remove"
 _DONE: Final = {"added": "passkeys.done_added", "removed": "passkeys.done_removed"}
@@ -65,7 +65,7 @@ def show_new_passkey(call: Call, postern: Postern) -> bytes:
     return _new(call, postern)
 
 
-@page.post(_OPTIONS, caller=BROWSER, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, refuses=(BadRequest,))
+@page.post(NEW_PASSKEY_OPTIONS, caller=BROWSER, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, refuses=(BadRequest,))
 async def new_passkey_options(call: Call[NewPasskeyForm], postern: Postern) -> Answer[bytes]:
     """Give the script what a browser needs to make a passkey"""
     return as_json(creation_options(await postern.identity.passkeys.begin(call.caller), POSTERN.name))
@@ -144,7 +144,7 @@ def _new(call: AnyCall, postern: Postern, name: str = "", refusal: Refusal | Non
         PASSKEYS,
         obstacle=_obstacle(postern),
         action=ADD_PASSKEY,
-        options=_OPTIONS,
+        options=NEW_PASSKEY_OPTIONS,
         back=PASSKEYS,
         name=name,
         longest=LONGEST_NAME,
