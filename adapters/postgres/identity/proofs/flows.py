@@ -34,6 +34,8 @@ _OFFERS_PASSKEY: Final = "offers_passkey"
 """A key in the column `wanted`: whether a page is to offer a passkey."""
 _OFFERED: Final = "passkey_was_offered"
 """A key in the column `wanted`: whether a page has offered a passkey."""
+_OWES_TERMS: Final = "owes_terms"
+"""A key in the column `wanted`: whether a page has terms to ask the person for."""
 _REFUSED: Final = "refused"
 """A key in the column `wanted`: whether the person has refused the request that the flow is for."""
 
@@ -86,6 +88,7 @@ class FlowRow(Frozen):
             sign_in_is_logged=self.flow_wanted.get(_IS_LOGGED, False),
             owes_answers=self.flow_wanted.get(_OWES_ANSWERS, False),
             offers_passkey=self.flow_wanted.get(_OFFERS_PASSKEY, False),
+            owes_terms=self.flow_wanted.get(_OWES_TERMS, False),
             proof_digest=self.flow_proof_digest,
             completed_at=self.flow_completed_at,
             refused=self.flow_wanted.get(_REFUSED, False),
@@ -172,9 +175,10 @@ class FlowRows(OnStatements):
         provider: str = "",
         is_logged: bool = False,
         owes_answers: bool = False,
+        owes_terms: bool = False,
         offers_passkey: bool = False,
     ) -> None:
-        noted = {_IS_LOGGED: is_logged, _OWES_ANSWERS: owes_answers, _OFFERS_PASSKEY: offers_passkey}
+        noted = {_IS_LOGGED: is_logged, _OWES_ANSWERS: owes_answers, _OWES_TERMS: owes_terms, _OFFERS_PASSKEY: offers_passkey}
         way = Jsonb({_SIGNED_IN_BY: by, _PROVIDER: provider, **{name: True for name, holds in noted.items() if holds}})
         parameters = {"id": flow, "user": user, "proof_digest": proof_digest, "session": session, "at": at, "way": way}
         await self._statements.tell_along(_SIGN_IN, parameters)
@@ -190,6 +194,9 @@ class FlowRows(OnStatements):
         if never_again:
             await self._statements.tell(_END_OFFERS, {"id": flow, "user": user, "at": at, "owed": _OFFERS_PASSKEY})
         await self._statements.tell(_ANSWER_OFFER, {"id": flow, "user": user, "owed": _OFFERS_PASSKEY})
+
+    async def have_asked_terms(self, flow: FlowId) -> None:
+        await self._statements.tell(_HAVE_ANSWERED, {"id": flow, "owed": _OWES_TERMS})
 
     async def complete(self, flow: FlowId, at: datetime, *, refused: bool = False) -> bool:
         how = Jsonb({_REFUSED: True} if refused else {})

@@ -212,12 +212,15 @@ class _InBrowser(Frozen):
         if session is None:
             begun = await self._begun(uow, arrived, device)
             session, caller = begun.id, caller_in(begun, arrived.confirmed)
-        elif arrived.visit is not None and arrived.visit.ends_at is not None:
-            await uow.sessions.end_by(session, arrived.visit.ends_at)
+        else:
+            if arrived.visit is not None and arrived.visit.ends_at is not None:
+                await uow.sessions.end_by(session, arrived.visit.ends_at)
+            if arrived.factor is not None:
+                await uow.sessions.keep_factor(session, arrived.factor)
         if arrived.visit is not None:
             await uow.directory_sessions.keep(session, arrived.visit, now)
         owes_answers, is_logged = arrived.confirmed.owes_answers, arrived.log_place.service is not None
-        offers_passkey = arrived.confirmed.offers_passkey
+        owes_terms, offers_passkey = bool(arrived.confirmed.terms), arrived.confirmed.offers_passkey
         await uow.flows.sign_in(
             self.flow,
             user,
@@ -228,6 +231,7 @@ class _InBrowser(Frozen):
             provider=arrived.upstream,
             is_logged=is_logged,
             owes_answers=owes_answers,
+            owes_terms=owes_terms,
             offers_passkey=offers_passkey,
         )
         flow = replace(
@@ -240,6 +244,7 @@ class _InBrowser(Frozen):
             sign_in_is_logged=is_logged,
             owes_answers=owes_answers,
             offers_passkey=offers_passkey,
+            owes_terms=owes_terms,
             proof_digest=self.digest,
         )
         return _Landed(user, self.token, caller, flow)
@@ -272,6 +277,7 @@ class _InBrowser(Frozen):
             proved=arrived.proved,
             ends_by=None if arrived.visit is None else arrived.visit.ends_at,
             opened_through=arrived.upstream,
+            factor=arrived.factor,
             doors=arrived.doors,
         )
         await uow.browser_sessions.add(self.token.digest(), session.id)
