@@ -162,6 +162,8 @@ class Passkey(NewKey, kw_only=True):
     transports: Sequence[str]
     created_at: datetime
     last_used_at: datetime | None = None
+    made_on: str | None = None
+    """The browser and system that made it, in words. None when it was made elsewhere, or before we kept this."""
     user_handle: bytes | None = None
     """The person's name at the authenticator, where another system made the passkey. None for the account's id."""
     awaits_first_use: bool = False

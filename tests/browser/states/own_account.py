@@ -330,6 +330,8 @@ def _passkey(number: int, name: str, **values: Any) -> Thing:
         "created_at": _LAST_YEAR,
         "last_used_at": _YESTERDAY,
         "backup_eligible": False,
+        "backed_up": False,
+        "made_on": "Firefox on Linux",
         "second_factor_since": None,
     }
     return Thing(**{**usual, **values})
@@ -338,8 +340,9 @@ def _passkey(number: int, name: str, **values: Any) -> Thing:
 _PASSKEYS: Final = [
     _passkey(1, "Firefox on Linux", second_factor_since=_YESTERDAY),
     _passkey(2, "The security key that hangs with the keys of the bicycle", backup_eligible=True, second_factor_since=_YESTERDAY),
-    _passkey(3, "هاتف ياسمين", last_used_at=None),
+    _passkey(3, "هاتف ياسمين", last_used_at=None, backup_eligible=True, backed_up=True, made_on=None),
 ]
+_MAKERS: Final = {1: "", 2: "Google Password Manager", 3: "YubiKey"}
 _NEW_PASSKEY: Final[dict[str, Any]] = {
     "obstacle": "",
     "action": "/ui/passkeys/add",
@@ -349,6 +352,7 @@ _NEW_PASSKEY: Final[dict[str, Any]] = {
     "longest": 100,
 }
 _PASSKEY: Final[dict[str, Any]] = {
+    "maker": "Google Password Manager",
     "action": "/ui/passkeys/1",
     "remove": "/ui/passkeys/1/remove",
     "back": "/ui/passkeys",
@@ -948,12 +952,15 @@ STATES: Final = (
         errors={"mailed_code": Words("refusals.mailed_code_refused")},
     ),
     _account("account, prove in vain", "factors/prove_in_vain.html", "", again="/ui/sign-in?again=yes"),
-    _account("account, passkeys, none", "factors/passkeys.html", "/ui/passkeys", passkeys=[], obstacle="", add="/ui/passkeys/add"),
+    _account(
+        "account, passkeys, none", "factors/passkeys.html", "/ui/passkeys", passkeys=[], makers={}, obstacle="", add="/ui/passkeys/add"
+    ),
     _account(
         "account, passkeys, not possible",
         "factors/passkeys.html",
         "/ui/passkeys",
         passkeys=[],
+        makers={},
         obstacle="refusals.passkeys_address",
         add="/ui/passkeys/add",
     ),
@@ -962,6 +969,7 @@ STATES: Final = (
         "factors/passkeys.html",
         "/ui/passkeys",
         passkeys=_PASSKEYS,
+        makers=_MAKERS,
         obstacle="",
         add="/ui/passkeys/add",
         done=Words("passkeys.done_added"),

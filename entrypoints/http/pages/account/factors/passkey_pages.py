@@ -20,6 +20,7 @@ from entrypoints.http.pages import device_in, shipped_pages
 from entrypoints.http.pages.account import ADD_PASSKEY, PASSKEYS, AnyCall, Done, Page, ask, back_to, isolated, show
 from entrypoints.http.pages.declaring import WITH_FORM, WITH_PASSKEYS, page
 from entrypoints.http.pages.sign_in.passkey_pages import as_json, read
+from entrypoints.http.passkey_makers import maker_named
 from entrypoints.http.passkeys import RegistrationCredential, creation_options
 
 NEW_PASSKEY_OPTIONS: Final = f"{ADD_PASSKEY}/options"
@@ -53,6 +54,7 @@ async def show_passkeys(call: Call[None, Done], postern: Postern) -> bytes:
         "factors/passkeys.html",
         PASSKEYS,
         passkeys=passkeys,
+        makers={one.id: maker_named(one.aaguid) for one in passkeys},
         obstacle=_obstacle(postern),
         add=ADD_PASSKEY,
         done=_DONE.get(call.query.done, ""),
@@ -162,6 +164,7 @@ def _one(
         "factors/passkey.html",
         PASSKEYS,
         passkey=passkey,
+        maker=maker_named(passkey.aaguid),
         action=place,
         remove=f"{place}/remove",
         back=PASSKEYS,
