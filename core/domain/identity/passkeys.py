@@ -224,7 +224,11 @@ class PasskeyRefused(Unauthorized):
 
     text = "This passkey was not accepted"
 
-    def __init__(self, detail: str) -> None:
+    def __init__(self, detail: str, *, shows_no_key: bool = False) -> None:
+        """`shows_no_key`: whoever answered has shown no key that we know. It is the same for a passkey that nobody has, and for one that
+        somebody has and whose signature is wrong, so whoever merely knows a passkey's name learns nothing.
+        """
+        self.shows_no_key = shows_no_key
         super().__init__(words="passkey_refused", detail=detail)
 
 

@@ -369,6 +369,7 @@ _LANGUAGE: Final[dict[str, Any]] = {
     "profile": NO_PROFILE,
     "details": "/ui/profile/details",
     "picture": "/ui/profile/picture",
+    "signals": [],
 }
 _NAMED: Final = OwnProfile(name="Ada Lovelace", given_name="Ada", family_name="Lovelace", username="ada.lovelace", zoneinfo="Europe/Vienna")
 _DETAILS: Final[dict[str, Any]] = {"action": "/ui/profile/details", "back": "/ui/profile", "longest": 200}
@@ -953,13 +954,21 @@ STATES: Final = (
     ),
     _account("account, prove in vain", "factors/prove_in_vain.html", "", again="/ui/sign-in?again=yes"),
     _account(
-        "account, passkeys, none", "factors/passkeys.html", "/ui/passkeys", passkeys=[], makers={}, obstacle="", add="/ui/passkeys/add"
+        "account, passkeys, none",
+        "factors/passkeys.html",
+        "/ui/passkeys",
+        passkeys=[],
+        signals=[],
+        makers={},
+        obstacle="",
+        add="/ui/passkeys/add",
     ),
     _account(
         "account, passkeys, not possible",
         "factors/passkeys.html",
         "/ui/passkeys",
         passkeys=[],
+        signals=[],
         makers={},
         obstacle="refusals.passkeys_address",
         add="/ui/passkeys/add",
@@ -969,6 +978,7 @@ STATES: Final = (
         "factors/passkeys.html",
         "/ui/passkeys",
         passkeys=_PASSKEYS,
+        signals=[],
         makers=_MAKERS,
         obstacle="",
         add="/ui/passkeys/add",

@@ -217,6 +217,7 @@ async def test_every_page_is_strict(lonely_postern: Postern) -> None:
         "GET /saml/{org_slug}/{service_slug}/authenticate",
         *("POST /ui/sign-in/passkey", "POST /ui/sign-in/second-factor/passkey", "POST /ui/sign-in/mail-link"),
         *("GET /ui/prove", "POST /ui/prove", "POST /ui/prove/passkey", "GET /ui/passkeys/add", "POST /ui/passkeys/add"),
+        *("GET /ui/forgot-password", "POST /ui/forgot-password"),
         *(f"{method} /ui/passkey-offer{step}" for method in ("GET", "POST") for step in ("", "/passkey")),
     }
     assert {one.policy.connections for one in pages if one.policy is not None} == {(), (SELF,)}

@@ -61,6 +61,7 @@ from entrypoints.http.pages.flows import (
 from entrypoints.http.pages.puzzle.puzzles import WITH_WIDGET, PagePuzzle, PuzzleForm
 from entrypoints.http.pages.refusals import in_words
 from entrypoints.http.pages.sign_in.providers import provider_address, provider_name, to_provider
+from entrypoints.http.passkeys import PasskeySignal
 
 # A placeholder for the form's token in the cached page. It is random, so no value from a request can contain it.
 _TOKEN_PLACE: Final = f"{{form_token {token_hex()}}}"
@@ -314,13 +315,31 @@ async def at_provider(call: AnyCall, postern: Postern, flow: Flow, refusal: Prov
 
 
 def address_page(
-    call: AnyCall, postern: Postern, flow: Flow | None, email: str, errors: Mapping[str, str] = NO_ERRORS, *, place: str = ""
+    call: AnyCall,
+    postern: Postern,
+    flow: Flow | None,
+    email: str,
+    errors: Mapping[str, str] = NO_ERRORS,
+    *,
+    place: str = "",
+    signals: Sequence[PasskeySignal] = (),
 ) -> bytes:
     browser, _ = browser_secret(call, postern)
     token = form_token(browser, bound_to("" if flow is None else str(flow.id)))
     offers = offered(postern, flow, place)
     passkeys, registers = _have_passkeys(postern), postern.identity.registrations.has_form
-    return _rendered(call.language, flow, token, email, errors, place=place, offers=offers, passkeys=passkeys, registers=registers)
+    return _rendered(
+        call.language,
+        flow,
+        token,
+        email,
+        errors,
+        place=place,
+        offers=offers,
+        passkeys=passkeys,
+        registers=registers,
+        signals=signals,
+    )
 
 
 def offered(postern: Postern, flow: Flow | None, place: str = "", *, but: str = "") -> Sequence[tuple[str, str, str]]:
@@ -340,6 +359,7 @@ def _rendered(
     offers: Sequence[tuple[str, str, str]],
     passkeys: bool,
     registers: bool,
+    signals: Sequence[PasskeySignal] = (),
 ) -> bytes:
     """`registers`: the installation gives accounts to people who register."""
     return shipped_pages().page(
@@ -353,6 +373,7 @@ def _rendered(
         place=place,
         passkeys=passkeys,
         passkey=PASSKEY,
+        signals=signals,
         email=email,
         register=_onward(REGISTER, flow, place) if registers else "",
         offers=offers,
