@@ -23,8 +23,8 @@ from entrypoints.http.pages.account.connections import application_pages, connec
 from entrypoints.http.pages.account.details import answer_pages, details_pages
 from entrypoints.http.pages.account.devices import device_pages, session_pages, sign_in_log_pages
 from entrypoints.http.pages.account.devices import lock_pages as own_lock_pages
+from entrypoints.http.pages.account.factors import passkey_offer_pages, proof_pages, second_factor_pages
 from entrypoints.http.pages.account.factors import passkey_pages as own_passkey_pages
-from entrypoints.http.pages.account.factors import proof_pages, second_factor_pages
 from entrypoints.http.pages.account.organizations import (
     founding_pages,
     membership_pages,
@@ -87,6 +87,7 @@ _ACCOUNT_AND_FLOW_PAGES: Final = Endpoints.of(
     required_second_factor_pages,
     membership_pages,
     answer_pages,
+    passkey_offer_pages,
     accept_terms_pages,
     own_terms_pages,
     details_pages,

@@ -180,6 +180,10 @@ everybody                         POST   /ui/reset-password
 .....   ...  -          browser   POST   /ui/accept-terms
 .....   ...  -          browser   GET    /ui/answers
 .....   ...  -          browser   POST   /ui/answers
+.....   ...  -          browser   GET    /ui/passkey-offer
+.....   ...  -          browser   POST   /ui/passkey-offer
+.....   ...  -          browser   GET    /ui/passkey-offer/passkey
+.....   ...  -          browser   POST   /ui/passkey-offer/passkey
 .....   ...  -          browser   GET    /ui/confirm-membership
 .....   ...  -          browser   POST   /ui/confirm-membership
 .....   ...  -          browser   GET    /ui/second-factor-required

@@ -135,6 +135,7 @@ TABLES: Final = (
             of_account("name", "The person's name for a passkey."),
             of_account("credential_id", "The authenticator's name for a passkey, which tells it apart from all others."),
             of_account("public_key", "The public key of a passkey."),
+            of_account("made_on", "The browser and system that made a passkey."),
             of_account("user_handle", "The person's name at an authenticator, where another system made the passkey."),
             plain(WORD, "transports"),
         ),

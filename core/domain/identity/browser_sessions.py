@@ -26,6 +26,8 @@ class Visit(Frozen):
     client: Client
     current: Caller | None
     """The person who is already signed in in this browser."""
+    makes_passkeys: bool = False
+    """The browser can make passkeys, as the page's script says."""
 
 
 class SignedInBrowser(Frozen):

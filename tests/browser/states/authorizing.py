@@ -72,6 +72,13 @@ _FIELDS: Final[dict[str, Any]] = {
     "insists": False,
     "keepers": [Thing(name="", controls=CONTROLS[3:4]), Thing(name=ACME.name, controls=[CONTROLS[0], *CONTROLS[2:3], *CONTROLS[4:]])],
 }
+_OFFER: Final[dict[str, Any]] = {
+    **_FORM,
+    "action": "/ui/passkey-offer",
+    "made": "/ui/passkey-offer/passkey",
+    "options": "/ui/passkeys/add/options",
+    "errors": {},
+}
 _FIELDS_WRONG: Final[dict[str, Any]] = {
     **_FIELDS,
     "errors": {"field-1-2": Words("refusals.field_number")},
@@ -273,6 +280,13 @@ STATES: Final = (
     ),
     State("asked for fields", "account/details/answers.html", _FIELDS, ACME),
     State("asked for fields, required and wrong", "account/details/answers.html", _FIELDS_WRONG, FROM_THE_RIGHT),
+    State("offered a passkey", "account/factors/passkey_offer.html", _OFFER),
+    State(
+        "offered a passkey, not made",
+        "account/factors/passkey_offer.html",
+        {**_OFFER, "errors": {"": Words("refusals.passkey_unfit")}},
+        ENDLESS,
+    ),
     State("listed as an owner", "sign_in/confirm_membership.html", {**_LISTED, "listed": LISTED[3:4]}),
     State("listed as an owner who may decline", "sign_in/confirm_membership.html", {**_LISTED, "listed": LISTED[4:]}, ENDLESS),
     State(
