@@ -11,7 +11,16 @@ from urllib.parse import quote
 
 import msgspec
 
-from core.domain.errors import Conflict, Forbidden, NotFound, OrganizationNotActive, ReauthenticationRequired, Refusal, SecondFactorRequired
+from core.domain.errors import (
+    Conflict,
+    Forbidden,
+    NotFound,
+    OrganizationNotActive,
+    ReauthenticationRequired,
+    Refusal,
+    SecondFactorRequired,
+    TermsRequired,
+)
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import form_token
 from core.domain.identity.proofs import StepUp
@@ -28,6 +37,7 @@ HOME: Final = "/ui"
 PROVE: Final = "/ui/prove"
 SECOND_FACTOR: Final = "/ui/second-factor"
 ACCOUNTS: Final = "/ui/accounts"
+TERMS: Final = "/ui/terms"
 _SESSION: Final = "session"
 # Between the proof in a form's token and the mark of its account.
 _MARKED: Final = "."
@@ -249,6 +259,8 @@ class _BrowserMember(_SignedIn):
             member = await self._member(request, postern)
         except ReauthenticationRequired:
             raise prove_first(request, StepUp.ACCOUNT) from None
+        except TermsRequired:
+            raise accept_first(request) from None
         if member is None:
             raise sign_in_first(request)
         request.caller = member.caller
@@ -278,7 +290,10 @@ class _BrowserPerson(_SignedInOrActing):
 
     async def admit(self, request: Request, postern: Postern) -> Caller:
         caller = await super().admit(request, postern)
-        self.of.require(caller)
+        try:
+            self.of.require(caller)
+        except TermsRequired:
+            raise accept_first(request) from None
         return caller
 
 
@@ -317,6 +332,15 @@ def prove_first(request: Request, asked: StepUp) -> SeeOther:
     address, so the proof page leads back to that address.
     """
     return SeeOther(proof_page(place_of(request) if request.method == "GET" else request.path, asked))
+
+
+def accept_first(request: Request) -> SeeOther:
+    """A redirect to the page on which a person accepts terms, which leads back."""
+    return SeeOther(terms_page(place_of(request) if request.method == "GET" else request.path))
+
+
+def terms_page(place: str) -> str:
+    return f"{TERMS}?to={quote(place, safe='/')}"
 
 
 def proof_page(place: str, asked: StepUp) -> str:
