@@ -168,8 +168,12 @@ class Flow(Frozen):
 
     @property
     def belongs_to(self) -> UserId | None:
-        """The account of this flow. None while anybody may still sign in, or choose the account."""
-        return self.account if self.signed_in_at is None else self.user
+        """The account of this flow, of those that are signed in in its browser. None while anybody may still sign in, or choose the
+        account, and for a sign-in through the API, whose session is no browser's.
+        """
+        if self.signed_in_at is None:
+            return self.account
+        return self.user if self.signed_in_by else None
 
     @property
     def awaits_second_factor(self) -> bool:
