@@ -172,8 +172,11 @@ everybody                         GET    /ui/register
 .....   ...  -          flow      POST   /ui/register
 everybody                         GET    /ui/reset-password
 everybody                         POST   /ui/reset-password
-.....   ...  -          browser   GET    /ui/choose-account
-.....   ...  -          browser   POST   /ui/choose-account
+everybody                         GET    /ui/choose-account
+.....   ...  -          flow      POST   /ui/choose-account
+everybody                         GET    /ui/accounts
+.....   ...  -          flow      POST   /ui/accounts
+.....   ...  -          flow      POST   /ui/accounts/sign-out
 .....   ...  -          browser   GET    /ui/consent
 .....   ...  -          browser   POST   /ui/consent
 .....   ...  -          browser   GET    /ui/accept-terms
@@ -203,6 +206,7 @@ everybody                         GET    /ui/sign-in/second-factor
 .....   ...  -          flow      POST   /ui/sign-in/second-factor/passkey
 .....   ...  -          flow      POST   /ui/sign-in/second-factor/passkey/options
 .....   ...  -          browser,ended-browser,flow  POST   /ui/sign-out
+.....   ...  -          browser,ended-browser,flow  POST   /ui/sign-out/all
 .....   ...  -          flow      POST   /ui/stop-acting
 everybody                         GET    /ui/signed-out
 everybody                         GET    /ui/set-password
