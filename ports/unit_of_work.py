@@ -40,7 +40,9 @@ from ports.identity.registering.mail_budgets import MailBudgetStore
 from ports.identity.sessions import SessionStore
 from ports.identity.sign_in import SignInStore
 from ports.identity.sign_in_links import SignInLinkStore
+from ports.identity.terms.terms import TermsStore
 from ports.identity.upstream.connections import ConnectionTestStore, DirectorySessionStore
+from ports.identity.upstream.further import FurtherProviderStore, NewcomerStore
 from ports.identity.upstream.identities import IdentityStore
 from ports.identity.upstream.identity_assertions import IdentityAssertionStore
 from ports.identity.upstream.provider_tokens import IdentityGrantStore
@@ -98,6 +100,7 @@ class AskedStores(Protocol):
     profiles: ProfileStore
     pictures: PictureStore
     flows: FlowStore
+    terms: TermsStore
     login_events: LoginEventStore
     devices: DeviceStore
     passkeys: PasskeyStore
@@ -121,6 +124,8 @@ class AskedStores(Protocol):
     join_requests: JoinRequestStore
     oauth_credentials: OAuthCredentialStore
     upstream_providers: UpstreamProviderStore
+    further_providers: FurtherProviderStore
+    newcomers: NewcomerStore
     webhooks: WebhookStore
     webhook_deliveries: WebhookDeliveryStore
     setup_links: SetupLinkStore

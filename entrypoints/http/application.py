@@ -32,6 +32,7 @@ from entrypoints.http.pages.account.organizations import (
     ownership_pages,
     risk_rules_pages,
 )
+from entrypoints.http.pages.account.terms import accept_terms_pages, own_terms_pages
 from entrypoints.http.pages.authorization import authorization_pages, consent_pages, link_request_pages, logout_pages
 from entrypoints.http.pages.console.pages import CONSOLE
 from entrypoints.http.pages.console.platform.people.acting_pages import stop_acting
@@ -51,6 +52,7 @@ from entrypoints.http.pages.setup import connection_pages as setup_connection_pa
 from entrypoints.http.pages.setup import overview_pages as setup_overview_pages
 from entrypoints.http.pages.sign_in import (
     mailed_code_pages,
+    newcomer_pages,
     passkey_pages,
     registration_pages,
     required_second_factor_pages,
@@ -81,9 +83,12 @@ _ACCOUNT_AND_FLOW_PAGES: Final = Endpoints.of(
     sign_out_pages,
     registration_pages,
     mailed_code_pages,
+    newcomer_pages,
     required_second_factor_pages,
     membership_pages,
     answer_pages,
+    accept_terms_pages,
+    own_terms_pages,
     details_pages,
     authorization_pages,
     consent_pages,

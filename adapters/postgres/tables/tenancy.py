@@ -335,6 +335,7 @@ TABLES: Final = (
         holds=(
             plain(ID, "succeeds"),
             plain(FACT, "name", "issuer", "client_id", "scopes", "profile_mapping", "saml", "ldap", "kind", "state", "refresh_fault"),
+            plain(FACT, "second_factor_values"),
             plain(FACT, "assertion_issuer", "assertion_jwks_uri", "assertion_jwks", "assertion_subject"),
             plain(OPAQUE, "certificate", "next_certificate", "tested_digest", "former_certificate"),
             sealed("sealed_client_secret", "sealed_private_key", "next_sealed_private_key", "former_sealed_private_key"),
@@ -409,7 +410,7 @@ TABLES: Final = (
         whose=Whose("organization", "one.id"),
         holds=(
             plain(WORD, "status", "admin_factor", "metadata_clients", "registered_clients", "agents", "breached_at_sign_in"),
-            plain(WORD, "registration_policy"),
+            plain(WORD, "registration_policy", "all_factor"),
             plain(
                 FACT,
                 "slug",
@@ -448,7 +449,8 @@ TABLES: Final = (
                 "suspension_reason": "case when row.status = 'pending' then null else %(reason)s end",
             },
             checks={"has another id than the file": "row.id = %(organization)s::uuid"},
-            ids={"approved_by": IdMeaning.KEPT},
+            # The role of a service of its own, which keeps its id.
+            ids={"approved_by": IdMeaning.KEPT, "all_factor_role_id": IdMeaning.KEPT},
         ),
         ends=Ends.OWN,
     ),

@@ -136,6 +136,9 @@ ORGANIZATION_KINDS: Final = (
             "invitation_domains": list(_RULES.invitation_domains),
             "sign_in_links": _RULES.sign_in_links,
             "admin_factor": _RULES.admin_factor.value,
+            "all_factor": _RULES.all_factor.value,
+            "all_factor_role": _RULES.all_factor_role,
+            "passkey_offers": _RULES.passkey_offers,
             "metadata_clients": _RULES.metadata_clients.value,
             "metadata_hosts": list(_RULES.metadata_hosts),
             "registered_clients": _RULES.registered_clients.value,
@@ -288,7 +291,7 @@ ORGANIZATION_KINDS: Final = (
             ),
             # Whether people can sign in through a directory follows from its test and its owner's word.
             ProviderKind.SAML.value: SortRules(lacks=_OF_OIDC | _OF_LDAP | {"enabled"}),
-            ProviderKind.LDAP.value: SortRules(lacks=_OF_OIDC | _OF_SAML | {"enabled", "issuer"}),
+            ProviderKind.LDAP.value: SortRules(lacks=_OF_OIDC | _OF_SAML | {"enabled", "issuer", "second_factor_values"}),
         },
     ),
     ObjectKind(

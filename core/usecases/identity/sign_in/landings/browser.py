@@ -208,13 +208,19 @@ class _InBrowser(Frozen):
         if session is None:
             begun = await self._begun(uow, arrived, device)
             session, caller = begun.id, caller_in(begun, arrived.confirmed)
-        elif arrived.visit is not None and arrived.visit.ends_at is not None:
-            await uow.sessions.end_by(session, arrived.visit.ends_at)
+        else:
+            if arrived.visit is not None and arrived.visit.ends_at is not None:
+                await uow.sessions.end_by(session, arrived.visit.ends_at)
+            if arrived.factor is not None:
+                await uow.sessions.keep_factor(session, arrived.factor)
         if arrived.visit is not None:
             await uow.directory_sessions.keep(session, arrived.visit, now)
         owes_answers, is_logged = arrived.confirmed.owes_answers, arrived.log_place.service is not None
         way = {"by": arrived.provider, "provider": arrived.upstream}
-        await uow.flows.sign_in(self.flow, user, self.digest, session, now, **way, is_logged=is_logged, owes_answers=owes_answers)
+        owes_terms = bool(arrived.confirmed.terms)
+        await uow.flows.sign_in(
+            self.flow, user, self.digest, session, now, **way, is_logged=is_logged, owes_answers=owes_answers, owes_terms=owes_terms
+        )
         flow = replace(
             self.visit.flow,
             user=user,
@@ -224,6 +230,7 @@ class _InBrowser(Frozen):
             signed_in_at_provider=arrived.upstream,
             sign_in_is_logged=is_logged,
             owes_answers=owes_answers,
+            owes_terms=owes_terms,
             proof_digest=self.digest,
         )
         return _Landed(user, self.token, caller, flow)
@@ -256,6 +263,7 @@ class _InBrowser(Frozen):
             proved=arrived.proved,
             ends_by=None if arrived.visit is None else arrived.visit.ends_at,
             opened_through=arrived.upstream,
+            factor=arrived.factor,
             doors=arrived.doors,
         )
         await uow.browser_sessions.add(self.token.digest(), session.id)
