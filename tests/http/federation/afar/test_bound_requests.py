@@ -54,6 +54,7 @@ async def test_an_application_whose_tokens_are_bound_shows_a_proof_from_the_begi
 async def test_an_assertion_stands_in_place_of_a_secret(afar: Afar) -> None:
     keyed = afar.keyed(afar.application(afar.acme, "signer"))
     fields = {"login_hint": afar.ada.email, "scope": "openid"}
+    request = ""
     for audience in (BASE_URL, BASE_URL + ASK):
         request = (await afar.ask(ASK, {**fields, **signed(afar, keyed, aud=audience)})).ok()["auth_req_id"]
         afar.log.remember(request)
