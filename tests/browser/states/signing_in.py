@@ -1,10 +1,11 @@
 """Signing in: the address, the password, the second factor."""
 
+from types import SimpleNamespace as Thing
 from typing import Any, Final
 
 from core.domain.identity.guards.puzzles import Puzzle
 from entrypoints.http.pages import shipped_pages
-from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LINKED, LONG, ORDINARY, PALE, State, Thing, Words
+from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LINKED, LONG, ORDINARY, PALE, State, Words
 
 _FORM: Final[dict[str, Any]] = {
     "action": "/ui/sign-in",
