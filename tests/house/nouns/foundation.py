@@ -12,6 +12,7 @@ FOUNDATION: Final = (
             *(
                 "authorization_codes",
                 "device_codes",
+                "afar_requests",
                 "pushed_requests",
                 "client_assertions",
                 "preauthentications",
@@ -22,7 +23,7 @@ FOUNDATION: Final = (
             *("newcomers", "posted_answers"),
         ),
         ids=(
-            *(ids.AuthorizationCodeId, ids.DeviceCodeId, ids.PushedRequestId, ids.PreauthenticationId, ids.FlowId),
+            *(ids.AuthorizationCodeId, ids.DeviceCodeId, ids.AfarRequestId, ids.PushedRequestId, ids.PreauthenticationId, ids.FlowId),
             ids.ConnectionAnswerId,
         ),
     ),
