@@ -384,7 +384,9 @@ _FIND_DESTINATION: Final = _NAMED
 # A password reset or a deactivation ends all sessions. The lock on the account makes either of them wait until the new session exists, so
 # that the new session ends, too. While the person gave the proof, they may have enabled a second factor, or the trust of the device may
 # have ended. Every transaction locks the account before its flows and devices, and these before the service, so that no two deadlock. The
-# lock on the service is the one that a foreign key takes: other transactions can add sessions and users of the service meanwhile.
+# lock on the service is the one that a foreign key takes: other transactions can add sessions and users of the service meanwhile. Sign-ins
+# of one person come one after the other from here on: they write the same rows, the try that is given back and the place in a service, and
+# in which order depends on what is sent together.
 _LAST_LOOK: Final[LiteralString] = f"""
     with held as materialized (
              select id, email, email_key, is_platform_owner, email_verified_at, deactivated_at, created_at, language,
@@ -393,7 +395,7 @@ _LAST_LOOK: Final[LiteralString] = f"""
               where id = %(user)s and deactivated_at is null
                 and (%(encoded)s::text is null or password_hash = %(encoded)s)
                 and (%(since)s::timestamptz is null or password_changed_at is null or password_changed_at <= %(since)s)
-                for share
+                for no key update
          ),
          users as materialized (
              select held.*,
