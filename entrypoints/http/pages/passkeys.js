@@ -68,7 +68,7 @@ function offered(form) {
 
 // Few browsers have these methods yet. What they do is theirs to say, so nothing is said here.
 for (const one of document.querySelectorAll("[data-passkey-signal]")) {
-  window.PublicKeyCredential?.[one.dataset.passkeySignal]?.(JSON.parse(one.dataset.told)).catch(() => {});
+  window.PublicKeyCredential?.[one.dataset.passkeySignal]?.(JSON.parse(one.dataset.options)).catch(() => {});
 }
 
 for (const form of document.querySelectorAll("form[data-passkey]")) {

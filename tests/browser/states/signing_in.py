@@ -1,6 +1,5 @@
 """Signing in: the address, the password, the second factor."""
 
-from types import SimpleNamespace as Thing
 from typing import Any, Final
 
 from core.domain.identity.guards.puzzles import Puzzle
