@@ -1,6 +1,5 @@
 """Signing in: the address, the password, the second factor."""
 
-from types import SimpleNamespace as Thing
 from typing import Any, Final
 
 from core.domain.identity.guards.puzzles import Puzzle
@@ -14,7 +13,7 @@ _FORM: Final[dict[str, Any]] = {
     "errors": {},
 }
 _ADDRESS: Final[dict[str, Any]] = {
-    "signals": [Thing(method="signalUnknownCredential", told='{"rpId":"id.example","credentialId":"AA"}')],
+    "signals": [],
     **_FORM,
     "service": "",
     "place": "",
