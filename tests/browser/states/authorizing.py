@@ -56,7 +56,7 @@ _HERE: Final[list[dict[str, Any]]] = [
     for place, name in enumerate(("Ada", "Bob", "Cyn", "Dan", "Eve"))
 ]
 _CHOSEN: Final[dict[str, Any]] = {**_FORM, "service": "Timesheets", "current": _HERE[0]["session"], "ends": ""}
-_LISTED: Final[dict[str, Any]] = {
+_IN_BROWSER: Final[dict[str, Any]] = {
     **_FORM,
     "action": "/ui/accounts",
     "sign_out": "/ui/accounts/sign-out",
@@ -261,12 +261,12 @@ STATES: Final = (
         {**_CHOSEN, "service": _LONG, "accounts": [{**_HERE[0], "email": LONG, "person_name": ENDLESS.name}]},
         ENDLESS,
     ),
-    State("accounts of the browser", "accounts/accounts.html", {**_LISTED, "accounts": _HERE, "ends": "ada@example.org"}),
-    State("accounts of the browser, one", "accounts/accounts.html", {**_LISTED, "accounts": [_HERE[0]]}),
+    State("accounts of the browser", "accounts/accounts.html", {**_IN_BROWSER, "accounts": _HERE, "ends": "ada@example.org"}),
+    State("accounts of the browser, one", "accounts/accounts.html", {**_IN_BROWSER, "accounts": [_HERE[0]]}),
     State(
         "accounts of the browser, long",
         "accounts/accounts.html",
-        {**_LISTED, "accounts": [{**one, "email": LONG, "person_name": ENDLESS.name} for one in _HERE[:2]]},
+        {**_IN_BROWSER, "accounts": [{**one, "email": LONG, "person_name": ENDLESS.name} for one in _HERE[:2]]},
     ),
     State("turned away", "authorization/turned_away.html", _TURNED, ACME),
     State("turned away without a role", "authorization/turned_away.html", {**_TURNED, "asks_for_role": True}, ACME),
