@@ -134,6 +134,8 @@ class Flow(Frozen):
     """The organization of the application has the sign-in by this flow in its log already."""
     owes_answers: bool = False
     """A page may have fields to ask the person for, since the sign-in by this flow."""
+    offers_passkey: bool = False
+    """A page may offer a passkey, since the sign-in by this flow."""
     owes_terms: bool = False
     """The sign-in by this flow has found terms that the person has not accepted, and no page has asked about them yet."""
     proof_digest: bytes | None = None
