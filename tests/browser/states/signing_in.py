@@ -94,6 +94,7 @@ _CHECK: Final[dict[str, Any]] = {
 
 STATES: Final = (
     State("sign in", "sign_in/sign_in.html", _ADDRESS),
+    State("sign in, with no room for another account", "sign_in/sign_in.html", {**_ADDRESS, "ends": "ada@example.org"}),
     State("sign in, without passkeys", "sign_in/sign_in.html", {**_ADDRESS, "passkeys": False}, PALE),
     State("sign in, passkey refused", "sign_in/sign_in.html", {**_ADDRESS, "errors": {"": Words("refusals.passkey_refused")}}, ACME),
     State("sign in, no address", "sign_in/sign_in.html", {**_ADDRESS, "email": "ada", "errors": {"email": Words("sign_in.no_address")}}),
@@ -186,6 +187,11 @@ STATES: Final = (
     ),
     State("sign in by a link", "sign_in/sign_in_link.html", {**_FORM, "token": "token", "email": LONG, "elsewhere": False}),
     State("sign in by a link, elsewhere", "sign_in/sign_in_link.html", {**_FORM, "token": "token", "email": LONG, "elsewhere": True}, ACME),
+    State(
+        "sign in by a link, beside other accounts",
+        "sign_in/sign_in_link.html",
+        {**_FORM, "token": "token", "email": LONG, "elsewhere": False, "present": "ada@example.org", "ends": LONG},
+    ),
     State("sign in, second factor", "sign_in/second_factor.html", _CODE),
     State("sign in, second factor or passkey", "sign_in/second_factor.html", {**_CODE, "by_passkey": True}, ACME),
     State("sign in, passkey or backup code", "sign_in/second_factor.html", {**_CODE, "by_passkey": True, "by_app": False}, FROM_THE_RIGHT),
