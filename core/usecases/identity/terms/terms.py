@@ -6,7 +6,7 @@ from core.domain.errors import NotFound, Unauthorized
 from core.domain.identifiers import OrganizationId, TermsId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow
-from core.domain.identity.terms.terms import Acceptance, OwnTerms, PendingTerms, Terms, another_version, terms_accepted
+from core.domain.identity.terms.terms import Acceptance, OwnTerms, PendingTerms, TermsVersion, another_version, terms_accepted
 from core.domain.record.events import Actor
 from core.frozen import Frozen
 from ports.clock import Clock
@@ -69,7 +69,7 @@ class TermsOfPeople(Frozen):
             await uow.flows.have_asked_terms(flow.id)
             await uow.commit()
 
-    async def _accept(self, uow: UnitOfWork, caller: Caller, terms: Sequence[Terms], actor: Actor) -> None:
+    async def _accept(self, uow: UnitOfWork, caller: Caller, terms: Sequence[TermsVersion], actor: Actor) -> None:
         now = self.clock.now()
         new = set(await uow.terms.accept([Acceptance(caller.user, one.id, caller.session, now) for one in terms]))
         await uow.record_all([terms_accepted(one, caller.user, actor) for one in terms if one.id in new])
