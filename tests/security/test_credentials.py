@@ -102,6 +102,7 @@ everybody                         GET    /auth/{connection_id}/password
 .....   ...  -          flow      POST   /auth/{connection_id}/password
 everybody                         GET    /auth/{provider}
 everybody                         GET    /auth/{provider}/callback
+everybody                         POST   /auth/{provider}/callback
 everybody                         GET    /docs
 everybody                         GET    /docs/guides/{guide}
 everybody                         GET    /docs/{chapter}
@@ -145,6 +146,10 @@ everybody                         GET    /ui/password-chosen
 everybody                         GET    /ui/check-mail
 .....   ...  -          flow      POST   /ui/check-mail/code
 .....   ...  -          flow      POST   /ui/check-mail/resend
+everybody                         GET    /ui/provider-address
+.....   ...  -          flow      POST   /ui/provider-address
+everybody                         GET    /ui/provider-address/code
+.....   ...  -          flow      POST   /ui/provider-address/code
 .....   ...  -          browser   GET    /ui/choose-organization
 .....   ...  -          browser   POST   /ui/choose-organization
 everybody                         GET    /saml/sp/{connection_id}
@@ -167,12 +172,21 @@ everybody                         GET    /ui/register
 .....   ...  -          flow      POST   /ui/register
 everybody                         GET    /ui/reset-password
 everybody                         POST   /ui/reset-password
-.....   ...  -          browser   GET    /ui/choose-account
-.....   ...  -          browser   POST   /ui/choose-account
+everybody                         GET    /ui/choose-account
+.....   ...  -          flow      POST   /ui/choose-account
+everybody                         GET    /ui/accounts
+.....   ...  -          flow      POST   /ui/accounts
+.....   ...  -          flow      POST   /ui/accounts/sign-out
 .....   ...  -          browser   GET    /ui/consent
 .....   ...  -          browser   POST   /ui/consent
+.....   ...  -          browser   GET    /ui/accept-terms
+.....   ...  -          browser   POST   /ui/accept-terms
 .....   ...  -          browser   GET    /ui/answers
 .....   ...  -          browser   POST   /ui/answers
+.....   ...  -          browser   GET    /ui/passkey-offer
+.....   ...  -          browser   POST   /ui/passkey-offer
+.....   ...  -          browser   GET    /ui/passkey-offer/passkey
+.....   ...  -          browser   POST   /ui/passkey-offer/passkey
 .....   ...  -          browser   GET    /ui/confirm-membership
 .....   ...  -          browser   POST   /ui/confirm-membership
 .....   ...  -          browser   GET    /ui/second-factor-required
@@ -192,6 +206,7 @@ everybody                         GET    /ui/sign-in/second-factor
 .....   ...  -          flow      POST   /ui/sign-in/second-factor/passkey
 .....   ...  -          flow      POST   /ui/sign-in/second-factor/passkey/options
 .....   ...  -          browser,ended-browser,flow  POST   /ui/sign-out
+.....   ...  -          browser,ended-browser,flow  POST   /ui/sign-out/all
 .....   ...  -          flow      POST   /ui/stop-acting
 everybody                         GET    /ui/signed-out
 everybody                         GET    /ui/set-password
@@ -280,6 +295,8 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   GET    /ui/passkeys/add
 .....   ...  -          browser   POST   /ui/passkeys/add
 .....   ...  -          browser   POST   /ui/passkeys/add/options
+.....   ...  -          browser   GET    /ui/terms
+.....   ...  -          browser   POST   /ui/terms
 .....   ...  -          browser   GET    /ui/lock
 .....   ...  -          browser   POST   /ui/lock
 .....   ...  -          browser   GET    /ui/password
@@ -730,6 +747,12 @@ everybody                         POST   /webhooks/billing
 ...g.   po.  no         -         GET    /api/platform/signing-keys
 ...g.   po.  no         -         POST   /api/platform/signing-keys/rotate
 ...g.   po.  no         -         GET    /api/platform/settings
+...g.   po.  no         -         GET    /api/platform/provider-presets
+...g.   po.  no         -         GET    /api/platform/providers
+...g.   po.  no         -         POST   /api/platform/providers
+...g.   po.  no         -         GET    /api/platform/providers/{key}
+...g.   po.  no         -         PATCH  /api/platform/providers/{key}
+...g.   po.  no         -         DELETE /api/platform/providers/{key}
 ...g.   po.  no         -         GET    /api/platform/terms
 ...g.   po.  no         -         PUT    /api/platform/terms
 ...g.   po.  no         -         DELETE /api/platform/terms
