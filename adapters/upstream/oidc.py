@@ -11,6 +11,7 @@ from adapters.upstream.oauth import authorization_url, redeemed, tokens_of
 from adapters.upstream.remembered import FAILURE_COUNTS_FOR, PublishedAnswers
 from core.domain.errors import BadRequest
 from core.domain.identity.upstream.claims import Asserted, NotVouched, mapped, of_openid, require_claims, with_userinfo
+from core.domain.identity.upstream.directory_factors import methods_of_token
 from core.domain.identity.upstream.providers import ProviderEndpoints, ProviderSite, Upstream
 from core.domain.identity.upstream.sign_in import OAuthError, ProviderRequest, ReceivedTokens
 from core.domain.secrets import Secret, Token
@@ -61,12 +62,13 @@ class OpenId:
         endpoint = found.endpoints.token_url
         tokens, answer = await redeemed(self._calls, endpoint, upstream.client, code, asked, basic=found.basic)
         claims = await self._verified(answer, upstream, found.endpoints, asked)
+        methods = methods_of_token(claims)
         wanted = self.wanted(upstream)
         if ("email" not in claims or not claims.keys() >= set(wanted)) and found.endpoints.userinfo_url:
             bearer = {"authorization": f"Bearer {tokens.access_token.reveal()}"}
             userinfo = await self._calls.get(found.endpoints.userinfo_url, bearer)
             claims = with_userinfo(claims, userinfo if isinstance(userinfo, dict) else {}, wanted)
-        asserted = self.asserted(claims)
+        asserted = replace(self.asserted(claims), methods=methods) if methods else self.asserted(claims)
         return (replace(asserted, fields=mapped(claims, upstream.profile_mapping)) if upstream.profile_mapping else asserted), tokens
 
     async def refresh(self, upstream: Upstream, refresh_token: Secret) -> ReceivedTokens:

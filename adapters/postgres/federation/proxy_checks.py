@@ -191,7 +191,7 @@ FIND: Final[LiteralString] = f"""
                 order by teams.slug
            ) end,
            users.id is not null and {admits("memberships.role is not null", "users.id")},
-           {grace_is_over(second_factor_due("users.id"))}
+           {grace_is_over(second_factor_due("users.id", "sessions"))}
       from unnest(
                (select %(secrets)s::text[]), (select %(hosts)s::text[]), (select %(above)s::text[]), (select %(cookies)s::text[]),
                (select %(keys)s::text[])

@@ -1,4 +1,4 @@
--- edition 6
+-- edition 7
 --
 -- The views and functions that nothing in the schema is built on: no index, default, check or trigger uses them. A change of them is a change
 -- of this file, and no migration: raise the number in the first line, and `migrate` replaces all of them, after the migrations and in one
@@ -841,4 +841,18 @@ begin
                  left join memberships on memberships.org_id = mine.id and memberships.user_id = person
                 where mine.risk_counts_since is not null and mine.status = 'active'
            ), '[]');
+end $$;
+
+-- Whether the second factor that a directory has stated for a session counts for this organization's rule at this moment: the directory is the
+-- organization's own and on, and an owner still lets the value count. A function and not a part of the statements that ask, since PostgreSQL
+-- sets up all parts of a statement at each run, and few sessions have a value.
+create or replace function directory_factor_counts(directory uuid, stated text, organization uuid) returns boolean
+    language plpgsql stable as $$
+begin
+    return exists (
+        select
+          from upstream_providers
+         where upstream_providers.id = directory and upstream_providers.org_id = organization and upstream_providers.enabled
+           and stated = any (upstream_providers.second_factor_values)
+    );
 end $$;

@@ -227,7 +227,11 @@ TABLES: Final = (
             CredentialKind.IMPERSONATION,
         ),
         whose=OWN_ORGANIZATION,
-        holds=(plain(WORD, "authenticated_by", "scopes"), plain(FACT, "audiences", "act"), plain(OPAQUE, "key_thumbprint")),
+        holds=(
+            plain(WORD, "authenticated_by", "scopes"),
+            plain(FACT, "audiences", "act", "factor_stated"),
+            plain(OPAQUE, "key_thumbprint"),
+        ),
         moves=OF_A_SIGN_IN,
         ends=Ends.ROWS,
         until="30 days after their end; those of exchanged tokens 10 minutes",

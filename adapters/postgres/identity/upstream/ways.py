@@ -43,6 +43,7 @@ class WayRow(Frozen, kw_only=True):
     provider_secret: bytes | None = None
     provider_scopes: list[str] | None = None
     provider_mapping: Mapping[str, str] | None = None
+    provider_factors: list[str] | None = None
     provider_saml: str | None = None
     provider_ldap: str | None = None
     provider_certificate: str | None = None
@@ -99,6 +100,7 @@ class WayRow(Frozen, kw_only=True):
             client=client,
             scopes=tuple(self.provider_scopes or ()),
             profile_mapping=self.provider_mapping or NOTHING_MAPPED,
+            second_factor_values=tuple(self.provider_factors or ()),
             saml=saml,
             ldap=ldap,
             certificate=self.provider_certificate or "",
@@ -171,7 +173,7 @@ _TO_OWN: Final[LiteralString] = f"""{_PLACE}, exists ({_FALLS_BACK} and domain_r
            coalesce(providers.sealed_client_secret, providers.sealed_private_key, providers.sealed_bind_password) as provider_secret,
            providers.scopes as provider_scopes, providers.profile_mapping as provider_mapping, providers.saml::text as provider_saml,
            providers.ldap::text as provider_ldap,
-           providers.certificate as provider_certificate"""
+           providers.certificate as provider_certificate, providers.second_factor_values as provider_factors"""
 
 
 def _places_of_three(home: LiteralString, service: LiteralString, realm: LiteralString) -> LiteralString:

@@ -54,6 +54,8 @@ class Asserted(Frozen):
     """When the person signed in at the provider. None when the provider does not say."""
     refuses_applications: bool = False
     """The provider lets the person be signed in to our own pages, and to no application."""
+    methods: tuple[str, ...] = ()
+    """The provider's words, as it has signed them, for how the person signed in there."""
 
     @property
     def domain(self) -> str:

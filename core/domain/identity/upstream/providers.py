@@ -155,6 +155,8 @@ class Upstream(ProviderSite, kw_only=True):
     """Scopes to ask for, besides those that identify a person."""
     profile_mapping: Mapping[str, str] = NOTHING_MAPPED
     """The keys of the organization's fields, by the claims that go into them."""
+    second_factor_values: tuple[str, ...] = ()
+    """The provider's words for a second factor that counts for the organization's own rule."""
     saml: SamlAtProvider | None = None
     """None for any other kind."""
     ldap: LdapSite | None = None

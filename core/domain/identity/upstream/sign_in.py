@@ -99,6 +99,7 @@ class ConfiguredProvider(Frozen, kw_only=True):
     client: SealedClient
     scopes: tuple[str, ...]
     profile_mapping: Mapping[str, str] = NOTHING_MAPPED
+    second_factor_values: tuple[str, ...] = ()
     saml: SamlSettings | None = None
     """None for any other kind. For SAML, the client's id is the issuer, and its secret our private key."""
     ldap: LdapSettings | None = None
@@ -301,6 +302,7 @@ def upstream_of(provider: str, installed: Mapping[Provider, Installed], way: Way
             scopes=configured.scopes,
             organization=configured.organization,
             profile_mapping=configured.profile_mapping,
+            second_factor_values=configured.second_factor_values,
             saml=None if configured.saml is None else SamlAtProvider(configured.saml, KeyPair(configured.certificate, opened)),
             ldap=None if configured.ldap is None else ldap_site(configured.ldap, opened),
         )

@@ -17,6 +17,7 @@ from core.domain.identity.risk import NOTHING_KNOWN, Approach
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import LastLook, NamedAccount
 from core.domain.identity.upstream.claims import Asserted
+from core.domain.identity.upstream.directory_factors import stated_factor
 from core.domain.identity.upstream.identities import (
     ADDRESS_TAKEN,
     DEACTIVATED,
@@ -168,6 +169,7 @@ class UpstreamProofs(Frozen):
             visit=asserted.visit,
             stated_at=stated(asserted.authenticated_at, now),
             refuses_applications=asserted.refuses_applications,
+            factor=stated_factor(vouched.upstream, asserted.methods),
         )
 
     async def needs_consent(self, taken: TakenState, vouched: Vouched, arrival: Arrival) -> bool:
