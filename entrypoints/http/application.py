@@ -19,7 +19,7 @@ from entrypoints.http.metrics_application import METRICS_ROUTES
 from entrypoints.http.observing.request_spans import RequestSpans
 from entrypoints.http.pages import logos, pictures, shipped_pages
 from entrypoints.http.pages.account import address_pages, first_steps_pages, overview_pages, own_password_pages, profile_pages
-from entrypoints.http.pages.account.connections import application_pages, connection_pages, user_key_pages
+from entrypoints.http.pages.account.connections import afar_request_pages, application_pages, connection_pages, user_key_pages
 from entrypoints.http.pages.account.details import answer_pages, details_pages
 from entrypoints.http.pages.account.devices import device_pages, session_pages, sign_in_log_pages
 from entrypoints.http.pages.account.devices import lock_pages as own_lock_pages
@@ -120,6 +120,7 @@ _ACCOUNT_AND_FLOW_PAGES: Final = Endpoints.of(
     ownership_pages,
     risk_rules_pages,
     application_pages,
+    afar_request_pages,
     user_key_pages,
     connection_pages,
     proof_pages,

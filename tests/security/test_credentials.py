@@ -234,6 +234,12 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   POST   /ui/applications/{service_id}/apis/{resource_id}/revoke
 .....   ...  -          browser   GET    /ui/applications/keys/{user_key_id}/end
 .....   ...  -          browser   POST   /ui/applications/keys/{user_key_id}/end
+.....   ...  -          browser   GET    /ui/requests
+.....   ...  -          browser   GET    /ui/requests/{request_id}
+.....   ...  -          browser   POST   /ui/requests/{request_id}
+.....   ...  -          browser   POST   /ui/requests/{request_id}/refuse
+.....   ...  -          browser   POST   /ui/requests/{request_id}/block
+.....   ...  -          browser   POST   /ui/requests/blocked/{service_id}/end
 .....   ...  -          browser   GET    /ui/keys/{org_slug}/{service_slug}
 .....   ...  -          browser   GET    /ui/keys/{org_slug}/{service_slug}/new
 .....   ...  -          browser   POST   /ui/keys/{org_slug}/{service_slug}/new
@@ -371,6 +377,12 @@ maogx   po.  no         -         POST   /api/user/passkeys/options
 maogx   po.  no         -         GET    /api/user/profile
 maogx   po.  no         -         PATCH  /api/user/profile
 maogx   po.  no         -         POST   /api/user/lock
+maogx   po.  no         -         GET    /api/user/requests
+maogx   po.  no         -         POST   /api/user/requests/{request_id}/allow
+maogx   po.  no         -         POST   /api/user/requests/{request_id}/refuse
+maogx   po.  no         -         POST   /api/user/requests/{request_id}/block
+maogx   po.  no         -         GET    /api/user/blocked-clients
+maogx   po.  no         -         DELETE /api/user/blocked-clients/{service_id}
 maogx   po.  no         -         POST   /api/user/set-password
 
 # What applications call, as themselves or with a session that somebody opened for them
@@ -380,6 +392,7 @@ everybody                         POST   /auth/device/verify
 .....   ...  -          secret-as-password POST /auth/token
 .....   ...  -          secret-as-password POST /oauth/introspect
 .....   ...  -          secret-as-password POST /oauth/par
+.....   ...  -          secret-as-password POST /oauth/bc-authorize
 everybody                         POST   /oauth/register
 .....   ...  -          secret-as-password POST /oauth/revoke
 .....   ...  -          secret-as-password POST /oauth/token

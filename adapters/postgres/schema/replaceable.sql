@@ -15,7 +15,7 @@ create or replace view organizations as
            mfa_required_since, mfa_grace_days, session_hours, invitation_domains, sign_in_links, logo_digest, metadata,
            help_url, privacy_url, terms_url, admin_factor, admin_required_since, metadata_clients, metadata_hosts, agents, agents_since,
            registered_clients, shortest_password, breached_at_sign_in, session_idle_minutes, most_sessions, risk_policies, risk_exceptions,
-           risk_counts_since, registration_policy, registration_domains
+           risk_counts_since, registration_policy, registration_domains, afar_since
       from all_organizations
      where deleted_at is null;
 

@@ -12,6 +12,7 @@ FOUNDATION: Final = (
             *(
                 "authorization_codes",
                 "device_codes",
+                "afar_requests",
                 "pushed_requests",
                 "client_assertions",
                 "preauthentications",
@@ -21,7 +22,7 @@ FOUNDATION: Final = (
             *("oauth_states", "connection_answers", "identity_assertions", "used_puzzles", "used_key_proofs"),
         ),
         ids=(
-            *(ids.AuthorizationCodeId, ids.DeviceCodeId, ids.PushedRequestId, ids.PreauthenticationId, ids.FlowId),
+            *(ids.AuthorizationCodeId, ids.DeviceCodeId, ids.AfarRequestId, ids.PushedRequestId, ids.PreauthenticationId, ids.FlowId),
             ids.ConnectionAnswerId,
         ),
     ),

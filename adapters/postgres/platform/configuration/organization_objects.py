@@ -30,6 +30,7 @@ _SIGN_IN_RULES: Final = """
                'mfa_grace_days', mfa_grace_days, 'device_trust_days', device_trust_days, 'session_lifetime_hours', session_hours,
                'invitation_domains', invitation_domains, 'sign_in_links', sign_in_links,
                'admin_factor', coalesce(admin_factor, 'optional'), 'agents', agents,
+               'afar_requests', case when afar_since is null then 'off' else 'on' end,
                'metadata_clients', metadata_clients, 'metadata_hosts', metadata_hosts, 'registered_clients', registered_clients,
                'shortest_password', shortest_password, 'breached_at_sign_in', breached_at_sign_in,
                'session_idle_minutes', session_idle_minutes, 'most_sessions', most_sessions,

@@ -12,6 +12,7 @@ from urllib.parse import quote
 import msgspec
 
 from core.domain.errors import Refusal
+from core.domain.federation.afar.afar_requests import PAGE
 from core.domain.identity.profile.pictures import portrait
 from core.domain.pages import Page as Part
 from entrypoints.bootstrap import Postern
@@ -38,6 +39,7 @@ LOCK: Final = "/ui/lock"
 ORGANIZATIONS: Final = "/ui/organizations"
 APPLICATIONS: Final = "/ui/applications"
 CONNECTIONS: Final = "/ui/settings/connections"
+REQUESTS: Final = PAGE
 # The groups of the side list, each with the text key of its heading; the first needs none.
 _SECTIONS: Final = (
     # Only people of whom something is kept need the details: the profile leads them there, so that no other page has to ask.
@@ -52,7 +54,7 @@ _SECTIONS: Final = (
         ),
     ),
     ("account.activity", ((DEVICES, "devices.page"), (SESSIONS, "sessions.page"), (SIGN_INS, "sign_ins.page"), (LOCK, "lock_own.page"))),
-    ("account.access", ((ORGANIZATIONS, "organizations.page"), (APPLICATIONS, "applications.page"))),
+    ("account.access", ((ORGANIZATIONS, "organizations.page"), (APPLICATIONS, "applications.page"), (REQUESTS, "afar_requests.page"))),
 )
 NO_ERRORS: Final[Mapping[str, Refusal]] = MappingProxyType({})
 ON_A_PAGE: Final = 20
