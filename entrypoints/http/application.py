@@ -32,6 +32,7 @@ from entrypoints.http.pages.account.organizations import (
     ownership_pages,
     risk_rules_pages,
 )
+from entrypoints.http.pages.account.terms import accept_terms_pages, own_terms_pages
 from entrypoints.http.pages.authorization import authorization_pages, consent_pages, link_request_pages, logout_pages
 from entrypoints.http.pages.console.pages import CONSOLE
 from entrypoints.http.pages.console.platform.people.acting_pages import stop_acting
@@ -42,6 +43,7 @@ from entrypoints.http.pages.directory import directory_pages, trial_pages
 from entrypoints.http.pages.directory import password_pages as directory_password_pages
 from entrypoints.http.pages.look import look_pages
 from entrypoints.http.pages.mailed import address_proof_pages, invitation_pages, lift_pages, lock_pages, password_pages
+from entrypoints.http.pages.newcomers import newcomer_pages
 from entrypoints.http.pages.proxied import check_pages, proxied_pages
 from entrypoints.http.pages.saml import logout_pages as saml_logout_pages
 from entrypoints.http.pages.saml import open_pages as saml_open_pages
@@ -51,7 +53,6 @@ from entrypoints.http.pages.setup import connection_pages as setup_connection_pa
 from entrypoints.http.pages.setup import overview_pages as setup_overview_pages
 from entrypoints.http.pages.sign_in import (
     mailed_code_pages,
-    newcomer_pages,
     passkey_pages,
     registration_pages,
     required_second_factor_pages,
@@ -86,6 +87,8 @@ _ACCOUNT_AND_FLOW_PAGES: Final = Endpoints.of(
     required_second_factor_pages,
     membership_pages,
     answer_pages,
+    accept_terms_pages,
+    own_terms_pages,
     details_pages,
     authorization_pages,
     consent_pages,

@@ -102,6 +102,7 @@ everybody                         GET    /auth/{connection_id}/password
 .....   ...  -          flow      POST   /auth/{connection_id}/password
 everybody                         GET    /auth/{provider}
 everybody                         GET    /auth/{provider}/callback
+everybody                         POST   /auth/{provider}/callback
 everybody                         GET    /docs
 everybody                         GET    /docs/guides/{guide}
 everybody                         GET    /docs/{chapter}
@@ -145,6 +146,10 @@ everybody                         GET    /ui/password-chosen
 everybody                         GET    /ui/check-mail
 .....   ...  -          flow      POST   /ui/check-mail/code
 .....   ...  -          flow      POST   /ui/check-mail/resend
+everybody                         GET    /ui/provider-address
+.....   ...  -          flow      POST   /ui/provider-address
+everybody                         GET    /ui/provider-address/code
+.....   ...  -          flow      POST   /ui/provider-address/code
 .....   ...  -          browser   GET    /ui/choose-organization
 .....   ...  -          browser   POST   /ui/choose-organization
 everybody                         GET    /saml/sp/{connection_id}
@@ -376,6 +381,8 @@ maogx   po.  no         -         DELETE /api/user/picture
 maogx   po.  no         -         POST   /api/user/passkeys/options
 maogx   po.  no         -         GET    /api/user/profile
 maogx   po.  no         -         PATCH  /api/user/profile
+maogx   po.  no         -         GET    /api/user/terms
+maogx   po.  no         -         POST   /api/user/terms
 maogx   po.  no         -         POST   /api/user/lock
 maogx   po.  no         -         GET    /api/user/requests
 maogx   po.  no         -         POST   /api/user/requests/{request_id}/allow
@@ -448,6 +455,9 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/teams/{te
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/sign-ins
 .ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/sign-in-rules
 .ao..   po.  no         org-key   PUT    /api/organizations/{org_slug}/risk-policies
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/terms
+..o..   po.  no         -         PUT    /api/organizations/{org_slug}/terms
+..o..   po.  no         -         DELETE /api/organizations/{org_slug}/terms
 ..o..   po.  no         -         POST   /api/organizations/{org_slug}/transfer-ownership
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/users
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/users/{user_id}
@@ -725,6 +735,15 @@ everybody                         POST   /webhooks/billing
 ...g.   po.  no         -         GET    /api/platform/signing-keys
 ...g.   po.  no         -         POST   /api/platform/signing-keys/rotate
 ...g.   po.  no         -         GET    /api/platform/settings
+...g.   po.  no         -         GET    /api/platform/provider-presets
+...g.   po.  no         -         GET    /api/platform/providers
+...g.   po.  no         -         POST   /api/platform/providers
+...g.   po.  no         -         GET    /api/platform/providers/{key}
+...g.   po.  no         -         PATCH  /api/platform/providers/{key}
+...g.   po.  no         -         DELETE /api/platform/providers/{key}
+...g.   po.  no         -         GET    /api/platform/terms
+...g.   po.  no         -         PUT    /api/platform/terms
+...g.   po.  no         -         DELETE /api/platform/terms
 ...g.   po.  no         -         GET    /api/platform/risk-policies
 ...g.   po.  no         -         PUT    /api/platform/risk-policies
 ...g.   po.  no         -         GET    /api/platform/risk-policies/report

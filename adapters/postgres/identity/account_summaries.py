@@ -141,16 +141,22 @@ _SUMMARY: Final[LiteralString] = f"""
                                  least(
                                      case when organizations.mfa_required_since is not null
                                           then {grace_ends("organizations.mfa_required_since")} end,
-                                     case when of_administrators.asked then {grace_ends("organizations.admin_required_since")} end
+                                     case when of_administrators.asked then {grace_ends("organizations.admin_required_since")} end,
+                                     case when of_everybody.asked then {grace_ends("organizations.all_required_since")} end
                                  ) as due,
-                                 of_administrators.asked and organizations.admin_factor = 'passkey' as passkey
+                                 of_everybody.asked or of_administrators.asked and organizations.admin_factor = 'passkey' as passkey
                             from memberships
                             join organizations on organizations.id = memberships.org_id
                            cross join lateral (
                                      select organizations.admin_factor is not null and {ADMINISTERS} as asked
                                  ) as of_administrators
+                           cross join lateral (
+                                     select organizations.all_factor is not null
+                                        and must_have_passkey(organizations.all_factor, organizations.all_factor_role_id,
+                                                              organizations.id, users.id) as asked
+                                 ) as of_everybody
                            where memberships.user_id = users.id
-                             and (organizations.mfa_required_since is not null or of_administrators.asked)
+                             and (organizations.mfa_required_since is not null or of_administrators.asked or of_everybody.asked)
                              and organizations.status = 'active'
                            order by due
                            limit %(most_requiring)s

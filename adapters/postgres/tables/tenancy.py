@@ -410,7 +410,7 @@ TABLES: Final = (
         whose=Whose("organization", "one.id"),
         holds=(
             plain(WORD, "status", "admin_factor", "metadata_clients", "registered_clients", "agents", "breached_at_sign_in"),
-            plain(WORD, "registration_policy"),
+            plain(WORD, "registration_policy", "all_factor"),
             plain(
                 FACT,
                 "slug",
@@ -449,7 +449,8 @@ TABLES: Final = (
                 "suspension_reason": "case when row.status = 'pending' then null else %(reason)s end",
             },
             checks={"has another id than the file": "row.id = %(organization)s::uuid"},
-            ids={"approved_by": IdMeaning.KEPT},
+            # The role of a service of its own, which keeps its id.
+            ids={"approved_by": IdMeaning.KEPT, "all_factor_role_id": IdMeaning.KEPT},
         ),
         ends=Ends.OWN,
     ),

@@ -20,6 +20,7 @@ FOUNDATION: Final = (
                 "mailed_tokens",
             ),
             *("oauth_states", "connection_answers", "identity_assertions", "used_puzzles", "used_key_proofs"),
+            *("newcomers", "posted_answers"),
         ),
         ids=(
             *(ids.AuthorizationCodeId, ids.DeviceCodeId, ids.AfarRequestId, ids.PushedRequestId, ids.PreauthenticationId, ids.FlowId),

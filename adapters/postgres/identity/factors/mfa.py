@@ -212,9 +212,10 @@ def stated_factor_counts(session: LiteralString) -> LiteralString:
 
 
 def second_factor_due(person: LiteralString, session: LiteralString | None = None) -> LiteralString:
-    """The end of the grace period of a member who has no second factor although the organization requires one, or of an administrator who
-    lacks what the organization requires of administrators; null for all others. The statement must read `organizations` and
-    `memberships`; either row may be missing. PostgreSQL looks for the person's second factor only if the organization requires one.
+    """The end of the grace period of a member who has no second factor although the organization requires one, of an administrator who
+    lacks what the organization requires of administrators, or of a member who lacks the passkey that it requires of everybody or of those
+    with a role; null for all others. The statement must read `organizations` and `memberships`; either row may be missing. PostgreSQL
+    looks for the person's second factor only if the organization requires one.
 
     `person` is the account that must have the second factor: the member, or a platform owner who acts in the member's name. `session` is
     the session that asks, if one does: what its directory has stated may stand for the second factor, and never for a passkey.
@@ -234,6 +235,12 @@ def second_factor_due(person: LiteralString, session: LiteralString | None = Non
                             else {second_factor_since(person)} is null{stated}
                         end
                    then {grace_ends("organizations.admin_required_since")}
+               end,
+               case
+                   when organizations.all_factor is not null and memberships.user_id is not null
+                    and owes_passkey(organizations.all_factor, organizations.all_factor_role_id, organizations.id, memberships.user_id,
+                                     {person})
+                   then {grace_ends("organizations.all_required_since")}
                end
            )"""
 

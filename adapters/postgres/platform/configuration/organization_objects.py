@@ -31,6 +31,13 @@ _SIGN_IN_RULES: Final = """
                'invitation_domains', invitation_domains, 'sign_in_links', sign_in_links,
                'admin_factor', coalesce(admin_factor, 'optional'), 'agents', agents,
                'afar_requests', case when afar_since is null then 'off' else 'on' end,
+               'all_factor', coalesce(all_factor, 'optional'), 'passkey_offers', passkey_offers,
+               'all_factor_role', (
+                   select services.slug || '/' || service_roles.slug
+                     from service_roles
+                     join services on services.id = service_roles.service_id
+                    where service_roles.id = organizations.all_factor_role_id
+               ),
                'metadata_clients', metadata_clients, 'metadata_hosts', metadata_hosts, 'registered_clients', registered_clients,
                'shortest_password', shortest_password, 'breached_at_sign_in', breached_at_sign_in,
                'session_idle_minutes', session_idle_minutes, 'most_sessions', most_sessions,

@@ -23,6 +23,7 @@ from core.frozen import Frozen, replace
 MOST_FURTHER: Final = 20
 MOST_SCOPES: Final = 20
 MOST_OFFERED: Final = 200
+LONGEST_SHORT_NAME: Final = 30
 LONGEST_NAME: Final = 100
 LONGEST_ADDRESS: Final = 500
 LONGEST_PATH: Final = 200

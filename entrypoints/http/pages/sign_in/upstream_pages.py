@@ -233,7 +233,7 @@ async def receive_provider_answer(call: Call[bytes, None, ProviderPath], postern
         call.path.provider,
         state=form.get("state", ""),
         code=form.get("code", ""),
-        told=form.get("user", ""),
+        stated=form.get("user", ""),
         error=form.get("error", ""),
         issuer=form.get("iss"),
     )

@@ -12,6 +12,7 @@ from entrypoints.http.routes.platform import (
     further_providers,
     governance,
     installation_risk,
+    installation_terms,
     management_keys,
     platform_fields,
     platform_users,
@@ -41,4 +42,5 @@ ROUTES: Final = Endpoints.of(
     settings_in_force,
     further_providers,
     installation_risk,
+    installation_terms,
 )

@@ -28,6 +28,7 @@ from core.domain.tenancy.sign_in_rules import (
     AdminFactor,
     AfarRule,
     AgentRule,
+    AllFactor,
     MfaPolicy,
     SignInRules,
     SignInRulesChange,
@@ -49,6 +50,7 @@ _SessionHours = Annotated[int, msgspec.Meta(ge=1, le=LONGEST_SESSION_HOURS, exam
 _IdleMinutes = Annotated[int, msgspec.Meta(ge=SHORTEST_IDLE_MINUTES, le=LONGEST_IDLE_MINUTES, examples=[60])]
 _MostSessions = Annotated[int, msgspec.Meta(ge=1, le=MOST_SESSIONS, examples=[3])]
 _PasswordLength = Annotated[int, msgspec.Meta(ge=SHORTEST_PASSWORD, le=LONGEST_LEAST, examples=[12])]
+_ServiceRole = Annotated[str, msgspec.Meta(min_length=3, max_length=101, examples=["billing/approver"])]
 _Domain = Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
 _Domains = Annotated[Sequence[_Domain], msgspec.Meta(max_length=MOST_DOMAINS, examples=[["acme.example"]])]
 
@@ -85,6 +87,18 @@ class SignInRulesPatch(msgspec.Struct, frozen=True, kw_only=True):
     admin_factor: Annotated[AdminFactor, example("passkey")] | msgspec.UnsetType = msgspec.UNSET
     """What owners and administrators need beyond what all members need: a second factor, or a second factor and a passkey. The grace days
     begin anew when it asks for more.
+    """
+    all_factor: Annotated[AllFactor, example("passkey")] | msgspec.UnsetType = msgspec.UNSET
+    """Whether members need a second factor and a passkey: `passkey` for all of them, `role_passkey` for those who have the role of
+    `all_factor_role`. The grace days begin anew when it reaches others.
+    """
+    all_factor_role: _ServiceRole | msgspec.UnsetType | None = msgspec.UNSET
+    """The role of an application, by the slugs of both. Only with `role_passkey`, which needs it. If the role ends, the demand reaches
+    nobody.
+    """
+    passkey_offers: bool | msgspec.UnsetType = msgspec.UNSET
+    """Whether we offer a passkey to members who have signed in by a password, once in thirty days. False counts for those who belong to the
+    organization by their own act.
     """
     metadata_clients: MetadataClients | msgspec.UnsetType = msgspec.UNSET
     """Whether clients that describe themselves in a document may sign people in: `off` for nobody's, `named` for those whose documents are
@@ -158,6 +172,14 @@ class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What owners and administrators need beyond what all members need."""
     admin_required_since: datetime | None
     """When this was last made stricter; null if nothing more is needed."""
+    all_factor: Annotated[AllFactor, example("passkey")]
+    """Whether members need a second factor and a passkey."""
+    all_factor_role: Annotated[str, example("billing/approver")] | None
+    """The role of those who need them; null if everybody or nobody does, and if the role has ended."""
+    all_required_since: datetime | None
+    """When this was last asked of others than before; null if it is asked of nobody."""
+    passkey_offers: bool
+    """Whether we offer a passkey to members who have signed in by a password."""
     metadata_clients: MetadataClients
     """The applications that may sign people in although nobody has registered them, because a document describes them."""
     metadata_hosts: MetadataHosts
@@ -201,8 +223,8 @@ async def change_sign_in_rules(call: Call[SignInRulesPatch, None, OrganizationPa
 
     The rules apply from the next request and the next sign-in on. After the grace days, members without a second factor get `MFA_REQUIRED`
     from the organization and its services; they can still sign in and set up a second factor. The same holds for administrators who lack
-    what `admin_factor` asks of them. What you require, you need yourself. You need a recent proof of who you are: of the second factor, if
-    you have one.
+    what `admin_factor` asks of them, and for members who lack what `all_factor` asks. What you require, you need yourself. You need a
+    recent proof of who you are: of the second factor, if you have one.
     """
     return _record(await postern.tenancy.sign_in_rules.change(call.caller, change_of(call.body), call.actor))
 
