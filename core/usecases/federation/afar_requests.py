@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final, NamedTuple
 
 from core.domain.audiences import TokenAudience
-from core.domain.errors import BadRequest, Forbidden, RateLimited, ReauthenticationRequired, SecondFactorRequired
+from core.domain.errors import BadRequest, Forbidden, RateLimited, ReauthenticationRequired, SecondFactorRequired, TermsRequired
 from core.domain.federation.afar.afar_requests import (
     ASKS_OF_CLIENT,
     ASKS_OF_HINT,
@@ -323,6 +323,8 @@ class AfarRequests(Frozen):
                 raise members_only()
             case AuthorizationStep.SET_UP_SECOND_FACTOR:
                 raise SecondFactorRequired
+            case AuthorizationStep.ACCEPT_TERMS:
+                raise TermsRequired
             case _:
                 within = demand.max_age
                 raise ReauthenticationRequired(max_age=timedelta(0) if within is None else timedelta(seconds=within))

@@ -56,7 +56,10 @@ _SECTIONS: Final = (
     ("account.activity", ((DEVICES, "devices.page"), (SESSIONS, "sessions.page"), (SIGN_INS, "sign_ins.page"), (LOCK, "lock_own.page"))),
     (
         "account.access",
-        ((ORGANIZATIONS, "organizations.page"), (APPLICATIONS, "applications.page"), (REQUESTS, "afar_requests.page"), (TERMS, "terms.page")),
+        (
+            *((ORGANIZATIONS, "organizations.page"), (APPLICATIONS, "applications.page"), (REQUESTS, "afar_requests.page")),
+            (TERMS, "terms.page"),
+        ),
     ),
 )
 NO_ERRORS: Final[Mapping[str, Refusal]] = MappingProxyType({})

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Final, Literal
-from uuid import UUID
 
 import msgspec
 
-from core.domain.errors import BadRequest, Forbidden, NotFound, OrganizationNotActive, RateLimited
+from core.domain.errors import BadRequest, NotFound, RateLimited
 from core.domain.federation.afar.afar_requests import (
     LONGEST_LOGIN_HINT,
     LONGEST_MESSAGE,
@@ -40,7 +39,7 @@ from entrypoints.http.machinery.cors import Origins
 from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.error_shapes import OAUTH
-from entrypoints.http.machinery.fields import Id, ServiceUuid, example
+from entrypoints.http.machinery.fields import AfarRequestUuid, Id, ServiceUuid, example
 from entrypoints.http.machinery.headers import DPOP
 from entrypoints.http.machinery.limits import AUTH, CREDENTIALS, UNLIMITED
 
@@ -100,14 +99,14 @@ class AfarResponse(msgspec.Struct, frozen=True):
     origins=Origins.CLIENTS,
     tags=("oauth",),
 )
-async def ask_from_afar(call: Call[AfarRequestBody], postern: Postern) -> AfarResponse:
+async def request_from_afar(call: Call[AfarRequestBody], postern: Postern) -> AfarResponse:
     """Ask a person who is elsewhere
 
     The person reads the request on the page "Requests" of their account, and in a mail, and answers there. Meanwhile poll
     `POST /auth/token` with `urn:openid:params:grant-type:ciba` and the `auth_req_id`, every five seconds. The organization turns this on in
     its sign-in rules (`afar_requests`). Only agents and applications with a secret or keys may ask, and only own members of the
-    organization are asked. Whoever else the hint names, the answer is the same, and nobody ever says yes. A request that brings a proof in
-    `DPoP` is fetched with the same key.
+    organization are asked. If the hint names anybody else, the answer is the same, and nobody ever says yes. A request that brings a proof
+    in `DPoP` is fetched with the same key.
     """
     fields = call.body
     credential = await credentials(call, postern)
@@ -136,11 +135,11 @@ async def ask_from_afar(call: Call[AfarRequestBody], postern: Postern) -> AfarRe
 
 
 class AfarRequestPath(msgspec.Struct, frozen=True):
-    request_id: UUID
+    request_id: AfarRequestUuid
 
 
 class BlockedClientPath(msgspec.Struct, frozen=True):
-    service_id: UUID
+    service_id: ServiceUuid
 
 
 class AfarRequestRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -213,7 +212,10 @@ _blocked = shown(BlockedClient, BlockedClientRecord, named={"service_id": "servi
 
 @endpoint.get(_REQUESTS, caller=OWN_USER, tags=_TAGS)
 async def list_afar_requests(call: Call, postern: Postern) -> AfarRequestList:
-    """List the requests of applications that wait for you"""
+    """List the requests of applications that wait for you
+
+    Those that you have answered, and those whose time is over, are gone.
+    """
     return AfarRequestList([_record(one) for one in (await postern.federation.afar_requests.list_own(call.caller.user)).waiting])
 
 
@@ -223,10 +225,10 @@ async def list_afar_requests(call: Call, postern: Postern) -> AfarRequestList:
     limit=CREDENTIALS,
     status=204,
     step_up=StepUp.ACCOUNT,
-    refuses=(NotFound, BadRequest, Forbidden, OrganizationNotActive),
+    refuses=(NotFound, BadRequest),
     tags=_TAGS,
 )
-async def allow_afar_request(call: Call[AfarAllowance, None, AfarRequestPath], postern: Postern) -> NoBody:
+async def approve_afar_request(call: Call[AfarAllowance, None, AfarRequestPath], postern: Postern) -> NoBody:
     """Allow a request
 
     The application gets its tokens at its next poll. You need a recent proof of who you are, and where a scope of the API asks for more,
@@ -240,7 +242,7 @@ async def allow_afar_request(call: Call[AfarAllowance, None, AfarRequestPath], p
 
 
 @endpoint.post(f"{_REQUEST}/refuse", caller=OWN_USER, limit=UNLIMITED, status=204, refuses=(NotFound,), tags=_TAGS)
-async def refuse_afar_request(call: Call[None, None, AfarRequestPath], postern: Postern) -> NoBody:
+async def decline_afar_request(call: Call[None, None, AfarRequestPath], postern: Postern) -> NoBody:
     """Refuse a request
 
     The application learns it at its next poll.
@@ -261,13 +263,19 @@ async def block_afar_client(call: Call[None, None, AfarRequestPath], postern: Po
 
 @endpoint.get(_BLOCKED, caller=OWN_USER, tags=_TAGS)
 async def list_blocked_clients(call: Call, postern: Postern) -> BlockedClientList:
-    """List the applications of which you want to hear no more"""
+    """List the applications of which you want to hear no more
+
+    Their requests reach you no more, and they do not learn it.
+    """
     return BlockedClientList([_blocked(one) for one in (await postern.federation.afar_requests.list_own(call.caller.user)).blocked])
 
 
 @endpoint.delete(f"{_BLOCKED}/{{service_id}}", caller=OWN_USER, limit=UNLIMITED, status=204, refuses=(NotFound,), tags=_TAGS)
 async def unblock_client(call: Call[None, None, BlockedClientPath], postern: Postern) -> NoBody:
-    """Let an application ask you again"""
+    """Let an application ask you again
+
+    Requests that it has sent meanwhile stay without an answer.
+    """
     await postern.federation.afar_requests.unblock(ServiceId(call.path.service_id), call.caller.user, call.actor)
     return NO_BODY
 

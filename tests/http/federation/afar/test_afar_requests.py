@@ -6,7 +6,8 @@ from typing import Any, Final
 import pytest
 
 from core.domain.federation.afar.afar_requests import LONGEST_EXPIRY, SHORTEST_EXPIRY
-from core.domain.identifiers import UserId
+from core.domain.identifiers import ServiceId, UserId
+from core.domain.record.events import Actor
 from tests.http.cast import all_at_once
 from tests.http.federation.afar.asking import BLOCKED, CIBA, ORDERS, READ, REQUESTS, RULES, Afar
 from tests.http.federation.relying import claims_of, oauth
@@ -362,3 +363,36 @@ async def test_rules_of_the_organization_hold_at_the_yes(afar: Afar) -> None:
     refused = await afar.allow(scopes=[])
     assert refused.status == 400
     assert (await afar.allow()).status == 204
+
+
+@pytest.mark.parametrize("end", ["removed", "locked", "switched off", "application deleted", "sessions ended", "consent taken back"])
+async def test_what_ends_a_waiting_request_and_a_yes_in_the_products_own_ways(afar: Afar, end: str) -> None:
+    afar.people.change("update all_services set trusted = false")
+    waits = await afar.requested(binding_message="waits")
+    said = await afar.requested(binding_message="said")
+    assert (await afar.allow()).status == 204
+    member = f"/api/organizations/acme/members/{afar.ada.user}"
+    match end:
+        case "removed":
+            answered = await afar.request("POST", member, by=afar.owner)
+        case "locked":
+            answered = await afar.request("POST", "/api/user/lock", by=afar.ada)
+        case "switched off":
+            answered = await afar.request("PATCH", RULES, {"afar_requests": "off"}, by=afar.owner)
+        case "application deleted":
+            answered = await afar.request("DELETE", "/api/organizations/acme/services/helper", by=afar.owner)
+        case "sessions ended":
+            answered = await afar.request("DELETE", f"{member}/sessions", by=afar.owner)
+        case _:
+            await afar.postern.federation.consents.revoke(
+                UserId(afar.ada.user), ServiceId(afar.helper.service.id), Actor(user=UserId(afar.ada.user))
+            )
+            answered = None
+    assert answered is None or answered.status in {200, 202, 204}, (end, answered.status, answered.body)
+    told = oauth(await afar.poll(said))
+    assert told in {DENIED, GONE, (401, "invalid_client")}, end
+    assert oauth(await afar.poll(waits)) in {DENIED, GONE, PENDING, (401, "invalid_client")}
+    assert not afar.people.rows("select id from sessions where service_id = %s", afar.helper.service.id)
+    afar.rest()
+    shown = await afar.request("GET", REQUESTS, by=afar.ada)
+    assert shown.status == 401 or shown.ok()["requests"] == []
