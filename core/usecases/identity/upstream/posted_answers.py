@@ -39,7 +39,7 @@ class PostedAnswers(Frozen):
             sealed=self.keyring.seal(json.dumps(content).encode(), answer_context(identifier)),
             expires_at=now + WAITS,
         )
-        # The same form, sent again after its browser came back, finds its state used. The way back answers it as a browser that comes twice.
+        # The same form, sent again after its browser came back, finds its state used. The way back answers as one that comes twice.
         kept = await self.store.keep(answer)
         return self._back(key, {**query, "code": ours.reveal()} if kept else query)
 
