@@ -23,8 +23,8 @@ from entrypoints.http.pages.account.connections import afar_request_pages, appli
 from entrypoints.http.pages.account.details import answer_pages, details_pages
 from entrypoints.http.pages.account.devices import device_pages, session_pages, sign_in_log_pages
 from entrypoints.http.pages.account.devices import lock_pages as own_lock_pages
+from entrypoints.http.pages.account.factors import passkey_offer_pages, proof_pages, second_factor_pages
 from entrypoints.http.pages.account.factors import passkey_pages as own_passkey_pages
-from entrypoints.http.pages.account.factors import proof_pages, second_factor_pages
 from entrypoints.http.pages.account.organizations import (
     founding_pages,
     membership_pages,
@@ -33,6 +33,7 @@ from entrypoints.http.pages.account.organizations import (
     risk_rules_pages,
 )
 from entrypoints.http.pages.account.terms import accept_terms_pages, own_terms_pages
+from entrypoints.http.pages.accounts import chooser_pages
 from entrypoints.http.pages.authorization import authorization_pages, consent_pages, link_request_pages, logout_pages
 from entrypoints.http.pages.console.pages import CONSOLE
 from entrypoints.http.pages.console.platform.people.acting_pages import stop_acting
@@ -87,11 +88,13 @@ _ACCOUNT_AND_FLOW_PAGES: Final = Endpoints.of(
     required_second_factor_pages,
     membership_pages,
     answer_pages,
+    passkey_offer_pages,
     accept_terms_pages,
     own_terms_pages,
     details_pages,
     authorization_pages,
     consent_pages,
+    chooser_pages,
     saml_sign_in_pages,
     saml_open_pages,
     saml_logout_pages,

@@ -172,12 +172,21 @@ everybody                         GET    /ui/register
 .....   ...  -          flow      POST   /ui/register
 everybody                         GET    /ui/reset-password
 everybody                         POST   /ui/reset-password
-.....   ...  -          browser   GET    /ui/choose-account
-.....   ...  -          browser   POST   /ui/choose-account
+everybody                         GET    /ui/choose-account
+.....   ...  -          flow      POST   /ui/choose-account
+everybody                         GET    /ui/accounts
+.....   ...  -          flow      POST   /ui/accounts
+.....   ...  -          flow      POST   /ui/accounts/sign-out
 .....   ...  -          browser   GET    /ui/consent
 .....   ...  -          browser   POST   /ui/consent
+.....   ...  -          browser   GET    /ui/accept-terms
+.....   ...  -          browser   POST   /ui/accept-terms
 .....   ...  -          browser   GET    /ui/answers
 .....   ...  -          browser   POST   /ui/answers
+.....   ...  -          browser   GET    /ui/passkey-offer
+.....   ...  -          browser   POST   /ui/passkey-offer
+.....   ...  -          browser   GET    /ui/passkey-offer/passkey
+.....   ...  -          browser   POST   /ui/passkey-offer/passkey
 .....   ...  -          browser   GET    /ui/confirm-membership
 .....   ...  -          browser   POST   /ui/confirm-membership
 .....   ...  -          browser   GET    /ui/second-factor-required
@@ -197,6 +206,7 @@ everybody                         GET    /ui/sign-in/second-factor
 .....   ...  -          flow      POST   /ui/sign-in/second-factor/passkey
 .....   ...  -          flow      POST   /ui/sign-in/second-factor/passkey/options
 .....   ...  -          browser,ended-browser,flow  POST   /ui/sign-out
+.....   ...  -          browser,ended-browser,flow  POST   /ui/sign-out/all
 .....   ...  -          flow      POST   /ui/stop-acting
 everybody                         GET    /ui/signed-out
 everybody                         GET    /ui/set-password
@@ -285,6 +295,8 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   GET    /ui/passkeys/add
 .....   ...  -          browser   POST   /ui/passkeys/add
 .....   ...  -          browser   POST   /ui/passkeys/add/options
+.....   ...  -          browser   GET    /ui/terms
+.....   ...  -          browser   POST   /ui/terms
 .....   ...  -          browser   GET    /ui/lock
 .....   ...  -          browser   POST   /ui/lock
 .....   ...  -          browser   GET    /ui/password

@@ -170,12 +170,20 @@ begin
     return must_have_passkey(demand, role, organization, member);
 end $$;
 
--- Whether a person who has signed in by a password is to be offered a passkey: one who has none, and whom none of the organizations that they
--- belong to by their own act wants to be left alone.
+-- Whether a person who has signed in by a password is to be offered a passkey: one who has none, whose domain lets its people sign in with one,
+-- and whom none of the organizations that they belong to by their own act wants to be left alone.
 create or replace function may_be_offered_passkey(person uuid) returns boolean
     language plpgsql volatile as $$
 begin
     return not exists (select from passkeys where user_id = person)
+       and not exists (
+               select
+                 from users
+                 join domain_routes on domain_routes.domain = substring(users.email_key from '[^@]*$')
+                 join organizations on organizations.id = domain_routes.org_id
+                where users.id = person and domain_routes.verified_at is not null and domain_routes.login_policy <> 'password_allowed'
+                  and organizations.status = 'active'
+           )
        and not exists (
                select
                  from memberships

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from core.domain.identifiers import FlowId, OrganizationId
+from core.domain.identifiers import FlowId
 from core.domain.identity.upstream.further import FurtherProvider, ProviderPreset
 from core.domain.identity.upstream.newcomers import WaitingNewcomer
 from core.domain.identity.upstream.posted_answers import PostedAnswer
@@ -40,7 +40,7 @@ class FurtherProviderStore(Protocol):
     async def hold(self, key: str) -> tuple[FurtherProvider, bytes] | None:
         """The provider and the sealed secret of our client there. Nobody else changes them meanwhile."""
 
-    async def unknown_organizations(self, organizations: Sequence[OrganizationId]) -> Sequence[OrganizationId]:
+    async def unknown_organizations(self, slugs: Sequence[str]) -> Sequence[str]:
         """Those that do not exist."""
 
     async def save(self, provider: FurtherProvider, sealed_secret: bytes) -> bool:

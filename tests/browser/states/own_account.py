@@ -371,6 +371,8 @@ def _passkey(number: int, name: str, **values: Any) -> Thing:
         "created_at": _LAST_YEAR,
         "last_used_at": _YESTERDAY,
         "backup_eligible": False,
+        "backed_up": False,
+        "made_on": "Firefox on Linux",
         "second_factor_since": None,
     }
     return Thing(**{**usual, **values})
@@ -379,8 +381,9 @@ def _passkey(number: int, name: str, **values: Any) -> Thing:
 _PASSKEYS: Final = [
     _passkey(1, "Firefox on Linux", second_factor_since=_YESTERDAY),
     _passkey(2, "The security key that hangs with the keys of the bicycle", backup_eligible=True, second_factor_since=_YESTERDAY),
-    _passkey(3, "هاتف ياسمين", last_used_at=None),
+    _passkey(3, "هاتف ياسمين", last_used_at=None, backup_eligible=True, backed_up=True, made_on=None),
 ]
+_MAKERS: Final = {1: "", 2: "Google Password Manager", 3: "YubiKey"}
 _NEW_PASSKEY: Final[dict[str, Any]] = {
     "obstacle": "",
     "action": "/ui/passkeys/add",
@@ -390,6 +393,7 @@ _NEW_PASSKEY: Final[dict[str, Any]] = {
     "longest": 100,
 }
 _PASSKEY: Final[dict[str, Any]] = {
+    "maker": "Google Password Manager",
     "action": "/ui/passkeys/1",
     "remove": "/ui/passkeys/1/remove",
     "back": "/ui/passkeys",
@@ -406,6 +410,7 @@ _LANGUAGE: Final[dict[str, Any]] = {
     "profile": NO_PROFILE,
     "details": "/ui/profile/details",
     "picture": "/ui/profile/picture",
+    "signals": [],
 }
 _NAMED: Final = OwnProfile(name="Ada Lovelace", given_name="Ada", family_name="Lovelace", username="ada.lovelace", zoneinfo="Europe/Vienna")
 _DETAILS: Final[dict[str, Any]] = {"action": "/ui/profile/details", "back": "/ui/profile", "longest": 200}
@@ -1011,12 +1016,23 @@ STATES: Final = (
         errors={"mailed_code": Words("refusals.mailed_code_refused")},
     ),
     _account("account, prove in vain", "factors/prove_in_vain.html", "", again="/ui/sign-in?again=yes"),
-    _account("account, passkeys, none", "factors/passkeys.html", "/ui/passkeys", passkeys=[], obstacle="", add="/ui/passkeys/add"),
+    _account(
+        "account, passkeys, none",
+        "factors/passkeys.html",
+        "/ui/passkeys",
+        passkeys=[],
+        signals=[],
+        makers={},
+        obstacle="",
+        add="/ui/passkeys/add",
+    ),
     _account(
         "account, passkeys, not possible",
         "factors/passkeys.html",
         "/ui/passkeys",
         passkeys=[],
+        signals=[],
+        makers={},
         obstacle="refusals.passkeys_address",
         add="/ui/passkeys/add",
     ),
@@ -1025,6 +1041,8 @@ STATES: Final = (
         "factors/passkeys.html",
         "/ui/passkeys",
         passkeys=_PASSKEYS,
+        signals=[],
+        makers=_MAKERS,
         obstacle="",
         add="/ui/passkeys/add",
         done=Words("passkeys.done_added"),

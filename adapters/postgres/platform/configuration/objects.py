@@ -84,8 +84,17 @@ _PLATFORM_FIELDS: Final[LiteralString] = """
 
 _FURTHER_PROVIDERS: Final[LiteralString] = """
     select '' as organization, key as name, key as id,
-           jsonb_build_object('preset', preset, 'name', name, 'client_id', client_id, 'enabled', enabled, 'position', position)
-           || (settings - 'secret_kind') as fields
+           jsonb_build_object(
+               'preset', preset, 'name', name, 'client_id', client_id, 'enabled', enabled, 'position', position,
+               'organizations', case
+                   when organizations is not null then array(
+                       select offered.slug
+                         from organizations as offered
+                        where offered.id = any (further_providers.organizations)
+                        order by offered.slug
+                   )
+               end
+           ) || (settings - 'secret_kind') as fields
       from further_providers
 """
 

@@ -30,7 +30,7 @@ from core.usecases.identity.sign_in.admission import SignInEnded
 from core.usecases.identity.sign_in.proofs.proof import EmailNotVerified
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
-from entrypoints.http.machinery.browsers import ANOTHER, IN_FLOW, SIGN_IN, FlowForm, bound_to, token_for
+from entrypoints.http.machinery.browsers import ACCOUNTS, ANOTHER, IN_FLOW, SIGN_IN, FlowForm, bound_to, token_for
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import email_field
 from entrypoints.http.machinery.limits import FORGOT_PASSWORD, PAGE_SIGN_INS, PAGE_STEPS, UNLIMITED
@@ -50,6 +50,7 @@ from entrypoints.http.pages.flows import (
     Page,
     begin,
     browser_secret,
+    first_to_end,
     flow_of,
     go_on,
     named_before_consent,
@@ -61,6 +62,7 @@ from entrypoints.http.pages.flows import (
 from entrypoints.http.pages.puzzle.puzzles import WITH_WIDGET, PagePuzzle, PuzzleForm
 from entrypoints.http.pages.refusals import in_words
 from entrypoints.http.pages.sign_in.providers import provider_address, provider_name, to_provider
+from entrypoints.http.passkeys import PasskeySignal
 
 # A placeholder for the form's token in the cached page. It is random, so no value from a request can contain it.
 _TOKEN_PLACE: Final = f"{{form_token {token_hex()}}}"
@@ -86,11 +88,14 @@ class AddressForm(FlowForm, frozen=True, kw_only=True):
 class PasswordForm(PuzzleForm, frozen=True, kw_only=True):
     email: str = ""
     password: Password = Password("")
+    makes_passkeys: _Flag = ""
+    """Filled in by the script of a page whose browser can make passkeys."""
 
 
 class CodeForm(FlowForm, frozen=True, kw_only=True):
     code: str = ""
     trust_device: _Flag = ""
+    makes_passkeys: _Flag = ""
 
 
 @page.get(SIGN_IN, caller=IN_FLOW, limit=UNLIMITED, policy=IN_POPUP_WITH_PASSKEYS)
@@ -109,6 +114,8 @@ async def show_sign_in(call: Call[None, SignInLink, None, Caller | None], poster
         wanted = Wanted(prompt=Prompt.LOGIN, second_factor=True)
         request = {"to": own_place(link.to)}
         return await begin(call, postern, FlowPurpose.ACCOUNT, request, wanted, another=link.again == ANOTHER)
+    if call.request.others and not link.again:
+        return redirect(f"{ACCOUNTS}?{urlencode({'to': own_place(link.to)})}")
     browser, headers = browser_secret(call, postern)
     await postern.identity.journeys.refresh_offers()
     passkeys, registers = _have_passkeys(postern), postern.identity.registrations.has_form
@@ -175,7 +182,7 @@ async def send_password(call: Call[PasswordForm, None, None, Caller | None], pos
         if flow.signed_in_at is None:
             await asked.check(form)
         entered = await postern.identity.browser_sessions.sign_in_with_password(
-            visit(call, postern, flow), Email(form.email), form.password
+            visit(call, postern, flow, makes_passkeys=bool(form.makes_passkeys)), Email(form.email), form.password
         )
     except FlowOver:
         return await once_over(call, postern, flow)
@@ -279,7 +286,7 @@ async def send_code(call: Call[CodeForm, None, None, Caller | None], postern: Po
     flow = await flow_of(call, postern, form.flow)
     try:
         entered = await postern.identity.browser_sessions.sign_in_with_second_factor(
-            visit(call, postern, flow), form.code, trust_device=bool(form.trust_device)
+            visit(call, postern, flow, makes_passkeys=bool(form.makes_passkeys)), form.code, trust_device=bool(form.trust_device)
         )
     except SignInEnded as refusal:
         # The flow still has the address, but the first proof no longer counts.
@@ -311,13 +318,32 @@ async def at_provider(call: AnyCall, postern: Postern, flow: Flow, refusal: Prov
 
 
 def address_page(
-    call: AnyCall, postern: Postern, flow: Flow | None, email: str, errors: Mapping[str, str] = NO_ERRORS, *, place: str = ""
+    call: AnyCall,
+    postern: Postern,
+    flow: Flow | None,
+    email: str,
+    errors: Mapping[str, str] = NO_ERRORS,
+    *,
+    place: str = "",
+    signals: Sequence[PasskeySignal] = (),
 ) -> bytes:
     browser, _ = browser_secret(call, postern)
     token = form_token(browser, bound_to("" if flow is None else str(flow.id)))
-    offers = offered(postern, flow, place)
+    offers, ends = offered(postern, flow, place), first_to_end(call, postern)
     passkeys, registers = _have_passkeys(postern), postern.identity.registrations.has_form
-    return _rendered(call.language, flow, token, email, errors, place=place, offers=offers, passkeys=passkeys, registers=registers)
+    return _rendered(
+        call.language,
+        flow,
+        token,
+        email,
+        errors,
+        place=place,
+        offers=offers,
+        passkeys=passkeys,
+        registers=registers,
+        signals=signals,
+        ends=ends,
+    )
 
 
 def offered(postern: Postern, flow: Flow | None, place: str = "", *, but: str = "") -> Sequence[tuple[str, str, str]]:
@@ -337,8 +363,10 @@ def _rendered(
     offers: Sequence[tuple[str, str, str]],
     passkeys: bool,
     registers: bool,
+    signals: Sequence[PasskeySignal] = (),
+    ends: str = "",
 ) -> bytes:
-    """`registers`: the installation gives accounts to people who register."""
+    """`registers`: the installation gives accounts to people who register. `ends` is the account that has to make room for another."""
     return shipped_pages().page(
         "sign_in/sign_in.html",
         language,
@@ -350,9 +378,11 @@ def _rendered(
         place=place,
         passkeys=passkeys,
         passkey=PASSKEY,
+        signals=signals,
         email=email,
         register=_onward(REGISTER, flow, place) if registers else "",
         offers=offers,
+        ends=ends,
         errors=errors,
     )
 
@@ -414,6 +444,7 @@ def password_page(
         resend=_RESEND,
         # The button of the realm's provider is above the others.
         offers=offered(postern, flow, but="" if realm is None else realm.provider),
+        passkeys=_have_passkeys(postern),
         errors=errors,
         longest=LONGEST_PASSWORD,
     )
@@ -431,6 +462,7 @@ def code_page(call: AnyCall, postern: Postern, flow: Flow, errors: Mapping[str, 
         lost=f"{LOST_FACTOR}?flow={flow.id}",
         by_app=flow.has_authenticator,
         by_passkey=flow.has_passkey and _have_passkeys(postern),
+        passkeys=_have_passkeys(postern),
         passkey=f"{SECOND_FACTOR}/passkey",
         trust_days=trust_period(flow.trust_days).days,
         errors=errors,

@@ -26,11 +26,12 @@ from core.usecases.identity.upstream.journeys import Vouched
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
 from entrypoints.http.machinery.browser_cookies import flow_secret
-from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN
+from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN, OtherAccount
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS, PAGE_STEPS, USER_CODES
+from entrypoints.http.pages.account import CONNECTIONS
 from entrypoints.http.pages.authorization.authorization_pages import PROVIDERS, advice
 from entrypoints.http.pages.authorization.foreign_forms import FOREIGN_FORM, pairs
 from entrypoints.http.pages.declaring import IN_POPUP, page
@@ -164,7 +165,7 @@ async def begin_provider_sign_in(call: Call[None, Beginning, ProviderPath, Calle
     caller=IN_FLOW,
     limit=PAGE_LOADS,
     policy=IN_POPUP,
-    refuses=(BadRequest, OAuthError, Unauthorized, ProviderRequired),
+    refuses=(BadRequest, OAuthError, OtherAccount, Unauthorized, ProviderRequired),
     also={302: NoBody, 303: NoBody},
     tags=("oauth",),
 )
@@ -366,6 +367,11 @@ async def _connected(
     call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern, taken: TakenState, state: Token
 ) -> Answer[NoBody]:
     """The redirect to the place where the person asked to connect an identity."""
+    caller = call.presented
+    if caller is not None and caller.user != taken.user:
+        # The person has changed the account meanwhile, and would read on the pages of the other one what happened to the first.
+        await postern.identity.repeated_returns.tell(state, CONNECTIONS)
+        raise OtherAccount(CONNECTIONS)
     told = {"status": "success", "provider": taken.provider, "action": "link"}
     back = back_to_asker(postern, taken.way.redirect_uri, on_pages=taken.on_pages)
     try:

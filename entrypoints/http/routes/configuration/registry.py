@@ -32,7 +32,7 @@ _PLATFORM_KINDS: Final = (
     ObjectKind(
         name="providers",
         within=Within.PLATFORM,
-        entry=entry("FurtherProviderEntry", further_providers.NewFurtherProvider, without=("key", "organizations")),
+        entry=entry("FurtherProviderEntry", further_providers.NewFurtherProvider, without=("key",)),
         shown_by=further_providers.list_further_providers,
         make=further_providers.create_further_provider,
         change=further_providers.change_further_provider,
@@ -42,6 +42,7 @@ _PLATFORM_KINDS: Final = (
         new_id="key",
         secrets=("client_secret",),
         fixed=frozenset({"preset", "kind"}),
+        unordered=frozenset({"organizations"}),
     ),
     PLATFORM_RISK_KIND,
 )

@@ -3,13 +3,11 @@
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated
-from uuid import UUID
 
 import msgspec
 
 from core.domain.changes import UNCHANGED
 from core.domain.errors import BadRequest, Conflict, NotFound
-from core.domain.identifiers import OrganizationId
 from core.domain.identity.proofs import StepUp
 from core.domain.identity.upstream.further import (
     LONGEST_ADDRESS,
@@ -65,6 +63,8 @@ _FullName = Annotated[str, _Path, example("name")]
 _TeamId = Annotated[str, _Apple, example("A1B2C3D4E5")]
 _KeyId = Annotated[str, _Apple, example("F6G7H8I9J0")]
 _Position = Annotated[int, msgspec.Meta(extra_json_schema={"minimum": 0, "maximum": MOST_OFFERED}), example(1)]
+_Slug = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": 50})]
+_Organizations = Annotated[Sequence[_Slug], msgspec.Meta(extra_json_schema={"maxItems": MOST_OFFERED}), example(["acme"])]
 _Flag = Annotated[bool, example(True)]
 _No = Annotated[bool, example(False)]
 
@@ -85,8 +85,8 @@ class FurtherProviderSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether people can sign in through it."""
     position: _Position | msgspec.UnsetType = msgspec.UNSET
     """Buttons stand in this order."""
-    organizations: Sequence[UUID] | msgspec.UnsetType | None = msgspec.UNSET
-    """The ids of the organizations on whose pages it is offered; null offers it everywhere."""
+    organizations: _Organizations | msgspec.UnsetType | None = msgspec.UNSET
+    """The slugs of the organizations on whose pages it is offered; null offers it everywhere."""
     issuer: _Issuer | msgspec.UnsetType = msgspec.UNSET
     """For OpenID Connect, byte for byte as its tokens have it."""
     authorization_url: _AuthorizationUrl | msgspec.UnsetType = msgspec.UNSET
@@ -116,8 +116,6 @@ class FurtherProviderSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     def change(self, secret: str | None = None) -> FurtherChange:
         said = {name: getattr(self, name) for name in FURTHER_FIELDS if getattr(self, name) is not msgspec.UNSET}
-        if said.get("organizations") is not None:
-            said["organizations"] = [OrganizationId(one) for one in said["organizations"]]
         return FurtherChange(**said, client_secret=UNCHANGED if secret is None else secret)
 
 
@@ -165,8 +163,8 @@ class FurtherProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Whether people can sign in through it."""
     position: _Position
     """Buttons stand in this order."""
-    organizations: Sequence[UUID] | None
-    """The ids of the organizations on whose pages it is offered; null everywhere."""
+    organizations: _Organizations | None
+    """The slugs of the organizations on whose pages it is offered; null everywhere."""
     issuer: _Issuer
     """Of OpenID Connect."""
     authorization_url: _AuthorizationUrl

@@ -105,14 +105,14 @@ class FurtherScene(UpstreamScene):
         location = sent.header("location")
         assert location is not None
         assert location.startswith(CODE)
-        code = await self.code(email)
+        code = await self.mailed_code(email)
         return await self.send(tabs, PageReader((await tabs.request("GET", location)).body), CODE, code=code)
 
     async def send(self, tabs: Tabs, page: PageReader, action: str, **fields: str) -> Received:
         form = next(one for one in page.forms if one.action == action)
         return await tabs.request("POST", action, {**form.fields, **fields})
 
-    async def code(self, email: str = ADA) -> str:
+    async def mailed_code(self, email: str = ADA) -> str:
         mail = [one for one in await self.postbox.empty() if one.to == email and "code" in one.subject][-1]
         return next(word for word in mail.text.split() if len(word) == 8 and word.isdigit())
 

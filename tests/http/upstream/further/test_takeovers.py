@@ -33,7 +33,7 @@ async def test_without_the_code_there_is_no_account(scene: FurtherScene, kind: s
     sent = await scene.send(evil, page, ADDRESS, email=ADA)
     assert sent.status == 303
     asks = PageReader((await evil.request("GET", sent.header("location") or "")).body)
-    right = await scene.code()
+    right = await scene.mailed_code()
     wrong = f"{(int(right) + 1) % 10**8:08}"
     for _ in range(5):
         answer = await scene.send(evil, asks, CODE, code=wrong)
@@ -66,7 +66,7 @@ async def test_a_code_of_one_address_is_worth_nothing_for_another(scene: Further
     tabs = scene.browser()
     page = await scene.asked(tabs, await scene.come(tabs, kind))
     await scene.send(tabs, page, ADDRESS, email="mine@example.org")
-    mine = await scene.code("mine@example.org")
+    mine = await scene.mailed_code("mine@example.org")
     sent = await scene.send(tabs, page, ADDRESS, email=ADA)
     asks = PageReader((await tabs.request("GET", sent.header("location") or "")).body)
     assert (await scene.send(tabs, asks, CODE, code=mine)).status == 400
@@ -107,7 +107,7 @@ async def test_the_provider_is_turned_off_while_the_code_is_on_its_way(scene: Fu
     page = await scene.asked(tabs, await scene.come(tabs, "discord"))
     sent = await scene.send(tabs, page, ADDRESS, email=ADA)
     asks = PageReader((await tabs.request("GET", sent.header("location") or "")).body)
-    code = await scene.code()
+    code = await scene.mailed_code()
     await scene.request("PATCH", f"{PROVIDERS}/discord", {"enabled": False}, by=scene.root)
     assert (await scene.send(tabs, asks, CODE, code=code)).status == 400
     assert scene.people.rows("select from users where email = %s", ADA) == []

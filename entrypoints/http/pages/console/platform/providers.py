@@ -1,7 +1,7 @@
 """Further providers of the installation: listed in the order of their buttons, added from a preset or by their addresses, and changed."""
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Any, Final
 
 from core.domain.identity.upstream.further_settings import ClientSecretKind, FurtherKind
 from entrypoints.http.pages.console.cells import Tone, code, copied, listed, number, plain, state, when, words
@@ -26,11 +26,11 @@ async def _presets(visit: PageVisit) -> Sequence[Choice]:
     return [Choice("", visit.text("console.platform_providers.no_preset")), *(Choice(one.key, one.name, one.guide) for one in found)]
 
 
-def _openid(name: str, **more: str) -> Asked:
+def _openid(name: str, **more: Any) -> Asked:
     return Asked(name, under=("kind", FurtherKind.OPENID), **more)
 
 
-def _oauth(name: str, **more: str) -> Asked:
+def _oauth(name: str, **more: Any) -> Asked:
     return Asked(name, under=("kind", FurtherKind.OAUTH), **more)
 
 
@@ -87,6 +87,7 @@ FURTHER: Final = Resource(
                 Asked("client_secret", kind=InputKind.LONG, hint="console.siem.secret_hint"),
                 "enabled",
                 "position",
+                Asked("organizations", hint="console.platform_providers.organizations_hint"),
                 "scopes",
             ),
             undone=False,
