@@ -44,6 +44,9 @@ create table posted_answers (
 );
 create index posted_answers_expired on posted_answers (expires_at);
 
+-- A platform owner tests a provider: nobody signs in, and nothing is connected.
+alter table oauth_states add column tests boolean not null default false;
+
 -- A key is a word of the three, a short name, or the id of an organization's own.
 alter table identities drop constraint identities_provider;
 alter table identities add constraint identities_provider

@@ -50,6 +50,7 @@ from entrypoints.http.pages.flows import (
     visit,
     with_headers,
 )
+from entrypoints.http.pages.newcomers.provider_test_pages import tested
 from entrypoints.http.pages.sign_in.providers import address_again, ask_to_leave, back_to_asker
 from entrypoints.http.pages.sign_in.sign_in_pages import once_over, sign_in_again, when_over
 
@@ -184,7 +185,7 @@ async def complete_provider_sign_in(call: Call[None, Returned, ProviderPath, Cal
     # same.
     call.request.finish()
     if taken.user is not None:
-        return await _connected(call, postern, taken, state)
+        return await _of_person(call, postern, taken, state)
     flow = taken.flow
     if flow is None:
         raise FlowOver
@@ -361,6 +362,12 @@ async def _vouched(call: Call[None, Returned, ProviderPath, Caller | None], post
             raise UpstreamRefused(CANCELLED)
         raise OAuthError(detail="the provider answered with an error")
     return await postern.identity.journeys.vouched(taken, state, Token(back.code), back.iss)
+
+
+async def _of_person(call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern, taken: TakenState, state: Token) -> Page:
+    if taken.tests:
+        return await tested(call, postern, taken, state, lambda: _vouched(call, postern, taken, state))
+    return await _connected(call, postern, taken, state)
 
 
 async def _connected(
