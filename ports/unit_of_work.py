@@ -39,6 +39,7 @@ from ports.identity.registering.mail_budgets import MailBudgetStore
 from ports.identity.sessions import SessionStore
 from ports.identity.sign_in import SignInStore
 from ports.identity.sign_in_links import SignInLinkStore
+from ports.identity.terms.terms import TermsStore
 from ports.identity.upstream.connections import ConnectionTestStore, DirectorySessionStore
 from ports.identity.upstream.identities import IdentityStore
 from ports.identity.upstream.identity_assertions import IdentityAssertionStore
@@ -97,6 +98,7 @@ class AskedStores(Protocol):
     profiles: ProfileStore
     pictures: PictureStore
     flows: FlowStore
+    terms: TermsStore
     login_events: LoginEventStore
     devices: DeviceStore
     passkeys: PasskeyStore

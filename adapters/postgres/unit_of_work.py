@@ -39,6 +39,7 @@ from adapters.postgres.identity.registering.mail_budgets import MailBudgetRows
 from adapters.postgres.identity.sessions.browser_sessions import BrowserSessionRows
 from adapters.postgres.identity.sessions.impersonation import ImpersonationRows
 from adapters.postgres.identity.sessions.sessions import SessionRows
+from adapters.postgres.identity.terms.terms import TermsRows
 from adapters.postgres.identity.upstream.connections import ConnectionTestRows, DirectorySessionRows
 from adapters.postgres.identity.upstream.identities import IdentityRows
 from adapters.postgres.identity.upstream.identity_assertions import IdentityAssertionRows
@@ -137,6 +138,7 @@ class Stores(AskedStores):
     profiles = anywhere(ProfileRows)
     pictures = anywhere(PictureRows)
     flows = anywhere(FlowRows)
+    terms = anywhere(TermsRows)
     passkeys = anywhere(PasskeyRows)
     identities = anywhere(IdentityRows)
     identity_grants = anywhere(IdentityGrantRows)

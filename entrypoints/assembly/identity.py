@@ -54,6 +54,7 @@ from core.usecases.identity.sign_in.landings.browser import BrowserSessions
 from core.usecases.identity.sign_in.proofs.link import SignInLinks
 from core.usecases.identity.sign_in.proofs.passkey import PasskeyProofs
 from core.usecases.identity.sign_in.proofs.upstream import UpstreamProofs
+from core.usecases.identity.terms.terms import TermsOfPeople
 from core.usecases.identity.unverified_accounts import UnverifiedAccounts
 from core.usecases.identity.upstream.identities import Identities
 from core.usecases.identity.upstream.journeys import Journeys
@@ -85,6 +86,7 @@ class Identity(Frozen, kw_only=True):
     account_mails: AccountMails
     mail_budgets: MailBudgets
     registrations: Registrations
+    terms: TermsOfPeople
     displaced_sessions: DisplacedSessions
     mailed_codes: MailedCodes
     mailed_proofs: MailedProofs
@@ -156,6 +158,7 @@ def _assembled(settings: Settings, foundation: Foundation, decline: Declining, p
         account_mails=room.mails,
         mail_budgets=room.budgets,
         registrations=room.registrations,
+        terms=TermsOfPeople(new_unit_of_work, stores.terms, clock),
         displaced_sessions=DisplacedSessions(new_unit_of_work, foundation.mail_templates, foundation.shared_buckets),
         mailed_codes=sign_ins.mailed_codes,
         mailed_proofs=sign_ins.mailed_proofs,

@@ -32,6 +32,7 @@ from entrypoints.http.pages.account.organizations import (
     ownership_pages,
     risk_rules_pages,
 )
+from entrypoints.http.pages.account.terms import accept_terms_pages, own_terms_pages
 from entrypoints.http.pages.authorization import authorization_pages, consent_pages, link_request_pages, logout_pages
 from entrypoints.http.pages.console.pages import CONSOLE
 from entrypoints.http.pages.console.platform.people.acting_pages import stop_acting
@@ -84,6 +85,8 @@ _ACCOUNT_AND_FLOW_PAGES: Final = Endpoints.of(
     required_second_factor_pages,
     membership_pages,
     answer_pages,
+    accept_terms_pages,
+    own_terms_pages,
     details_pages,
     authorization_pages,
     consent_pages,

@@ -32,14 +32,18 @@ class FlowStore(Protocol):
         provider: str = "",
         is_logged: bool = False,
         owes_answers: bool = False,
+        owes_terms: bool = False,
     ) -> None:
         """Records that the person has signed in by this flow: in which way, to which session, and through which provider, if one vouched
-        for them; whether the log of the application's organization has the sign-in; and whether a page may have fields to ask for. The
-        last look before it has found that nobody had signed in by the flow. Needs no round trip of its own.
+        for them; whether the log of the application's organization has the sign-in; whether a page may have fields, and terms, to ask
+        for. The last look before it has found that nobody had signed in by the flow. Needs no round trip of its own.
         """
 
     async def have_answered(self, flow: FlowId) -> None:
         """No page of this flow asks for fields any more."""
+
+    async def have_asked_terms(self, flow: FlowId) -> None:
+        """The person has accepted terms on the page of this flow, or will another time."""
 
     async def complete(self, flow: FlowId, at: datetime, *, refused: bool = False) -> bool:
         """Records that the flow is finished. Returns True to only one of several callers, and False to all others. `refused` says that the

@@ -652,6 +652,8 @@ WHO: dict[str, set[str]] = {
         "POST /api/organizations",
         "POST /api/organizations/{org_slug}/ownership",
         "POST /api/organizations/{org_slug}/select",
+        "GET /api/user/terms",
+        "POST /api/user/terms",
     },
     MEMBER_OF_INACTIVE.name: {
         "GET /api/organizations/{org_slug}",
@@ -686,6 +688,8 @@ WHO: dict[str, set[str]] = {
         "POST /api/organizations/{org_slug}/proposals/{proposal_id}/apply",
         "POST /api/organizations/{org_slug}/setup-links/{link_id}/drafts/{draft_id}/activate",
         "POST /api/organizations/{org_slug}/transfer-ownership",
+        "PUT /api/organizations/{org_slug}/terms",
+        "DELETE /api/organizations/{org_slug}/terms",
         "DELETE /api/organizations/{org_slug}/upstream-providers/{provider_id}/certificate/waiting/{fingerprint}",
         "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/activate",
         "PUT /api/organizations/{org_slug}/upstream-providers/{provider_id}/assertions",
@@ -717,6 +721,7 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}/mail-budget",
         "GET /api/organizations/{org_slug}/sign-in-rules",
         "GET /api/organizations/{org_slug}/smtp",
+        "GET /api/organizations/{org_slug}/terms",
         "GET /api/organizations/{org_slug}/upstream-providers",
         "GET /api/organizations/{org_slug}/upstream-providers/{provider_id}/exchanges",
         "GET /api/organizations/{org_slug}/upstream-providers/{provider_id}/runs",
@@ -1022,6 +1027,7 @@ WHO: dict[str, set[str]] = {
         "GET /api/platform/risk-events",
         *("GET /api/platform/signing-keys", "POST /api/platform/signing-keys/rotate"),
         "GET /api/platform/settings",
+        *("GET /api/platform/terms", "PUT /api/platform/terms", "DELETE /api/platform/terms"),
         *(f"POST /api/platform/users/{{user_id}}/{act}" for act in ("activate", "deactivate", "lock")),
     },
 }

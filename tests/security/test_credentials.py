@@ -370,6 +370,8 @@ maogx   po.  no         -         DELETE /api/user/picture
 maogx   po.  no         -         POST   /api/user/passkeys/options
 maogx   po.  no         -         GET    /api/user/profile
 maogx   po.  no         -         PATCH  /api/user/profile
+maogx   po.  no         -         GET    /api/user/terms
+maogx   po.  no         -         POST   /api/user/terms
 maogx   po.  no         -         POST   /api/user/lock
 maogx   po.  no         -         POST   /api/user/set-password
 
@@ -435,6 +437,9 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/teams/{te
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/sign-ins
 .ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/sign-in-rules
 .ao..   po.  no         org-key   PUT    /api/organizations/{org_slug}/risk-policies
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/terms
+..o..   po.  no         -         PUT    /api/organizations/{org_slug}/terms
+..o..   po.  no         -         DELETE /api/organizations/{org_slug}/terms
 ..o..   po.  no         -         POST   /api/organizations/{org_slug}/transfer-ownership
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/users
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/users/{user_id}
@@ -712,6 +717,9 @@ everybody                         POST   /webhooks/billing
 ...g.   po.  no         -         GET    /api/platform/signing-keys
 ...g.   po.  no         -         POST   /api/platform/signing-keys/rotate
 ...g.   po.  no         -         GET    /api/platform/settings
+...g.   po.  no         -         GET    /api/platform/terms
+...g.   po.  no         -         PUT    /api/platform/terms
+...g.   po.  no         -         DELETE /api/platform/terms
 ...g.   po.  no         -         GET    /api/platform/risk-policies
 ...g.   po.  no         -         PUT    /api/platform/risk-policies
 ...g.   po.  no         -         GET    /api/platform/risk-policies/report

@@ -21,6 +21,7 @@ from core.domain.identity.passkeys import LONGEST_CREDENTIAL_ID, LONGEST_PUBLIC_
 from core.domain.identity.passwords.at_sign_in import BreachRule
 from core.domain.identity.realms import LoginPolicy
 from core.domain.identity.registering.registration_rules import RegistrationPolicy
+from core.domain.identity.terms.terms import terms_address, terms_version
 from core.domain.identity.upstream.claims import LONGEST_SUBJECT, stated_address
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind
 from core.domain.identity.upstream.providers import Provider, provider_key
@@ -330,6 +331,8 @@ _OF_SERVICES: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
     "resource_exchanges": {},
     "service_users": {"metadata": _metadata},
     "former_services": {"name": _kept(service_name)},
+    "terms": {"version": _kept(terms_version), "address": _kept(terms_address)},
+    "terms_acceptances": {},
     "consents": {"scopes": _SCOPES, "saml_entity_id": entity_id, "saml_scopes": _SCOPES},
     "logout_receivers": {},
     "saml_configurations": {

@@ -15,7 +15,7 @@ create or replace view organizations as
            mfa_required_since, mfa_grace_days, session_hours, invitation_domains, sign_in_links, logo_digest, metadata,
            help_url, privacy_url, terms_url, admin_factor, admin_required_since, metadata_clients, metadata_hosts, agents, agents_since,
            registered_clients, shortest_password, breached_at_sign_in, session_idle_minutes, most_sessions, risk_policies, risk_exceptions,
-           risk_counts_since, registration_policy, registration_domains, all_factor, all_factor_role_id, all_required_since, passkey_offers
+           risk_counts_since, registration_policy, registration_domains, all_factor, all_factor_role_id, all_required_since, passkey_offers, asks_terms
       from all_organizations
      where deleted_at is null;
 
@@ -781,6 +781,56 @@ begin
         exit when swept >= most;
     end loop;
     return swept;
+end $$;
+
+-- Terms.
+
+-- Until when the person may go on without having accepted the terms of this organization and of the installation; null if nothing is missing.
+-- With null for the organization, the installation's alone. Functions, since PostgreSQL sets up all parts of a statement at each run, and
+-- statements call them where terms are asked for. They are volatile, so they see what others have committed while their statement waited for a
+-- lock.
+create or replace function terms_due(person uuid, entered uuid) returns timestamptz
+    language plpgsql volatile as $$
+begin
+    return (
+        select min(terms.due_at)
+          from terms
+         where terms.ended_at is null and (terms.organization_id is null or terms.organization_id = entered)
+           and not exists (
+                   select from terms_acceptances as accepted where accepted.user_id = person and accepted.terms_id = terms.id
+               )
+    );
+end $$;
+
+-- What the person has not accepted: of the installation, of the organization that a sign-in leads to, and of those that the person belongs to
+-- by their own act. An organization that merely lists somebody puts no page before them.
+create or replace function terms_pending(person uuid, entered uuid) returns jsonb
+    language plpgsql volatile as $$
+begin
+    if not exists (select from terms where terms.ended_at is null) then
+        return null;
+    end if;
+    return (
+        select jsonb_agg(
+                   jsonb_build_object(
+                       'id', terms.id, 'organization', terms.organization_id, 'organization_slug', organizations.slug,
+                       'organization_name', organizations.name, 'version', terms.version, 'address', terms.address,
+                       'due_at', terms.due_at, 'is_over', terms.due_at <= now()
+                   )
+                   order by organizations.name nulls first, terms.id
+               )
+          from terms
+          left join organizations on organizations.id = terms.organization_id
+         where terms.ended_at is null
+           and (terms.organization_id is null
+             or organizations.id = entered
+             or organizations.status = 'active' and organizations.id in (
+                    select memberships.org_id from memberships where memberships.user_id = person and memberships.own_since is not null
+                ))
+           and not exists (
+                   select from terms_acceptances as accepted where accepted.user_id = person and accepted.terms_id = terms.id
+               )
+    );
 end $$;
 
 -- Rules for risk.

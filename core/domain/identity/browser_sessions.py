@@ -45,6 +45,8 @@ class Chosen(Frozen):
 
     second_factor_due: datetime | None
     """A member who has to set up a second factor can do so until this moment. None when the organization asks nothing of the member."""
+    terms_due: datetime | None = None
+    """Until when the person may go on without accepting terms. None when nothing is missing."""
 
 
 def caller_in(session: Session, confirmed: Confirmed) -> Caller:

@@ -132,6 +132,8 @@ class Flow(Frozen):
     """The organization of the application has the sign-in by this flow in its log already."""
     owes_answers: bool = False
     """A page may have fields to ask the person for, since the sign-in by this flow."""
+    owes_terms: bool = False
+    """The sign-in by this flow has found terms that the person has not accepted, and no page has asked about them yet."""
     proof_digest: bytes | None = None
     """The digest of the proof that the person signed in with; see `proof_digest`."""
     completed_at: datetime | None = None

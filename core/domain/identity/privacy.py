@@ -177,6 +177,16 @@ class ExportedConsent(Frozen, kw_only=True):
     """When an agent may no longer act."""
 
 
+class ExportedTerms(Frozen, kw_only=True):
+    """Terms that the person has accepted."""
+
+    organization: OrganizationId | None
+    """None: the installation's."""
+    version: str
+    address: str
+    accepted_at: datetime
+
+
 class ExportedDevice(Frozen, kw_only=True):
     """A device from which the person has signed in."""
 
@@ -237,6 +247,8 @@ class Export(Frozen, kw_only=True):
     user_keys: Sequence[ExportedUserKey]
     passkeys: Sequence[ExportedPasskey]
     consents: Sequence[ExportedConsent]
+    terms: Sequence[ExportedTerms]
+    """An export for organizations has only their own."""
     devices: Sequence[ExportedDevice]
     own_profile: ExportedOwnProfile | None
     """None in an export for organizations: what a person says of themselves belongs to no organization."""

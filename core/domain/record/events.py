@@ -101,6 +101,7 @@ class TargetType(StrEnum):
     JOB = "job"
     MAIL_BUDGET = "mail_budget"
     RISK_POLICIES = "risk_policies"
+    TERMS = "terms"
 
 
 class Target(Frozen):

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from core.domain.audiences import NoAudience
-from core.domain.errors import BadRequest, Forbidden, OrganizationNotActive, SecondFactorRequired, Unauthorized, Unavailable
+from core.domain.errors import BadRequest, Forbidden, OrganizationNotActive, SecondFactorRequired, TermsRequired, Unauthorized, Unavailable
 from core.domain.identifiers import DeviceId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.callers import NOT_A_MEMBER
@@ -217,8 +217,8 @@ class Sessions(Frozen):
         """Exchanges a refresh token, in the context of its session. Raises `BadRequest` for a value that cannot be a token; `Unauthorized`
         for a token that is unknown, that comes back after its exchange, or whose session has ended; `Forbidden` when the user has left the
         session's organization; `OrganizationNotActive` when the organization is not active, and `SecondFactorRequired` when the
-        organization requires a second factor that the user lacks. Tokens of a session that an application was given are unknown here if the
-        application can authenticate: such an application has to authenticate.
+        organization requires a second factor that the user lacks, and `TermsRequired` when terms were not accepted in time. Tokens of a
+        session that an application was given are unknown here if the application can authenticate: such an application has to authenticate.
         """
         try:
             continued = await self.continued(token, client)
@@ -336,8 +336,8 @@ def _refusal(outcome: RefreshOutcome, presented: PresentedRefreshToken, holder: 
             return _forbidden(outcome)
         case RefreshOutcome.ORGANIZATION_NOT_ACTIVE:
             return OrganizationNotActive()
-        case RefreshOutcome.SECOND_FACTOR_REQUIRED:
-            return SecondFactorRequired()
+        case RefreshOutcome.SECOND_FACTOR_REQUIRED | RefreshOutcome.TERMS_REQUIRED:
+            return SecondFactorRequired() if outcome is RefreshOutcome.SECOND_FACTOR_REQUIRED else TermsRequired()
         case _:
             return Unauthorized(_REFUSED)
 

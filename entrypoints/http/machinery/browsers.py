@@ -10,7 +10,15 @@ from urllib.parse import quote
 
 import msgspec
 
-from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, ReauthenticationRequired, Refusal, SecondFactorRequired
+from core.domain.errors import (
+    Forbidden,
+    NotFound,
+    OrganizationNotActive,
+    ReauthenticationRequired,
+    Refusal,
+    SecondFactorRequired,
+    TermsRequired,
+)
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import form_token
 from core.domain.identity.proofs import StepUp
@@ -26,6 +34,7 @@ ANOTHER: Final = "another"
 HOME: Final = "/ui"
 PROVE: Final = "/ui/prove"
 SECOND_FACTOR: Final = "/ui/second-factor"
+TERMS: Final = "/ui/terms"
 _SESSION: Final = "session"
 _BROWSER: Final = "browser"
 _ACTING: Final = "acting"
@@ -205,6 +214,8 @@ class _BrowserMember(_SignedIn):
             member = await self._member(request, postern)
         except ReauthenticationRequired:
             raise prove_first(request, StepUp.ACCOUNT) from None
+        except TermsRequired:
+            raise accept_first(request) from None
         if member is None:
             raise sign_in_first(request)
         request.caller = member.caller
@@ -234,7 +245,10 @@ class _BrowserPerson(_SignedInOrActing):
 
     async def admit(self, request: Request, postern: Postern) -> Caller:
         caller = await super().admit(request, postern)
-        self.of.require(caller)
+        try:
+            self.of.require(caller)
+        except TermsRequired:
+            raise accept_first(request) from None
         return caller
 
 
@@ -273,6 +287,15 @@ def prove_first(request: Request, asked: StepUp) -> SeeOther:
     address, so the proof page leads back to that address.
     """
     return SeeOther(proof_page(_place(request) if request.method == "GET" else request.path, asked))
+
+
+def accept_first(request: Request) -> SeeOther:
+    """A redirect to the page on which a person accepts terms, which leads back."""
+    return SeeOther(terms_page(_place(request) if request.method == "GET" else request.path))
+
+
+def terms_page(place: str) -> str:
+    return f"{TERMS}?to={quote(place, safe='/')}"
 
 
 def proof_page(place: str, asked: StepUp) -> str:

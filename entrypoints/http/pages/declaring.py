@@ -8,14 +8,14 @@ from typing import Any, Final, NamedTuple, Required, TypedDict
 
 from typing_extensions import Unpack
 
-from core.domain.errors import MethodNotAllowed, Refusal, SecondFactorRequired
+from core.domain.errors import MethodNotAllowed, Refusal, SecondFactorRequired, TermsRequired
 from core.domain.identity.flows import FlowOver
 from core.domain.identity.proofs import StepUp
 from core.domain.identity.risk_policies.verdicts import KeptOut
 from core.domain.languages import DEFAULT, Language
 from core.domain.rate_limits import RateLimit
 from entrypoints.http.machinery.accepts import Accepts, Form
-from entrypoints.http.machinery.browsers import HOME, SECOND_FACTOR, SIGN_IN, PageOutOfDate
+from entrypoints.http.machinery.browsers import HOME, SECOND_FACTOR, SIGN_IN, TERMS, PageOutOfDate
 from entrypoints.http.machinery.callers import CallerRule
 from entrypoints.http.machinery.endpoints import Endpoint, Handler, Statement, declare
 from entrypoints.http.machinery.error_shapes import ErrorShape, Refused
@@ -74,6 +74,7 @@ IN_POPUP_WITH_BOTH: Final = PagePolicy(scripts=(SELF,), connections=(SELF,), wor
 """`IN_POPUP_WITH_PUZZLE`, for an address that may also answer with the page that takes passkeys."""
 
 _SET_UP_FIRST: Final = Advised("two_step.required_advice", WayOn(SECOND_FACTOR))
+_ACCEPT_FIRST: Final = Advised("terms.advice", WayOn(TERMS, "terms.page"))
 # A refusal of too many requests itself says when to try again.
 _FOR_NOW: Final = {429: Advised("", TO_ACCOUNT), 500: Advised("common.later", TO_ACCOUNT), 503: Advised("common.later", TO_ACCOUNT)}
 _ONLY_FOR_FORMS: Final = Advised("refusals.method_not_allowed_advice", TO_ACCOUNT)
@@ -127,7 +128,7 @@ class PageErrors:
     def _advised(self, refused: Refused) -> Advised:
         if isinstance(refused, FlowOver | PageOutOfDate):
             return _stale(refused)
-        if isinstance(refused, KeptOut | SecondFactorRequired):
+        if isinstance(refused, KeptOut | SecondFactorRequired | TermsRequired):
             return _closed(refused)
         if for_now := _FOR_NOW.get(status_of(refused)):
             return for_now
@@ -145,10 +146,10 @@ def _stale(refused: FlowOver | PageOutOfDate) -> Advised:
     return Advised("stale.text", WayOn(SIGN_IN))
 
 
-def _closed(refused: KeptOut | SecondFactorRequired) -> Advised:
+def _closed(refused: KeptOut | SecondFactorRequired | TermsRequired) -> Advised:
     if isinstance(refused, KeptOut):
         return Advised("risk_rules.kept_out", WayOn(f"/ui/organizations/{refused.slug}/risk-rules", "risk_rules.title"))
-    return _SET_UP_FIRST
+    return _ACCEPT_FIRST if isinstance(refused, TermsRequired) else _SET_UP_FIRST
 
 
 def refused_page(refused: Refused, advised: Advised, language: Language, request_id: str = "") -> bytes:

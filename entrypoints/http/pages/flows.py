@@ -63,6 +63,7 @@ REGISTER: Final = "/ui/register"
 CHOOSE_ORGANIZATION: Final = "/ui/choose-organization"
 CONFIRM_MEMBERSHIP: Final = "/ui/confirm-membership"
 ANSWERS: Final = "/ui/answers"
+ACCEPT_TERMS: Final = "/ui/accept-terms"
 FORGOTTEN: Final = "/ui/forgot-password"
 CHECK_MAIL: Final = "/ui/check-mail"
 TO_APPLICATION: Final = "to_application"
@@ -155,8 +156,10 @@ def visit(call: AnyCall, postern: Postern, flow: Flow) -> Visit:
 
 async def go_on(call: AnyCall, postern: Postern, flow: Flow, caller: Caller) -> Page:
     """Runs the continuation of the flow's purpose, for a person who is signed in as the flow wants. A person whose sign-in has found fields
-    to ask for meets their page before that, after the page about memberships.
+    to ask for meets their page before that, after the pages about terms and about memberships.
     """
+    if flow.owes_terms:
+        return to(ACCEPT_TERMS, flow)
     if flow.owes_answers:
         slug = None if flow.purpose is FlowPurpose.ACCOUNT else flow.wanted.organization
         return await ask_memberships(postern, flow, caller, slug) or to(ANSWERS, flow)

@@ -229,6 +229,13 @@ _FILL: Final = """
     select gen_random_uuid(), id, %(organization)s, gen_random_uuid(), 'password', true, now() from users;
     insert into risk_decisions (login_event_id, organization_id, decided, created_at)
     select id, organization_id, '{}', created_at from login_events where organization_id = %(organization)s;
+    insert into terms (id, organization_id, version, address, due_at, set_at, set_by, ended_at)
+    select gen_random_uuid(), %(organization)s, n, 'https://acme.example', now(), now(), (select id from users limit 1), now()
+      from generate_series(1, 9) as n;
+    insert into terms_acceptances (user_id, terms_id, organization_id, accepted_at)
+    select users.id, terms.id, terms.organization_id, now()
+      from users
+      join terms on terms.organization_id = %(organization)s and terms.version = '1';
     insert into login_counts (org_id, hour, service_id, provider, logins)
     select %(organization)s, date_trunc('hour', now() - n * interval '1 hour'), gen_random_uuid(), 'password', 1
       from generate_series(1, 20) as n;

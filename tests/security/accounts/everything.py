@@ -38,7 +38,7 @@ STAYS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("directory_people", "directory_run_people"), _TIE),
     **dict.fromkeys(("service_user_marks", "billing_checkouts", "billing_subscriptions", "join_requests", "former_members"), _TIE),
     **dict.fromkeys(("audit_entries", "audit_log", "audit_personal", "events", "login_events", "mfa_events", "impersonations"), _RECORD),
-    **dict.fromkeys(("logout_notices", "former_addresses", "imported_people", "privacy_requests"), _RECORD),
+    **dict.fromkeys(("logout_notices", "former_addresses", "imported_people", "privacy_requests", "terms_acceptances"), _RECORD),
     **dict.fromkeys(("guess_counts", "guess_alerts"), _RECORD),
     **dict.fromkeys(("api_keys", "client_secrets", "scim_tokens", "management_keys", "setup_links", "invitations"), _ORGANIZATIONS),
     **dict.fromkeys(("managed_objects", "proposals"), _ORGANIZATIONS),

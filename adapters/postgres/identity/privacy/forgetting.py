@@ -67,6 +67,7 @@ _OF_THE_HOLDER: Final[tuple[LiteralString, ...]] = (
     "delete from sessions where user_id = %(user)s or impersonator_id = %(user)s",
     "delete from devices where user_id = %(user)s",
     "delete from consents where user_id = %(user)s",
+    "delete from terms_acceptances where user_id = %(user)s",
     "delete from user_keys where user_id = %(user)s",
     # The tokens that services have at the providers go with the identities.
     "delete from identities where user_id = %(user)s",

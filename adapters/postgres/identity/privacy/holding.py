@@ -137,7 +137,7 @@ _USES: Final[tuple[tuple[LiteralString, LiteralString], ...]] = (
     *(("subscriptions", "user_id"), ("billing_checkouts", "user_id"), ("relations", "user_id"), ("profile_values", "user_id")),
     *(("pictures", "user_id"), ("impersonations", "impersonator_id"), ("impersonations", "user_id"), ("invitations", "invited_by")),
     *(("join_requests", "user_id"), ("join_requests", "decided_by"), ("former_members", "user_id"), ("managed_objects", "managed_by")),
-    *(("imported_people", "user_id"), ("held_accounts", "user_id")),
+    *(("imported_people", "user_id"), ("held_accounts", "user_id"), ("terms_acceptances", "user_id"), ("terms", "set_by")),
 )
 
 

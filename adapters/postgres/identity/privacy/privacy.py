@@ -43,6 +43,7 @@ from core.domain.identity.privacy import (
     ExportedPasskey,
     ExportedProfile,
     ExportedServiceRole,
+    ExportedTerms,
     ExportedUserKey,
     PrivacyRequest,
     PrivacyRequester,
@@ -90,6 +91,7 @@ def _export(subject: Subject, scope: Scope, columns: Mapping[str, Any]) -> Expor
         user_keys=convert(columns["user_keys"], list[ExportedUserKey]),
         passkeys=convert(columns["passkeys"], list[ExportedPasskey]),
         consents=convert(columns["consents"], list[ExportedConsent]),
+        terms=convert(columns["terms"], list[ExportedTerms]),
         devices=convert(columns["devices"], list[ExportedDevice]),
         own_profile=_own_profile(subject.account, **columns) if scope.is_whole else None,
         profiles=convert(columns["profiles"], list[ExportedProfile]),
@@ -182,6 +184,7 @@ def _nothing(account: Account) -> Export:
         user_keys=(),
         passkeys=(),
         consents=(),
+        terms=(),
         devices=(),
         own_profile=None,
         profiles=(),
@@ -421,6 +424,22 @@ EXPORT: Final[LiteralString] = f"""
                  join all_services on all_services.id = allowed.service_id
                 where scope.whole or all_services.org_id = any (scope.organizations)
            ) as consents,
+           (
+               select coalesce(
+                          jsonb_agg(
+                              jsonb_build_object(
+                                  'organization', terms.organization_id, 'version', terms.version, 'address', terms.address,
+                                  'accepted_at', accepted.accepted_at
+                              )
+                              order by accepted.accepted_at, accepted.id
+                          ),
+                          '[]'
+                      )
+                 from scope
+                cross join terms_acceptances as accepted
+                 join terms on terms.id = accepted.terms_id
+                where accepted.user_id = %(user)s and (scope.whole or terms.organization_id = any (scope.organizations))
+           ) as terms,
            (
                select coalesce(
                           jsonb_agg(

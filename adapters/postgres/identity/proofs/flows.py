@@ -29,6 +29,8 @@ _IS_LOGGED: Final = "sign_in_is_logged"
 """A key in the column `wanted`: whether the log of the application's organization has the sign-in."""
 _OWES_ANSWERS: Final = "owes_answers"
 """A key in the column `wanted`: whether a page may have fields to ask the person for."""
+_OWES_TERMS: Final = "owes_terms"
+"""A key in the column `wanted`: whether a page has terms to ask the person for."""
 _REFUSED: Final = "refused"
 """A key in the column `wanted`: whether the person has refused the request that the flow is for."""
 
@@ -80,6 +82,7 @@ class FlowRow(Frozen):
             signed_in_at_provider=self.flow_wanted.get(_PROVIDER, ""),
             sign_in_is_logged=self.flow_wanted.get(_IS_LOGGED, False),
             owes_answers=self.flow_wanted.get(_OWES_ANSWERS, False),
+            owes_terms=self.flow_wanted.get(_OWES_TERMS, False),
             proof_digest=self.flow_proof_digest,
             completed_at=self.flow_completed_at,
             refused=self.flow_wanted.get(_REFUSED, False),
@@ -166,14 +169,18 @@ class FlowRows(OnStatements):
         provider: str = "",
         is_logged: bool = False,
         owes_answers: bool = False,
+        owes_terms: bool = False,
     ) -> None:
-        noted = {_IS_LOGGED: is_logged, _OWES_ANSWERS: owes_answers}
+        noted = {_IS_LOGGED: is_logged, _OWES_ANSWERS: owes_answers, _OWES_TERMS: owes_terms}
         way = Jsonb({_SIGNED_IN_BY: by, _PROVIDER: provider, **{name: True for name, holds in noted.items() if holds}})
         parameters = {"id": flow, "user": user, "proof_digest": proof_digest, "session": session, "at": at, "way": way}
         await self._statements.tell_along(_SIGN_IN, parameters)
 
     async def have_answered(self, flow: FlowId) -> None:
         await self._statements.tell(_HAVE_ANSWERED, {"id": flow, "owed": _OWES_ANSWERS})
+
+    async def have_asked_terms(self, flow: FlowId) -> None:
+        await self._statements.tell(_HAVE_ANSWERED, {"id": flow, "owed": _OWES_TERMS})
 
     async def complete(self, flow: FlowId, at: datetime, *, refused: bool = False) -> bool:
         how = Jsonb({_REFUSED: True} if refused else {})

@@ -17,6 +17,7 @@ from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.realms.domains import JOIN_REALM, REALM_OF_USER, RealmRow
 from adapters.postgres.identity.sessions.profile_columns import tells_more
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
+from adapters.postgres.identity.terms.terms import pending_terms
 from adapters.postgres.identity.upstream.identities import is_connected, vouching_parameters
 from adapters.postgres.rate_limits import TAKE_WANTED, give_back
 from adapters.postgres.rows import AnswerRow
@@ -152,17 +153,19 @@ class _Confirmed:
         owes_second_factor: bool,
         is_made_elsewhere: bool,
         rules_asked: Sequence[Mapping[str, Any]] | None,
+        terms: Sequence[Mapping[str, Any]] | None,
         **columns: Any,
     ) -> None:
-        destination = destination_of(columns)
+        destination, pending = destination_of(columns), pending_terms(terms)
+        if destination is not None:
+            owes_terms = any(one.stops(destination.context.organization) for one in pending)
+            destination = replace(destination, admits=is_admitted or False, owes_second_factor=owes_second_factor, owes_terms=owes_terms)
         self.confirmed = Confirmed(
             account=ACCOUNT.row(**columns),
             one_factor_is_enough=one_factor_is_enough,
             is_connected=is_connected,
             flow_is_open=flow_is_open,
-            destination=None
-            if destination is None
-            else replace(destination, admits=is_admitted or False, owes_second_factor=owes_second_factor),
+            destination=destination,
             may_know_of_failures=may_know_of_failures,
             subscription=subscription_state(subscription),
             tells_more=tells_more,
@@ -171,6 +174,7 @@ class _Confirmed:
             owes_answers=owes_answers,
             is_made_elsewhere=is_made_elsewhere,
             rules_asked=asked_rules(rules_asked),
+            terms=pending,
         )
 
 
@@ -431,7 +435,8 @@ _LAST_LOOK: Final[LiteralString] = f"""
            {may_know_of_failures("services.org_id", "services.id", "users.id")} as may_know_of_failures,
            {SUBSCRIPTION_STATE} as subscription,
            {tells_more("services.id", "services.org_id", "users.id")} as tells_more,
-           risk_rules_asked(users.id, %(organization)s::uuid) as rules_asked
+           risk_rules_asked(users.id, %(organization)s::uuid) as rules_asked,
+           terms_pending(users.id, coalesce(%(organization)s::uuid, services.org_id)) as terms
     from users
     left join destination as services on true
 """

@@ -92,6 +92,8 @@ class SignedInPerson(Frozen, kw_only=True):
     """A member who has to set up a second factor can do so until this moment. None when the organization asks nothing of the member."""
     is_kept_out: bool = False
     """The rules for risk of the application's organization do not let this session in."""
+    terms_due: datetime | None = None
+    """Until when the person may go on without accepting terms of the organization or of the installation. None when nothing is missing."""
     consented: Sequence[str] | None
     """The scopes that the person has allowed the application. None when the application never asked, or the person has
     revoked the consent.
@@ -144,6 +146,8 @@ class AuthorizationStep(Enum):
     """
     SET_UP_SECOND_FACTOR = auto()
     """The organization requires a second factor of this member. Until the grace period is over, the person may put it off."""
+    ACCEPT_TERMS = auto()
+    """The time to accept terms of the organization, or of the installation, is over."""
     CONSENT = auto()
     TURN_AWAY = auto()
     """The sign-in policy of the application does not admit the person."""
@@ -243,12 +247,14 @@ def _member_step(
     *,
     afresh: bool,
 ) -> AuthorizationStep | None:
-    """The steps of members of the application's organization."""
+    """The steps of members of the application's organization, and then the terms, which concern everybody."""
     if _is_asked_membership(request, application, signed_in, progress, afresh=afresh):
         return AuthorizationStep.CONFIRM_MEMBERSHIP
     if _must_set_up(request, signed_in.second_factor_due, progress, now, afresh=afresh):
         return AuthorizationStep.SET_UP_SECOND_FACTOR
-    return None
+    # Until then, the sign-in asks.
+    owes_terms = signed_in.terms_due is not None and signed_in.terms_due <= now
+    return AuthorizationStep.ACCEPT_TERMS if owes_terms else None
 
 
 def _is_asked_membership(
@@ -358,6 +364,7 @@ _UNASKED: Final = {
         AuthorizationErrorCode.INTERACTION_REQUIRED,
         "The person has to set up a second factor for this organization",
     ),
+    AuthorizationStep.ACCEPT_TERMS: (AuthorizationErrorCode.INTERACTION_REQUIRED, "The person has to accept terms"),
     AuthorizationStep.CONSENT: (AuthorizationErrorCode.CONSENT_REQUIRED, "The person has to give consent"),
     AuthorizationStep.TURN_AWAY: (
         AuthorizationErrorCode.ACCESS_DENIED,

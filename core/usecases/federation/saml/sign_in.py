@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Final
 from uuid import UUID
 
-from core.domain.errors import BadRequest, Forbidden, NotFound, ReauthenticationRequired, SecondFactorRequired
+from core.domain.errors import BadRequest, Forbidden, NotFound, ReauthenticationRequired, SecondFactorRequired, TermsRequired
 from core.domain.federation.oauth.authorization_steps import (
     AuthorizationStep,
     Progress,
@@ -177,8 +177,8 @@ class SamlSignIn(Frozen):
         self, place: ServiceName, caller: Caller, client: Client, state: str | None, *, next_certificate: bool = False
     ) -> Outcome:
         """Begins a sign-in here, without a request. The sign-in is unfinished only when the person has to give consent. Raises `NotFound`,
-        `OrganizationNotActive`, `BadRequest`, and `Forbidden`, `SecondFactorRequired` or `ReauthenticationRequired` when the person has to
-        do something else first.
+        `OrganizationNotActive`, `BadRequest`, and `Forbidden`, `SecondFactorRequired`, `TermsRequired` or `ReauthenticationRequired` when
+        the person has to do something else first.
         """
         meeting = usable(await self.lookup.meet(place.organization, place.service, caller))
         try:
@@ -196,6 +196,8 @@ class SamlSignIn(Frozen):
                 raise members_only()
             case AuthorizationStep.SET_UP_SECOND_FACTOR:
                 raise SecondFactorRequired
+            case AuthorizationStep.ACCEPT_TERMS:
+                raise TermsRequired
             case _:
                 raise ReauthenticationRequired(max_age=meeting.application.session_lifetime or timedelta(0))
 

@@ -17,6 +17,7 @@ from core.domain.identity.risk_policies.verdicts import Came, RefusedByRule, Ris
 from core.domain.identity.risk_policies.ways import way_of
 from core.domain.identity.sessions import NOT_JUDGED, PLATFORM, Context, Doors
 from core.domain.identity.sign_in import PASSWORD_PROVIDER, Confirmed, LastLook, NamedAccount, is_unusual, methods, open_context
+from core.domain.identity.terms.terms import PendingTerms
 from core.domain.identity.upstream.directory_visits import DirectoryVisit
 from core.frozen import Frozen
 from core.usecases.identity.devices import Devices
@@ -86,6 +87,8 @@ class Landing(Protocol[_Kept_co]):
 class Admitted(Frozen, Generic[Kept]):
     kept: Kept
     remembered: Remembered
+    terms: tuple[PendingTerms, ...] = ()
+    """What the person has not accepted yet."""
 
 
 class Admission(Frozen):
@@ -307,7 +310,7 @@ class Admission(Frozen):
                 await uow.sign_ins.let_hold(account.id, context.service, arrived.authenticated_by, now)
             # This write comes last, because simultaneous newcomers to one service wait here for each other.
             await uow.sign_ins.enter(account.id, context.service, now)
-        return Admitted(kept, remembered)
+        return Admitted(kept, remembered, arrived.confirmed.terms)
 
     def _judged(
         self, arrival: Arrival, confirmed: Confirmed, sighting: Sighting, landing: Landing[Kept], *, shows_two_factors: bool

@@ -17,7 +17,7 @@ from core.domain.pages import Page as Part
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
 from entrypoints.http.machinery.browser_cookies import look_of
-from entrypoints.http.machinery.browsers import BROWSER, HOME, SECOND_FACTOR, token_for
+from entrypoints.http.machinery.browsers import BROWSER, HOME, SECOND_FACTOR, TERMS, token_for
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.refusals import in_words
@@ -52,7 +52,10 @@ _SECTIONS: Final = (
         ),
     ),
     ("account.activity", ((DEVICES, "devices.page"), (SESSIONS, "sessions.page"), (SIGN_INS, "sign_ins.page"), (LOCK, "lock_own.page"))),
-    ("account.access", ((ORGANIZATIONS, "organizations.page"), (APPLICATIONS, "applications.page"))),
+    (
+        "account.access",
+        ((ORGANIZATIONS, "organizations.page"), (APPLICATIONS, "applications.page"), (TERMS, "terms.page")),
+    ),
 )
 NO_ERRORS: Final[Mapping[str, Refusal]] = MappingProxyType({})
 ON_A_PAGE: Final = 20

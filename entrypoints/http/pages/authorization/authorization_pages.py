@@ -32,6 +32,7 @@ from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.authorization.foreign_forms import FOREIGN_FORM, pairs
 from entrypoints.http.pages.declaring import TO_CONFIRM_ADDRESS, Advised, page
 from entrypoints.http.pages.flows import (
+    ACCEPT_TERMS,
     CONFIRM_MEMBERSHIP,
     CONTINUATIONS,
     REGISTER,
@@ -264,6 +265,7 @@ _PLACES: Final = {
     AuthorizationStep.CHOOSE_ACCOUNT: CHOOSE_ACCOUNT,
     AuthorizationStep.CONFIRM_MEMBERSHIP: CONFIRM_MEMBERSHIP,
     AuthorizationStep.SET_UP_SECOND_FACTOR: SECOND_FACTOR_REQUIRED,
+    AuthorizationStep.ACCEPT_TERMS: ACCEPT_TERMS,
     AuthorizationStep.CONSENT: CONSENT,
     AuthorizationStep.TURN_AWAY: CONSENT,
 }

@@ -11,7 +11,15 @@ from uuid import UUID
 
 import msgspec
 
-from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, RateLimited, ReauthenticationRequired, SecondFactorRequired
+from core.domain.errors import (
+    Forbidden,
+    NotFound,
+    OrganizationNotActive,
+    RateLimited,
+    ReauthenticationRequired,
+    SecondFactorRequired,
+    TermsRequired,
+)
 from core.domain.federation.oauth.demands import NO_DEMAND, SignInDemand
 from core.domain.federation.oauth.device_flow import (
     ACTIVATION_PAGE,
@@ -32,8 +40,8 @@ from core.domain.rate_limits import client_key
 from core.domain.secrets import Token
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.answers import Answer
-from entrypoints.http.machinery.browsers import BROWSER, IN_FLOW, FlowForm, bound_to, sign_in_again, token_for
+from entrypoints.http.machinery.answers import Answer, redirect
+from entrypoints.http.machinery.browsers import BROWSER, IN_FLOW, FlowForm, bound_to, sign_in_again, terms_page, token_for
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.error_shapes import Refused
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS, USER_CODES
@@ -153,6 +161,8 @@ async def send_decision(call: Call[DecisionForm], postern: Postern) -> Page:
             await postern.federation.device_flow.approve(code, call.caller, call.client)
         except ReauthenticationRequired:
             return await _after_a_sign_in(call, postern, flow)
+        except TermsRequired:
+            return redirect(terms_page(form_of(_DECISION, flow)))
         except SecondFactorRequired as refusal:
             # Once the second factor is set up, the person comes back here, as long as the code is valid.
             advised = Advised("two_step.required_advice", WayOn(set_up_first(form_of(_DECISION, flow))))

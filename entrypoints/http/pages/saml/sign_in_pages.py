@@ -44,6 +44,7 @@ from entrypoints.http.pages.authorization.interim_pages import interim_page, lea
 from entrypoints.http.pages.declaring import IN_POPUP_WITH_PASSKEYS, page
 from entrypoints.http.pages.few_at_once import FewAtOnce
 from entrypoints.http.pages.flows import (
+    ACCEPT_TERMS,
     CONFIRM_MEMBERSHIP,
     CONTINUATIONS,
     PASSWORD,
@@ -356,6 +357,9 @@ async def _claimed(call: Call[None, StateLink, ServicePath, Caller | None], post
     return Answer(answer.value, answer.status, (*answer.headers, *headers))
 
 
+_ASKING: Final = {AuthorizationStep.CONFIRM_MEMBERSHIP: CONFIRM_MEMBERSHIP, AuthorizationStep.ACCEPT_TERMS: ACCEPT_TERMS}
+
+
 async def _finished(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcome) -> Page:
     if isinstance(outcome, Delivered):
         return delivered(call, outcome)
@@ -369,8 +373,8 @@ async def _finished(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcom
         case AuthorizationStep.TURN_AWAY:
             await record_turned_away(call, postern, outcome.application, outcome.signed_in, at=RefusingEndpoint.SAML, flow=flow)
             return Answer(show("authorization/turned_away.html", action=_ELSEWHERE), 403)
-        case AuthorizationStep.PROVE | AuthorizationStep.CONFIRM_MEMBERSHIP as step:
-            return to_proof(FINISH, flow) if step is AuthorizationStep.PROVE else to(CONFIRM_MEMBERSHIP, flow)
+        case AuthorizationStep.PROVE | AuthorizationStep.CONFIRM_MEMBERSHIP | AuthorizationStep.ACCEPT_TERMS as step:
+            return to_proof(FINISH, flow) if step is AuthorizationStep.PROVE else to(_ASKING[step], flow)
         case AuthorizationStep.SET_UP_SECOND_FACTOR:
             time = until_second_factor(postern, flow, outcome, FINISH)
             return Answer(show("sign_in/second_factor_required.html", action=_LATER, elsewhere=_ELSEWHERE, **time), 200)

@@ -1,6 +1,6 @@
 """`/ui/register` and `/ui/check-mail`: registering an account, and waiting for the mail."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -8,6 +8,7 @@ import msgspec
 from core.domain.branding import POSTERN, Branding
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive, Overloaded, RateLimited
+from core.domain.identifiers import TermsId
 from core.domain.identity.account_mails import AccountMail, Onward
 from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.callers import Caller
@@ -28,6 +29,7 @@ from entrypoints.http.machinery.errors import headers_of
 from entrypoints.http.machinery.fields import email_field
 from entrypoints.http.machinery.limits import FORGOT_PASSWORD, PAGE_LOADS, REGISTER, RESEND_VERIFICATION, UNLIMITED
 from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.account.terms import shown_in, shown_terms
 from entrypoints.http.pages.declaring import IN_POPUP, IN_POPUP_WITH_PUZZLE, page
 from entrypoints.http.pages.flows import (
     CHECK_MAIL,
@@ -74,6 +76,8 @@ class RegistrationForm(PuzzleForm, frozen=True, kw_only=True):
     password: Password = Password("")
     to: str = ""
     org_slug: str = ""
+    terms: str = ""
+    """The terms that the page has named."""
 
 
 class ForgottenForm(PuzzleForm, frozen=True, kw_only=True):
@@ -133,7 +137,7 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
     # The link in the mail leads back to this flow.
     onward = flow or postern.identity.flows.made(FlowPurpose.ACCOUNT, {"to": own_place(form.to)}, wanted, email=email.address)
     try:
-        errors = await _register(call, postern, fitting, onward, browser, solved=solved)
+        errors = await _register(call, postern, fitting, onward, browser, solved=solved, accepting=_named_in(form.terms))
     except RateLimited as refusal:
         over = None if solved else asked.at_least(BUDGET_BITS).elsewhere(form, REGISTER_PAGE, status=429, headers=headers_of(refusal))
         # What the person has typed stays. A limit by address answers before this handler.
@@ -180,6 +184,7 @@ async def _register(
     browser: Token,
     *,
     solved: bool,
+    accepting: Sequence[TermsId],
 ) -> dict[str, str]:
     """What stands in the way, by field."""
     text, wanted, email = shipped_pages().text(call.language), flow.wanted, new.email
@@ -187,7 +192,7 @@ async def _register(
     try:
         service = service_named(wanted.organization, wanted.service_slug)
         await postern.identity.accounts.register(
-            email, new, wanted.organization, call.actor, service, browser=browser, onward=onward, solved=solved
+            email, new, wanted.organization, call.actor, service, browser=browser, onward=onward, solved=solved, accepting=accepting
         )
     except BadRequest as refusal:
         return {"email" if refusal.words == REFUSED_DOMAIN else "password": in_words(refusal, text)}
@@ -329,6 +334,7 @@ async def _registration_page(call: AnyCall, postern: Postern, shown: _Entry, err
             invites=closed is RegistrationPolicy.INVITATION,
             sign_in=_with_flow(SIGN_IN, shown),
         )
+    named = await postern.identity.terms.in_force(organization)
     return shipped_pages().page(
         "sign_in/register.html",
         call.language,
@@ -340,8 +346,15 @@ async def _registration_page(call: AnyCall, postern: Postern, shown: _Entry, err
         puzzle=shown.puzzle(call, postern, PuzzlePurpose.REGISTRATION),
         shortest=postern.identity.account_passwords.rules.shortest,
         longest=LONGEST_PASSWORD,
+        terms=named,
+        shown=shown_in(named),
         **shown.fields,
     )
+
+
+def _named_in(text: str) -> Sequence[TermsId]:
+    """The terms that the form has named. Where others follow meanwhile, the first sign-in asks."""
+    return shown_terms(text) if text else ()
 
 
 def _forgotten_page(call: AnyCall, postern: Postern, shown: _Entry, errors: Mapping[str, str] = NO_ERRORS) -> bytes:

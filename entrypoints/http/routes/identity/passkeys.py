@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from core.domain.branding import POSTERN
-from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive, SecondFactorRequired, Unauthorized
+from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive, SecondFactorRequired, TermsRequired, Unauthorized
 from core.domain.identifiers import PasskeyId
 from core.domain.identity.passkeys import NOBODY, Ceremony, Passkey
 from core.domain.identity.proofs import StepUp
@@ -31,6 +31,8 @@ from entrypoints.http.passkeys import (
     creation_options,
     request_options,
 )
+from entrypoints.http.routes.identity.own_terms import PendingTermsRecord
+from entrypoints.http.routes.identity.sign_in import pending_of
 
 _TAGS = ("passkeys",)
 
@@ -102,6 +104,10 @@ class PasskeyTokens(msgspec.Struct, frozen=True):
     expires_in: ExpiresIn
     token_type: Annotated[str, example("Bearer")]
     """Always `Bearer`."""
+    terms_pending: Sequence[PendingTermsRecord] | msgspec.UnsetType = msgspec.UNSET
+    """Terms that the person has not accepted: of the installation, of the service's organization, and of those that the person belongs to.
+    `POST /api/user/terms` accepts them. Absent if there are none.
+    """
 
 
 @endpoint.get("/api/user/passkeys", caller=OWN_USER, tags=_TAGS)
@@ -188,7 +194,7 @@ async def begin_passkey_sign_in(_call: Call, postern: Postern) -> PasskeyRequest
     "/api/auth/passkeys",
     caller=ANYONE,
     limit=(AUTH, LOGIN),
-    refuses=(BadRequest, Unauthorized, OrganizationNotActive, SecondFactorRequired, ProviderRequired, NotFound),
+    refuses=(BadRequest, Unauthorized, OrganizationNotActive, SecondFactorRequired, TermsRequired, ProviderRequired, NotFound),
     reads=(DEVICE_TOKEN,),
     sends={200: (NEW_DEVICE_TOKEN, COOKIES)},
     tags=("sign-in",),
@@ -204,7 +210,7 @@ async def sign_in_with_passkey(call: Call[PasskeySignIn], postern: Postern) -> A
     service = service_named(body.org_slug or "", body.service_slug or "")
     signed_in = await postern.identity.sign_in.with_passkey(body.credential.assertion(), call.device, service)
     pair = signed_in.tokens
-    tokens = PasskeyTokens(pair.access_token.reveal(), pair.refresh_token.reveal(), pair.expires_in, "Bearer")
+    tokens = PasskeyTokens(pair.access_token.reveal(), pair.refresh_token.reveal(), pair.expires_in, "Bearer", pending_of(signed_in))
     return Answer(tokens, 200, device_headers(signed_in.remembered, postern.foundation.public_url))
 
 

@@ -170,6 +170,19 @@ class ConsentExport(msgspec.Struct, frozen=True, kw_only=True):
     """When an agent may no longer act; null for all others."""
 
 
+class TermsExport(msgspec.Struct, frozen=True, kw_only=True):
+    """Terms that the person has accepted."""
+
+    organization_id: UUID | None
+    """The organization whose terms they are; null for those of the installation."""
+    version: Annotated[str, example("2026-11")]
+    """The version."""
+    address: Annotated[str, example("https://acme.example/terms")]
+    """Where its text stands."""
+    accepted_at: datetime
+    """When the person accepted it."""
+
+
 class DeviceExport(msgspec.Struct, frozen=True, kw_only=True):
     """A device from which the person has signed in."""
 
@@ -284,6 +297,8 @@ class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
     """Passkeys, the oldest first."""
     consents: Sequence[ConsentExport]
     """What the person has allowed applications, the oldest first."""
+    terms: Sequence[TermsExport]
+    """Terms that the person has accepted, the oldest first."""
     devices: Sequence[DeviceExport]
     """Devices from which the person has signed in; none in an export for an organization."""
     profile: OwnProfileExport | None
@@ -383,6 +398,7 @@ async def parts_of_export(exported: Exported) -> AsyncGenerator[bytes, None]:
         "user_keys": [_user_key(one) for one in export.user_keys],
         "passkeys": [_passkey(one) for one in export.passkeys],
         "consents": [_consent(one) for one in export.consents],
+        "terms": [_terms(one) for one in export.terms],
         "devices": [_device(one) for one in export.devices],
         "profile": None if export.own_profile is None else _own_profile(export.own_profile),
         "directory_profiles": [_profile(one) for one in export.profiles],
@@ -473,5 +489,6 @@ def _receipt(found: PrivacyRequest) -> PrivacyReceipt:
 
 
 _consent = shown(privacy.ExportedConsent, ConsentExport, named={"organization_id": "organization"})
+_terms = shown(privacy.ExportedTerms, TermsExport, named={"organization_id": "organization"})
 _device = shown(privacy.ExportedDevice, DeviceExport)
 _user_key = shown(privacy.ExportedUserKey, UserKeyExport, named={"organization_id": "organization"})

@@ -11,6 +11,7 @@ from entrypoints.http.routes.platform import (
     expiries,
     governance,
     installation_risk,
+    installation_terms,
     management_keys,
     platform_fields,
     platform_users,
@@ -39,4 +40,5 @@ ROUTES: Final = Endpoints.of(
     signing_keys,
     settings_in_force,
     installation_risk,
+    installation_terms,
 )

@@ -214,7 +214,10 @@ class _InBrowser(Frozen):
             await uow.directory_sessions.keep(session, arrived.visit, now)
         owes_answers, is_logged = arrived.confirmed.owes_answers, arrived.log_place.service is not None
         way = {"by": arrived.provider, "provider": arrived.upstream}
-        await uow.flows.sign_in(self.flow, user, self.digest, session, now, **way, is_logged=is_logged, owes_answers=owes_answers)
+        owes_terms = bool(arrived.confirmed.terms)
+        await uow.flows.sign_in(
+            self.flow, user, self.digest, session, now, **way, is_logged=is_logged, owes_answers=owes_answers, owes_terms=owes_terms
+        )
         flow = replace(
             self.visit.flow,
             user=user,
@@ -224,6 +227,7 @@ class _InBrowser(Frozen):
             signed_in_at_provider=arrived.upstream,
             sign_in_is_logged=is_logged,
             owes_answers=owes_answers,
+            owes_terms=owes_terms,
             proof_digest=self.digest,
         )
         return _Landed(user, self.token, caller, flow)

@@ -2,7 +2,15 @@
 
 from typing import Final
 
-from entrypoints.http.pages.console.platform import api_approvals, customer_links, organizations, risk_rules, search_pages, terms
+from entrypoints.http.pages.console.platform import (
+    api_approvals,
+    customer_links,
+    installation_terms,
+    organizations,
+    risk_rules,
+    search_pages,
+    terms,
+)
 from entrypoints.http.pages.console.platform.keys import management_keys, signing_key_pages
 from entrypoints.http.pages.console.platform.overview import expiry_pages, health_pages, held_back_pages, job_pages, overview_pages
 from entrypoints.http.pages.console.platform.people import acting_pages, list_pages, person_pages, session_pages, value_pages
@@ -29,4 +37,5 @@ PAGES: Final = (
     *signing_key_pages.PAGES,
     *audit_log_pages.PAGES,
     *settings_pages.PAGES,
+    *installation_terms.PAGES,
 )
