@@ -41,6 +41,7 @@ from ports.identity.sign_in import SignInStore
 from ports.identity.sign_in_links import SignInLinkStore
 from ports.identity.terms.terms import TermsStore
 from ports.identity.upstream.connections import ConnectionTestStore, DirectorySessionStore
+from ports.identity.upstream.further import FurtherProviderStore, NewcomerStore
 from ports.identity.upstream.identities import IdentityStore
 from ports.identity.upstream.identity_assertions import IdentityAssertionStore
 from ports.identity.upstream.provider_tokens import IdentityGrantStore
@@ -122,6 +123,8 @@ class AskedStores(Protocol):
     join_requests: JoinRequestStore
     oauth_credentials: OAuthCredentialStore
     upstream_providers: UpstreamProviderStore
+    further_providers: FurtherProviderStore
+    newcomers: NewcomerStore
     webhooks: WebhookStore
     webhook_deliveries: WebhookDeliveryStore
     setup_links: SetupLinkStore

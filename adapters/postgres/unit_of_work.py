@@ -41,8 +41,10 @@ from adapters.postgres.identity.sessions.impersonation import ImpersonationRows
 from adapters.postgres.identity.sessions.sessions import SessionRows
 from adapters.postgres.identity.terms.terms import TermsRows
 from adapters.postgres.identity.upstream.connections import ConnectionTestRows, DirectorySessionRows
+from adapters.postgres.identity.upstream.further_providers import FurtherProviderRows
 from adapters.postgres.identity.upstream.identities import IdentityRows
 from adapters.postgres.identity.upstream.identity_assertions import IdentityAssertionRows
+from adapters.postgres.identity.upstream.newcomers import NewcomerRows
 from adapters.postgres.identity.upstream.provider_tokens import IdentityGrantRows
 from adapters.postgres.identity.upstream.vouched_accounts import VouchedAccountRows
 from adapters.postgres.jobs import JobRows
@@ -161,6 +163,8 @@ class Stores(AskedStores):
     join_requests = anywhere(JoinRequestRows)
     oauth_credentials = anywhere(OAuthCredentialRows)
     upstream_providers = anywhere(UpstreamProviderRows)
+    further_providers = anywhere(FurtherProviderRows)
+    newcomers = anywhere(NewcomerRows)
     webhooks = anywhere(WebhookRows)
     webhook_deliveries = anywhere(WebhookDeliveryRows)
     setup_links = anywhere(SetupLinkRows)

@@ -71,6 +71,7 @@ SamlRequestId = NewType("SamlRequestId", UUID)
 SamlSessionId = NewType("SamlSessionId", UUID)
 SamlExchangeId = NewType("SamlExchangeId", UUID)
 AuthorizationRefusalId = NewType("AuthorizationRefusalId", UUID)
+FurtherProviderId = NewType("FurtherProviderId", UUID)
 IdentityId = NewType("IdentityId", UUID)
 IdentityGrantId = NewType("IdentityGrantId", UUID)
 

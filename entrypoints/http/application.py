@@ -52,6 +52,7 @@ from entrypoints.http.pages.setup import connection_pages as setup_connection_pa
 from entrypoints.http.pages.setup import overview_pages as setup_overview_pages
 from entrypoints.http.pages.sign_in import (
     mailed_code_pages,
+    newcomer_pages,
     passkey_pages,
     registration_pages,
     required_second_factor_pages,
@@ -82,6 +83,7 @@ _ACCOUNT_AND_FLOW_PAGES: Final = Endpoints.of(
     sign_out_pages,
     registration_pages,
     mailed_code_pages,
+    newcomer_pages,
     required_second_factor_pages,
     membership_pages,
     answer_pages,

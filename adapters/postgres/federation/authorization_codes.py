@@ -286,7 +286,7 @@ _REDEEMING: Final[LiteralString] = f"""
                 for no key update
          ),
          parent as materialized (
-             select id, device_id, expires_at, ends_at, depth, second_factor_at, minutes_idle
+             select id, device_id, expires_at, ends_at, depth, second_factor_at, minutes_idle, factor_through, factor_stated
                from sessions
               where id = (select code.parent_id from code, account where account.id = code.user_id)
                 and user_id = (select user_id from code)
@@ -335,13 +335,13 @@ _REDEEMING: Final[LiteralString] = f"""
          opened as (
              insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
                                    authenticated_by, parent_id, depth, proved_at, second_factor_at, stated_at, scopes, audiences,
-                                   expires_day, minutes_idle, most, most_in_service, key_thumbprint)
+                                   expires_day, minutes_idle, most, most_in_service, key_thumbprint, factor_through, factor_stated)
              select %(session)s, code.user_id, parent.device_id, place.org_id, place.id, %(at)s, %(at)s, until.expires_at,
                     least(%(at)s + %(lifetime)s, bounds.ends_at, place.acts_until),
                     code.authenticated_by, bounds.id, case when bounds.id is null then 0 else 1 end, code.auth_time,
                     parent.second_factor_at, code.stated_at, code.scopes, code.audiences, (until.expires_at at time zone 'UTC')::date,
                     least(%(minutes_idle)s::integer, bounds.minutes_idle), place.most, place.most_in_service,
-                    %(key)s::text
+                    %(key)s::text, parent.factor_through, parent.factor_stated
                from redeemed
               cross join code
               cross join parent

@@ -214,7 +214,7 @@ ENCOUNTER: Final[LiteralString] = f"""
            ) as is_member,
            {is_assigned("sessions.user_id")} as is_assigned,
            {is_own_member("organizations.id", "sessions.user_id")} as is_own_member,
-           {second_factor_due_in("services.org_id", "sessions.user_id")} as second_factor_due,
+           {second_factor_due_in("services.org_id", "sessions.user_id", "sessions")} as second_factor_due,
            coalesce({is_kept_out_of_service()}, false) as is_kept_out,
            {terms_due("sessions.user_id")} as terms_due,
            (

@@ -192,7 +192,7 @@ FIND: Final[LiteralString] = f"""
                 order by teams.slug
            ) end,
            users.id is not null and {admits("memberships.role is not null", "users.id")},
-           {grace_is_over(second_factor_due("users.id"))} or {time_is_over(terms_due("users.id"))}
+           {grace_is_over(second_factor_due("users.id", "sessions"))} or {time_is_over(terms_due("users.id"))}
       from unnest(
                (select %(secrets)s::text[]), (select %(hosts)s::text[]), (select %(above)s::text[]), (select %(cookies)s::text[]),
                (select %(keys)s::text[])

@@ -24,6 +24,7 @@ from core.domain.identity.registering.registration_rules import RegistrationPoli
 from core.domain.identity.terms.terms import terms_address, terms_version
 from core.domain.identity.upstream.claims import LONGEST_SUBJECT, stated_address
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind
+from core.domain.identity.upstream.directory_factors import second_factor_values
 from core.domain.identity.upstream.providers import Provider, provider_key
 from core.domain.identity.upstream.refreshes import RefreshFault
 from core.domain.identity.upstream.vouching import Voucher
@@ -268,6 +269,7 @@ _OF_TENANCY: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
         "client_id": _kept(client_id),
         "scopes": provider_scopes,
         "profile_mapping": _names(profile_mapping),
+        "second_factor_values": second_factor_values,
         **dict.fromkeys(("saml", "ldap"), ROW),
         **dict.fromkeys(("certificate", "next_certificate", "former_certificate"), certificate),
         "refresh_fault": RefreshFault,

@@ -15,7 +15,8 @@ create or replace view organizations as
            mfa_required_since, mfa_grace_days, session_hours, invitation_domains, sign_in_links, logo_digest, metadata,
            help_url, privacy_url, terms_url, admin_factor, admin_required_since, metadata_clients, metadata_hosts, agents, agents_since,
            registered_clients, shortest_password, breached_at_sign_in, session_idle_minutes, most_sessions, risk_policies, risk_exceptions,
-           risk_counts_since, registration_policy, registration_domains, all_factor, all_factor_role_id, all_required_since, passkey_offers, asks_terms
+           risk_counts_since, registration_policy, registration_domains, all_factor, all_factor_role_id, all_required_since, passkey_offers,
+           asks_terms
       from all_organizations
      where deleted_at is null;
 
@@ -939,4 +940,18 @@ begin
                  left join memberships on memberships.org_id = mine.id and memberships.user_id = person
                 where mine.risk_counts_since is not null and mine.status = 'active'
            ), '[]');
+end $$;
+
+-- Whether the second factor that a directory has stated for a session counts for this organization's rule at this moment: the directory is the
+-- organization's own and on, and an owner still lets the value count. A function and not a part of the statements that ask, since PostgreSQL
+-- sets up all parts of a statement at each run, and few sessions have a value.
+create or replace function directory_factor_counts(directory uuid, stated text, organization uuid) returns boolean
+    language plpgsql stable as $$
+begin
+    return exists (
+        select
+          from upstream_providers
+         where upstream_providers.id = directory and upstream_providers.org_id = organization and upstream_providers.enabled
+           and stated = any (upstream_providers.second_factor_values)
+    );
 end $$;

@@ -335,6 +335,7 @@ TABLES: Final = (
         holds=(
             plain(ID, "succeeds"),
             plain(FACT, "name", "issuer", "client_id", "scopes", "profile_mapping", "saml", "ldap", "kind", "state", "refresh_fault"),
+            plain(FACT, "second_factor_values"),
             plain(FACT, "assertion_issuer", "assertion_jwks_uri", "assertion_jwks", "assertion_subject"),
             plain(OPAQUE, "certificate", "next_certificate", "tested_digest", "former_certificate"),
             sealed("sealed_client_secret", "sealed_private_key", "next_sealed_private_key", "former_sealed_private_key"),

@@ -359,7 +359,7 @@ _STANDING: Final[LiteralString] = f"""
 _WANTED: Final[LiteralString] = f"""
       left join lateral (
                 select organizations.id, organizations.name, organizations.status, memberships.role,
-                       {second_factor_due(ACTING)} as second_factor_due,
+                       {second_factor_due(ACTING, "sessions")} as second_factor_due,
                        case
                            when coalesce(sessions.proved_at, sessions.created_at) + organizations.session_hours * interval '1 hour' <= now()
                            then organizations.session_hours

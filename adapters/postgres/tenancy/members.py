@@ -332,7 +332,7 @@ _ENTER: Final[LiteralString] = f"""
     select organizations.id as organization, organizations.slug as organization_slug,
            organizations.status = 'active' as organization_is_active,
            {MEMBERSHIP.names},
-           {second_factor_due("%(user)s")} as second_factor_due, organizations.session_hours,
+           {second_factor_due("%(user)s", "sessions")} as second_factor_due, organizations.session_hours,
            coalesce({kept_out()}, false) as is_kept_out,
            {terms_due("person.id")} as terms_due
       from organizations

@@ -47,6 +47,7 @@ from core.domain.identity.sessions import (
     sessions_revoked,
 )
 from core.domain.identity.signing_out.frames import FrameAddress
+from core.domain.identity.upstream.directory_factors import DirectoryFactor
 from core.domain.identity.upstream.providers import own_provider_of
 from core.domain.key_proofs.proofs import KeyThumbprint, bound
 from core.domain.record.events import Actor
@@ -101,6 +102,7 @@ class Sessions(Frozen):
         application: Application | None = None,
         session_id: SessionId | None = None,
         opened_through: str = "",
+        factor: DirectoryFactor | None = None,
         doors: Doors = NOT_JUDGED,
         key: KeyThumbprint | None = None,
     ) -> OpenedSession:
@@ -120,6 +122,7 @@ class Sessions(Frozen):
             scopes=None if application is None else application.scopes,
             session_id=session_id,
             opened_through=opened_through,
+            factor=factor,
             doors=doors,
             key=key,
         )
@@ -142,11 +145,12 @@ class Sessions(Frozen):
         session_id: SessionId | None = None,
         ends_by: datetime | None = None,
         opened_through: str = "",
+        factor: DirectoryFactor | None = None,
         doors: Doors = NOT_JUDGED,
         key: KeyThumbprint | None = None,
     ) -> Session:
         """Does what `open` does, but without a refresh token: the caller gives the session another credential, such as a cookie.
-        `opened_through` is the provider that the person signed in at, if they did.
+        `opened_through` is the provider that the person signed in at, if they did, and `factor` what it has stated.
         """
         now = self.system.clock.now()
         ends_at = now + (self.lifetime if impersonation is None else min(IMPERSONATION_LIFETIME, self.lifetime))
@@ -180,6 +184,11 @@ class Sessions(Frozen):
             key=key,
         )
         await uow.sessions.add(session)
+        if factor is None and parent is not None and impersonation is None:
+            # Whoever acts for somebody has shown the factor for their own account.
+            factor = parent.factor
+        if factor is not None:
+            await uow.sessions.keep_factor(session.id, factor)
         return session
 
     async def with_facts(self, opened: OpenedSession) -> OpenedSession:

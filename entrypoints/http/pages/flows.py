@@ -66,6 +66,7 @@ ANSWERS: Final = "/ui/answers"
 ACCEPT_TERMS: Final = "/ui/accept-terms"
 FORGOTTEN: Final = "/ui/forgot-password"
 CHECK_MAIL: Final = "/ui/check-mail"
+NEWCOMER: Final = "/ui/provider-address"
 TO_APPLICATION: Final = "to_application"
 """A key in the request of a flow to the account pages: an address of our own that leads on to an application instead."""
 NO_ERRORS: Final[Mapping[str, str]] = MappingProxyType({})

@@ -224,7 +224,11 @@ _IS_THE_ASKERS: Final[LiteralString] = f"""
                select from memberships as own
                 where own.org_id = organizations.id and own.user_id = %(asker)s::uuid and own.role = 'owner'
            )
-       and not {grace_is_over(second_factor_due_in("organizations.id", "%(asker)s::uuid"), "%(at)s")}
+       and not (
+               select {grace_is_over(second_factor_due_in("organizations.id", "%(asker)s::uuid", "asking"), "%(at)s")}
+                 from (values (true)) as this (request)
+                 left join sessions as asking on asking.id = %(asking_session)s::uuid
+           )
        and (organizations.session_hours is null or exists (
                select from sessions
                 where sessions.id = %(asking_session)s::uuid

@@ -89,10 +89,11 @@ returning proved.id
 
 _CHOOSE: Final[LiteralString] = f"""
     with chosen as (
-             select organizations.id, {second_factor_due("memberships.user_id")} as second_factor_due,
+             select organizations.id, {second_factor_due("memberships.user_id", "sessions")} as second_factor_due,
                     {terms_due("memberships.user_id")} as terms_due
                from organizations
                join memberships on memberships.org_id = organizations.id and memberships.user_id = %(user)s
+               join sessions on sessions.id = %(session)s
               where organizations.slug = %(slug)s::text
           union all
              select null::uuid, null::timestamptz, null::timestamptz where %(slug)s::text = ''

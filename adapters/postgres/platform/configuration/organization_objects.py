@@ -120,7 +120,8 @@ _WEBHOOKS: Final = """
 _UPSTREAM_PROVIDERS: Final = """
     select organizations.slug as organization, upstream_providers.name, upstream_providers.id::text as id,
            (select count(*) from identities where identities.upstream_provider_id = upstream_providers.id)::integer as people,
-           jsonb_build_object('kind', kind, 'profile_mapping', profile_mapping) || case kind
+           jsonb_build_object('kind', kind, 'profile_mapping', profile_mapping)
+           || case kind when 'ldap' then '{}' else jsonb_build_object('second_factor_values', second_factor_values) end || case kind
                when 'ldap' then jsonb_strip_nulls(ldap - '{read_threshold,read_seconds}'::text[])
                when 'oidc' then jsonb_build_object(
                    'issuer', issuer, 'client_id', client_id, 'scopes', scopes, 'enabled', enabled or state <> 'active')

@@ -11,6 +11,7 @@ from core.domain.errors import BadRequest, Refusal
 from core.domain.identifiers import FlowId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.flows import Flow
 from core.domain.identity.upstream.connections import SamlSettings
+from core.domain.identity.upstream.further_settings import FurtherSettings
 from core.domain.identity.upstream.ldap.answers import ldap_site
 from core.domain.identity.upstream.ldap.settings import LdapSettings
 from core.domain.identity.upstream.providers import (
@@ -21,9 +22,12 @@ from core.domain.identity.upstream.providers import (
     Provider,
     ProviderEndpoints,
     ProviderOff,
+    ProviderOrigin,
     SamlAtProvider,
+    UnknownProvider,
     Upstream,
     is_one_of_three,
+    origin_of,
 )
 from core.domain.saml.entities import KeyPair
 from core.domain.secrets import Secret, Token
@@ -95,12 +99,23 @@ class ConfiguredProvider(Frozen, kw_only=True):
     client: SealedClient
     scopes: tuple[str, ...]
     profile_mapping: Mapping[str, str] = NOTHING_MAPPED
+    second_factor_values: tuple[str, ...] = ()
     saml: SamlSettings | None = None
     """None for any other kind. For SAML, the client's id is the issuer, and its secret our private key."""
     ldap: LdapSettings | None = None
     """None for any other kind. For LDAP, the client's id is the issuer, and its secret the bind password."""
     certificate: str = ""
     """Our certificate, for SAML."""
+
+
+class ConfiguredFurther(Frozen, kw_only=True):
+    """A further provider of the installation, as it is stored."""
+
+    name: str
+    settings: FurtherSettings
+    client: SealedClient
+    is_on: bool
+    """It is turned on, and offered where the sign-in leads to."""
 
 
 class WayThrough(Frozen, kw_only=True):
@@ -114,6 +129,8 @@ class WayThrough(Frozen, kw_only=True):
     """None when no provider has this id, when it is turned off, when its organization is not active, or when the flow belongs to another
     organization.
     """
+    further: ConfiguredFurther | None = None
+    """None when no further provider has this short name."""
     service: ServiceId | None = None
     """The service in which the person signs in, or connects an identity."""
     service_scopes: tuple[str, ...] = ()
@@ -267,8 +284,13 @@ def derived(state: Token, key: bytes) -> tuple[str, Token]:
 
 
 def upstream_of(provider: str, installed: Mapping[Provider, Installed], way: WayThrough, opened: Secret | None) -> Upstream:
-    """The provider for this sign-in. `opened` is the secret of the client that `client_kept` named, if any. Raises `ProviderOff`."""
-    if not is_one_of_three(provider):
+    """The provider for this sign-in. `opened` is the secret of the client that `client_kept` named, if any. Raises `ProviderOff`,
+    and `UnknownProvider`.
+    """
+    origin = origin_of(provider)
+    if origin is ProviderOrigin.FURTHER:
+        return _further(provider, way.further, opened)
+    if origin is ProviderOrigin.OWN:
         configured = way.configured
         if configured is None or opened is None:
             raise ProviderOff(detail="the organization has no such provider, or it is turned off")
@@ -280,6 +302,7 @@ def upstream_of(provider: str, installed: Mapping[Provider, Installed], way: Way
             scopes=configured.scopes,
             organization=configured.organization,
             profile_mapping=configured.profile_mapping,
+            second_factor_values=configured.second_factor_values,
             saml=None if configured.saml is None else SamlAtProvider(configured.saml, KeyPair(configured.certificate, opened)),
             ldap=None if configured.ldap is None else ldap_site(configured.ldap, opened),
         )
@@ -291,10 +314,33 @@ def upstream_of(provider: str, installed: Mapping[Provider, Installed], way: Way
     return Upstream(key=provider, name=NAMES[one], endpoints=ours.endpoints, client=client)
 
 
+def _further(provider: str, kept: ConfiguredFurther | None, opened: Secret | None) -> Upstream:
+    if kept is None or opened is None:
+        raise UnknownProvider
+    if not kept.is_on:
+        raise ProviderOff(detail="the provider is turned off, or not offered there")
+    settings = kept.settings
+    return Upstream(
+        key=provider,
+        name=kept.name,
+        endpoints=ProviderEndpoints(
+            issuer=settings.identity_issuer,
+            authorization_url=settings.authorization_url,
+            token_url=settings.token_url,
+            userinfo_url=settings.profile_url,
+        ),
+        client=ClientAtProvider(kept.client.client_id, opened),
+        scopes=settings.scopes,
+        further=settings,
+    )
+
+
 def client_kept(provider: str, way: WayThrough) -> SealedClient | None:
     """The client whose secret has to be opened. None when the installation's client is used."""
     if is_one_of_three(provider):
         return way.own_client
+    if way.further is not None:
+        return way.further.client
     return None if way.configured is None else way.configured.client
 
 

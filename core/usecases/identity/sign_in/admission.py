@@ -18,6 +18,7 @@ from core.domain.identity.risk_policies.ways import way_of
 from core.domain.identity.sessions import NOT_JUDGED, PLATFORM, Context, Doors
 from core.domain.identity.sign_in import PASSWORD_PROVIDER, Confirmed, LastLook, NamedAccount, is_unusual, methods, open_context
 from core.domain.identity.terms.terms import PendingTerms
+from core.domain.identity.upstream.directory_factors import DirectoryFactor
 from core.domain.identity.upstream.directory_visits import DirectoryVisit
 from core.frozen import Frozen
 from core.usecases.identity.devices import Devices
@@ -50,6 +51,8 @@ class Arrived(Frozen, kw_only=True):
     """The provider that vouched for the person, if one did: its key, or the id of an organization's own provider."""
     visit: DirectoryVisit | None = None
     """The visit to a directory by SAML, which the session remembers."""
+    factor: DirectoryFactor | None = None
+    """The second factor that the provider has stated. None after a second factor of ours, beside which it says nothing more."""
     doors: Doors = NOT_JUDGED
     """The organizations whose rules for risk let the sign-in in, and those that it stays out of."""
     decided: Decided | None = None
@@ -164,6 +167,7 @@ class Admission(Frozen):
                 provider=proof.provider,
                 upstream=proof.word.provider,
                 visit=proof.visit,
+                factor=proof.factor,
                 doors=_doors(verdict),
                 decided=verdict.decided,
                 by_installation=verdict.by_installation,

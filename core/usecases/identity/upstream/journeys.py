@@ -78,7 +78,13 @@ class Journeys(Frozen):
 
     async def offered_at(self, organization: str) -> Sequence[ProviderOffer]:
         """Returns the providers for the services of the organization with this slug: the installation's and the organization's own."""
-        return self.providers.offered(await self.lookup.own(organization))
+        await self.providers.further.refresh()
+        own = await self.lookup.own(organization)
+        return self.providers.offered(own, own.organization)
+
+    async def refresh_offers(self) -> None:
+        """Before a page shows what `offered_in` returns."""
+        await self.providers.further.refresh()
 
     async def offered_to(self, caller: Caller) -> Sequence[ProviderOffer]:
         """Returns the providers that the caller can connect: the installation's, and those of the organization that the caller's session is

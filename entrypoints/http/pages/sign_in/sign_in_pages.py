@@ -100,6 +100,7 @@ async def show_sign_in(call: Call[None, SignInLink, None, Caller | None], poster
     if link.flow:
         flow = await flow_of(call, postern, link.flow)
         over = await when_over(call, postern, flow)
+        await postern.identity.journeys.refresh_offers()
         return over or Answer(address_page(call, postern, flow, flow.email), 200)
     if caller is not None:
         if not link.again:
@@ -109,6 +110,7 @@ async def show_sign_in(call: Call[None, SignInLink, None, Caller | None], poster
         request = {"to": own_place(link.to)}
         return await begin(call, postern, FlowPurpose.ACCOUNT, request, wanted, another=link.again == ANOTHER)
     browser, headers = browser_secret(call, postern)
+    await postern.identity.journeys.refresh_offers()
     passkeys, registers = _have_passkeys(postern), postern.identity.registrations.has_form
     parts = _first_page(call.language, link.to, tuple(offered(postern, None, link.to)), passkeys=passkeys, registers=registers)
     return Answer(form_token(browser, bound_to("")).encode().join(parts), 200, headers)
@@ -145,6 +147,7 @@ async def show_password(call: Call[None, FlowLink, None, Caller | None], postern
         return over
     if not flow.email:
         return to(SIGN_IN, flow)
+    await postern.identity.journeys.refresh_offers()
     way = await _way_in(postern, flow.email)
     # A form may lead here, too, from pages of ours that already know the address. So the answer is a page that leaves, not a redirect.
     elsewhere = to_provider(call, postern, flow, flow.email, way)

@@ -6,6 +6,7 @@ the sign-in; these pages do not.
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Annotated, Final
+from urllib.parse import parse_qsl
 
 import msgspec
 import trio
@@ -18,21 +19,25 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted
 from core.domain.identity.realms import ClientRequired, ProviderRequired
 from core.domain.identity.upstream.identities import CANCELLED
+from core.domain.identity.upstream.newcomers import AddressNeeded
 from core.domain.identity.upstream.providers import ProviderOff, UnknownProvider, is_one_of_three, provider_key
 from core.domain.identity.upstream.sign_in import OAuthError, ProviderAway, TakenState, UpstreamRefused
 from core.domain.secrets import Secret, Token
 from core.usecases.identity.upstream.journeys import Vouched
 from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.accepts import Raw
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
 from entrypoints.http.machinery.browser_cookies import flow_secret
 from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN
+from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import example
-from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS, USER_CODES
+from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS, PAGE_STEPS, USER_CODES
 from entrypoints.http.pages.authorization.authorization_pages import PROVIDERS, advice
 from entrypoints.http.pages.declaring import IN_POPUP, page
 from entrypoints.http.pages.device.device_flow_pages import device_flow
 from entrypoints.http.pages.flows import (
+    NEWCOMER,
     SECOND_FACTOR,
     Page,
     browser_secret,
@@ -51,6 +56,8 @@ from entrypoints.http.pages.sign_in.sign_in_pages import once_over, sign_in_agai
 START: Final = f"{PROVIDERS}{{provider}}"
 _CANCELLED: Final = frozenset({"access_denied", "consent_required", "interaction_required", "login_required"})
 ASKED: Final = "yes"
+_POSTED: Final = Raw("application/x-www-form-urlencoded", 32 << 10)
+_MOST_FIELDS: Final = 20
 _FAILED: Final = "provider_failed"
 # In seconds, at most.
 _LAST_WORD_TAKES: Final = 1.0
@@ -59,7 +66,9 @@ _ProviderInPath = Annotated[str, example("codehost")]
 
 class ProviderPath(msgspec.Struct, frozen=True):
     provider: _ProviderInPath
-    """`codehost`, `websuite`, `officesuite`, or the id of an organization's own provider."""
+    """`codehost`, `websuite`, `officesuite`, the short name of a further provider of the installation, or the id of an organization's own
+    provider.
+    """
 
 
 class Beginning(msgspec.Struct, frozen=True):
@@ -201,6 +210,36 @@ async def complete_provider_sign_in(call: Call[None, Returned, ProviderPath, Cal
     return await _onward(call, postern, flow, entered)
 
 
+@page.post(
+    f"{START}/callback",
+    caller=ANYONE,
+    limit=PAGE_STEPS,
+    policy=IN_POPUP,
+    refuses=(BadRequest,),
+    accepts=_POSTED,
+    foreign=True,
+    also={303: NoBody},
+    tags=("oauth",),
+)
+async def receive_provider_answer(call: Call[bytes, None, ProviderPath], postern: Postern) -> Page:
+    """Take a provider's answer by a form
+
+    Some further providers of the installation send their answer so (`response_mode=form_post`). The answer waits, and the browser goes on
+    to the way back, which goes on with the sign-in that began in this browser.
+    """
+    form = dict(parse_qsl(call.body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=_MOST_FIELDS))
+    call.request.finish()
+    address = await postern.identity.posted_answers.receive(
+        call.path.provider,
+        state=form.get("state", ""),
+        code=form.get("code", ""),
+        told=form.get("user", ""),
+        error=form.get("error", ""),
+        issuer=form.get("iss"),
+    )
+    return redirect(address, 303)
+
+
 def _status(refusal: Refusal) -> int:
     """A failure of the provider is no mistake of the person's, so the status tells whoever watches: 503 if the provider is away, and 502 if
     its answer cannot be used.
@@ -257,6 +296,8 @@ async def _entered(
         address = address_again(taken.provider, flow, consent=ASKED)
     except ClientRequired as refusal:
         address = address_again(taken.provider, flow, org=refusal.realm.organization_slug)
+    except AddressNeeded:
+        address = place_in(flow, NEWCOMER)
     await postern.identity.repeated_returns.tell(state, address)
     return address
 

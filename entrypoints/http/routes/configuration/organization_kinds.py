@@ -290,7 +290,7 @@ ORGANIZATION_KINDS: Final = (
             ),
             # Whether people can sign in through a directory follows from its test and its owner's word.
             ProviderKind.SAML.value: SortRules(lacks=_OF_OIDC | _OF_LDAP | {"enabled"}),
-            ProviderKind.LDAP.value: SortRules(lacks=_OF_OIDC | _OF_SAML | {"enabled", "issuer"}),
+            ProviderKind.LDAP.value: SortRules(lacks=_OF_OIDC | _OF_SAML | {"enabled", "issuer", "second_factor_values"}),
         },
     ),
     ObjectKind(

@@ -53,6 +53,7 @@ class WithTokens(Frozen):
             proved=arrived.proved,
             application=self.application,
             opened_through=arrived.upstream,
+            factor=arrived.factor,
             doors=arrived.doors,
             key=self.key,
         )

@@ -208,8 +208,11 @@ class _InBrowser(Frozen):
         if session is None:
             begun = await self._begun(uow, arrived, device)
             session, caller = begun.id, caller_in(begun, arrived.confirmed)
-        elif arrived.visit is not None and arrived.visit.ends_at is not None:
-            await uow.sessions.end_by(session, arrived.visit.ends_at)
+        else:
+            if arrived.visit is not None and arrived.visit.ends_at is not None:
+                await uow.sessions.end_by(session, arrived.visit.ends_at)
+            if arrived.factor is not None:
+                await uow.sessions.keep_factor(session, arrived.factor)
         if arrived.visit is not None:
             await uow.directory_sessions.keep(session, arrived.visit, now)
         owes_answers, is_logged = arrived.confirmed.owes_answers, arrived.log_place.service is not None
@@ -260,6 +263,7 @@ class _InBrowser(Frozen):
             proved=arrived.proved,
             ends_by=None if arrived.visit is None else arrived.visit.ends_at,
             opened_through=arrived.upstream,
+            factor=arrived.factor,
             doors=arrived.doors,
         )
         await uow.browser_sessions.add(self.token.digest(), session.id)

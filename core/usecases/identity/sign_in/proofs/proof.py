@@ -12,6 +12,7 @@ from core.domain.identity.realms import OUR_OWN, Realm, Word
 from core.domain.identity.risk import Approach
 from core.domain.identity.sessions import Context
 from core.domain.identity.sign_in import Confirmed, LastLook, NamedAccount
+from core.domain.identity.upstream.directory_factors import DirectoryFactor
 from core.domain.identity.upstream.directory_visits import DirectoryVisit
 from core.domain.json import Json
 from core.frozen import Frozen
@@ -81,6 +82,8 @@ class Proof(Frozen, kw_only=True):
     """When the person signed in at the provider, by the provider's word; see `Proved.stated_at`. None for a proof that was given here."""
     refuses_applications: bool = False
     """The provider lets the person use our own pages alone."""
+    factor: DirectoryFactor | None = None
+    """What an organization's own provider has stated of a second factor. It counts for that organization's rule alone."""
 
 
 class Arrival(Frozen):
