@@ -33,6 +33,7 @@ from entrypoints.http.pages.account.organizations import (
     risk_rules_pages,
 )
 from entrypoints.http.pages.account.terms import accept_terms_pages, own_terms_pages
+from entrypoints.http.pages.accounts import chooser_pages
 from entrypoints.http.pages.authorization import authorization_pages, consent_pages, link_request_pages, logout_pages
 from entrypoints.http.pages.console.pages import CONSOLE
 from entrypoints.http.pages.console.platform.people.acting_pages import stop_acting
@@ -92,6 +93,7 @@ _ACCOUNT_AND_FLOW_PAGES: Final = Endpoints.of(
     details_pages,
     authorization_pages,
     consent_pages,
+    chooser_pages,
     saml_sign_in_pages,
     saml_open_pages,
     saml_logout_pages,

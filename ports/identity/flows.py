@@ -18,6 +18,9 @@ class FlowStore(Protocol):
     async def name(self, flow: FlowId, email: str) -> None:
         """Keeps the address that the person gave last. An unfinished sign-in with another address is forgotten."""
 
+    async def choose(self, flow: FlowId, account: UserId, email: str) -> None:
+        """Keeps the account that the person has chosen, of those that are signed in in the browser, and its address."""
+
     async def await_second_factor(self, flow: FlowId, user: UserId, preauthentication: PreauthenticationId) -> None: ...
 
     async def sign_in(

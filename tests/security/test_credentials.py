@@ -167,8 +167,11 @@ everybody                         GET    /ui/register
 .....   ...  -          flow      POST   /ui/register
 everybody                         GET    /ui/reset-password
 everybody                         POST   /ui/reset-password
-.....   ...  -          browser   GET    /ui/choose-account
-.....   ...  -          browser   POST   /ui/choose-account
+everybody                         GET    /ui/choose-account
+.....   ...  -          flow      POST   /ui/choose-account
+everybody                         GET    /ui/accounts
+.....   ...  -          flow      POST   /ui/accounts
+.....   ...  -          flow      POST   /ui/accounts/sign-out
 .....   ...  -          browser   GET    /ui/consent
 .....   ...  -          browser   POST   /ui/consent
 .....   ...  -          browser   GET    /ui/answers
@@ -192,6 +195,7 @@ everybody                         GET    /ui/sign-in/second-factor
 .....   ...  -          flow      POST   /ui/sign-in/second-factor/passkey
 .....   ...  -          flow      POST   /ui/sign-in/second-factor/passkey/options
 .....   ...  -          browser,ended-browser,flow  POST   /ui/sign-out
+.....   ...  -          browser,ended-browser,flow  POST   /ui/sign-out/all
 .....   ...  -          flow      POST   /ui/stop-acting
 everybody                         GET    /ui/signed-out
 everybody                         GET    /ui/set-password

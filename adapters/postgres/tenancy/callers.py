@@ -173,6 +173,9 @@ class PostgresCallers:
     async def find_browser(self, digest: bytes) -> Caller | None:
         return await self._browsers.find(digest)
 
+    async def find_browsers(self, asked: Sequence[bytes]) -> Mapping[bytes, Caller]:
+        return await self._find_browsers(asked)
+
     async def find_browser_member(self, digest: bytes, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
         return await self._browser_members.find((digest, slug))
 

@@ -116,6 +116,8 @@ class Flow(Frozen):
     """The address that the person typed."""
     user: UserId | None = None
     """The person who has given a password, or has signed in."""
+    account: UserId | None = None
+    """The account that the flow goes on with, without a sign-in of its own: it was in use when the flow began, or the person chose it."""
     preauthentication: PreauthenticationId | None = None
     session: SessionId | None = None
     """The browser's session, once the person has signed in by this flow."""
@@ -163,6 +165,11 @@ class Flow(Frozen):
         if self.organization is None or self.service is None:
             return PLATFORM
         return Context(self.organization, self.wanted.organization, self.service, self.wanted.service_slug)
+
+    @property
+    def belongs_to(self) -> UserId | None:
+        """The account of this flow. None while anybody may still sign in, or choose the account."""
+        return self.account if self.signed_in_at is None else self.user
 
     @property
     def awaits_second_factor(self) -> bool:

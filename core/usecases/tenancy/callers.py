@@ -2,11 +2,12 @@
 token is still valid.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from uuid import UUID
 
 from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, TokenInvalid, Unauthorized
 from core.domain.identifiers import OrganizationId, SessionId, UserId
+from core.domain.identity.browser_sessions import BrowserAccount
 from core.domain.identity.callers import NOT_A_MEMBER, Caller, Participation, require_admitted
 from core.domain.identity.risk_policies.verdicts import KeptOut
 from core.domain.identity.sessions import TokenUse
@@ -158,6 +159,25 @@ class Callers(Frozen):
         if caller is not None:
             self.presence.seen(caller.session, self.clock.now())
         return caller
+
+    async def resolve_browser_accounts(
+        self, current: Token | None, others: Sequence[Token]
+    ) -> tuple[Caller | None, Sequence[BrowserAccount]]:
+        """The person behind the cookie of a browser session, as `resolve_browser` finds them, and the other accounts of the browser that
+        are still signed in, each once, in one round trip. A look at the others is no use of their sessions.
+        """
+        tokens = [*others] if current is None else [current, *others]
+        found = await self.lookup.find_browsers([token.digest() for token in tokens])
+        callers = [found.get(token.digest()) for token in tokens]
+        caller = None if current is None else callers[0]
+        if caller is not None:
+            self.presence.seen(caller.session, self.clock.now())
+        known, accounts = set() if caller is None else {caller.user}, []
+        for token, other in zip(others, callers[len(tokens) - len(others) :], strict=True):
+            if other is not None and other.user not in known:
+                known.add(other.user)
+                accounts.append(BrowserAccount(token, other))
+        return caller, accounts
 
     async def resolve_acting(self, token: Token, opener: Token, witness: Witness) -> Caller | None:
         """Returns the person in whose name a platform owner acts in this browser. `opener` is the cookie of the platform owner's own

@@ -5,6 +5,7 @@ of scripts and sources. A page's refusals are pages, too.
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple, Required, TypedDict
+from urllib.parse import urlencode
 
 from typing_extensions import Unpack
 
@@ -15,7 +16,7 @@ from core.domain.identity.risk_policies.verdicts import KeptOut
 from core.domain.languages import DEFAULT, Language
 from core.domain.rate_limits import RateLimit
 from entrypoints.http.machinery.accepts import Accepts, Form
-from entrypoints.http.machinery.browsers import HOME, SECOND_FACTOR, SIGN_IN, TERMS, PageOutOfDate
+from entrypoints.http.machinery.browsers import ACCOUNTS, HOME, SECOND_FACTOR, SIGN_IN, TERMS, OtherAccount, PageOutOfDate
 from entrypoints.http.machinery.callers import CallerRule
 from entrypoints.http.machinery.endpoints import Endpoint, Handler, Statement, declare
 from entrypoints.http.machinery.error_shapes import ErrorShape, Refused
@@ -126,7 +127,7 @@ class PageErrors:
         return refused_page(refused, self._advised(refused), language, request_id)
 
     def _advised(self, refused: Refused) -> Advised:
-        if isinstance(refused, FlowOver | PageOutOfDate):
+        if isinstance(refused, FlowOver | PageOutOfDate | OtherAccount):
             return _stale(refused)
         if isinstance(refused, KeptOut | SecondFactorRequired | TermsRequired):
             return _closed(refused)
@@ -140,7 +141,9 @@ class PageErrors:
         return Advised(advised, None if advised else TO_ACCOUNT)
 
 
-def _stale(refused: FlowOver | PageOutOfDate) -> Advised:
+def _stale(refused: FlowOver | PageOutOfDate | OtherAccount) -> Advised:
+    if isinstance(refused, OtherAccount):
+        return Advised("accounts.changed", WayOn(f"{ACCOUNTS}?{urlencode({'to': refused.place})}", "accounts.choose"))
     if isinstance(refused, PageOutOfDate) and refused.place:
         return Advised("stale.again", WayOn(refused.place))
     return Advised("stale.text", WayOn(SIGN_IN))

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from core.domain.federation.oauth.agents import DAYS_OFFERED, USUAL_DAYS
 from core.domain.federation.oauth.demands import NO_DEMAND, SignInDemand
+from core.domain.identity.profile.pictures import Portrait
 from tests.browser.states import ACME, CONTROLS, ENDLESS, FROM_THE_RIGHT, LISTED, LONG, NOW, ORDINARY, PALE, State, Words
 
 _FORM: Final[dict[str, Any]] = {"action": "/ui/consent", "flow": "0197f0c8-0000-7000-8000-000000000001", "form_token": "token"}
@@ -44,6 +45,26 @@ _LONG_API: Final[dict[str, Any]] = {
 }
 _EVERYTHING: Final = ["openid", "profile", "email", "offline_access", "organization", "groups", "provider_token"]
 _ASKED: Final[dict[str, Any]] = {**_FORM, "service": "Timesheets", "email": "ada@example.org", "person_name": "Ada Lovelace"}
+_HERE: Final[list[dict[str, Any]]] = [
+    {
+        "email": f"{name.lower()}@example.org",
+        "person_name": f"{name} Lovelace" if name == "Ada" else "",
+        "session": f"0197f0c8-0000-7000-8000-00000000000{place}",
+        "portrait": Portrait("", name[0], place),
+        "in_use": place == 0,
+    }
+    for place, name in enumerate(("Ada", "Bob", "Cyn", "Dan", "Eve"))
+]
+_CHOSEN: Final[dict[str, Any]] = {**_FORM, "service": "Timesheets", "current": _HERE[0]["session"], "ends": ""}
+_LISTED: Final[dict[str, Any]] = {
+    **_FORM,
+    "action": "/ui/accounts",
+    "sign_out": "/ui/accounts/sign-out",
+    "all_token": "token",
+    "place": "/ui",
+    "another": "/ui/sign-in?again=another",
+    "ends": "",
+}
 _TURNED: Final[dict[str, Any]] = {**_ASKED, "organization": ACME.name, "asks_for_role": False}
 _REQUIRED: Final[dict[str, Any]] = {
     **_TURNED,
@@ -232,12 +253,20 @@ STATES: Final = (
         },
         ACME,
     ),
-    State("choose an account", "sign_in/choose_account.html", _ASKED, ACME),
+    State("choose an account", "sign_in/choose_account.html", {**_CHOSEN, "accounts": [_HERE[0]]}, ACME),
+    State("choose one of five accounts", "sign_in/choose_account.html", {**_CHOSEN, "accounts": _HERE, "ends": "ada@example.org"}, ACME),
     State(
         "choose an account, long",
         "sign_in/choose_account.html",
-        {**_ASKED, "service": _LONG, "email": LONG, "person_name": ENDLESS.name},
+        {**_CHOSEN, "service": _LONG, "accounts": [{**_HERE[0], "email": LONG, "person_name": ENDLESS.name}]},
         ENDLESS,
+    ),
+    State("accounts of the browser", "accounts/accounts.html", {**_LISTED, "accounts": _HERE, "ends": "ada@example.org"}),
+    State("accounts of the browser, one", "accounts/accounts.html", {**_LISTED, "accounts": [_HERE[0]]}),
+    State(
+        "accounts of the browser, long",
+        "accounts/accounts.html",
+        {**_LISTED, "accounts": [{**one, "email": LONG, "person_name": ENDLESS.name} for one in _HERE[:2]]},
     ),
     State("turned away", "authorization/turned_away.html", _TURNED, ACME),
     State("turned away without a role", "authorization/turned_away.html", {**_TURNED, "asks_for_role": True}, ACME),

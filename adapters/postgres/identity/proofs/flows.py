@@ -29,6 +29,8 @@ _IS_LOGGED: Final = "sign_in_is_logged"
 """A key in the column `wanted`: whether the log of the application's organization has the sign-in."""
 _OWES_ANSWERS: Final = "owes_answers"
 """A key in the column `wanted`: whether a page may have fields to ask the person for."""
+_ACCOUNT: Final = "account"
+"""A key in the column `wanted`: the account that the flow goes on with, without a sign-in of its own."""
 _OWES_TERMS: Final = "owes_terms"
 """A key in the column `wanted`: whether a page has terms to ask the person for."""
 _REFUSED: Final = "refused"
@@ -75,6 +77,7 @@ class FlowRow(Frozen):
             organization=None if self.flow_organization is None else OrganizationId(self.flow_organization),
             email=self.flow_email,
             user=None if self.flow_user is None else UserId(self.flow_user),
+            account=None if (account := self.flow_wanted.get(_ACCOUNT)) is None else UserId(UUID(account)),
             preauthentication=None if self.flow_preauthentication is None else PreauthenticationId(self.flow_preauthentication),
             session=None if self.flow_session is None else SessionId(self.flow_session),
             signed_in_at=self.flow_signed_in_at,
@@ -125,6 +128,10 @@ def _kept(wanted: Wanted) -> Mapping[str, Json]:
     }
 
 
+def _chosen(account: UserId | None) -> Mapping[str, Json]:
+    return {} if account is None else {_ACCOUNT: str(account)}
+
+
 def flow_parameters(flow: Flow, browser_digest: bytes) -> Mapping[str, Any]:
     """The parameters of `ADD_FLOW`."""
     return {
@@ -133,7 +140,7 @@ def flow_parameters(flow: Flow, browser_digest: bytes) -> Mapping[str, Any]:
         "flow_purpose": flow.purpose.value,
         "flow_service": flow.service,
         "flow_request": Jsonb(storable(flow.request)),
-        "flow_wanted": Jsonb(storable(_kept(flow.wanted))),
+        "flow_wanted": Jsonb(storable({**_kept(flow.wanted), **_chosen(flow.account)})),
         "flow_email": storable_text(flow.email),
         "flow_created_at": flow.created_at,
         "flow_expires_at": flow.expires_at,
@@ -153,6 +160,10 @@ class FlowRows(OnStatements):
 
     async def name(self, flow: FlowId, email: str) -> None:
         await self._statements.tell(_NAME, {"id": flow, "email": storable_text(email)})
+
+    async def choose(self, flow: FlowId, account: UserId, email: str) -> None:
+        parameters = {"id": flow, "email": storable_text(email), "chosen": Jsonb(_chosen(account))}
+        await self._statements.tell(_CHOOSE, parameters)
 
     async def await_second_factor(self, flow: FlowId, user: UserId, preauthentication: PreauthenticationId) -> None:
         await self._statements.tell(_AWAIT_SECOND_FACTOR, {"id": flow, "user": user, "preauthentication": preauthentication})
@@ -229,6 +240,12 @@ ADD_FLOW: Final = """
 
 _NAME: Final = """
     update flows set email = %(email)s, user_id = null, preauthentication_id = null where id = %(id)s and signed_in_at is null
+"""
+
+_CHOOSE: Final = """
+    update flows
+       set email = %(email)s, user_id = null, preauthentication_id = null, wanted = wanted || %(chosen)s
+     where id = %(id)s and signed_in_at is null
 """
 
 _AWAIT_SECOND_FACTOR: Final = """

@@ -26,6 +26,7 @@ from core.domain.federation.saml.sign_in import (
     as_authorization,
     asked,
     declined,
+    goes_by,
     has_allowed,
     require_askable,
     require_no_agent,
@@ -89,9 +90,10 @@ class SamlSignIn(Frozen):
         """The service and the caller, for a request of a browser with this session's cookie, in one round trip."""
         return await self.visits.meet(place, browser)
 
-    async def arrive(self, met: Met, envelope: Envelope, client: Client, *, waits: bool = False) -> Outcome:
+    async def arrive(self, met: Met, envelope: Envelope, client: Client, *, waits: bool = False, others: Sequence[Caller] = ()) -> Outcome:
         """Takes a request that a browser brings. If the person has to do something first, `begin` keeps the request. With `waits`, the
-        person in the browser is not known yet, and the browser comes back with its cookies. Raises `MessageRefused`, `NotFound` and
+        person in the browser is not known yet, and the browser comes back with its cookies. `others` are the accounts that are signed in
+        in the browser beside the caller's. Raises `MessageRefused`, `NotFound` and
         `OrganizationNotActive`, which the person sees.
         """
         meeting = usable(met.meeting)
@@ -108,7 +110,8 @@ class SamlSignIn(Frozen):
             visit = SamlVisit(meeting, wanted, arrives_by=envelope.binding)
             if waits:
                 return UnfinishedSamlSignIn(AuthorizationStep.DONE, wanted, meeting.application, None, visit.signer, visit.arrives_by)
-            return await self._settled(visit, Progress(), client)
+            asks = bool(others) and not await self._names_present(visit)
+            return await self._settled(visit, Progress(must_choose=asks), client)
 
     async def begin(self, unfinished: UnfinishedSamlSignIn, wanted: Wanted, *, browser: Token | None, email: str) -> Flow:
         """Keeps a request while the person does the missing steps. Without `browser`, the first browser that brings the flow's id owns the
@@ -247,6 +250,13 @@ class SamlSignIn(Frozen):
         except RequestDeclined as refusal:
             return await self.answers.declined(visit, refusal)
         return await self.answers.entered(visit, signed_in, meeting.subject, client, consents=consents)
+
+    async def _names_present(self, visit: SamlVisit) -> bool:
+        """Whether the request names the person of the account in use."""
+        named, subject = visit.request.subject, visit.meeting.subject
+        if named is None or subject is None:
+            return False
+        return goes_by(named, subject.user, subject.email, visit.application.service, await self.server_secrets.get(NAME_IDS))
 
 
 FINISH: Final = "/ui/saml"

@@ -16,7 +16,7 @@ from core.domain.identity.profile.pictures import portrait
 from core.domain.pages import Page as Part
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
-from entrypoints.http.machinery.browser_cookies import look_of
+from entrypoints.http.machinery.browser_cookies import look_of, other_tokens
 from entrypoints.http.machinery.browsers import BROWSER, HOME, SECOND_FACTOR, TERMS, token_for
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.pages import shipped_pages
@@ -97,6 +97,7 @@ def show(
         person_name=call.caller.profile.shown_name or "",
         person_portrait=portrait(call.caller.user, call.caller.profile, call.caller.email),
         form_token=token_for(BROWSER, call.request, postern),
+        several=bool(other_tokens(call.request, postern.foundation.public_url)),
         now=postern.foundation.clock.now(),
         errors={field: in_words(refusal, text) for field, refusal in errors.items()},
         done=text(done) if done else "",

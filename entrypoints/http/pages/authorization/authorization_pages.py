@@ -22,7 +22,7 @@ from core.frozen import replace
 from core.usecases.federation.authorizations import AGREED, FinishedAuthorization, Outcome, UnfinishedAuthorization
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
-from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, SIGN_IN
+from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, BROWSER_WITH_OTHERS, SIGN_IN
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.error_shapes import Refused
@@ -33,6 +33,7 @@ from entrypoints.http.pages.authorization.foreign_forms import FOREIGN_FORM, pai
 from entrypoints.http.pages.declaring import TO_CONFIRM_ADDRESS, Advised, page
 from entrypoints.http.pages.flows import (
     ACCEPT_TERMS,
+    CHOOSE_ACCOUNT,
     CONFIRM_MEMBERSHIP,
     CONTINUATIONS,
     REGISTER,
@@ -53,7 +54,6 @@ from entrypoints.http.refused_authorizations import answered_on_arrival, answere
 
 GO_ON: Final = "/ui/authorize"
 CONSENT: Final = "/ui/consent"
-CHOOSE_ACCOUNT: Final = "/ui/choose-account"
 SECOND_FACTOR_REQUIRED: Final = "/ui/second-factor-required"
 PROVIDERS: Final = "/auth/"
 
@@ -126,7 +126,7 @@ def advice(refused: Refused) -> str | Advised:
 
 @page.get(
     AUTHORIZATION_ENDPOINT,
-    caller=BROWSER_OR_NOBODY,
+    caller=BROWSER_WITH_OTHERS,
     limit=PAGE_LOADS,
     policy=LEAVING,
     advice=advice,
@@ -145,7 +145,8 @@ async def authorize(call: Call[None, AuthorizationQuery, None, Caller | None], p
     # The page of a refusal uses these languages, too, so they are set before anything can be refused.
     call.request.asked_languages = locales(parameters.get("ui_locales"))
     try:
-        outcome = await postern.federation.authorizations.arrive(parameters, call.presented)
+        others = [one.caller for one in call.request.others or ()]
+        outcome = await postern.federation.authorizations.arrive(parameters, call.presented, others)
     except (UnknownRecipient, OrganizationNotActive) as refusal:
         refused_on_arrival(postern, parameters, refusal)
         raise
@@ -286,7 +287,9 @@ async def _begun(call: AnyCall, postern: Postern, unfinished: UnfinishedAuthoriz
             call, postern, FlowPurpose.AUTHORIZE, stored(request), wanted, service=application.kept_service, expected=request.subject
         )
     browser, headers = browser_secret(call, postern)
-    flow = await postern.identity.flows.begin(browser, FlowPurpose.AUTHORIZE, stored(request), wanted, service=application.kept_service)
+    chosen = None if step is AuthorizationStep.CHOOSE_ACCOUNT or unfinished.signed_in is None else unfinished.signed_in.user
+    service = application.kept_service
+    flow = await postern.identity.flows.begin(browser, FlowPurpose.AUTHORIZE, stored(request), wanted, service=service, account=chosen)
     begun = to(_PLACES[step], flow)
     return Answer(begun.value, begun.status, (*begun.headers, *headers))
 

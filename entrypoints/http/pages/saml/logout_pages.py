@@ -1,5 +1,6 @@
 """`/saml/…/slo`: sign-out at a service provider's request, and telling the other service providers."""
 
+from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlencode
 from uuid import UUID
@@ -8,6 +9,7 @@ import msgspec
 
 from core.domain.errors import NotFound, OrganizationNotActive, Overloaded
 from core.domain.identifiers import FlowId
+from core.domain.identity.browser_sessions import BrowserAccount
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import FlowOver
 from core.domain.identity.sign_in import ServiceName
@@ -18,7 +20,7 @@ from core.frozen import replace
 from core.usecases.federation.saml.logouts import Bounced, FinishedLogout, FramedLogout, Next, OnwardInBrowser, ServiceMessage
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
-from entrypoints.http.machinery.browser_cookies import forget_session, session_token
+from entrypoints.http.machinery.browser_cookies import forget_session, keep_others, other_tokens, session_token
 from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, SIGN_IN
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
@@ -114,11 +116,16 @@ async def sign_out_by_saml_form(call: Call[bytes, None, ServicePath], postern: P
     return led_on(call, outcome, headers)
 
 
-async def sign_out_here(call: AnyCall, postern: Postern, way_back: str | None = None) -> tuple[str | None, Headers]:
-    """Ends the session of this browser. Returns the address of the page that tells the applications which hear of it in the browser, None
-    if there are none, and the headers of the answer. That page finally leads to `way_back`.
+async def sign_out_here(
+    call: AnyCall, postern: Postern, way_back: str | None = None, leaving: Sequence[BrowserAccount] = ()
+) -> tuple[str | None, Headers]:
+    """Ends the session of the account that is in use in this browser, or the sessions of the accounts that are `leaving`. Returns the
+    address of the page that tells the applications which hear of it in the browser, None if there are none, and the headers of the answer.
+    That page finally leads to `way_back`.
     """
     caller: Caller | None = call.request.caller
+    if leaving:
+        return await _sign_accounts_out(call, postern, way_back, leaving)
     logouts = postern.federation.saml_logouts
     browser, kept = browser_secret(call, postern)
     flow = None if caller is None else await logouts.sign_out(caller, call.client, browser, way_back, call.request.asked_languages)
@@ -129,6 +136,26 @@ async def sign_out_here(call: AnyCall, postern: Postern, way_back: str | None = 
     # A request of another site's page brings no cookie. Its browser keeps its session cookie.
     headers = () if session_token(call.request, base_url) is None else forget_session(base_url)
     return (None, headers) if flow is None else (f"{_SIGN_OUT_ONWARD}?flow={flow.id}", (*headers, *kept))
+
+
+async def _sign_accounts_out(
+    call: AnyCall, postern: Postern, way_back: str | None, leaving: Sequence[BrowserAccount]
+) -> tuple[str | None, Headers]:
+    """Each account has a sign-out of its own, whose page leads to the next one's."""
+    base_url, request = postern.foundation.public_url, call.request
+    browser, headers = browser_secret(call, postern)
+    onward = None
+    for account in reversed(leaving):
+        flow = await postern.federation.saml_logouts.sign_out(account.caller, call.client, browser, way_back, request.asked_languages)
+        if flow is not None:
+            way_back = onward = f"{_SIGN_OUT_ONWARD}?flow={flow.id}"
+    left = {account.token.reveal() for account in leaving}
+    present, others = session_token(request, base_url), other_tokens(request, base_url)
+    if present is not None and present.reveal() in left:
+        headers = (*headers, *forget_session(base_url))
+    if any(token.reveal() in left for token in others):
+        headers = (*headers, *keep_others([token for token in others if token.reveal() not in left], base_url))
+    return onward, headers
 
 
 @page.get(_SIGN_OUT_ONWARD, caller=BROWSER_OR_NOBODY, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=_REFUSES)

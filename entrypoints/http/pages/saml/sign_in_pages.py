@@ -1,5 +1,6 @@
 """`/saml/…/sso`, and the pages between a SAML request and its assertion."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Final, Literal
 from urllib.parse import urlencode
@@ -18,19 +19,19 @@ from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Want
 from core.domain.identity.sign_in import ServiceName
 from core.domain.saml.messages import MessageRefused
 from core.domain.secrets import Token
-from core.frozen import replace
 from core.usecases.federation.saml.answers import Delivered
 from core.usecases.federation.saml.sign_in import FINISH, Outcome, UnfinishedSamlSignIn
 from core.usecases.federation.saml.visits import Met
 from entrypoints.bootstrap import Postern
 from entrypoints.event_loop_rounds import fair_turn
 from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
-from entrypoints.http.machinery.browser_cookies import flow_secret, session_token
+from entrypoints.http.machinery.browser_cookies import flow_secret, other_tokens, session_token
 from entrypoints.http.machinery.browsers import (
     BROWSER_FOUND_BY_HANDLER,
     BROWSER_OR_NOBODY,
     SIGN_IN,
     BoundForm,
+    look_around,
 )
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call, Request
@@ -45,6 +46,7 @@ from entrypoints.http.pages.declaring import IN_POPUP_WITH_PASSKEYS, page
 from entrypoints.http.pages.few_at_once import FewAtOnce
 from entrypoints.http.pages.flows import (
     ACCEPT_TERMS,
+    CHOOSE_ACCOUNT,
     CONFIRM_MEMBERSHIP,
     CONTINUATIONS,
     PASSWORD,
@@ -54,8 +56,10 @@ from entrypoints.http.pages.flows import (
     browser_secret,
     even_twice,
     flow_of,
+    place_in,
     to,
     to_proof,
+    with_another_account,
     with_headers,
 )
 from entrypoints.http.pages.flows import SECOND_FACTOR as CODE_PAGE
@@ -144,7 +148,7 @@ async def begin_saml_sign_in(call: Call[None, SamlQuery, ServicePath, Token | No
     async with EXCHANGES:
         met = await _met(call, postern, call.path, call.presented)
         envelope = in_address(call.request.query_string, REQUEST)
-        outcome = await postern.federation.saml_sign_in.arrive(met, envelope, call.client)
+        outcome = await postern.federation.saml_sign_in.arrive(met, envelope, call.client, others=_others(call))
     return await _arrived(call, postern, outcome, own=True)
 
 
@@ -169,7 +173,7 @@ async def begin_saml_sign_in_by_form(call: Call[bytes, None, ServicePath], poste
     own = has_cookies(call.request, postern)
     async with EXCHANGES:
         met = await _met(call, postern, call.path, session_token(call.request, postern.foundation.public_url))
-        outcome = await postern.federation.saml_sign_in.arrive(met, envelope, call.client, waits=not own)
+        outcome = await postern.federation.saml_sign_in.arrive(met, envelope, call.client, waits=not own, others=_others(call))
     return await _arrived(call, postern, outcome, own=own)
 
 
@@ -233,7 +237,7 @@ async def answer_saml_consent(call: Call[SamlConsentForm, None, None, Caller | N
             case "deny":
                 return delivered(call, await saml.deny(flow))
             case "another":
-                return await _with_another_account(call, postern, flow)
+                return await with_another_account(call, postern, flow)
 
     return await even_twice(call, postern, form.flow, answered)
 
@@ -253,7 +257,7 @@ async def leave_saml_sign_in(call: Call[ElsewhereForm, None, None, Caller | None
     flow = await flow_of(call, postern, call.body.flow)
     if call.body.answer == "deny":
         return delivered(call, await postern.federation.saml_sign_in.deny(flow))
-    return await _with_another_account(call, postern, flow)
+    return await with_another_account(call, postern, flow)
 
 
 async def own_caller(request: Request, postern: Postern) -> Caller | None:
@@ -288,14 +292,6 @@ def delivered(call: AnyCall, outcome: Delivered) -> Answer[bytes]:
     return Answer(content, 200)
 
 
-async def _with_another_account(call: AnyCall, postern: Postern, flow: Flow) -> Page:
-    """Begins the same request again, in a new flow that starts with a sign-in."""
-    browser, _ = browser_secret(call, postern)
-    wanted = replace(flow.wanted, prompt=Prompt.LOGIN)
-    again = await postern.identity.flows.begin(browser, FlowPurpose.SAML, flow.request, wanted, service=flow.service)
-    return to(SIGN_IN, again)
-
-
 async def to_consent(call: AnyCall, postern: Postern, unfinished: UnfinishedSamlSignIn) -> Page:
     """For a sign-in that begins at Postern, with a person who has to allow it first."""
     browser, headers = browser_secret(call, postern)
@@ -307,9 +303,19 @@ async def to_consent(call: AnyCall, postern: Postern, unfinished: UnfinishedSaml
 async def _met(call: AnyCall, postern: Postern, path: ServicePath, browser: Token | None) -> Met:
     """The service, and the person in the browser. From here on this person is the caller of the HTTP request."""
     met = await postern.federation.saml_sign_in.meet(ServiceName(path.org_slug, path.service_slug), browser)
+    if other_tokens(call.request, postern.foundation.public_url):
+        await look_around(call.request, postern)
     call.request.caller = met.caller
     await fair_turn()
     return met
+
+
+def _others(call: AnyCall) -> Sequence[Caller]:
+    return [one.caller for one in call.request.others or ()]
+
+
+def _place(outcome: UnfinishedSamlSignIn) -> str:
+    return CHOOSE_ACCOUNT if outcome.step is AuthorizationStep.CHOOSE_ACCOUNT else FINISH
 
 
 async def _arrived(call: AnyCall, postern: Postern, outcome: Outcome, *, own: bool) -> Page:
@@ -325,7 +331,7 @@ async def _arrived(call: AnyCall, postern: Postern, outcome: Outcome, *, own: bo
     email = hint if "@" in hint else "" if caller is None or hint else caller.email.address
     flow = await postern.federation.saml_sign_in.begin(outcome, _wanted(outcome), browser=browser, email=email)
     path = _AUTHENTICATE.format(org_slug=outcome.application.organization_slug, service_slug=outcome.application.slug)
-    where = f"{path}?{urlencode({'state': str(flow.id)})}" if outcome.step in _BY_SIGN_IN else f"{FINISH}?flow={flow.id}"
+    where = f"{path}?{urlencode({'state': str(flow.id)})}" if outcome.step in _BY_SIGN_IN else place_in(flow, _place(outcome))
     answer = redirect(where, 302)
     return Answer(answer.value, answer.status, (*answer.headers, *headers))
 

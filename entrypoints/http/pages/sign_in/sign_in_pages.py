@@ -30,7 +30,7 @@ from core.usecases.identity.sign_in.admission import SignInEnded
 from core.usecases.identity.sign_in.proofs.proof import EmailNotVerified
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
-from entrypoints.http.machinery.browsers import ANOTHER, IN_FLOW, SIGN_IN, FlowForm, bound_to, token_for
+from entrypoints.http.machinery.browsers import ACCOUNTS, ANOTHER, IN_FLOW, SIGN_IN, FlowForm, bound_to, token_for
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import email_field
 from entrypoints.http.machinery.limits import FORGOT_PASSWORD, PAGE_SIGN_INS, PAGE_STEPS, UNLIMITED
@@ -50,6 +50,7 @@ from entrypoints.http.pages.flows import (
     Page,
     begin,
     browser_secret,
+    first_to_end,
     flow_of,
     go_on,
     named_before_consent,
@@ -109,6 +110,8 @@ async def show_sign_in(call: Call[None, SignInLink, None, Caller | None], poster
         wanted = Wanted(prompt=Prompt.LOGIN, second_factor=True)
         request = {"to": own_place(link.to)}
         return await begin(call, postern, FlowPurpose.ACCOUNT, request, wanted, another=link.again == ANOTHER)
+    if call.request.others and not link.again:
+        return redirect(f"{ACCOUNTS}?{urlencode({'to': own_place(link.to)})}")
     browser, headers = browser_secret(call, postern)
     await postern.identity.journeys.refresh_offers()
     passkeys, registers = _have_passkeys(postern), postern.identity.registrations.has_form
@@ -315,9 +318,11 @@ def address_page(
 ) -> bytes:
     browser, _ = browser_secret(call, postern)
     token = form_token(browser, bound_to("" if flow is None else str(flow.id)))
-    offers = offered(postern, flow, place)
+    offers, ends = offered(postern, flow, place), first_to_end(call, postern)
     passkeys, registers = _have_passkeys(postern), postern.identity.registrations.has_form
-    return _rendered(call.language, flow, token, email, errors, place=place, offers=offers, passkeys=passkeys, registers=registers)
+    return _rendered(
+        call.language, flow, token, email, errors, place=place, offers=offers, passkeys=passkeys, registers=registers, ends=ends
+    )
 
 
 def offered(postern: Postern, flow: Flow | None, place: str = "", *, but: str = "") -> Sequence[tuple[str, str, str]]:
@@ -337,8 +342,9 @@ def _rendered(
     offers: Sequence[tuple[str, str, str]],
     passkeys: bool,
     registers: bool,
+    ends: str = "",
 ) -> bytes:
-    """`registers`: the installation gives accounts to people who register."""
+    """`registers`: the installation gives accounts to people who register. `ends` is the account that has to make room for another."""
     return shipped_pages().page(
         "sign_in/sign_in.html",
         language,
@@ -353,6 +359,7 @@ def _rendered(
         email=email,
         register=_onward(REGISTER, flow, place) if registers else "",
         offers=offers,
+        ends=ends,
         errors=errors,
     )
 

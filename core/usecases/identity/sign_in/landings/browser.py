@@ -45,8 +45,8 @@ class BrowserSessions(Frozen):
 
     async def sign_in_with_password(self, visit: Visit, email: Email, password: Password) -> SignedInBrowser | None:
         """Signs in with a password. Returns None when a second factor is still missing. If the person is signed in already, their session
-        goes on with a new proof and a new cookie; a session of another person in this browser ends. Raises `FlowOver`, and the errors of
-        `PasswordProofs.make` and `Admission.admit`.
+        goes on with a new proof and a new cookie. Sessions of other people in this browser stay, as long as there is room. Raises
+        `FlowOver`, and the errors of `PasswordProofs.make` and `Admission.admit`.
         """
         repeated = await self._repeated(visit, password)
         if repeated is not None:
@@ -152,9 +152,9 @@ class BrowserSessions(Frozen):
 
     async def _signed_in(self, visit: Visit, admitted: Admitted["_Landed"]) -> SignedInBrowser:
         landed = admitted.kept
-        if visit.current is not None and visit.current.user != landed.user:
+        for other in visit.ended_by(landed.user):
             # The other person's session ends in a unit of work of its own, because ending it holds another account.
-            await self.sessions.sign_out(visit.current.session, visit.client.actor(visit.current.user))
+            await self.sessions.sign_out(other.session, visit.client.actor(other.user))
         return SignedInBrowser(landed.token, admitted.remembered, landed.caller, landed.flow)
 
     async def _repeated(self, visit: Visit, secret: Secret) -> SignedInBrowser | None:
@@ -240,19 +240,20 @@ class _InBrowser(Frozen):
 
     async def _renewed(self, uow: UnitOfWork, arrived: Arrived) -> SessionId | None:
         """Continues the session of a person who is signed in already. None when nobody is signed in, or when the session has ended."""
-        current, user = self.visit.current, arrived.confirmed.account.id
-        if current is None or current.user != user:
+        user = arrived.confirmed.account.id
+        session = self.visit.session_of(user)
+        if session is None:
             return None
         renewed = await uow.browser_sessions.renew(
             self.token.digest(),
-            current.session,
+            session,
             user,
             arrived.proved,
             arrived.authenticated_by,
             opened_through=own_provider_of(arrived.upstream),
             doors=arrived.doors,
         )
-        return current.session if renewed else None
+        return session if renewed else None
 
     async def _begun(self, uow: UnitOfWork, arrived: Arrived, device: DeviceId) -> Session:
         session = await self.sessions.begin(
