@@ -96,8 +96,9 @@ EXEMPT: Final[Mapping[str, Exempt]] = {
     "it has no name of its own: one comes to it by the application, the person or the API that it belongs to": {
         "search": ("agent grant", "SAML configuration", "subscription", "client secret", "key of a user", "impersonation"),
     },
+    "terms are withdrawn, and the log says so: each version stays": {"audit": ("terms",)},
     "it lives a day, and its link names it": {"search": ("proposal",)},
-    "an organization has one at most, at a place of its own": {"search": ("mail server", "own credentials at a provider")},
+    "an organization has one at most, at a place of its own": {"search": ("mail server", "own credentials at a provider", "terms")},
     "people have searches of their own, by address and name (0136)": {"search": ("member", "end user", "join request")},
     "the entry of the sign-in or of the consent tells of its beginning": {"audit": ("agent grant", "device")},
     "the end of a person's use is the end of the account or of the consent, which the log has": {"audit": ("end user",)},

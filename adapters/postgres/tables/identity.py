@@ -417,15 +417,6 @@ TABLES: Final = (
         until="nothing",
     ),
     Table(
-        "terms",
-        opens=NO_CREDENTIAL,
-        whose=OWN_ORGANIZATION,
-        holds=(plain(FACT, "version", "address"),),
-        moves=Moved(),
-        ends=Ends.ROWS,
-        until="nothing: each version stays as long as its organization",
-    ),
-    Table(
         "terms_acceptances",
         opens=NO_CREDENTIAL,
         whose=OWN_ORGANIZATION,
@@ -434,6 +425,15 @@ TABLES: Final = (
         ends=Ends.ROWS,
         exported=ExportPart("terms"),
         forgotten=BY_STATEMENT,
+    ),
+    Table(
+        "terms",
+        opens=NO_CREDENTIAL,
+        whose=OWN_ORGANIZATION,
+        holds=(plain(FACT, "version", "address"),),
+        moves=Moved(),
+        ends=Ends.ROWS,
+        until="nothing: each version stays as long as its organization",
     ),
     Table(
         "impersonations",

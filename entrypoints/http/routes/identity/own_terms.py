@@ -11,6 +11,7 @@ from core.domain.identity.terms.terms import LONGEST_VERSION, AcceptedTerms, Own
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.callers import OWN_PERSON
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.derived import shown
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import Slug, example
 from entrypoints.http.machinery.limits import CREDENTIALS
@@ -90,26 +91,17 @@ async def accept_terms(call: Call[TermsSeen], postern: Postern) -> OwnTermsRecor
     return _record(await postern.identity.terms.own(call.caller.user))
 
 
+def _organization(terms: PendingTerms | AcceptedTerms) -> str | None:
+    return terms.organization_slug or None
+
+
+def _name(terms: PendingTerms | AcceptedTerms) -> str | None:
+    return terms.organization_name or None
+
+
+pending_record = shown(PendingTerms, PendingTermsRecord, organization=_organization, organization_name=_name)
+_accepted = shown(AcceptedTerms, AcceptedTermsRecord, organization=_organization, organization_name=_name)
+
+
 def _record(own: OwnTerms) -> OwnTermsRecord:
     return OwnTermsRecord(pending=[pending_record(one) for one in own.pending], accepted=[_accepted(one) for one in own.accepted])
-
-
-def pending_record(pending: PendingTerms) -> PendingTermsRecord:
-    return PendingTermsRecord(
-        organization=pending.organization_slug or None,
-        organization_name=pending.organization_name or None,
-        version=pending.version,
-        address=pending.address,
-        due_at=pending.due_at,
-    )
-
-
-def _accepted(accepted: AcceptedTerms) -> AcceptedTermsRecord:
-    return AcceptedTermsRecord(
-        organization=accepted.organization_slug or None,
-        organization_name=accepted.organization_name or None,
-        version=accepted.version,
-        address=accepted.address,
-        accepted_at=accepted.accepted_at,
-        in_force=accepted.in_force,
-    )

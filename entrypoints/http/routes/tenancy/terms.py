@@ -9,14 +9,14 @@ import msgspec
 
 from core.domain.errors import BadRequest, NotFound
 from core.domain.identity.proofs import StepUp
-from core.domain.identity.terms.terms import LONGEST_ADDRESS, LONGEST_VERSION, KeptTerms, TermsChange
+from core.domain.identity.terms.terms import LONGEST_ADDRESS, LONGEST_VERSION, KeptTerms, Terms, TermsChange
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import OWNER_IN_PERSON, able
 from entrypoints.http.machinery.calls import Call
-from entrypoints.http.machinery.derived import taken
+from entrypoints.http.machinery.derived import shown, taken
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import OrganizationPath, example
 from entrypoints.http.machinery.limits import UNLIMITED
@@ -105,18 +105,8 @@ change_of = taken(TermsBody, TermsChange)
 
 
 def terms_record(kept: Sequence[KeptTerms]) -> TermsRecord:
-    versions = [_version_record(one) for one in kept]
+    versions = [msgspec.structs.replace(_version_record(one.terms), accepted=one.accepted) for one in kept]
     return TermsRecord(in_force=next((one for one in versions if one.ended_at is None), None), versions=versions)
 
 
-def _version_record(kept: KeptTerms) -> TermsVersionRecord:
-    terms = kept.terms
-    return TermsVersionRecord(
-        version=terms.version,
-        address=terms.address,
-        due_at=terms.due_at,
-        set_at=terms.set_at,
-        set_by=terms.set_by,
-        ended_at=terms.ended_at,
-        accepted=kept.accepted,
-    )
+_version_record = shown(Terms, TermsVersionRecord, accepted=lambda _terms: 0)
