@@ -7,7 +7,7 @@ so that no handler can forget the check. Postern does not serve a page whose for
 import hmac
 from hashlib import sha256
 from typing import Any, Final, Protocol, runtime_checkable
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import msgspec
 
@@ -98,8 +98,10 @@ def token_for(rule: CallerRule, request: Request, postern: Postern, flow: str = 
     return "" if bound is None else form_token(*bound) + _account_mark(bound, request)
 
 
-def require_bound_form(rule: BindsForms, request: Request, postern: Postern, form: BoundForm) -> None:
-    """Raises `PageOutOfDate` when the form has the wrong `form_token`, and `OtherAccount` when its page was made for another account."""
+def require_bound_form(rule: BindsForms, request: Request, postern: Postern, form: BoundForm, *, below: int = 0) -> None:
+    """Raises `PageOutOfDate` when the form has the wrong `form_token`, and `OtherAccount` when its page was made for another account. The
+    page of the form is `below` segments above the form's address.
+    """
     flow = form.flow if isinstance(form, FlowForm) else ""
     given, _, mark = form.form_token.reveal().partition(_MARKED)
     present = rule.secret(request, postern, flow)
@@ -107,9 +109,18 @@ def require_bound_form(rule: BindsForms, request: Request, postern: Postern, for
         if bound is not None and hmac.compare_digest(form_token(*bound).encode(), given.encode("utf-8", "surrogatepass")):
             return
     if mark and present is not None and (own := _account_mark(present, request)) and own != f"{_MARKED}{mark}":
-        raise OtherAccount(place_of(request))
+        raise OtherAccount(_shown_at(request, form, below))
     # A form whose address has a query stands on the page of that address, so that page shows the form anew.
     raise PageOutOfDate(place_of(request) if request.caller is not None and request.query_string else "")
+
+
+def _shown_at(request: Request, form: BoundForm, below: int) -> str:
+    """The address of the page that shows a form."""
+    if not below and request.query_string:
+        return place_of(request)
+    segments = request.path.rstrip("/").split("/")
+    flow = getattr(form, "flow", "")
+    return "/".join(segments[: len(segments) - below]) + (f"?{urlencode({'flow': flow})}" if flow else "")
 
 
 def _account_mark(bound: tuple[Token, str], request: Request) -> str:

@@ -9,6 +9,7 @@ from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.browsing import Tab, Tabs, choices
+from tests.http.cast import Cast
 from tests.http.federation.arriving import SESSION_COOKIE, Arriving
 from tests.http.people import People, Person
 from tests.http.signing_in import PASSWORD, unlimited
@@ -17,8 +18,11 @@ ACCOUNTS_COOKIE: Final = "__Host-postern_accounts"
 ACCOUNTS: Final = "/ui/accounts"
 
 
-class Shared(Arriving):
-    """Ada's browser, in which others sign in as well."""
+class SeveralAccounts(Cast):
+    """People who sign in beside each other in one browser."""
+
+    def browser(self) -> Tabs:
+        return Tabs(self.client)
 
     async def person(self, name: str) -> Person:
         return await self.people.with_password(PASSWORD, f"{name}@example.org")
@@ -53,6 +57,10 @@ class Shared(Arriving):
         """Whether the person is signed in in a browser."""
         living = "select from sessions where user_id = %s and revoked_at is null and id in (select session_id from browser_sessions)"
         return bool(self.people.rows(living, person.user))
+
+
+class Shared(SeveralAccounts, Arriving):
+    """Their browser, and applications that send them to it."""
 
 
 @pytest.fixture
