@@ -8,6 +8,7 @@ from typing import Protocol
 
 from core.domain.identifiers import AuditEntryId, UserId
 from core.domain.record.events import Event
+from ports.federation.afar_requests import AfarRequestStore
 from ports.federation.authorization_codes import AuthorizationCodeStore
 from ports.federation.client_documents import DocumentServiceStore
 from ports.federation.consents import ConsentStore
@@ -150,6 +151,7 @@ class AskedStores(Protocol):
     consents: ConsentStore
     exchanges: ExchangeStore
     device_codes: DeviceCodeStore
+    afar_requests: AfarRequestStore
     provisioned_users: ProvisionedUserStore
     directory_teams: DirectoryTeamStore
     directory_runs: DirectoryRunStore

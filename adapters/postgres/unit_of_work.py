@@ -7,6 +7,7 @@ from typing import Any, TypeVar, cast
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.failures import translated
+from adapters.postgres.federation.afar_requests import AfarRequestRows
 from adapters.postgres.federation.authorization_codes import AuthorizationCodeRows
 from adapters.postgres.federation.client_documents import DocumentServiceRows
 from adapters.postgres.federation.consents import ConsentRows
@@ -189,6 +190,7 @@ class Stores(AskedStores):
     authorization_codes = anywhere(AuthorizationCodeRows)
     exchanges = anywhere(ExchangeRows)
     device_codes = anywhere(DeviceCodeRows)
+    afar_requests = anywhere(AfarRequestRows)
     consents = anywhere(ConsentRows)
     document_services = anywhere(DocumentServiceRows)
     provisioned_users = anywhere(ProvisionedUserRows)

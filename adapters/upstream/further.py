@@ -12,7 +12,7 @@ from adapters.upstream.oidc import OpenId
 from adapters.upstream.remembered import PublishedAnswers
 from core.domain.identity.upstream.claims import Asserted, NotVouched, of_further_openid, of_further_profile
 from core.domain.identity.upstream.further_settings import FurtherSettings
-from core.domain.identity.upstream.posted_answers import answer_context, with_told
+from core.domain.identity.upstream.posted_answers import answer_context, with_stated
 from core.domain.identity.upstream.providers import ProviderSite, Upstream
 from core.domain.identity.upstream.sign_in import OAuthError, ProviderRequest, ReceivedTokens
 from core.domain.json import Json
@@ -31,13 +31,13 @@ class WaitingAnswers:
         self._keyring = keyring
 
     async def fetch(self, upstream: Upstream, code: Token, asked: ProviderRequest) -> tuple[Token, Json]:
-        """The provider's code, and what it has told beside the code. Raises `NotVouched`."""
+        """The provider's code, and what it has stated beside the code. Raises `NotVouched`."""
         waiting = await self._store.redeem(upstream.key, code.digest(), asked.state.digest())
         if waiting is None:
             raise NotVouched("no answer waits for this code")
         answer, sealed = waiting
         kept = json.loads(self._keyring.open(sealed, answer_context(answer)))
-        return Token(kept["code"]), kept["told"]
+        return Token(kept["code"]), kept["stated"]
 
 
 class FurtherOpenId(OpenId):
@@ -52,11 +52,11 @@ class FurtherOpenId(OpenId):
         return f"{url}&{urlencode({'response_mode': 'form_post'})}" if _settings(upstream).posts_answer else url
 
     async def redeem(self, upstream: Upstream, code: Token, asked: ProviderRequest) -> tuple[Asserted, ReceivedTokens]:
-        told: Json = None
+        form: Json = None
         if _settings(upstream).posts_answer:
-            code, told = await self._answers.fetch(upstream, code, asked)
+            code, form = await self._answers.fetch(upstream, code, asked)
         asserted, tokens = await super().redeem(self._with_secret(upstream), code, asked)
-        return with_told(asserted, told), tokens
+        return with_stated(asserted, form), tokens
 
     async def refresh(self, upstream: Upstream, refresh_token: Secret) -> ReceivedTokens:
         return await super().refresh(self._with_secret(upstream), refresh_token)

@@ -10,7 +10,7 @@ from adapters.upstream.keys import ProviderKeys
 from adapters.upstream.oauth import authorization_url, redeemed, tokens_of
 from adapters.upstream.remembered import FAILURE_COUNTS_FOR, PublishedAnswers
 from core.domain.errors import BadRequest
-from core.domain.identity.upstream.claims import Asserted, NotVouched, mapped, of_openid, require_claims, with_userinfo
+from core.domain.identity.upstream.claims import Asserted, NotVouched, mapped, of_own_openid, require_claims, with_userinfo
 from core.domain.identity.upstream.directory_factors import methods_of_token
 from core.domain.identity.upstream.providers import ProviderEndpoints, ProviderSite, Upstream
 from core.domain.identity.upstream.sign_in import OAuthError, ProviderRequest, ReceivedTokens
@@ -104,7 +104,7 @@ class OpenId:
 
     def asserted(self, claims: Mapping[str, Any]) -> Asserted:
         """Raises `NotVouched`."""
-        return of_openid(claims)
+        return of_own_openid(claims)
 
     async def _verified(
         self, answer: Mapping[str, Any], upstream: Upstream, endpoints: ProviderEndpoints, asked: ProviderRequest

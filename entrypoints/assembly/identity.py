@@ -52,6 +52,7 @@ from core.usecases.identity.sessions import Sessions
 from core.usecases.identity.sign_in.admission import Admission
 from core.usecases.identity.sign_in.landings.api import SignIn
 from core.usecases.identity.sign_in.landings.browser import BrowserSessions
+from core.usecases.identity.sign_in.passkey_offers import PasskeyOffers
 from core.usecases.identity.sign_in.proofs.link import SignInLinks
 from core.usecases.identity.sign_in.proofs.newcomer import NewcomerProofs
 from core.usecases.identity.sign_in.proofs.passkey import PasskeyProofs
@@ -117,6 +118,7 @@ class Identity(Frozen, kw_only=True):
     sign_in_links: SignInLinks
     passkeys: Passkeys
     passkey_proofs: PasskeyProofs
+    passkey_offers: PasskeyOffers
     reauthentication: Reauthentication
     privacy: Privacy
     journeys: Journeys
@@ -260,6 +262,7 @@ def _assembled(settings: Settings, foundation: Foundation, decline: Declining, p
         repeated_returns=RepeatedReturns(upstream.lookup, trio.sleep),
         provider_tokens=_provider_tokens(foundation, upstream),
         reauthentication=sign_ins.reauthentication,
+        passkey_offers=PasskeyOffers(new_unit_of_work, sign_ins.reauthentication, clock),
     )
 
 

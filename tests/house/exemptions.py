@@ -42,6 +42,7 @@ EXEMPT: Final[Mapping[str, Exempt]] = {
         "document in": ("tier",),
         "document out": ("tier",),
     },
+    "there are twenty at most, on one page in the order of their buttons": {"search": ("further provider",)},
     "it makes, changes and retires itself: somebody only asks for the next one (0004)": {
         "create": ("signing key",),
         "change": ("signing key",),

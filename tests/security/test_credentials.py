@@ -102,6 +102,7 @@ everybody                         GET    /auth/{connection_id}/password
 .....   ...  -          flow      POST   /auth/{connection_id}/password
 everybody                         GET    /auth/{provider}
 everybody                         GET    /auth/{provider}/callback
+everybody                         POST   /auth/{provider}/callback
 everybody                         GET    /docs
 everybody                         GET    /docs/guides/{guide}
 everybody                         GET    /docs/{chapter}
@@ -145,6 +146,10 @@ everybody                         GET    /ui/password-chosen
 everybody                         GET    /ui/check-mail
 .....   ...  -          flow      POST   /ui/check-mail/code
 .....   ...  -          flow      POST   /ui/check-mail/resend
+everybody                         GET    /ui/provider-address
+.....   ...  -          flow      POST   /ui/provider-address
+everybody                         GET    /ui/provider-address/code
+.....   ...  -          flow      POST   /ui/provider-address/code
 .....   ...  -          browser   GET    /ui/choose-organization
 .....   ...  -          browser   POST   /ui/choose-organization
 everybody                         GET    /saml/sp/{connection_id}
@@ -174,8 +179,14 @@ everybody                         GET    /ui/accounts
 .....   ...  -          flow      POST   /ui/accounts/sign-out
 .....   ...  -          browser   GET    /ui/consent
 .....   ...  -          browser   POST   /ui/consent
+.....   ...  -          browser   GET    /ui/accept-terms
+.....   ...  -          browser   POST   /ui/accept-terms
 .....   ...  -          browser   GET    /ui/answers
 .....   ...  -          browser   POST   /ui/answers
+.....   ...  -          browser   GET    /ui/passkey-offer
+.....   ...  -          browser   POST   /ui/passkey-offer
+.....   ...  -          browser   GET    /ui/passkey-offer/passkey
+.....   ...  -          browser   POST   /ui/passkey-offer/passkey
 .....   ...  -          browser   GET    /ui/confirm-membership
 .....   ...  -          browser   POST   /ui/confirm-membership
 .....   ...  -          browser   GET    /ui/second-factor-required
@@ -238,6 +249,12 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   POST   /ui/applications/{service_id}/apis/{resource_id}/revoke
 .....   ...  -          browser   GET    /ui/applications/keys/{user_key_id}/end
 .....   ...  -          browser   POST   /ui/applications/keys/{user_key_id}/end
+.....   ...  -          browser   GET    /ui/requests
+.....   ...  -          browser   GET    /ui/requests/{request_id}
+.....   ...  -          browser   POST   /ui/requests/{request_id}
+.....   ...  -          browser   POST   /ui/requests/{request_id}/refuse
+.....   ...  -          browser   POST   /ui/requests/{request_id}/block
+.....   ...  -          browser   POST   /ui/requests/blocked/{service_id}/end
 .....   ...  -          browser   GET    /ui/keys/{org_slug}/{service_slug}
 .....   ...  -          browser   GET    /ui/keys/{org_slug}/{service_slug}/new
 .....   ...  -          browser   POST   /ui/keys/{org_slug}/{service_slug}/new
@@ -278,6 +295,8 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   GET    /ui/passkeys/add
 .....   ...  -          browser   POST   /ui/passkeys/add
 .....   ...  -          browser   POST   /ui/passkeys/add/options
+.....   ...  -          browser   GET    /ui/terms
+.....   ...  -          browser   POST   /ui/terms
 .....   ...  -          browser   GET    /ui/lock
 .....   ...  -          browser   POST   /ui/lock
 .....   ...  -          browser   GET    /ui/password
@@ -377,6 +396,12 @@ maogx   po.  no         -         PATCH  /api/user/profile
 maogx   po.  no         -         GET    /api/user/terms
 maogx   po.  no         -         POST   /api/user/terms
 maogx   po.  no         -         POST   /api/user/lock
+maogx   po.  no         -         GET    /api/user/requests
+maogx   po.  no         -         POST   /api/user/requests/{request_id}/allow
+maogx   po.  no         -         POST   /api/user/requests/{request_id}/refuse
+maogx   po.  no         -         POST   /api/user/requests/{request_id}/block
+maogx   po.  no         -         GET    /api/user/blocked-clients
+maogx   po.  no         -         DELETE /api/user/blocked-clients/{service_id}
 maogx   po.  no         -         POST   /api/user/set-password
 
 # What applications call, as themselves or with a session that somebody opened for them
@@ -386,6 +411,7 @@ everybody                         POST   /auth/device/verify
 .....   ...  -          secret-as-password POST /auth/token
 .....   ...  -          secret-as-password POST /oauth/introspect
 .....   ...  -          secret-as-password POST /oauth/par
+.....   ...  -          secret-as-password POST /oauth/bc-authorize
 everybody                         POST   /oauth/register
 .....   ...  -          secret-as-password POST /oauth/revoke
 .....   ...  -          secret-as-password POST /oauth/token
@@ -721,6 +747,12 @@ everybody                         POST   /webhooks/billing
 ...g.   po.  no         -         GET    /api/platform/signing-keys
 ...g.   po.  no         -         POST   /api/platform/signing-keys/rotate
 ...g.   po.  no         -         GET    /api/platform/settings
+...g.   po.  no         -         GET    /api/platform/provider-presets
+...g.   po.  no         -         GET    /api/platform/providers
+...g.   po.  no         -         POST   /api/platform/providers
+...g.   po.  no         -         GET    /api/platform/providers/{key}
+...g.   po.  no         -         PATCH  /api/platform/providers/{key}
+...g.   po.  no         -         DELETE /api/platform/providers/{key}
 ...g.   po.  no         -         GET    /api/platform/terms
 ...g.   po.  no         -         PUT    /api/platform/terms
 ...g.   po.  no         -         DELETE /api/platform/terms

@@ -34,7 +34,6 @@ from core.domain.federation.oauth.authorization_codes import (
     Untargeted,
 )
 from core.domain.federation.oauth.clients import RegisteredClient
-from core.domain.federation.oauth.scopes import OFFLINE_ACCESS
 from core.domain.identifiers import ClientId, DeviceId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import Context, Session, minutes_kept
@@ -205,7 +204,7 @@ def _parameters(claim: Claim, opening: Opening, at: datetime) -> dict[str, objec
         "lifetime": opening.lifetime,
         "idle": opening.idle,
         "minutes_idle": minutes_kept(opening.idle),
-        "root": OFFLINE_ACCESS,
+        "root": opening.root,
         "key": claim.key,
     }
 

@@ -134,6 +134,10 @@ class PostgresEncounters:
     async def find(self, client: ClientId, caller: Caller | None) -> AuthorizationEncounter | None:
         return await self._asked(FIND, client, caller, {})
 
+    async def find_in_session(self, client: ClientId, session: SessionId, user: UserId, email: str) -> AuthorizationEncounter | None:
+        rows = await ask(self._pool, EncounterRow, FIND, {"client": client, "user": user, "session": session})
+        return AuthorizationEncounter(rows[0].application(), rows[0].signed_in(email)) if rows else None
+
     async def find_named(self, organization: str, service: str) -> AuthorizationEncounter | None:
         named = {"organization": storable_text(organization), "service": storable_text(service), "user": None, "session": None}
         rows = await ask(self._pool, EncounterRow, _FIND_NAMED, named)

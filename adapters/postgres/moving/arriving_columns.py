@@ -353,6 +353,7 @@ _OF_PEOPLE: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
         "public_key": _bytes(LONGEST_PUBLIC_KEY),
         "sign_count": _natural,
         "name": _kept(passkey_name),
+        "made_on": _kept(passkey_name),
         "transports": _each(_transport, len(TRANSPORTS)),
     },
     "identities": {

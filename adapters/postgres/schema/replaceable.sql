@@ -16,7 +16,7 @@ create or replace view organizations as
            help_url, privacy_url, terms_url, admin_factor, admin_required_since, metadata_clients, metadata_hosts, agents, agents_since,
            registered_clients, shortest_password, breached_at_sign_in, session_idle_minutes, most_sessions, risk_policies, risk_exceptions,
            risk_counts_since, registration_policy, registration_domains, all_factor, all_factor_role_id, all_required_since, passkey_offers,
-           asks_terms
+           asks_terms, afar_since
       from all_organizations
      where deleted_at is null;
 
@@ -170,12 +170,20 @@ begin
     return must_have_passkey(demand, role, organization, member);
 end $$;
 
--- Whether a person who has signed in by a password is to be offered a passkey: one who has none, and whom none of the organizations that they
--- belong to by their own act wants to be left alone.
+-- Whether a person who has signed in by a password is to be offered a passkey: one who has none, whose domain lets its people sign in with one,
+-- and whom none of the organizations that they belong to by their own act wants to be left alone.
 create or replace function may_be_offered_passkey(person uuid) returns boolean
     language plpgsql volatile as $$
 begin
     return not exists (select from passkeys where user_id = person)
+       and not exists (
+               select
+                 from users
+                 join domain_routes on domain_routes.domain = substring(users.email_key from '[^@]*$')
+                 join organizations on organizations.id = domain_routes.org_id
+                where users.id = person and domain_routes.verified_at is not null and domain_routes.login_policy <> 'password_allowed'
+                  and organizations.status = 'active'
+           )
        and not exists (
                select
                  from memberships

@@ -99,6 +99,40 @@ TABLES: Final = (
         forgotten=BY_STATEMENT,
     ),
     Table(
+        "afar_requests",
+        opens=CredentialKind.UNFINISHED,
+        whose=SERVICE,
+        holds=(
+            personal(
+                "binding_message",
+                "What an application has said to the person whom it asks from afar.",
+                Eraser.ACCOUNT,
+                "An hour after the request has expired.",
+                "user_id",
+            ),
+            plain(WORD, "state", "scopes", "foreign_scopes"),
+            plain(FACT, "identifier", "audiences"),
+            plain(OPAQUE, "digest", "key_thumbprint"),
+        ),
+        moves=OF_A_SIGN_IN,
+        ends=Ends.ROWS,
+        until="an hour after their end",
+        ages=(
+            # Expired requests are kept for an hour, so that an application that asks too late is told so.
+            Age("ExpiredAfarRequests", "expires_at < now() - interval '1 hour'"),
+        ),
+        exported=SHORT_LIVED,
+        forgotten=BY_STATEMENT,
+    ),
+    Table(
+        "afar_blocks",
+        opens=NO_CREDENTIAL,
+        whose=SERVICE,
+        holds=(),
+        moves="At the other installation nobody has asked the person yet",
+        ends=Ends.ROWS,
+    ),
+    Table(
         "client_assertions",
         opens=NO_CREDENTIAL,
         whose=SERVICE,

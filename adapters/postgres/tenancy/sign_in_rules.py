@@ -41,6 +41,7 @@ class _Rules(Frozen, kw_only=True):
     registered_clients: str
     agents: str
     agents_since: datetime | None
+    afar_since: datetime | None
     shortest_password: int | None
     breached_at_sign_in: str | None
     registration_policy: str
@@ -67,6 +68,7 @@ class _Rules(Frozen, kw_only=True):
             registered_clients=RegisteredClients(self.registered_clients),
             agents=AgentRule(self.agents),
             agents_since=self.agents_since,
+            afar_since=self.afar_since,
             shortest_password=self.shortest_password,
             breached_at_sign_in=None if self.breached_at_sign_in is None else BreachRule(self.breached_at_sign_in),
             registration_policy=RegistrationPolicy(self.registration_policy),
@@ -126,6 +128,7 @@ class SignInRulesRows(OnStatements):
             "registered_clients": rules.registered_clients.value,
             "agents": rules.agents.value,
             "agents_since": rules.agents_since,
+            "afar_since": rules.afar_since,
             "shortest_password": rules.shortest_password,
             "breached_at_sign_in": rules.breached_at_sign_in,
             "registration_policy": rules.registration_policy.value,
@@ -151,7 +154,7 @@ _KNOWS_ROLE: Final[LiteralString] = f"select {_ROLE} is not null as yes"
 
 _COLUMNS: Final = """
            mfa_required_since, mfa_grace_days, device_trust_days, session_hours, invitation_domains, sign_in_links, admin_factor,
-           admin_required_since, metadata_clients, metadata_hosts, registered_clients, agents, agents_since,
+           admin_required_since, metadata_clients, metadata_hosts, registered_clients, agents, agents_since, afar_since,
            shortest_password, breached_at_sign_in, session_idle_minutes, most_sessions,
            registration_policy, registration_domains, all_factor, all_required_since, passkey_offers, (
                select services.slug || '/' || service_roles.slug
@@ -176,7 +179,7 @@ _SAVE: Final[LiteralString] = f"""
            sign_in_links = %(sign_in_links)s, admin_factor = %(admin_factor)s, admin_required_since = %(admin_required_since)s,
            metadata_clients = %(metadata_clients)s, metadata_hosts = %(metadata_hosts)s,
            registered_clients = %(registered_clients)s,
-           agents = %(agents)s, agents_since = %(agents_since)s, shortest_password = %(shortest_password)s,
+           agents = %(agents)s, agents_since = %(agents_since)s, afar_since = %(afar_since)s, shortest_password = %(shortest_password)s,
            breached_at_sign_in = %(breached_at_sign_in)s,
            session_idle_minutes = %(session_idle_minutes)s, most_sessions = %(most_sessions)s,
            registration_policy = %(registration_policy)s, registration_domains = %(registration_domains)s,

@@ -41,6 +41,8 @@ class Visit(Frozen):
     client: Client
     current: Caller | None
     """The person whose account is in use in this browser."""
+    makes_passkeys: bool = False
+    """The browser can make passkeys, as the page's script says."""
     others: Sequence[Caller] = ()
     """The other accounts that are signed in in this browser, the one that was in use last first."""
 

@@ -134,6 +134,8 @@ class Flow(Frozen):
     """The organization of the application has the sign-in by this flow in its log already."""
     owes_answers: bool = False
     """A page may have fields to ask the person for, since the sign-in by this flow."""
+    offers_passkey: bool = False
+    """A page may offer a passkey, since the sign-in by this flow."""
     owes_terms: bool = False
     """The sign-in by this flow has found terms that the person has not accepted, and no page has asked about them yet."""
     proof_digest: bytes | None = None
@@ -168,8 +170,12 @@ class Flow(Frozen):
 
     @property
     def belongs_to(self) -> UserId | None:
-        """The account of this flow. None while anybody may still sign in, or choose the account."""
-        return self.account if self.signed_in_at is None else self.user
+        """The account of this flow, of those that are signed in in its browser. None while anybody may still sign in, or choose the
+        account, and for a sign-in through the API, whose session is no browser's.
+        """
+        if self.signed_in_at is None:
+            return self.account
+        return self.user if self.signed_in_by else None
 
     @property
     def awaits_second_factor(self) -> bool:

@@ -159,6 +159,7 @@ class ExportedPasskey(Frozen, kw_only=True):
     name: str
     aaguid: UUID | None
     """None when the authenticator does not say."""
+    made_on: str | None
     backup_eligible: bool
     created_at: datetime
     last_used_at: datetime | None

@@ -161,6 +161,8 @@ class LastLook(Frozen, kw_only=True):
     """The browser's flow, by which a person signs in once."""
     organization: OrganizationId | None = None
     """The organization that the sign-in leads to, whose rules for risk are asked."""
+    offers_passkey: bool = False
+    """Whether a page can offer a passkey after this sign-in."""
 
 
 class Confirmed(Frozen, kw_only=True):
@@ -184,6 +186,8 @@ class Confirmed(Frozen, kw_only=True):
     """See `Caller.is_listed`."""
     owes_answers: bool = False
     """A page may have fields to ask the person for. False without a browser's flow."""
+    offers_passkey: bool = False
+    """A page is to offer a passkey. False where the question did not ask."""
     is_made_elsewhere: bool = False
     """Another organization than the service's has made the account: see `core.domain.identity.makers.made_accounts`."""
     rules_asked: tuple[AskedRules, ...] = ()

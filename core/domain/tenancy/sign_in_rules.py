@@ -1,6 +1,7 @@
 """Sign-in rules: an organization's demands on people who work in it. Whether its members need a second factor, how long a device is trusted
 without one, how long sessions last, which addresses get invitations, and whether its members may sign in by a mailed link. Also which
-applications may sign people in here although nobody has registered them, and whether agents may act for people.
+applications may sign people in here although nobody has registered them, whether agents may act for people, and whether applications may
+ask people who are elsewhere.
 """
 
 from collections.abc import Mapping, Sequence
@@ -67,6 +68,13 @@ class AgentRule(StrEnum):
     FORBIDDEN = "forbidden"
 
 
+class AfarRule(StrEnum):
+    """Whether applications of the organization may ask its own members for a yes while the members are elsewhere."""
+
+    OFF = "off"
+    ON = "on"
+
+
 class SignInRules(Frozen, kw_only=True):
     mfa_required_since: datetime | None = None
     """None when members need no second factor."""
@@ -104,6 +112,8 @@ class SignInRules(Frozen, kw_only=True):
     agents: AgentRule = AgentRule.ALLOWED
     agents_since: datetime | None = None
     """What people have allowed agents before counts no more. None when all of it counts."""
+    afar_since: datetime | None = None
+    """When the organization last let its applications ask from afar: requests of before are over. None when it lets them not."""
     shortest_password: int | None = None
     """How many characters members' next passwords must have. None for what the installation asks for."""
     breached_at_sign_in: BreachRule | None = None
@@ -129,6 +139,10 @@ class SignInRules(Frozen, kw_only=True):
     @property
     def session_limits(self) -> SessionLimits:
         return SessionLimits(self.session_hours, self.session_idle_minutes, self.most_sessions)
+
+    @property
+    def afar_requests(self) -> AfarRule:
+        return AfarRule.OFF if self.afar_since is None else AfarRule.ON
 
     @property
     def mfa_policy(self) -> MfaPolicy:
@@ -160,6 +174,7 @@ class SignInRulesChange(Frozen, kw_only=True):
     metadata_hosts: Sequence[str] | None = None
     registered_clients: RegisteredClients | None = None
     agents: AgentRule | None = None
+    afar_requests: AfarRule | None = None
     shortest_password: int | Unchanged | None = UNCHANGED
     breached_at_sign_in: BreachRule | Unchanged | None = UNCHANGED
     registration_policy: RegistrationPolicy | None = None
@@ -212,6 +227,7 @@ class SignInRulesChange(Frozen, kw_only=True):
             **self._of_administrators(before, now),
             **self._of_everybody(before, now),
             **self._of_agents(before, now),
+            **self._of_afar(before, now),
         )
 
     def _of_administrators(self, before: SignInRules, now: datetime) -> Mapping[str, Any]:
@@ -239,6 +255,12 @@ class SignInRulesChange(Frozen, kw_only=True):
         if self.agents is None or self.agents is before.agents:
             return {}
         return {"agents": self.agents, **({"agents_since": now} if self.agents is AgentRule.ALLOWED else {})}
+
+    def _of_afar(self, before: SignInRules, now: datetime) -> Mapping[str, Any]:
+        """What waits ends when the rule is turned off, also when it is on again."""
+        if self.afar_requests is None or self.afar_requests is before.afar_requests:
+            return {}
+        return {"afar_since": now if self.afar_requests is AfarRule.ON else None}
 
 
 class RulesEffects(Frozen, kw_only=True):
@@ -375,6 +397,7 @@ def _facts(rules: SignInRules) -> Mapping[str, Json]:
         "metadata_hosts": list(rules.metadata_hosts),
         "registered_clients": rules.registered_clients.value,
         "agents": rules.agents.value,
+        "afar_requests": rules.afar_requests.value,
         "shortest_password": rules.shortest_password,
         "breached_at_sign_in": rules.breached_at_sign_in,
         "registration_policy": rules.registration_policy.value,

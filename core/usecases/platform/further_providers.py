@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from core.domain.errors import BadRequest, Conflict, NotFound, found
-from core.domain.identifiers import FurtherProviderId, OrganizationId
+from core.domain.identifiers import FurtherProviderId
 from core.domain.identity.upstream.further import (
     FurtherChange,
     FurtherProvider,
@@ -152,7 +152,7 @@ class FurtherProviders(Frozen):
         await self.protocols.check_further(after.settings, ClientAtProvider(after.client_id, Secret(secret)))
 
     async def _require_organizations(self, uow: UnitOfWork, provider: FurtherProvider) -> None:
-        named: Sequence[OrganizationId] = provider.organizations or ()
+        named: Sequence[str] = provider.organizations or ()
         if named and await uow.further_providers.unknown_organizations(named):
             raise BadRequest("organizations: there is no such organization", words="provider_organization_unknown")
 

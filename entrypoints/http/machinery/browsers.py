@@ -108,7 +108,7 @@ def require_bound_form(rule: BindsForms, request: Request, postern: Postern, for
     for bound in (present, rule.former_secret(request, postern)):
         if bound is not None and hmac.compare_digest(form_token(*bound).encode(), given.encode("utf-8", "surrogatepass")):
             return
-    if mark and present is not None and (own := _account_mark(present, request)) and own != f"{_MARKED}{mark}":
+    if len(mark) == _LONGEST_MARK and present is not None and (own := _account_mark(present, request)) and own != f"{_MARKED}{mark}":
         raise OtherAccount(_shown_at(request, form, below))
     # A form whose address has a query stands on the page of that address, so that page shows the form anew.
     raise PageOutOfDate(place_of(request) if request.caller is not None and request.query_string else "")

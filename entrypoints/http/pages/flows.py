@@ -72,6 +72,7 @@ CHOOSE_ACCOUNT: Final = "/ui/choose-account"
 CHOOSE_ORGANIZATION: Final = "/ui/choose-organization"
 CONFIRM_MEMBERSHIP: Final = "/ui/confirm-membership"
 ANSWERS: Final = "/ui/answers"
+PASSKEY_OFFER: Final = "/ui/passkey-offer"
 ACCEPT_TERMS: Final = "/ui/accept-terms"
 FORGOTTEN: Final = "/ui/forgot-password"
 CHECK_MAIL: Final = "/ui/check-mail"
@@ -189,9 +190,11 @@ def speak_as_asked(call: AnyCall, flow: Flow) -> None:
     call.request.asked_languages = flow.wanted.ui_locales
 
 
-def visit(call: AnyCall, postern: Postern, flow: Flow) -> Visit:
+def visit(call: AnyCall, postern: Postern, flow: Flow, *, makes_passkeys: bool = False) -> Visit:
+    """`makes_passkeys`: the browser can make passkeys, as the script of the page has found."""
+    makes = makes_passkeys and postern.identity.passkeys.obstacle is None
     others = [one.caller for one in call.request.others or ()]
-    return Visit(flow, browser_secret(call, postern)[0], call.client, call.request.caller, others)
+    return Visit(flow, browser_secret(call, postern)[0], call.client, call.request.caller, makes, others)
 
 
 def accounts_here(call: AnyCall, postern: Postern) -> Sequence[BrowserAccount]:
@@ -232,20 +235,23 @@ def _kept_beside(call: AnyCall, postern: Postern, caller: Caller) -> Headers:
 
 async def go_on(call: AnyCall, postern: Postern, flow: Flow, caller: Caller) -> Page:
     """Runs the continuation of the flow's purpose, for a person who is signed in as the flow wants. A person whose sign-in has found fields
-    to ask for meets their page before that, after the pages about terms and about memberships.
+    to ask for meets their page before that, after the pages about terms and about memberships. The page that offers a passkey comes
+    last.
     """
     if flow.owes_terms:
         return to(ACCEPT_TERMS, flow)
-    if flow.owes_answers:
+    if flow.owes_answers or flow.offers_passkey:
         slug = None if flow.purpose is FlowPurpose.ACCOUNT else flow.wanted.organization
-        return await ask_memberships(postern, flow, caller, slug) or to(ANSWERS, flow)
+        return await ask_memberships(postern, flow, caller, slug) or to(ANSWERS if flow.owes_answers else PASSKEY_OFFER, flow)
     return left(call, flow, await CONTINUATIONS[flow.purpose](call, postern, flow, caller))
 
 
-def left(call: AnyCall, flow: Flow, answer: Page) -> Page:
-    """The answer to a form. A form must not redirect to another site, so such a redirect becomes a page that leaves."""
+def left(call: AnyCall, flow: Flow, answer: Page, *, behind_form: bool = False) -> Page:
+    """The answer to a form. A form must not redirect to another site, so such a redirect becomes a page that leaves. `behind_form`: a
+    redirect of ours has led here from a form.
+    """
     places = [value.decode() for name, value in answer.headers if name == b"location"]
-    if call.request.method != "POST" or not places or places[0].startswith("/"):
+    if not (behind_form or call.request.method == "POST") or not places or places[0].startswith("/"):
         return answer
     others = tuple(pair for pair in answer.headers if pair[0] != b"location")
     return Answer(leaving(call, flow, places[0]), 200, others)

@@ -5,9 +5,9 @@ from datetime import datetime
 from typing import Protocol
 from uuid import UUID
 
-from core.domain.identifiers import FlowId, OrganizationId
+from core.domain.identifiers import FlowId
 from core.domain.identity.upstream.further import FurtherProvider, ProviderPreset
-from core.domain.identity.upstream.newcomers import Newcomer
+from core.domain.identity.upstream.newcomers import WaitingNewcomer
 from core.domain.identity.upstream.posted_answers import PostedAnswer
 from core.domain.identity.upstream.providers import OfferedFurther
 
@@ -40,7 +40,7 @@ class FurtherProviderStore(Protocol):
     async def hold(self, key: str) -> tuple[FurtherProvider, bytes] | None:
         """The provider and the sealed secret of our client there. Nobody else changes them meanwhile."""
 
-    async def unknown_organizations(self, organizations: Sequence[OrganizationId]) -> Sequence[OrganizationId]:
+    async def unknown_organizations(self, slugs: Sequence[str]) -> Sequence[str]:
         """Those that do not exist."""
 
     async def save(self, provider: FurtherProvider, sealed_secret: bytes) -> bool:
@@ -53,15 +53,15 @@ class FurtherProviderStore(Protocol):
 class NewcomerStore(Protocol):
     """In a unit of work."""
 
-    async def keep(self, newcomer: Newcomer) -> None:
+    async def keep(self, newcomer: WaitingNewcomer) -> None:
         """In place of the newcomer that the flow had."""
 
-    async def find(self, flow: FlowId, now: datetime) -> Newcomer | None: ...
+    async def find(self, flow: FlowId, now: datetime) -> WaitingNewcomer | None: ...
 
     async def send(self, flow: FlowId, email: str, code_digest: bytes, most: int, now: datetime) -> bool:
         """Keeps a code in place of the one before. False when so many codes were sent, or nobody waits in the flow."""
 
-    async def attempt(self, flow: FlowId, now: datetime) -> Newcomer | None:
+    async def attempt(self, flow: FlowId, now: datetime) -> WaitingNewcomer | None:
         """Counts a try of the code. Of several at once, each is counted."""
 
     async def remove(self, flow: FlowId) -> None: ...

@@ -143,6 +143,10 @@ _FILL: Final = """
     insert into device_codes (id, digest, user_code_hmac, service_id, scopes, created_at, expires_at, poll_interval)
     select gen_random_uuid(), sha256(id::text::bytea), sha256(id::text::bytea), id, '{openid}', now(), now(), 5
       from services where org_id = %(organization)s;
+    insert into afar_requests (id, digest, service_id, scopes, foreign_scopes, created_at, expires_at, poll_interval)
+    select gen_random_uuid(), sha256(id::text::bytea), id, '{openid}', '{}', now(), now(), 5 from services where org_id = %(organization)s;
+    insert into afar_blocks (user_id, service_id, blocked_at)
+    select users.id, services.id, now() from services cross join users where org_id = %(organization)s;
     insert into authorization_codes (id, digest, service_id, user_id, parent_id, redirect_uri, scopes, auth_time, authenticated_by,
                                      created_at, expires_at)
     select gen_random_uuid(), sha256(services.id::text::bytea), services.id, browsers.user_id, browsers.id, 'https://a.example/',

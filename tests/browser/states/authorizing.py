@@ -56,7 +56,7 @@ _HERE: Final[list[dict[str, Any]]] = [
     for place, name in enumerate(("Ada", "Bob", "Cyn", "Dan", "Eve"))
 ]
 _CHOSEN: Final[dict[str, Any]] = {**_FORM, "service": "Timesheets", "current": _HERE[0]["session"], "ends": ""}
-_LISTED: Final[dict[str, Any]] = {
+_ACCOUNTS: Final[dict[str, Any]] = {
     **_FORM,
     "action": "/ui/accounts",
     "sign_out": "/ui/accounts/sign-out",
@@ -92,6 +92,13 @@ _FIELDS: Final[dict[str, Any]] = {
     "labels": {},
     "insists": False,
     "keepers": [Thing(name="", controls=CONTROLS[3:4]), Thing(name=ACME.name, controls=[CONTROLS[0], *CONTROLS[2:3], *CONTROLS[4:]])],
+}
+_OFFER: Final[dict[str, Any]] = {
+    **_FORM,
+    "action": "/ui/passkey-offer",
+    "made": "/ui/passkey-offer/passkey",
+    "options": "/ui/passkeys/add/options",
+    "errors": {},
 }
 _FIELDS_WRONG: Final[dict[str, Any]] = {
     **_FIELDS,
@@ -261,12 +268,12 @@ STATES: Final = (
         {**_CHOSEN, "service": _LONG, "accounts": [{**_HERE[0], "email": LONG, "person_name": ENDLESS.name}]},
         ENDLESS,
     ),
-    State("accounts of the browser", "accounts/accounts.html", {**_LISTED, "accounts": _HERE, "ends": "ada@example.org"}),
-    State("accounts of the browser, one", "accounts/accounts.html", {**_LISTED, "accounts": [_HERE[0]]}),
+    State("accounts of the browser", "accounts/accounts.html", {**_ACCOUNTS, "accounts": _HERE, "ends": "ada@example.org"}),
+    State("accounts of the browser, one", "accounts/accounts.html", {**_ACCOUNTS, "accounts": [_HERE[0]]}),
     State(
         "accounts of the browser, long",
         "accounts/accounts.html",
-        {**_LISTED, "accounts": [{**one, "email": LONG, "person_name": ENDLESS.name} for one in _HERE[:2]]},
+        {**_ACCOUNTS, "accounts": [{**one, "email": LONG, "person_name": ENDLESS.name} for one in _HERE[:2]]},
     ),
     State("turned away", "authorization/turned_away.html", _TURNED, ACME),
     State("turned away without a role", "authorization/turned_away.html", {**_TURNED, "asks_for_role": True}, ACME),
@@ -302,6 +309,13 @@ STATES: Final = (
     ),
     State("asked for fields", "account/details/answers.html", _FIELDS, ACME),
     State("asked for fields, required and wrong", "account/details/answers.html", _FIELDS_WRONG, FROM_THE_RIGHT),
+    State("offered a passkey", "account/factors/passkey_offer.html", _OFFER),
+    State(
+        "offered a passkey, not made",
+        "account/factors/passkey_offer.html",
+        {**_OFFER, "errors": {"": Words("refusals.passkey_unfit")}},
+        ENDLESS,
+    ),
     State("listed as an owner", "sign_in/confirm_membership.html", {**_LISTED, "listed": LISTED[3:4]}),
     State("listed as an owner who may decline", "sign_in/confirm_membership.html", {**_LISTED, "listed": LISTED[4:]}, ENDLESS),
     State(

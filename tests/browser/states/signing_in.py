@@ -1,5 +1,6 @@
 """Signing in: the address, the password, the second factor."""
 
+from types import SimpleNamespace as Thing
 from typing import Any, Final
 
 from core.domain.identity.guards.puzzles import Puzzle
@@ -13,6 +14,7 @@ _FORM: Final[dict[str, Any]] = {
     "errors": {},
 }
 _ADDRESS: Final[dict[str, Any]] = {
+    "signals": [Thing(method="signalUnknownCredential", told='{"rpId":"id.example","credentialId":"AA"}')],
     **_FORM,
     "service": "",
     "place": "",
@@ -43,6 +45,7 @@ _WIDGET: Final[dict[str, Any]] = {
 _PASSWORD: Final[dict[str, Any]] = {
     **_FORM,
     "puzzle": None,
+    "passkeys": True,
     "email": "ada@example.org",
     "other": "/ui/sign-in",
     "longest": 128,
@@ -60,12 +63,16 @@ _CODE: Final[dict[str, Any]] = {
     "lost": "/ui/sign-in/lost-factor",
     "by_app": True,
     "by_passkey": False,
+    "passkeys": True,
     "trust_days": 30,
     "passkey": "/ui/sign-in/second-factor/passkey",
     "longest": 32,
 }
 
 _REGISTER: Final[dict[str, Any]] = {
+    "passkeys": True,
+    "passkey": "/ui/sign-in/passkey",
+    "place": "",
     **_FORM,
     "puzzle": None,
     "hidden": {},

@@ -228,6 +228,18 @@ WHOLE: Final[dict[str, Any]] = {
     "postern": 1,
     "platform": {
         "profile_fields": {"employee_number": {"label": "Number", "kind": "number", "rule": {"minimum": 1}, "scope": "profile"}},
+        "providers": {
+            "forum": {
+                "name": "Forum",
+                "kind": "oauth2",
+                "authorization_url": "https://forum.example/authorize",
+                "token_url": "https://forum.example/token",
+                "profile_url": "https://forum.example/me",
+                "subject": "id",
+                "client_id": "postern",
+                "client_secret": "env:CODEHOST",
+            }
+        },
         "risk_policies": {
             "policies": [
                 {

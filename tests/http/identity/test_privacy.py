@@ -190,6 +190,7 @@ async def test_a_person_has_all_that_is_kept_about_them(scene: PrivacyScene) -> 
         "id": "",
         "name": "Laptop",
         "aaguid": None,
+        "made_on": None,
         "backup_eligible": True,
         "created_at": "",
         "last_used_at": None,

@@ -13,6 +13,7 @@ _PENDING: Final = "expires_at > now()"
 # For each table whose rows a page or an endpoint of the account writes and that let somebody in: the condition of a row that does so.
 OPENS: Final[Mapping[str, str]] = {
     "authorization_codes": f"redeemed_at is null and {_PENDING}",
+    "afar_requests": f"state in ('pending', 'allowed') and {_PENDING}",
     "backup_codes": "used_at is null",
     "consents": "true",
     # A known browser guesses more often, and no mail tells of its sign-ins.
@@ -45,6 +46,7 @@ STAYS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("api_keys", "client_secrets", "scim_tokens", "management_keys", "setup_links", "invitations"), _ORGANIZATIONS),
     **dict.fromkeys(("managed_objects", "proposals"), _ORGANIZATIONS),
     **dict.fromkeys(("all_organizations", "held_accounts"), _NEEDS_PROOF),
+    "afar_blocks": "it lets nobody in: it keeps an application from asking, and the person's page lists it",
     **dict.fromkeys(("pictures", "profile_values"), "name, picture and fields stay, since a directory has vouched for the person (0108)"),
 }
 _NAMING: Final = """

@@ -365,6 +365,15 @@ CHANGES: Final = (
         by="client",
         refused=400,
     ),
+    Step(
+        "POST",
+        "/oauth/token",
+        {"grant_type": "urn:openid:params:grant-type:ciba", "auth_req_id": "afar of {slug}"},
+        by="client",
+        refused=400,
+        touches=("afar_requests",),
+    ),
+    Step("POST", "/oauth/bc-authorize", {"scope": "openid", "login_hint": "bob@people.example"}, by="client", refused=400),
     Step("POST", "/auth/device/code", {"scope": "openid"}, by="client", touches=("server_secrets",)),
     Step("POST", "/oauth/par", {"redirect_uri": "https://app.example/back", "response_type": "code", "scope": "openid"}, by="client"),
     Step(

@@ -652,6 +652,16 @@ class World:
         )
         self._put("device_codes", service_id=shop, scopes=["openid"], poll_interval=5, digest=Token(f"device of {scene.slug}").digest())
         self._put("pushed_requests", service_id=shop)
+        self._put(
+            "afar_requests",
+            service_id=shop,
+            user_id=self.bob.user,
+            scopes=["openid"],
+            foreign_scopes=[],
+            poll_interval=5,
+            digest=Token(f"afar of {scene.slug}").digest(),
+        )
+        self._put("afar_blocks", user_id=self.bob.user, service_id=helper)
         self._put("client_assertions", service_id=shop, digest=b"the same")
         self._put("managed_objects", org_id=scene.tenant.id, service="", kind="roles", name="support", object_id="x", named=["name"])
         scene.ids["proposals"] = self._proposal_of(scene)

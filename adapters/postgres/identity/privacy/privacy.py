@@ -394,6 +394,7 @@ EXPORT: Final[LiteralString] = f"""
                           jsonb_agg(
                               jsonb_build_object(
                                   'id', id, 'name', name, 'aaguid', nullif(aaguid, '00000000-0000-0000-0000-000000000000'),
+                                  'made_on', made_on,
                                   'backup_eligible', backup_eligible, 'created_at', created_at, 'last_used_at', last_used_at
                               )
                               order by id

@@ -29,6 +29,7 @@ from core.domain.email import Email, mail_domain
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.guards.guesses import OriginPlaces
+from core.domain.identity.passkeys import OFFERED_AGAIN_AFTER
 from core.domain.identity.passwords.at_sign_in import AtSignIn
 from core.domain.identity.risk import Approach
 from core.domain.identity.sessions import PLATFORM, Context
@@ -146,6 +147,7 @@ class _Confirmed:
         belongs_to_several: bool,
         is_listed: bool,
         owes_answers: bool,
+        offers_passkey: bool,
         may_know_of_failures: bool,
         subscription: Mapping[str, Any] | None,
         tells_more: bool,
@@ -172,6 +174,7 @@ class _Confirmed:
             belongs_to_several=belongs_to_several,
             is_listed=is_listed,
             owes_answers=owes_answers,
+            offers_passkey=offers_passkey,
             is_made_elsewhere=is_made_elsewhere,
             rules_asked=asked_rules(rules_asked),
             terms=pending,
@@ -265,6 +268,8 @@ class SignInRows(OnTransaction):
             "service": look.service,
             "flow": look.flow,
             "organization": look.organization,
+            "offers_passkey": look.offers_passkey,
+            "offered_again_after": OFFERED_AGAIN_AFTER,
             **vouching_parameters(look.email),
         }
         return first_made(await self._transaction.ask(_Confirmed, _LAST_LOOK, parameters), lambda row: row.confirmed)
@@ -379,16 +384,18 @@ _FIND_DESTINATION: Final = _NAMED
 # A password reset or a deactivation ends all sessions. The lock on the account makes either of them wait until the new session exists, so
 # that the new session ends, too. While the person gave the proof, they may have enabled a second factor, or the trust of the device may
 # have ended. Every transaction locks the account before its flows and devices, and these before the service, so that no two deadlock. The
-# lock on the service is the one that a foreign key takes: other transactions can add sessions and users of the service meanwhile.
+# lock on the service is the one that a foreign key takes: other transactions can add sessions and users of the service meanwhile. Sign-ins
+# of one person come one after the other from here on: they write the same rows, the try that is given back and the place in a service, and
+# in which order depends on what is sent together.
 _LAST_LOOK: Final[LiteralString] = f"""
     with held as materialized (
              select id, email, email_key, is_platform_owner, email_verified_at, deactivated_at, created_at, language,
-                    address_vouched_by, origin_org_id
+                    address_vouched_by, origin_org_id, passkey_offered_at, passkey_offers_ended_at
                from users
               where id = %(user)s and deactivated_at is null
                 and (%(encoded)s::text is null or password_hash = %(encoded)s)
                 and (%(since)s::timestamptz is null or password_changed_at is null or password_changed_at <= %(since)s)
-                for share
+                for no key update
          ),
          users as materialized (
              select held.*,
@@ -408,6 +415,9 @@ _LAST_LOOK: Final[LiteralString] = f"""
                     ) as one_factor_is_enough,
                     {is_listed("held.id")} as is_listed,
                     %(flow)s::uuid is not null and owes_answers(held.id, held.created_at, %(flow)s) as owes_answers,
+                    %(offers_passkey)s and held.passkey_offers_ended_at is null
+                    and (held.passkey_offered_at is null or held.passkey_offered_at <= now() - %(offered_again_after)s::interval)
+                    and may_be_offered_passkey(held.id) as offers_passkey,
                     exists (
                         select
                           from memberships
@@ -426,7 +436,7 @@ _LAST_LOOK: Final[LiteralString] = f"""
                 for key share
          )
   select {ACCOUNT.names}, users.is_connected, users.flow_is_open, users.one_factor_is_enough, users.is_listed, users.owes_answers,
-           users.belongs_to_several,
+           users.offers_passkey, users.belongs_to_several,
            services.id as service_id, services.slug as service_slug, services.org_id as organization_id, services.organization_slug,
            services.status = 'active' as organization_is_active, services.is_agent,
            {admits(IS_MEMBER_HERE, "users.id")} as is_admitted,

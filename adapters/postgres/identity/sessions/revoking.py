@@ -45,9 +45,9 @@ def revoking(which: LiteralString) -> LiteralString:
 
 
 def ending_codes(whose: LiteralString) -> LiteralString:
-    """Deletes the authorization codes that no application has redeemed, and denies the device codes that the person has approved and no
-    device has redeemed. Use this statement beside every statement that ends all sessions of a person somewhere: otherwise an approval
-    from a moment before opens a session a moment after.
+    """Deletes the authorization codes that no application has redeemed, refuses requests from afar that wait for the person or for their
+    tokens, and denies the device codes that the person has approved and no device has redeemed. Use this statement beside every statement
+    that ends all sessions of a person somewhere: otherwise an approval from a moment before opens a session a moment after.
 
     Lock the account in a statement before this one. A request that redeems a code locks the account, too: either that request has already
     opened its session, or it finds the code gone.
@@ -58,6 +58,11 @@ def ending_codes(whose: LiteralString) -> LiteralString:
     return f"""
     with ended as (
              delete from authorization_codes where {whose} and redeemed_at is null
+         ),
+         from_afar as (
+             update afar_requests
+                set state = 'refused', session_id = null, answered_at = coalesce(answered_at, now())
+              where {whose} and state in ('pending', 'allowed')
          )
   update device_codes
      set state = 'denied'

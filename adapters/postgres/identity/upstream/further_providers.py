@@ -20,13 +20,17 @@ from core.frozen import Frozen
 FURTHER: Final = Columns(FurtherProvider, "further_providers", apart=("settings", "organizations"), texts=("name", "client_id"))
 
 
-def _provider(*, settings: Mapping[str, Any], organizations: list[UUID] | None, **columns: Any) -> FurtherProvider:
-    offered = None if organizations is None else tuple(OrganizationId(one) for one in organizations)
+def _provider(*, settings: Mapping[str, Any], organizations: list[str] | None, **columns: Any) -> FurtherProvider:
+    offered = None if organizations is None else tuple(organizations)
     return FURTHER.row(settings=restored_settings(settings), organizations=offered, **columns)
 
 
 def _held(*, sealed_client_secret: bytes, **columns: Any) -> tuple[FurtherProvider, bytes]:
     return _provider(**columns), sealed_client_secret
+
+
+class _Slug(Frozen):
+    slug: str
 
 
 class _Offered(Frozen):
@@ -57,9 +61,9 @@ class FurtherProviderRows(OnStatements):
     async def hold(self, key: str) -> tuple[FurtherProvider, bytes] | None:
         return first_made(await self._statements.ask(_held, _HOLD, {"key": storable_text(key)}), lambda one: one)
 
-    async def unknown_organizations(self, organizations: Sequence[OrganizationId]) -> Sequence[OrganizationId]:
-        rows = await self._statements.ask(IdRow, _UNKNOWN, {"organizations": list(organizations)})
-        return [OrganizationId(row.id) for row in rows]
+    async def unknown_organizations(self, slugs: Sequence[str]) -> Sequence[str]:
+        rows = await self._statements.ask(_Slug, _UNKNOWN, {"slugs": [storable_text(one) for one in slugs]})
+        return [row.slug for row in rows]
 
     async def save(self, provider: FurtherProvider, sealed_secret: bytes) -> bool:
         offered = None if provider.organizations is None else list(provider.organizations)
@@ -77,7 +81,16 @@ class FurtherProviderRows(OnStatements):
         return only(await self._statements.ask(CountRow, _REMOVE_IDENTITIES, parameters)).count
 
 
-_COLUMNS: Final[LiteralString] = f"{FURTHER.names}, further_providers.settings, further_providers.organizations"
+_COLUMNS: Final[LiteralString] = f"""{FURTHER.names}, further_providers.settings,
+           case
+               when further_providers.organizations is null then null
+               else array(
+                        select organizations.slug
+                          from organizations
+                         where organizations.id = any (further_providers.organizations)
+                         order by organizations.slug
+                    )
+           end as organizations"""
 
 _LIST: Final[LiteralString] = f"select {_COLUMNS} from further_providers order by position, name, id"
 
@@ -88,16 +101,20 @@ _FIND: Final[LiteralString] = f"select {_COLUMNS} from further_providers where k
 _HOLD: Final[LiteralString] = f"select {_COLUMNS}, sealed_client_secret from further_providers where key = %(key)s for update"
 
 _UNKNOWN: Final = """
-    select named.id
-      from unnest(%(organizations)s::uuid[]) as named (id)
-     where not exists (select from organizations where organizations.id = named.id)
+    select named.slug
+      from unnest(%(slugs)s::text[]) as named (slug)
+     where not exists (select from organizations where organizations.slug = named.slug)
 """
 
 _SAVE: Final = """
     insert into further_providers (id, key, preset, name, settings, client_id, sealed_client_secret, enabled, position, organizations,
                                    secret_set_at, created_at, updated_at)
     values (%(id)s, %(key)s, %(preset)s, %(name)s, %(settings)s, %(client_id)s, %(sealed_secret)s, %(enabled)s, %(position)s,
-            %(organizations)s, %(secret_set_at)s, %(created_at)s, %(updated_at)s)
+            case
+                when %(organizations)s::text[] is null then null
+                else array(select id from organizations where slug = any (%(organizations)s::text[]))
+            end,
+            %(secret_set_at)s, %(created_at)s, %(updated_at)s)
         on conflict (key) do update
        set name = excluded.name, settings = excluded.settings, client_id = excluded.client_id,
            sealed_client_secret = excluded.sealed_client_secret, enabled = excluded.enabled, position = excluded.position,

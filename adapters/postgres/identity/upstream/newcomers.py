@@ -9,25 +9,25 @@ from adapters.postgres.statements import first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import FlowId
-from core.domain.identity.upstream.newcomers import Newcomer
+from core.domain.identity.upstream.newcomers import WaitingNewcomer
 
-NEWCOMER: Final = Columns(Newcomer, "newcomers", named={"flow": "flow_id"}, texts=("email",))
+NEWCOMER: Final = Columns(WaitingNewcomer, "newcomers", named={"flow": "flow_id"}, texts=("email",))
 
 
 class NewcomerRows(OnStatements):
     """Implements `ports.identity.upstream.further.NewcomerStore`."""
 
-    async def keep(self, newcomer: Newcomer) -> None:
+    async def keep(self, newcomer: WaitingNewcomer) -> None:
         await self._statements.tell(_KEEP, NEWCOMER.values(newcomer))
 
-    async def find(self, flow: FlowId, now: datetime) -> Newcomer | None:
+    async def find(self, flow: FlowId, now: datetime) -> WaitingNewcomer | None:
         return first(await self._statements.ask(NEWCOMER.row, _FIND, {"flow": flow, "now": now}))
 
     async def send(self, flow: FlowId, email: str, code_digest: bytes, most: int, now: datetime) -> bool:
         parameters = {"flow": flow, "email": storable_text(email), "code_digest": code_digest, "most": most, "now": now}
         return bool(await self._statements.ask(IdRow, _SEND, parameters))
 
-    async def attempt(self, flow: FlowId, now: datetime) -> Newcomer | None:
+    async def attempt(self, flow: FlowId, now: datetime) -> WaitingNewcomer | None:
         return first(await self._statements.ask(NEWCOMER.row, _ATTEMPT, {"flow": flow, "now": now}))
 
     async def remove(self, flow: FlowId) -> None:

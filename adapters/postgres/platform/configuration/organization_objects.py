@@ -30,6 +30,7 @@ _SIGN_IN_RULES: Final = """
                'mfa_grace_days', mfa_grace_days, 'device_trust_days', device_trust_days, 'session_lifetime_hours', session_hours,
                'invitation_domains', invitation_domains, 'sign_in_links', sign_in_links,
                'admin_factor', coalesce(admin_factor, 'optional'), 'agents', agents,
+               'afar_requests', case when afar_since is null then 'off' else 'on' end,
                'all_factor', coalesce(all_factor, 'optional'), 'passkey_offers', passkey_offers,
                'all_factor_role', (
                    select services.slug || '/' || service_roles.slug

@@ -13,6 +13,7 @@ from core.domain.identity.profile.profiles import NOTHING_STATED, StatedProfile,
 from core.domain.identity.upstream.directory_visits import DirectoryVisit
 from core.domain.identity.upstream.further_settings import FurtherSettings
 from core.domain.identity.upstream.providers import TENANT
+from core.domain.identity.upstream.public_issuers import is_public
 from core.domain.json import Json
 from core.frozen import Frozen, replace
 
@@ -117,6 +118,12 @@ def may_be_issued_by(issuer: str, named: str) -> bool:
 def of_openid(claims: Mapping[str, Any]) -> Asserted:
     """Reads the standard claims alone."""
     return _asserted(claims, _text(claims, "sub"), claims.get("email_verified") is True)
+
+
+def of_own_openid(claims: Mapping[str, Any]) -> Asserted:
+    """An organization's own provider. One of a family where anybody can have an account vouches for nothing."""
+    asserted = of_openid(claims)
+    return replace(asserted, email_is_verified=False) if is_public(asserted.issuer) else asserted
 
 
 def of_websuite(claims: Mapping[str, Any]) -> Asserted:

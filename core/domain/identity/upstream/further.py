@@ -9,7 +9,7 @@ from typing import Final
 
 from core.domain.changes import UNCHANGED, Checks, RecordChange, Unchanged, checked
 from core.domain.errors import BadRequest
-from core.domain.identifiers import FurtherProviderId, OrganizationId
+from core.domain.identifiers import FurtherProviderId
 from core.domain.identity.upstream.further_settings import ClientSecretKind, FurtherKind, FurtherSettings
 from core.domain.identity.upstream.providers import RESERVED_NAMES, SHORT_NAME
 from core.domain.json import Json
@@ -23,6 +23,7 @@ from core.frozen import Frozen, replace
 MOST_FURTHER: Final = 20
 MOST_SCOPES: Final = 20
 MOST_OFFERED: Final = 200
+LONGEST_SHORT_NAME: Final = 30
 LONGEST_NAME: Final = 100
 LONGEST_ADDRESS: Final = 500
 LONGEST_PATH: Final = 200
@@ -63,8 +64,8 @@ class FurtherProvider(Frozen, kw_only=True):
     enabled: bool
     position: int
     """Buttons stand in this order."""
-    organizations: tuple[OrganizationId, ...] | None = None
-    """The organizations on whose pages it is offered. None when it is offered everywhere."""
+    organizations: tuple[str, ...] | None = None
+    """The slugs of the organizations on whose pages it is offered. None when it is offered everywhere."""
     secret_set_at: datetime
     created_at: datetime
     updated_at: datetime
@@ -78,7 +79,7 @@ class FurtherChange(RecordChange, kw_only=True):
     client_secret: str | Unchanged = UNCHANGED
     enabled: bool | Unchanged = UNCHANGED
     position: int | Unchanged = UNCHANGED
-    organizations: Sequence[OrganizationId] | Unchanged | None = UNCHANGED
+    organizations: Sequence[str] | Unchanged | None = UNCHANGED
     issuer: str | Unchanged = UNCHANGED
     authorization_url: str | Unchanged = UNCHANGED
     token_url: str | Unchanged = UNCHANGED
@@ -207,10 +208,10 @@ def _position(number: int) -> int:
     return number
 
 
-def _organizations(given: Sequence[OrganizationId] | None) -> tuple[OrganizationId, ...] | None:
+def _organizations(given: Sequence[str] | None) -> tuple[str, ...] | None:
     if given is not None and len(given) > MOST_OFFERED:
         raise BadRequest(f"organizations: at most {MOST_OFFERED}", words="field_list", values={"most": MOST_OFFERED})
-    return None if given is None else tuple(dict.fromkeys(given))
+    return None if given is None else tuple(sorted(set(given)))
 
 
 def _issuer(text: str) -> str:
@@ -269,7 +270,7 @@ def further_deleted(provider: FurtherProvider, people: int, actor: Actor) -> Eve
 
 
 def _facts(provider: FurtherProvider) -> Mapping[str, Json]:
-    offered = None if provider.organizations is None else [str(one) for one in provider.organizations]
+    offered = None if provider.organizations is None else list(provider.organizations)
     return {
         "name": provider.name,
         "key": provider.key,

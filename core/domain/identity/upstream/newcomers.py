@@ -27,7 +27,7 @@ class AddressNeeded(Exception):
     """The person is known to the provider alone. The provider's word waits in the flow."""
 
 
-class Newcomer(Frozen, kw_only=True):
+class WaitingNewcomer(Frozen, kw_only=True):
     flow: FlowId
     provider: str
     sealed_word: bytes

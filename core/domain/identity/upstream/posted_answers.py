@@ -11,7 +11,7 @@ from core.domain.json import Json
 from core.frozen import Frozen, replace
 
 WAITS: Final = timedelta(minutes=1)
-LONGEST_TOLD: Final = 2000
+LONGEST_STATED: Final = 2000
 LONGEST_PART: Final = 200
 
 
@@ -29,17 +29,18 @@ def answer_context(answer: UUID) -> str:
     return f"posted_answers.sealed_answer:{answer}"
 
 
-def with_told(asserted: Asserted, told: Json) -> Asserted:
-    """The person with the name and the address that Apple tells beside the code, the first time alone. The form came through the browser,
+def with_stated(asserted: Asserted, form: Json) -> Asserted:
+    """The person with the name and the address that Apple states beside the code, the first time alone. The form came through the browser,
     so this is the person's own word: it fills what the provider has not said, and proves nothing.
     """
-    if not isinstance(told, dict):
+    if not isinstance(form, dict):
         return asserted
-    name: Any = told.get("name")
+    name: Any = form.get("name")
     parts = [name.get(part) for part in ("firstName", "lastName")] if isinstance(name, dict) else [None, None]
     given, family = (part.strip() if isinstance(part, str) and _is_part(part.strip()) else None for part in parts)
-    stated = replace(asserted.stated, given_name=asserted.stated.given_name or given, family_name=asserted.stated.family_name or family)
-    return replace(asserted, stated=stated, email=asserted.email or stated_address(told.get("email")))
+    names = asserted.stated
+    stated = replace(names, given_name=names.given_name or given, family_name=names.family_name or family)
+    return replace(asserted, stated=stated, email=asserted.email or stated_address(form.get("email")))
 
 
 def _is_part(text: str) -> bool:

@@ -54,6 +54,17 @@ from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory
 
 FLOW_LIFETIME: Final = timedelta(minutes=15)
+# Steps that the person of the account in use has to do, and nobody else.
+_OF_ONE_ACCOUNT: Final = frozenset(
+    {
+        AuthorizationStep.PROVE,
+        AuthorizationStep.CONFIRM_MEMBERSHIP,
+        AuthorizationStep.ACCEPT_TERMS,
+        AuthorizationStep.SET_UP_SECOND_FACTOR,
+        AuthorizationStep.CONSENT,
+        AuthorizationStep.TURN_AWAY,
+    }
+)
 _ADMINISTERS: Final = frozenset({BuiltInRole.OWNER.value, BuiltInRole.ADMIN.value})
 
 
@@ -120,6 +131,8 @@ class SamlSignIn(Frozen):
         application, request = unfinished.application, unfinished.asked
         kept = {**request.stored(), "organization": application.organization_slug, "service": application.slug}
         flow = self.flows.made(FlowPurpose.SAML, kept, wanted, FLOW_LIFETIME, service=application.service, email=email)
+        if unfinished.signed_in is not None and unfinished.step in _OF_ONE_ACCOUNT:
+            flow = replace(flow, account=unfinished.signed_in.user)
         digest = unclaimed_digest(flow.id) if browser is None else browser.digest()
         if unfinished.arrives_by is None or request.request_id is None:
             async with self.unit_of_work() as uow:
@@ -142,15 +155,26 @@ class SamlSignIn(Frozen):
         return own
 
     async def resume(
-        self, flow: Flow, caller: Caller | None, client: Client, *, set_up_later: bool = False, cannot_prove: bool = False
+        self,
+        flow: Flow,
+        caller: Caller | None,
+        client: Client,
+        *,
+        set_up_later: bool = False,
+        cannot_prove: bool = False,
+        others: Sequence[Caller] = (),
     ) -> Outcome:
-        """Resumes a request after the person has done a step. Raises `FlowOver`, and the errors of `arrive`."""
+        """Resumes a request after the person has done a step. `others` are the accounts in the browser beside the caller's, if the person
+        may still have to choose. Raises `FlowOver`, and the errors of `arrive`.
+        """
         visit = await self.visits.met_again(flow, caller)
+        asks = bool(others) and flow.belongs_to is None and not await self._names_present(visit)
         # A person who signed in through the API has no session in this browser, so no page can ask about the membership.
         asked_membership = flow.asked_memberships or set_up_later or caller is None
         progress = Progress(
             flow.created_at,
-            account_chosen=True,
+            account_chosen=not asks,
+            must_choose=asks,
             set_up_later=set_up_later,
             asked_membership=asked_membership,
             cannot_prove=cannot_prove,

@@ -81,6 +81,10 @@ class Landing(Protocol[_Kept_co]):
     def flow(self) -> FlowId | None:
         """The browser's flow. The admission checks that nobody has signed in by this flow yet."""
 
+    @property
+    def offers_passkey(self) -> bool:
+        """Whether a page can offer a passkey after the sign-in."""
+
     async def open(self, uow: UnitOfWork, arrived: Arrived, device: DeviceId) -> _Kept_co: ...
 
     async def wait(self, uow: UnitOfWork, awaiting: Preauthentication) -> None:
@@ -141,7 +145,13 @@ class Admission(Frozen):
         async with self.unit_of_work() as uow:
             device = None if insists else sighting.device
             confirmed = await arrival.last_look(
-                uow, service=service, device=device, flow=landing.flow, organization=_entered(arrival.context, landing)
+                uow,
+                service=service,
+                device=device,
+                flow=landing.flow,
+                organization=_entered(arrival.context, landing),
+                # Behind a trusted device, the person would have to show the second factor first.
+                offers_passkey=landing.offers_passkey and proof.provider == PASSWORD_PROVIDER and not arrival.named.mfa_enabled,
             )
             if not (confirmed.one_factor_is_enough or proof.shows_two_factors):
                 raise Overtaken
@@ -214,7 +224,7 @@ class Admission(Frozen):
         client = approach.client
         async with self.unit_of_work() as uow:
             # The account is held before the pre-authentication: code that ends both takes them in this order.
-            await uow.accounts.hold_shared(user)
+            await uow.accounts.hold(user)
             awaiting = await uow.mfa.find_preauthentication(preauthentication)
             if awaiting is None or awaiting.user != user:
                 raise SignInEnded
@@ -224,6 +234,7 @@ class Admission(Frozen):
                 service=awaiting.service,
                 flow=landing.flow,
                 organization=awaiting.organization or landing.leads_to.organization,
+                offers_passkey=landing.offers_passkey and awaiting.provider == PASSWORD_PROVIDER,
             )
             confirmed = await last_look(uow, look, SignInEnded)
             if not awaiting.counts_for(confirmed.account):

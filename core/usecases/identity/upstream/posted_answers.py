@@ -4,7 +4,7 @@ import json
 from typing import Any
 from urllib.parse import urlencode
 
-from core.domain.identity.upstream.posted_answers import LONGEST_TOLD, WAITS, PostedAnswer, answer_context
+from core.domain.identity.upstream.posted_answers import LONGEST_STATED, WAITS, PostedAnswer, answer_context
 from core.domain.identity.upstream.providers import provider_key
 from core.domain.json import Json
 from core.domain.secrets import Token
@@ -20,7 +20,7 @@ class PostedAnswers(Frozen):
     system: System
     base_url: str
 
-    async def receive(self, provider: str, *, state: str, code: str, told: str, error: str, issuer: str | None) -> str:
+    async def receive(self, provider: str, *, state: str, code: str, stated: str, error: str, issuer: str | None) -> str:
         """Keeps the answer, if a browser has left with this state. Returns the address of ours where its browser goes on, which says what
         is wrong with any other. Raises `UnknownProvider`.
         """
@@ -29,7 +29,7 @@ class PostedAnswers(Frozen):
         if error or not code:
             return self._back(key, {**query, "error": error})
         identifier, ours, now = self.system.ids.new(), self.system.secrets.token(), self.system.clock.now()
-        content = {"code": code, "told": _read(told)}
+        content = {"code": code, "stated": _read(stated)}
         answer = PostedAnswer(
             id=identifier,
             provider=key,
@@ -46,12 +46,12 @@ class PostedAnswers(Frozen):
         return f"{self.base_url}/auth/{provider}/callback?{urlencode(query)}"
 
 
-def _read(told: str) -> Json:
+def _read(stated: str) -> Json:
     """What the form says of the person. None when it says nothing that can be read."""
-    if not 0 < len(told) <= LONGEST_TOLD:
+    if not 0 < len(stated) <= LONGEST_STATED:
         return None
     try:
-        read: Json = json.loads(told)
+        read: Json = json.loads(stated)
     except (ValueError, RecursionError):
         return None
     return read if isinstance(read, dict) else None

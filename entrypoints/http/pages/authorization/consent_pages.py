@@ -87,7 +87,7 @@ async def answer_consent(call: Call[ConsentForm], postern: Postern) -> Page:
         match call.body.answer:
             case "allow":
                 days = int(call.body.days) if call.body.days else None
-                choice = ConsentChoice(_ticked(call.body.scopes), days, _digest(call.body.document), call.body.name)
+                choice = ConsentChoice(ticked(call.body.scopes), days, _digest(call.body.document), call.body.name)
                 try:
                     outcome = await authorizations.allow(flow, call.caller, call.actor, call.client, choice)
                 except ClientRefused as refusal:
@@ -132,7 +132,7 @@ def _days(outcome: UnfinishedAuthorization, now: datetime) -> Sequence[tuple[int
     return [(days, grant_end(days, now), days == USUAL_DAYS) for days in DAYS_OFFERED] if outcome.application.is_agent else ()
 
 
-def _ticked(sent: Sequence[str]) -> Ticked:
+def ticked(sent: Sequence[str]) -> Ticked:
     ticked = set()
     for one in sent:
         resource, _, scope = one.partition(" ")

@@ -29,6 +29,7 @@ from entrypoints.http.machinery.browser_cookies import flow_secret, other_tokens
 from entrypoints.http.machinery.browsers import (
     BROWSER_FOUND_BY_HANDLER,
     BROWSER_OR_NOBODY,
+    BROWSER_WITH_OTHERS,
     SIGN_IN,
     BoundForm,
     look_around,
@@ -179,7 +180,7 @@ async def begin_saml_sign_in_by_form(call: Call[bytes, None, ServicePath], poste
 
 @page.get(
     _AUTHENTICATE,
-    caller=BROWSER_OR_NOBODY,
+    caller=BROWSER_WITH_OTHERS,
     limit=PAGE_LOADS,
     policy=IN_POPUP_WITH_PASSKEYS,
     refuses=(FlowOver,),
@@ -202,10 +203,13 @@ async def complete_saml_sign_in(call: Call[None, StateLink, ServicePath, Caller 
     ):
         raise FlowOver
     caller = call.presented
-    if flow.signed_in_at is not None or flow.request["passive"]:
+    is_ready = caller is not None and flow.wanted.is_met(caller.proved, flow.created_at, postern.foundation.clock.now())
+    # After the form of another site, only this request says who is signed in here.
+    asks = bool(call.request.others) and flow.belongs_to is None and not flow.email
+    if flow.signed_in_at is not None or flow.request["passive"] or (is_ready and not asks):
         return to(FINISH, flow)
-    if caller is not None and flow.wanted.is_met(caller.proved, flow.created_at, postern.foundation.clock.now()):
-        return to(FINISH, flow)
+    if asks:
+        return to(CHOOSE_ACCOUNT, flow)
     if flow.awaits_second_factor:
         return to(CODE_PAGE, flow)
     if caller is not None and flow.email == caller.email.address:
@@ -214,12 +218,13 @@ async def complete_saml_sign_in(call: Call[None, StateLink, ServicePath, Caller 
     return Answer(address_page(call, postern, flow, flow.email), 200)
 
 
-@page.get(FINISH, caller=BROWSER_OR_NOBODY, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=(FlowOver, *_REFUSES))
+@page.get(FINISH, caller=BROWSER_WITH_OTHERS, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=(FlowOver, *_REFUSES))
 async def finish_saml_sign_in(call: Call[None, ProvedLink, None, Caller | None], postern: Postern) -> Page:
     """Go on to the service provider, or to the next page of the sign-in"""
     flow = await flow_of(call, postern, call.query.flow)
     async with EXCHANGES:
-        outcome = await postern.federation.saml_sign_in.resume(flow, call.presented, call.client, cannot_prove=bool(call.query.unproved))
+        cannot_prove, others = bool(call.query.unproved), _others(call)
+        outcome = await postern.federation.saml_sign_in.resume(flow, call.presented, call.client, cannot_prove=cannot_prove, others=others)
     return await _finished(call, postern, flow, outcome)
 
 
@@ -363,7 +368,11 @@ async def _claimed(call: Call[None, StateLink, ServicePath, Caller | None], post
     return Answer(answer.value, answer.status, (*answer.headers, *headers))
 
 
-_ASKING: Final = {AuthorizationStep.CONFIRM_MEMBERSHIP: CONFIRM_MEMBERSHIP, AuthorizationStep.ACCEPT_TERMS: ACCEPT_TERMS}
+_ASKING: Final = {
+    AuthorizationStep.CHOOSE_ACCOUNT: CHOOSE_ACCOUNT,
+    AuthorizationStep.CONFIRM_MEMBERSHIP: CONFIRM_MEMBERSHIP,
+    AuthorizationStep.ACCEPT_TERMS: ACCEPT_TERMS,
+}
 
 
 async def _finished(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcome) -> Page:
@@ -379,7 +388,7 @@ async def _finished(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcom
         case AuthorizationStep.TURN_AWAY:
             await record_turned_away(call, postern, outcome.application, outcome.signed_in, at=RefusingEndpoint.SAML, flow=flow)
             return Answer(show("authorization/turned_away.html", action=_ELSEWHERE), 403)
-        case AuthorizationStep.PROVE | AuthorizationStep.CONFIRM_MEMBERSHIP | AuthorizationStep.ACCEPT_TERMS as step:
+        case step if step is AuthorizationStep.PROVE or step in _ASKING:
             return to_proof(FINISH, flow) if step is AuthorizationStep.PROVE else to(_ASKING[step], flow)
         case AuthorizationStep.SET_UP_SECOND_FACTOR:
             time = until_second_factor(postern, flow, outcome, FINISH)

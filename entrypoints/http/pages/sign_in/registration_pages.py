@@ -30,11 +30,12 @@ from entrypoints.http.machinery.fields import email_field
 from entrypoints.http.machinery.limits import FORGOT_PASSWORD, PAGE_LOADS, REGISTER, RESEND_VERIFICATION, UNLIMITED
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.account.terms import shown_in, shown_terms
-from entrypoints.http.pages.declaring import IN_POPUP, IN_POPUP_WITH_PUZZLE, page
+from entrypoints.http.pages.declaring import IN_POPUP, IN_POPUP_WITH_BOTH, IN_POPUP_WITH_PUZZLE, page
 from entrypoints.http.pages.flows import (
     CHECK_MAIL,
     FORGOTTEN,
     NO_ERRORS,
+    PASSKEY,
     PASSWORD,
     AnyCall,
     Page,
@@ -252,7 +253,7 @@ async def resend_mail(call: Call[PuzzleForm, None, None, Caller | None], postern
     return to(CHECK_MAIL, flow)
 
 
-@page.get(FORGOTTEN, caller=IN_FLOW, limit=PAGE_LOADS, policy=IN_POPUP_WITH_PUZZLE)
+@page.get(FORGOTTEN, caller=IN_FLOW, limit=PAGE_LOADS, policy=IN_POPUP_WITH_BOTH)
 async def show_forgotten(call: Call[None, EntryLink, None, Caller | None], postern: Postern) -> Page:
     """Ask for the address of an account whose password is forgotten"""
     link = call.query
@@ -261,7 +262,7 @@ async def show_forgotten(call: Call[None, EntryLink, None, Caller | None], poste
     return Answer(_forgotten_page(call, postern, _Entry(browser, flow, flow.email if flow is not None else "", link.to)), 200, headers)
 
 
-@page.post(FORGOTTEN, caller=IN_FLOW, limit=FORGOT_PASSWORD, policy=IN_POPUP_WITH_PUZZLE, accepts=WITH_WIDGET)
+@page.post(FORGOTTEN, caller=IN_FLOW, limit=FORGOT_PASSWORD, policy=IN_POPUP_WITH_BOTH, accepts=WITH_WIDGET)
 async def send_forgotten(call: Call[ForgottenForm, None, None, Caller | None], postern: Postern) -> Page:
     """Mail a link to choose a new password, whether or not there is such an account"""
     flow = await flow_of(call, postern, call.body.flow) if call.body.flow else None
@@ -362,6 +363,9 @@ def _forgotten_page(call: AnyCall, postern: Postern, shown: _Entry, errors: Mapp
         brand=brand,
         action=FORGOTTEN,
         sign_in=_with_flow(SIGN_IN, shown),
+        passkeys=postern.identity.passkeys.obstacle is None,
+        passkey=PASSKEY,
+        place=shown.place,
         errors=errors,
         puzzle=shown.puzzle(call, postern, PuzzlePurpose.RESET),
         **shown.fields,

@@ -62,6 +62,7 @@ from entrypoints.http.pages.flows import (
 from entrypoints.http.pages.puzzle.puzzles import WITH_WIDGET, PagePuzzle, PuzzleForm
 from entrypoints.http.pages.refusals import in_words
 from entrypoints.http.pages.sign_in.providers import provider_address, provider_name, to_provider
+from entrypoints.http.passkeys import PasskeySignal
 
 # A placeholder for the form's token in the cached page. It is random, so no value from a request can contain it.
 _TOKEN_PLACE: Final = f"{{form_token {token_hex()}}}"
@@ -87,11 +88,14 @@ class AddressForm(FlowForm, frozen=True, kw_only=True):
 class PasswordForm(PuzzleForm, frozen=True, kw_only=True):
     email: str = ""
     password: Password = Password("")
+    makes_passkeys: _Flag = ""
+    """Filled in by the script of a page whose browser can make passkeys."""
 
 
 class CodeForm(FlowForm, frozen=True, kw_only=True):
     code: str = ""
     trust_device: _Flag = ""
+    makes_passkeys: _Flag = ""
 
 
 @page.get(SIGN_IN, caller=IN_FLOW, limit=UNLIMITED, policy=IN_POPUP_WITH_PASSKEYS)
@@ -178,7 +182,7 @@ async def send_password(call: Call[PasswordForm, None, None, Caller | None], pos
         if flow.signed_in_at is None:
             await asked.check(form)
         entered = await postern.identity.browser_sessions.sign_in_with_password(
-            visit(call, postern, flow), Email(form.email), form.password
+            visit(call, postern, flow, makes_passkeys=bool(form.makes_passkeys)), Email(form.email), form.password
         )
     except FlowOver:
         return await once_over(call, postern, flow)
@@ -282,7 +286,7 @@ async def send_code(call: Call[CodeForm, None, None, Caller | None], postern: Po
     flow = await flow_of(call, postern, form.flow)
     try:
         entered = await postern.identity.browser_sessions.sign_in_with_second_factor(
-            visit(call, postern, flow), form.code, trust_device=bool(form.trust_device)
+            visit(call, postern, flow, makes_passkeys=bool(form.makes_passkeys)), form.code, trust_device=bool(form.trust_device)
         )
     except SignInEnded as refusal:
         # The flow still has the address, but the first proof no longer counts.
@@ -314,14 +318,31 @@ async def at_provider(call: AnyCall, postern: Postern, flow: Flow, refusal: Prov
 
 
 def address_page(
-    call: AnyCall, postern: Postern, flow: Flow | None, email: str, errors: Mapping[str, str] = NO_ERRORS, *, place: str = ""
+    call: AnyCall,
+    postern: Postern,
+    flow: Flow | None,
+    email: str,
+    errors: Mapping[str, str] = NO_ERRORS,
+    *,
+    place: str = "",
+    signals: Sequence[PasskeySignal] = (),
 ) -> bytes:
     browser, _ = browser_secret(call, postern)
     token = form_token(browser, bound_to("" if flow is None else str(flow.id)))
     offers, ends = offered(postern, flow, place), first_to_end(call, postern)
     passkeys, registers = _have_passkeys(postern), postern.identity.registrations.has_form
     return _rendered(
-        call.language, flow, token, email, errors, place=place, offers=offers, passkeys=passkeys, registers=registers, ends=ends
+        call.language,
+        flow,
+        token,
+        email,
+        errors,
+        place=place,
+        offers=offers,
+        passkeys=passkeys,
+        registers=registers,
+        signals=signals,
+        ends=ends,
     )
 
 
@@ -342,6 +363,7 @@ def _rendered(
     offers: Sequence[tuple[str, str, str]],
     passkeys: bool,
     registers: bool,
+    signals: Sequence[PasskeySignal] = (),
     ends: str = "",
 ) -> bytes:
     """`registers`: the installation gives accounts to people who register. `ends` is the account that has to make room for another."""
@@ -356,6 +378,7 @@ def _rendered(
         place=place,
         passkeys=passkeys,
         passkey=PASSKEY,
+        signals=signals,
         email=email,
         register=_onward(REGISTER, flow, place) if registers else "",
         offers=offers,
@@ -421,6 +444,7 @@ def password_page(
         resend=_RESEND,
         # The button of the realm's provider is above the others.
         offers=offered(postern, flow, but="" if realm is None else realm.provider),
+        passkeys=_have_passkeys(postern),
         errors=errors,
         longest=LONGEST_PASSWORD,
     )
@@ -438,6 +462,7 @@ def code_page(call: AnyCall, postern: Postern, flow: Flow, errors: Mapping[str, 
         lost=f"{LOST_FACTOR}?flow={flow.id}",
         by_app=flow.has_authenticator,
         by_passkey=flow.has_passkey and _have_passkeys(postern),
+        passkeys=_have_passkeys(postern),
         passkey=f"{SECOND_FACTOR}/passkey",
         trust_days=trust_period(flow.trust_days).days,
         errors=errors,

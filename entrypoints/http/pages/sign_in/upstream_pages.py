@@ -28,11 +28,12 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.accepts import Raw
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
 from entrypoints.http.machinery.browser_cookies import flow_secret
-from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN
+from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN, OtherAccount
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS, PAGE_STEPS, USER_CODES
+from entrypoints.http.pages.account import CONNECTIONS
 from entrypoints.http.pages.authorization.authorization_pages import PROVIDERS, advice
 from entrypoints.http.pages.declaring import IN_POPUP, page
 from entrypoints.http.pages.device.device_flow_pages import device_flow
@@ -167,7 +168,7 @@ async def begin_provider_sign_in(call: Call[None, Beginning, ProviderPath, Calle
     caller=IN_FLOW,
     limit=PAGE_LOADS,
     policy=IN_POPUP,
-    refuses=(BadRequest, OAuthError, Unauthorized, ProviderRequired),
+    refuses=(BadRequest, OAuthError, OtherAccount, Unauthorized, ProviderRequired),
     also={302: NoBody, 303: NoBody},
     tags=("oauth",),
 )
@@ -233,7 +234,7 @@ async def receive_provider_answer(call: Call[bytes, None, ProviderPath], postern
         call.path.provider,
         state=form.get("state", ""),
         code=form.get("code", ""),
-        told=form.get("user", ""),
+        stated=form.get("user", ""),
         error=form.get("error", ""),
         issuer=form.get("iss"),
     )
@@ -369,6 +370,11 @@ async def _connected(
     call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern, taken: TakenState, state: Token
 ) -> Answer[NoBody]:
     """The redirect to the place where the person asked to connect an identity."""
+    caller = call.presented
+    if caller is not None and caller.user != taken.user:
+        # The person has changed the account meanwhile, and would read on the pages of the other one what happened to the first.
+        await postern.identity.repeated_returns.tell(state, CONNECTIONS)
+        raise OtherAccount(CONNECTIONS)
     told = {"status": "success", "provider": taken.provider, "action": "link"}
     back = back_to_asker(postern, taken.way.redirect_uri, on_pages=taken.on_pages)
     try:

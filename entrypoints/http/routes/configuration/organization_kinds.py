@@ -143,6 +143,7 @@ ORGANIZATION_KINDS: Final = (
             "metadata_hosts": list(_RULES.metadata_hosts),
             "registered_clients": _RULES.registered_clients.value,
             "agents": _RULES.agents.value,
+            "afar_requests": _RULES.afar_requests.value,
             "shortest_password": _RULES.shortest_password,
             "breached_at_sign_in": _RULES.breached_at_sign_in,
             "registration_policy": _RULES.registration_policy.value,

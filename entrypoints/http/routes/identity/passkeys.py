@@ -23,6 +23,7 @@ from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import AccessTokenText, CreatedAt, ExpiresIn, Id, Name, RefreshTokenText, Slug, Total, example
 from entrypoints.http.machinery.headers import COOKIES, DEVICE_TOKEN, NEW_DEVICE_TOKEN
 from entrypoints.http.machinery.limits import AUTH, CREDENTIALS, LOGIN
+from entrypoints.http.passkey_makers import maker_named
 from entrypoints.http.passkeys import (
     AssertionCredential,
     PasskeyCreationOptions,
@@ -50,6 +51,12 @@ class PasskeyDetail(msgspec.Struct, frozen=True, kw_only=True):
     """Your name for the passkey; at first, the browser that made it."""
     aaguid: UUID | None
     """The authenticator's model; null if the authenticator did not state it."""
+    maker: Annotated[str, example("Google Password Manager")] | None
+    """Who makes this model, from a short list of ours; null for others. Nothing proves what an authenticator states, so decide nothing by
+    it.
+    """
+    made_on: Annotated[str, example("Firefox on Linux")] | None
+    """The browser and system that made the passkey; null if another system made it, or if it is older than this field."""
     backup_eligible: bool
     """Whether your passkey provider may copy the passkey to your other devices."""
     backed_up: bool
@@ -219,6 +226,8 @@ def _detail(passkey: Passkey) -> PasskeyDetail:
         id=passkey.id,
         name=passkey.name,
         aaguid=passkey.aaguid if passkey.aaguid.int else None,
+        maker=maker_named(passkey.aaguid) or None,
+        made_on=passkey.made_on,
         backup_eligible=passkey.backup_eligible,
         backed_up=passkey.backed_up,
         second_factor=passkey.second_factor_since is not None,

@@ -147,6 +147,8 @@ class PasskeyExport(msgspec.Struct, frozen=True, kw_only=True):
     """The person's name for the passkey."""
     aaguid: Annotated[str, example("ee882879-721c-4913-9775-3dfcce97072a")] | None
     """The model of the authenticator; null if the authenticator did not state it."""
+    made_on: Annotated[str, example("Firefox on Linux")] | None
+    """The browser and system that made the passkey; null if it was made elsewhere."""
     backup_eligible: bool
     """Whether the authenticator may copy the passkey to other devices."""
     created_at: CreatedAt
@@ -429,6 +431,7 @@ def _passkey(one: privacy.ExportedPasskey) -> PasskeyExport:
         id=one.id,
         name=one.name,
         aaguid=None if one.aaguid is None else str(one.aaguid),
+        made_on=one.made_on,
         backup_eligible=one.backup_eligible,
         created_at=one.created_at,
         last_used_at=one.last_used_at,

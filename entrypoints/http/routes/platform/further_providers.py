@@ -3,15 +3,26 @@
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated
-from uuid import UUID
 
 import msgspec
 
 from core.domain.changes import UNCHANGED
 from core.domain.errors import BadRequest, Conflict, NotFound
-from core.domain.identifiers import OrganizationId
 from core.domain.identity.proofs import StepUp
-from core.domain.identity.upstream.further import FurtherChange, FurtherProvider, ProviderPreset
+from core.domain.identity.upstream.further import (
+    LONGEST_ADDRESS,
+    LONGEST_CLIENT,
+    LONGEST_NAME,
+    LONGEST_PATH,
+    LONGEST_SCOPE,
+    LONGEST_SECRET,
+    LONGEST_SHORT_NAME,
+    MOST_OFFERED,
+    MOST_SCOPES,
+    FurtherChange,
+    FurtherProvider,
+    ProviderPreset,
+)
 from core.domain.identity.upstream.further_settings import ClientSecretKind, FurtherKind
 from core.usecases.platform.further_providers import NewFurther
 from entrypoints.bootstrap import Postern
@@ -26,22 +37,34 @@ _TAGS = ("installation",)
 _PROVIDERS = "/api/platform/providers"
 _ONE = f"{_PROVIDERS}/{{key}}"
 
-_Key = Annotated[str, example("discord")]
-_Name = Annotated[str, example("Discord")]
-_ClientId = Annotated[str, example("1234567890")]
-_ClientSecret = Annotated[str, SECRET, example("3c6e0b8a9c15224a8228b9a98ca1531d")]
-_Issuer = Annotated[str, example("https://id.example.org")]
-_AuthorizationUrl = Annotated[str, example("https://id.example.org/authorize")]
-_TokenUrl = Annotated[str, example("https://id.example.org/token")]
-_ProfileUrl = Annotated[str, example("https://id.example.org/profile")]
-_Scopes = Annotated[Sequence[str], example(["openid", "email"])]
-_Subject = Annotated[str, example("id")]
-_Email = Annotated[str, example("email")]
-_Verified = Annotated[str, example("verified")]
-_FullName = Annotated[str, example("name")]
-_TeamId = Annotated[str, example("A1B2C3D4E5")]
-_KeyId = Annotated[str, example("F6G7H8I9J0")]
-_Position = Annotated[int, example(1)]
+_Word = msgspec.Meta(extra_json_schema={"maxLength": LONGEST_SHORT_NAME})
+_Label = msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_NAME})
+_Client = msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_CLIENT})
+_Secret = msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_SECRET})
+_Url = msgspec.Meta(extra_json_schema={"maxLength": LONGEST_ADDRESS})
+_Path = msgspec.Meta(extra_json_schema={"maxLength": LONGEST_PATH})
+_Apple = msgspec.Meta(extra_json_schema={"maxLength": 10})
+
+_Key = Annotated[str, _Word, example("discord")]
+_Preset = Annotated[str, _Word, example("discord")]
+_Name = Annotated[str, _Label, example("Discord")]
+_ClientId = Annotated[str, _Client, example("1234567890")]
+_ClientSecret = Annotated[str, _Secret, SECRET, example("3c6e0b8a9c15224a8228b9a98ca1531d")]
+_Issuer = Annotated[str, _Url, example("https://id.example.org")]
+_AuthorizationUrl = Annotated[str, _Url, example("https://id.example.org/authorize")]
+_TokenUrl = Annotated[str, _Url, example("https://id.example.org/token")]
+_ProfileUrl = Annotated[str, _Url, example("https://id.example.org/profile")]
+_Scope = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_SCOPE})]
+_Scopes = Annotated[Sequence[_Scope], msgspec.Meta(extra_json_schema={"maxItems": MOST_SCOPES}), example(["openid", "email"])]
+_Subject = Annotated[str, _Path, example("id")]
+_Email = Annotated[str, _Path, example("email")]
+_Verified = Annotated[str, _Path, example("verified")]
+_FullName = Annotated[str, _Path, example("name")]
+_TeamId = Annotated[str, _Apple, example("A1B2C3D4E5")]
+_KeyId = Annotated[str, _Apple, example("F6G7H8I9J0")]
+_Position = Annotated[int, msgspec.Meta(extra_json_schema={"minimum": 0, "maximum": MOST_OFFERED}), example(1)]
+_Slug = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": 50})]
+_Organizations = Annotated[Sequence[_Slug], msgspec.Meta(extra_json_schema={"maxItems": MOST_OFFERED}), example(["acme"])]
 _Flag = Annotated[bool, example(True)]
 _No = Annotated[bool, example(False)]
 
@@ -62,8 +85,8 @@ class FurtherProviderSettings(msgspec.Struct, frozen=True, kw_only=True):
     """Whether people can sign in through it."""
     position: _Position | msgspec.UnsetType = msgspec.UNSET
     """Buttons stand in this order."""
-    organizations: Sequence[UUID] | msgspec.UnsetType | None = msgspec.UNSET
-    """The ids of the organizations on whose pages it is offered; null offers it everywhere."""
+    organizations: _Organizations | msgspec.UnsetType | None = msgspec.UNSET
+    """The slugs of the organizations on whose pages it is offered; null offers it everywhere."""
     issuer: _Issuer | msgspec.UnsetType = msgspec.UNSET
     """For OpenID Connect, byte for byte as its tokens have it."""
     authorization_url: _AuthorizationUrl | msgspec.UnsetType = msgspec.UNSET
@@ -93,8 +116,6 @@ class FurtherProviderSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     def change(self, secret: str | None = None) -> FurtherChange:
         said = {name: getattr(self, name) for name in FURTHER_FIELDS if getattr(self, name) is not msgspec.UNSET}
-        if said.get("organizations") is not None:
-            said["organizations"] = [OrganizationId(one) for one in said["organizations"]]
         return FurtherChange(**said, client_secret=UNCHANGED if secret is None else secret)
 
 
@@ -104,9 +125,9 @@ FURTHER_FIELDS = FurtherProviderSettings.__struct_fields__
 class NewFurtherProvider(FurtherProviderSettings, frozen=True, kw_only=True):
     """A provider to add: of a preset with a client there, or with all that its kind needs."""
 
-    key: Annotated[str, example("discord")] = ""
+    key: _Key = ""
     """The short name in `/auth/{provider}`, which never changes. Empty takes that of the preset."""
-    preset: Annotated[str, example("discord")] = ""
+    preset: _Preset = ""
     """The short name of a preset. Empty takes none."""
     kind: FurtherKind | None = None
     """The protocol, where no preset says it."""
@@ -126,7 +147,7 @@ class FurtherProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
 
     key: _Key
     """The short name in `/auth/{provider}`."""
-    preset: Annotated[str, example("discord")]
+    preset: _Preset
     """The preset that it was made from. Empty for none."""
     name: _Name
     """The name that pages show."""
@@ -142,8 +163,8 @@ class FurtherProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Whether people can sign in through it."""
     position: _Position
     """Buttons stand in this order."""
-    organizations: Sequence[UUID] | None
-    """The ids of the organizations on whose pages it is offered; null everywhere."""
+    organizations: _Organizations | None
+    """The slugs of the organizations on whose pages it is offered; null everywhere."""
     issuer: _Issuer
     """Of OpenID Connect."""
     authorization_url: _AuthorizationUrl
@@ -234,12 +255,15 @@ async def create_further_provider(call: Call[NewFurtherProvider], postern: Poste
 
 @endpoint.get(_ONE, caller=PLATFORM_OWNER, refuses=(NotFound,), tags=_TAGS)
 async def get_further_provider(call: Call[None, None, FurtherProviderPath], postern: Postern) -> FurtherProviderRecord:
-    """Get a further provider of the installation, without the secret"""
+    """Get a further provider of the installation, without the secret
+
+    Register its `callback_url` there as the redirect URI.
+    """
     return _record(await postern.platform.further_providers.get(call.path.key), postern)
 
 
 @endpoint.patch(_ONE, caller=PLATFORM_OWNER, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, refuses=(BadRequest, NotFound), tags=_TAGS)
-async def update_further_provider(call: Call[FurtherProviderChange, None, FurtherProviderPath], postern: Postern) -> FurtherProviderRecord:
+async def change_further_provider(call: Call[FurtherProviderChange, None, FurtherProviderPath], postern: Postern) -> FurtherProviderRecord:
     """Change a further provider of the installation
 
     Its short name and its kind stay. People are known by the issuer, or by the address of the profile: with another one, everybody there

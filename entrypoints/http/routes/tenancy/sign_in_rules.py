@@ -26,6 +26,7 @@ from core.domain.tenancy.sign_in_rules import (
     LONGEST_GRACE_DAYS,
     MOST_DOMAINS,
     AdminFactor,
+    AfarRule,
     AgentRule,
     AllFactor,
     MfaPolicy,
@@ -115,6 +116,10 @@ class SignInRulesPatch(msgspec.Struct, frozen=True, kw_only=True):
     """Whether agents may act for people at the organization's APIs, for members and for others. What people have allowed them ends when you
     forbid it, and they are asked again when you allow it again.
     """
+    afar_requests: Annotated[AfarRule, example("on")] | msgspec.UnsetType = msgspec.UNSET
+    """Whether the organization's agents and confidential applications may ask its own members for a yes while these are elsewhere (OpenID
+    CIBA, `POST /oauth/bc-authorize`). Requests that wait end when you turn it off.
+    """
     shortest_password: _PasswordLength | msgspec.UnsetType | None = msgspec.UNSET
     """How many characters the next password of a member must have; null for what the installation asks for. The strictest of the
     organizations counts that a person belongs to by their own act.
@@ -183,6 +188,8 @@ class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Whether programs that have registered themselves may sign people in."""
     agents: Annotated[AgentRule, example("allowed")]
     """Whether agents may act for people at the organization's APIs."""
+    afar_requests: Annotated[AfarRule, example("off")]
+    """Whether its agents and confidential applications may ask its own members for a yes while these are elsewhere."""
     shortest_password: Annotated[int, example(12)] | None
     """How many characters the next password of a member must have; null for what the installation asks for."""
     breached_at_sign_in: Annotated[BreachRule, example("tell")] | None

@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from core.domain.errors import BadRequest, NotFound
+from core.domain.errors import BadRequest
 from core.domain.identity.proofs import StepUp
 from core.domain.identity.terms.terms import LONGEST_ADDRESS, LONGEST_VERSION, KeptTerms, Terms, TermsChange
 from core.domain.tenancy.members import Member
@@ -91,7 +91,7 @@ async def set_terms(call: Call[TermsBody, None, OrganizationPath, Member], poste
     return terms_record(await postern.tenancy.terms.list(call.caller.organization))
 
 
-@endpoint.delete(_TERMS, caller=OWNER_IN_PERSON, limit=UNLIMITED, step_up=StepUp.ACCOUNT, refuses=(NotFound,), status=204, tags=_TAGS)
+@endpoint.delete(_TERMS, caller=OWNER_IN_PERSON, limit=UNLIMITED, step_up=StepUp.ACCOUNT, status=204, tags=_TAGS)
 async def withdraw_terms(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
     """Ask nobody to accept terms of an organization any more
 

@@ -20,6 +20,7 @@ SECTIONS = (
     "/ui/sign-ins",
     "/ui/organizations",
     "/ui/applications",
+    "/ui/requests",
 )
 OTHERS = ("/ui/organizations/invitations", "/ui/join-requests", "/ui/profile/email", "/ui/profile/details", "/ui/profile/picture")
 SOME_ID = "0199d3a0-0000-7000-8000-000000000001"
@@ -61,6 +62,7 @@ def path_of(one: Endpoint) -> str:
         invitation_id=SOME_ID,
         service_id=SOME_ID,
         resource_id=SOME_ID,
+        request_id=SOME_ID,
         user_key_id=SOME_ID,
         org_slug="acme",
         service_slug="shop",

@@ -40,6 +40,7 @@ class WithTokens(Frozen):
     may_know_of_failures: bool = False
     key: KeyThumbprint | None = None
     """The session is bound to it."""
+    offers_passkey: bool = False
 
     async def open(self, uow: UnitOfWork, arrived: Arrived, device: DeviceId) -> OpenedSession:
         return await self.sessions.open(

@@ -202,6 +202,10 @@ class _InBrowser(Frozen):
     def may_know_of_failures(self) -> bool:
         return self.visit.flow.may_know_of_failures
 
+    @property
+    def offers_passkey(self) -> bool:
+        return self.visit.makes_passkeys
+
     async def open(self, uow: UnitOfWork, arrived: Arrived, device: DeviceId) -> _Landed:
         user, now, caller = arrived.confirmed.account.id, self.clock.now(), None
         session = await self._renewed(uow, arrived)
@@ -216,10 +220,19 @@ class _InBrowser(Frozen):
         if arrived.visit is not None:
             await uow.directory_sessions.keep(session, arrived.visit, now)
         owes_answers, is_logged = arrived.confirmed.owes_answers, arrived.log_place.service is not None
-        way = {"by": arrived.provider, "provider": arrived.upstream}
-        owes_terms = bool(arrived.confirmed.terms)
+        owes_terms, offers_passkey = bool(arrived.confirmed.terms), arrived.confirmed.offers_passkey
         await uow.flows.sign_in(
-            self.flow, user, self.digest, session, now, **way, is_logged=is_logged, owes_answers=owes_answers, owes_terms=owes_terms
+            self.flow,
+            user,
+            self.digest,
+            session,
+            now,
+            by=arrived.provider,
+            provider=arrived.upstream,
+            is_logged=is_logged,
+            owes_answers=owes_answers,
+            owes_terms=owes_terms,
+            offers_passkey=offers_passkey,
         )
         flow = replace(
             self.visit.flow,
@@ -230,6 +243,7 @@ class _InBrowser(Frozen):
             signed_in_at_provider=arrived.upstream,
             sign_in_is_logged=is_logged,
             owes_answers=owes_answers,
+            offers_passkey=offers_passkey,
             owes_terms=owes_terms,
             proof_digest=self.digest,
         )

@@ -10,7 +10,7 @@ from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow, FlowOver
 from core.domain.identity.mailed_tokens import CODE_DIGITS, CODE_LENGTH, MAILED_CODES, CodeRefused
 from core.domain.identity.sign_in import account_key
-from core.domain.identity.upstream.newcomers import MOST_CODES, Newcomer, code_digest
+from core.domain.identity.upstream.newcomers import MOST_CODES, WaitingNewcomer, code_digest
 from core.domain.identity.upstream.sign_in import NO_TOKENS, ServicePlace
 from core.domain.secrets import Secret
 from core.frozen import Frozen
@@ -108,7 +108,7 @@ class NewcomerProofs(Frozen):
             raise CodeRefused
         return await self.proofs.make_of_newcomer(flow, await self._vouched(tried, flow), Email(tried.email), client)
 
-    async def _vouched(self, newcomer: Newcomer, flow: Flow) -> Vouched:
+    async def _vouched(self, newcomer: WaitingNewcomer, flow: Flow) -> Vouched:
         """The provider's word, as long as the provider is on."""
         way = await self.lookup.way(newcomer.provider, ServicePlace(organization=flow.wanted.organization, service=flow.service))
         return Vouched(self.providers.found(newcomer.provider, way), self.words.opened(newcomer), NO_TOKENS)

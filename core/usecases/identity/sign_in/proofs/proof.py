@@ -104,6 +104,7 @@ class Arrival(Frozen):
         device: DeviceId | None = None,
         flow: FlowId | None = None,
         organization: OrganizationId | None = None,
+        offers_passkey: bool = False,
     ) -> Confirmed:
         """Raises the proof's refusal, and `FlowOver` when somebody has signed in by the flow."""
         account, proof = self.named.account, self.proof
@@ -123,6 +124,7 @@ class Arrival(Frozen):
             service=service,
             flow=flow,
             organization=organization,
+            offers_passkey=offers_passkey,
         )
         return await last_look(uow, look, proof.refusal)
 

@@ -23,6 +23,7 @@ FIELDS: Final = f"{HOME}/fields"
 KEYS: Final = f"{HOME}/keys"
 SIGNING_KEYS: Final = f"{HOME}/signing-keys"
 RISK: Final = f"{HOME}/risk"
+PROVIDERS: Final = f"{HOME}/providers"
 AUDIT_LOG: Final = f"{HOME}/audit-log"
 SETTINGS: Final = f"{HOME}/settings"
 DOCUMENTS: Final = f"{SETTINGS}/documents"
@@ -42,6 +43,7 @@ TIERS_TAB: Final = Tab("console.tab.tiers", TIERS, PLATFORM_OWNER)
 FIELDS_TAB: Final = Tab("console.tab.fields", FIELDS, PLATFORM_OWNER)
 KEYS_TAB: Final = Tab("console.tab.keys", KEYS, PLATFORM_OWNER)
 SIGNING_KEYS_TAB: Final = Tab("console.tab.signing_keys", SIGNING_KEYS, PLATFORM_OWNER)
+PROVIDERS_TAB: Final = Tab("console.tab.platform_providers", PROVIDERS, PLATFORM_OWNER)
 RISK_TAB: Final = Tab("console.tab.risk", RISK, PLATFORM_OWNER)
 AUDIT_LOG_TAB: Final = Tab("console.tab.audit_log", AUDIT_LOG, PLATFORM_OWNER)
 SETTINGS_TAB: Final = Tab("console.tab.settings_in_force", SETTINGS, PLATFORM_OWNER)
@@ -59,6 +61,7 @@ TIERS_ENTRY: Final = SideEntry("console.entry.tiers", (TIERS_TAB,))
 FIELDS_ENTRY: Final = SideEntry("console.entry.fields", (FIELDS_TAB,))
 KEYS_ENTRY: Final = SideEntry("console.entry.keys", (KEYS_TAB,))
 SIGNING_KEYS_ENTRY: Final = SideEntry("console.entry.signing_keys", (SIGNING_KEYS_TAB,))
+PROVIDERS_ENTRY: Final = SideEntry("console.tab.platform_providers", (PROVIDERS_TAB,), icon="sign_in")
 RISK_ENTRY: Final = SideEntry("console.tab.risk", (RISK_TAB,), icon="sign_in")
 AUDIT_LOG_ENTRY: Final = SideEntry("console.entry.audit_log", (AUDIT_LOG_TAB,))
 SETTINGS_ENTRY: Final = SideEntry("console.entry.settings", (SETTINGS_TAB, TERMS_TAB, DOCUMENTS_TAB))
@@ -67,7 +70,7 @@ PLATFORM: Final = ConsolePlace(
     (
         ("", (OVERVIEW_ENTRY, ORGANIZATIONS_ENTRY, PEOPLE_ENTRY)),
         ("console.group.terms", (TIERS_ENTRY, FIELDS_ENTRY, KEYS_ENTRY)),
-        ("console.group.installation", (RISK_ENTRY, SIGNING_KEYS_ENTRY, AUDIT_LOG_ENTRY, SETTINGS_ENTRY)),
+        ("console.group.installation", (PROVIDERS_ENTRY, RISK_ENTRY, SIGNING_KEYS_ENTRY, AUDIT_LOG_ENTRY, SETTINGS_ENTRY)),
     ),
     change=OWN_ORGANIZATIONS,
     search=SEARCH,

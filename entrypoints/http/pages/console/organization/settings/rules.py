@@ -43,6 +43,7 @@ _SHAPE: Final = shape(
     metadata_clients.REGISTERED,
     metadata_clients.HOSTS,
     Asked("agents", hint="console.rules.agents_hint"),
+    Asked("afar_requests", hint="console.rules.afar_requests_hint"),
 )
 
 _POSITION: Final = position(SIGN_IN_ENTRY, RULES_TAB)
@@ -83,6 +84,7 @@ RULES: Final = Resource(
         yes_or_no("sign_in_links"),
         *metadata_clients.SHOWN,
         words("agents"),
+        words("afar_requests"),
     ),
     below=(("console.rules.change", _CHANGE, change_sign_in_rules),),
     undone=(_UNDOABLE,),

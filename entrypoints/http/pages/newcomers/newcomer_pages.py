@@ -118,7 +118,7 @@ async def _address_page(
 ) -> bytes:
     newcomer = await postern.identity.newcomers.get(flow)
     return shipped_pages().page(
-        "sign_in/newcomer.html",
+        "newcomers/newcomer.html",
         call.language,
         brand=flow.branding,
         action=NEWCOMER,
@@ -135,7 +135,7 @@ async def _address_page(
 async def _code_page(call: AnyCall, postern: Postern, flow: Flow, errors: Mapping[str, str] = NO_ERRORS) -> bytes:
     newcomer = await postern.identity.newcomers.get(flow)
     return shipped_pages().page(
-        "sign_in/newcomer_code.html",
+        "newcomers/newcomer_code.html",
         call.language,
         brand=flow.branding,
         action=NEWCOMER_CODE,

@@ -1,0 +1,1 @@
+"""Pages for people whom only a further provider of the installation knows."""
