@@ -49,3 +49,6 @@ class TermsStore(Protocol):
 
     async def accept(self, accepted: Sequence[Acceptance]) -> Sequence[TermsId]:
         """Returns the terms that the person had not accepted before."""
+
+    async def remove_all(self, user: UserId) -> None:
+        """For an account that goes to somebody else, who has accepted nothing."""

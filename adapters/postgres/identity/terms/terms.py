@@ -100,6 +100,9 @@ class TermsRows(OnStatements):
             rows += await self._statements.ask(IdRow, _ACCEPT, parameters)
         return [TermsId(UUID(str(row.id))) for row in rows]
 
+    async def remove_all(self, user: UserId) -> None:
+        await self._statements.tell("delete from terms_acceptances where user_id = %(user)s", {"user": user})
+
 
 _OF_KEEPER: Final = "organization_id is not distinct from %(organization)s::uuid"
 

@@ -171,6 +171,6 @@ def terms_address(text: str) -> str:
         place = destination(address)
     except NotADestination as refusal:
         raise BadRequest(f"address: {refusal}", words="web_address") from None
-    if place.scheme != "https":
+    if place.scheme != "https" or not address.startswith("https://"):
         raise BadRequest("address: must start with https://", words="https_only")
     return address

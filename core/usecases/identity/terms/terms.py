@@ -39,6 +39,12 @@ class TermsOfPeople(Frozen):
             raise another_version()
         return [standing[one] for one in seen]
 
+    async def shown(self, organization: str, ids: Sequence[TermsId]) -> Sequence[TermsId]:
+        """Of the versions that the form of a registration has sent, those that its page names. Where others follow meanwhile, the first
+        sign-in asks; and nobody without an account accepts anything of other organizations, which would stand in their logs.
+        """
+        return [one.id for one in await self.lookup.in_force(organization) if one.id in ids]
+
     async def accept(self, caller: Caller, organization: str, version: str, actor: Actor) -> None:
         """Accept exactly the version that the person has read; with an empty slug, the installation's. Accepted before, it stays as it was.
         Raises `NotFound` when there is nothing to accept, and `Conflict` when another version is in force.
