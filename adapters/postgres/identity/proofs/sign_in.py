@@ -268,11 +268,11 @@ class SignInRows(OnTransaction):
             "service": look.service,
             "flow": look.flow,
             "organization": look.organization,
-            "offers_passkey": look.offers_passkey,
-            "offered_again_after": OFFERED_AGAIN_AFTER,
             **vouching_parameters(look.email),
+            **({"offered_again_after": OFFERED_AGAIN_AFTER} if look.offers_passkey else {}),
         }
-        return first_made(await self._transaction.ask(_Confirmed, _LAST_LOOK, parameters), lambda row: row.confirmed)
+        statement = _LAST_LOOK[look.offers_passkey]
+        return first_made(await self._transaction.ask(_Confirmed, statement, parameters), lambda row: row.confirmed)
 
     async def is_known_to(self, user: UserId, application: Context) -> bool:
         parameters = {"user": user, **application_parameters(application)}
@@ -387,10 +387,12 @@ _FIND_DESTINATION: Final = _NAMED
 # lock on the service is the one that a foreign key takes: other transactions can add sessions and users of the service meanwhile. Sign-ins
 # of one person come one after the other from here on: they write the same rows, the try that is given back and the place in a service, and
 # in which order depends on what is sent together.
-_LAST_LOOK: Final[LiteralString] = f"""
+def _last_look(*, offers_passkey: bool) -> LiteralString:
+    """The statement for a sign-in after which a page can, or cannot, offer a passkey. Most cannot, and do not pay for it."""
+    return f"""
     with held as materialized (
              select id, email, email_key, is_platform_owner, email_verified_at, deactivated_at, created_at, language,
-                    address_vouched_by, origin_org_id, passkey_offered_at, passkey_offers_ended_at
+                    address_vouched_by, origin_org_id {_OFFERED[offers_passkey]}
                from users
               where id = %(user)s and deactivated_at is null
                 and (%(encoded)s::text is null or password_hash = %(encoded)s)
@@ -415,9 +417,7 @@ _LAST_LOOK: Final[LiteralString] = f"""
                     ) as one_factor_is_enough,
                     {is_listed("held.id")} as is_listed,
                     %(flow)s::uuid is not null and owes_answers(held.id, held.created_at, %(flow)s) as owes_answers,
-                    %(offers_passkey)s and held.passkey_offers_ended_at is null
-                    and (held.passkey_offered_at is null or held.passkey_offered_at <= now() - %(offered_again_after)s::interval)
-                    and may_be_offered_passkey(held.id) as offers_passkey,
+                    {_OFFERS_PASSKEY[offers_passkey]} as offers_passkey,
                     exists (
                         select
                           from memberships
@@ -450,6 +450,16 @@ _LAST_LOOK: Final[LiteralString] = f"""
     from users
     left join destination as services on true
 """
+
+
+_OFFERED: Final = {True: ", passkey_offered_at, passkey_offers_ended_at", False: ""}
+_OFFERS_PASSKEY: Final = {
+    True: """held.passkey_offers_ended_at is null
+                    and (held.passkey_offered_at is null or held.passkey_offered_at <= now() - %(offered_again_after)s::interval)
+                    and may_be_offered_passkey(held.id)""",
+    False: "false",
+}
+_LAST_LOOK: Final = {offers: _last_look(offers_passkey=offers) for offers in (False, True)}
 
 _IS_KNOWN: Final[LiteralString] = f"select {_is_known('%(user)s::uuid')} as yes"
 
