@@ -1,4 +1,4 @@
-"""`/ui/test-provider/{key}`: a platform owner walks a further provider in the browser. It signs nobody in and connects nothing. It ends on
+"""`/ui/test-provider/{key}`: a platform owner walks a further provider in the browser. It signs nobody in, and connects nothing. It ends on
 a page with what came, and with what would happen to somebody who comes like that.
 """
 
