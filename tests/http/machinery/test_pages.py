@@ -188,6 +188,7 @@ SAML = {f"/saml/{{org_slug}}/{{service_slug}}/{step}" for step in ("sso", "slo")
 BEFORE_AN_APPLICATION = SAML | {
     *("/oauth/authorize", "/ui/authorize", "/ui/choose-account", "/ui/consent", "/ui/second-factor-required", "/ui/confirm-membership"),
     "/ui/answers",
+    "/ui/accept-terms",
     "/ui/passkey-offer",
     "/ui/passkey-offer/passkey",
     "/saml/{org_slug}/{service_slug}/authenticate",
