@@ -38,7 +38,7 @@ create table posted_answers (
     id            uuid        primary key,
     code_digest   bytea       not null constraint posted_answers_code unique,
     provider      text        not null,
-    state_digest  bytea       not null,                       -- of the state that the answer brings
+    state_digest  bytea       not null constraint posted_answers_state unique,  -- of the state that the answer brings; one waits for each
     sealed_answer bytea       not null,
     expires_at    timestamptz not null
 );
