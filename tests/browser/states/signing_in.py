@@ -1,11 +1,10 @@
 """Signing in: the address, the password, the second factor."""
 
-from types import SimpleNamespace as Thing
 from typing import Any, Final
 
 from core.domain.identity.guards.puzzles import Puzzle
 from entrypoints.http.pages import shipped_pages
-from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LINKED, LONG, ORDINARY, PALE, State, Words
+from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LINKED, LONG, ORDINARY, PALE, TERMS, State, Words
 
 _FORM: Final[dict[str, Any]] = {
     "action": "/ui/sign-in",
@@ -14,7 +13,7 @@ _FORM: Final[dict[str, Any]] = {
     "errors": {},
 }
 _ADDRESS: Final[dict[str, Any]] = {
-    "signals": [Thing(method="signalUnknownCredential", told='{"rpId":"id.example","credentialId":"AA"}')],
+    "signals": [],
     **_FORM,
     "service": "",
     "place": "",
@@ -70,6 +69,8 @@ _CODE: Final[dict[str, Any]] = {
 }
 
 _REGISTER: Final[dict[str, Any]] = {
+    "terms": [],
+    "shown": "",
     "passkeys": True,
     "passkey": "/ui/sign-in/passkey",
     "place": "",
@@ -157,6 +158,7 @@ STATES: Final = (
     State("widget, not counted", "puzzle/widget.html", {**_WIDGET, "errors": {"": Words("widget.refused")}}, PALE),
     State("widget, too many at once", "puzzle/widget.html", {**_WIDGET, "errors": {"": Words("widget.busy")}}, ENDLESS),
     State("register", "sign_in/register.html", _REGISTER),
+    State("register, with terms", "sign_in/register.html", {**_REGISTER, "terms": TERMS, "shown": "x"}, ENDLESS),
     State("register, with a puzzle", "sign_in/register.html", {**_REGISTER, "puzzle": _PUZZLE}, ENDLESS),
     State("no registration", "sign_in/no_registration.html", {"invites": False, "sign_in": "#"}),
     State("no registration, by invitation", "sign_in/no_registration.html", {"invites": True, "sign_in": "#"}, ENDLESS),
