@@ -105,10 +105,15 @@ def require_bound_form(rule: BindsForms, request: Request, postern: Postern, for
     flow = form.flow if isinstance(form, FlowForm) else ""
     given, _, mark = form.form_token.reveal().partition(_MARKED)
     present = rule.secret(request, postern, flow)
-    for bound in (present, rule.former_secret(request, postern)):
-        if bound is not None and hmac.compare_digest(form_token(*bound).encode(), given.encode("utf-8", "surrogatepass")):
-            return
-    if len(mark) == _LONGEST_MARK and present is not None and (own := _account_mark(present, request)) and own != f"{_MARKED}{mark}":
+    own = "" if present is None else _account_mark(present, request).removeprefix(_MARKED)
+    is_proved = any(
+        bound is not None and hmac.compare_digest(form_token(*bound).encode(), given.encode("utf-8", "surrogatepass"))
+        for bound in (present, rule.former_secret(request, postern))
+    )
+    # Pages of the release before have no mark, and a session that has ended tells no account.
+    if is_proved and (request.caller is None or mark in {"", own}):
+        return
+    if not is_proved and len(mark) == _LONGEST_MARK and own and own != mark:
         raise OtherAccount(_shown_at(request, form, below))
     # A form whose address has a query stands on the page of that address, so that page shows the form anew.
     raise PageOutOfDate(place_of(request) if request.caller is not None and request.query_string else "")
