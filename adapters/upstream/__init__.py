@@ -15,6 +15,7 @@ from adapters.upstream.officesuite import OfficeSuite
 from adapters.upstream.oidc import OpenId
 from adapters.upstream.saml import SamlDirectories
 from adapters.upstream.websuite import WebSuite
+from core.domain.errors import BadRequest
 from core.domain.identity.upstream.claims import Asserted, NotVouched
 from core.domain.identity.upstream.further_settings import FurtherKind, FurtherSettings
 from core.domain.identity.upstream.providers import ClientAtProvider, Provider, ProviderSite, Upstream
@@ -51,6 +52,7 @@ class Upstreams:
         self._directories = directories
         self._passwords = passwords
         self._clock = clock
+        self._guarded = guarded
         self._own = OpenId(guarded, clock)
         self._further: dict[FurtherKind, _Protocol] = {
             FurtherKind.OPENID: FurtherOpenId(guarded, clock, answers),
@@ -94,6 +96,10 @@ class Upstreams:
         made_secret(settings, client, self._clock.now())
         if settings.kind is FurtherKind.OPENID:
             await self._own.check(settings.issuer)
+            return
+        for field in ("authorization_url", "token_url", "profile_url"):
+            if not self._guarded.may_call(getattr(settings, field)):
+                raise BadRequest(f"{field}: must be an address that may be called", words="fetch_address_not_allowed")
 
     def _of(self, site: ProviderSite) -> _Protocol:
         if isinstance(site, Upstream) and site.further is not None:

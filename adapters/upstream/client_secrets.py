@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 import jwt
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
@@ -36,7 +37,7 @@ def made_secret(settings: FurtherSettings, client: ClientAtProvider, now: dateti
 def _key(pem: Secret) -> EllipticCurvePrivateKey:
     try:
         key = load_pem_private_key(pem.reveal().encode(), password=None)
-    except (ValueError, TypeError, UnicodeEncodeError):
+    except (ValueError, TypeError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, EllipticCurvePrivateKey) or not isinstance(key.curve, SECP256R1):
         raise BadRequest("client_secret: no private key of P-256 in PEM, as the file that ends in .p8 has it", words="provider_key")

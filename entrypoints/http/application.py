@@ -44,7 +44,7 @@ from entrypoints.http.pages.directory import directory_pages, trial_pages
 from entrypoints.http.pages.directory import password_pages as directory_password_pages
 from entrypoints.http.pages.look import look_pages
 from entrypoints.http.pages.mailed import address_proof_pages, invitation_pages, lift_pages, lock_pages, password_pages
-from entrypoints.http.pages.newcomers import newcomer_pages
+from entrypoints.http.pages.newcomers import newcomer_pages, provider_test_pages
 from entrypoints.http.pages.proxied import check_pages, proxied_pages
 from entrypoints.http.pages.saml import logout_pages as saml_logout_pages
 from entrypoints.http.pages.saml import open_pages as saml_open_pages
@@ -85,6 +85,7 @@ _ACCOUNT_AND_FLOW_PAGES: Final = Endpoints.of(
     registration_pages,
     mailed_code_pages,
     newcomer_pages,
+    provider_test_pages,
     required_second_factor_pages,
     membership_pages,
     answer_pages,

@@ -260,6 +260,8 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   POST   /ui/keys/{org_slug}/{service_slug}/new
 .....   ...  -          browser   GET    /ui/keys/{org_slug}/{service_slug}/{user_key_id}/end
 .....   ...  -          browser   POST   /ui/keys/{org_slug}/{service_slug}/{user_key_id}/end
+.....   ...  -          browser   GET    /ui/test-provider/{key}
+.....   ...  -          browser   POST   /ui/test-provider/{key}
 .....   ...  -          browser   GET    /ui/settings/connections
 .....   ...  -          browser   GET    /ui/settings/connections/{provider}/connect
 .....   ...  -          browser   POST   /ui/settings/connections/{provider}/connect

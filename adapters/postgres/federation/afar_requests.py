@@ -164,6 +164,7 @@ _ADD: Final[LiteralString] = f"""
                         select count(*) < %(most)s
                                and count(*) filter (where waiting.service_id = %(service)s) < %(most_of_client)s
                           from afar_requests as waiting
+                          join services as asking on asking.id = waiting.service_id and asking.org_id = place.org_id
                          where waiting.user_id = users.id and waiting.state = 'pending' and waiting.expires_at > %(created_at)s
                     )
               limit 1
@@ -219,9 +220,9 @@ _WAITS: Final[LiteralString] = f"""
 """
 
 _WAITING: Final[LiteralString] = f"""
-    select afar_requests.id, afar_requests.user_id as user, services.id as service, services.oauth_client_id as client,
-           services.name as service_name, organizations.name as organization_name, services.is_agent, afar_requests.scopes,
-           afar_requests.identifier, coalesce(resource_servers.name, '') as api, afar_requests.foreign_scopes,
+    select afar_requests.id, afar_requests.user_id as user, organizations.id as organization, services.id as service,
+           services.oauth_client_id as client, services.name as service_name, organizations.name as organization_name, services.is_agent,
+           afar_requests.scopes, afar_requests.identifier, coalesce(resource_servers.name, '') as api, afar_requests.foreign_scopes,
            array(
                select scope.own ->> 'description'
                  from jsonb_array_elements(resource_servers.scopes) with ordinality as scope (own, place)

@@ -217,7 +217,13 @@ _OTHER_WAYS_IN: Final[LiteralString] = f"""
                                 join organizations as homes on homes.id = oauth_credentials.org_id and homes.status = 'active'
                                where oauth_credentials.provider = identities.provider
                           )
-                       or exists (select from further_providers as further where further.key = identities.provider and further.enabled)
+                       or exists (
+                              -- With another issuer, or another profile, it knows nobody by the identities of before.
+                              select
+                                from further_providers as further
+                               where further.key = identities.provider and further.enabled
+                                 and identities.issuer in (further.settings ->> 'issuer', further.settings ->> 'profile_url')
+                          )
                        or (
                               providers.enabled and organizations.status = 'active'
                           and users.email_key = %(email_key)s and not users.is_platform_owner

@@ -38,11 +38,14 @@ create table posted_answers (
     id            uuid        primary key,
     code_digest   bytea       not null constraint posted_answers_code unique,
     provider      text        not null,
-    state_digest  bytea       not null,                       -- of the state that the answer brings
+    state_digest  bytea       not null constraint posted_answers_state unique,  -- of the state that the answer brings; one waits for each
     sealed_answer bytea       not null,
     expires_at    timestamptz not null
 );
 create index posted_answers_expired on posted_answers (expires_at);
+
+-- A platform owner tests a provider: nobody signs in, and nothing is connected.
+alter table oauth_states add column tests boolean not null default false;
 
 -- A key is a word of the three, a short name, or the id of an organization's own.
 alter table identities drop constraint identities_provider;

@@ -130,7 +130,7 @@ class AfarRequests(Frozen):
         waiting = await self.requests.find_to_tell(notice.request)
         if waiting is None or await self.buckets.take(MAILS_OF_CLIENT, f"{waiting.user}:{waiting.service}") > 0:
             return False
-        if await self.buckets.take(MAILS_OF_PERSON, str(waiting.user)) > 0:
+        if await self.buckets.take(MAILS_OF_PERSON, f"{waiting.user}:{waiting.organization}") > 0:
             return False
         async with self.unit_of_work() as uow:
             person = (await uow.accounts.find_all([waiting.user])).get(waiting.user)

@@ -71,7 +71,9 @@ class PostedAnswerStore(Protocol):
     """Each method is one statement and one round trip, outside any unit of work."""
 
     async def keep(self, answer: PostedAnswer) -> bool:
-        """False unless the provider sends answers by forms, and a browser has left for it with this state and has not come back."""
+        """In place of the answer that waited for the same state, so that a form that comes again and again keeps one. False unless the
+        provider sends answers by forms, and a browser has left for it with this state and has not come back.
+        """
 
     async def redeem(self, provider: str, code_digest: bytes, state_digest: bytes) -> tuple[UUID, bytes] | None:
         """The id that the answer is sealed for, and the sealed answer, once."""

@@ -78,6 +78,7 @@ class FurtherProviderRows(OnStatements):
     async def remove(self, provider: FurtherProvider) -> int:
         parameters = {"id": provider.id, "key": provider.key}
         await self._statements.tell(_REMOVE, parameters)
+        await self._statements.tell(_REMOVE_NEWCOMERS, parameters)
         return only(await self._statements.ask(CountRow, _REMOVE_IDENTITIES, parameters)).count
 
 
@@ -124,6 +125,9 @@ _SAVE: Final = """
 """
 
 _REMOVE: Final = "delete from further_providers where id = %(id)s"
+
+# Another provider may get the short name at once. What this one has said of people is no word of that one's.
+_REMOVE_NEWCOMERS: Final = "delete from newcomers where provider = %(key)s"
 
 # The key of an organization's own provider is an id, so nobody else's identities have the short name.
 _REMOVE_IDENTITIES: Final = """

@@ -41,6 +41,8 @@ _KEEP: Final = """
       from oauth_states
       join further_providers on further_providers.key = oauth_states.provider and further_providers.settings @> '{"posts_answer": true}'
      where oauth_states.digest = %(state)s and oauth_states.provider = %(provider)s and oauth_states.expires_at > now()
+        on conflict (state_digest) do update
+       set id = excluded.id, code_digest = excluded.code_digest, sealed_answer = excluded.sealed_answer, expires_at = excluded.expires_at
  returning id
 """
 

@@ -231,7 +231,7 @@ def _places_of_further(home: LiteralString, service: LiteralString, _realm: Lite
 
 
 _THREE: Final = Parts(_TO_ONE_OF_THREE, "coalesce(way.credentials_client, %(installed_client)s::text)", "way.realm_id", _places_of_three)
-_FURTHER: Final = Parts(_TO_FURTHER, "case when way.further_is_on then way.further_client end", "null::uuid", _places_of_further)
+_FURTHER: Final = Parts(_TO_FURTHER, "way.further_client", "null::uuid", _places_of_further)
 _OWN: Final = Parts(_TO_OWN, "way.provider_client", "null::uuid", _places_of_own)
 
 

@@ -49,10 +49,11 @@ ASKS_OF_CLIENT: Final = RateLimit("afar_asks_of_client", burst=60, seconds_per_r
 ASKS_OF_ORGANIZATION: Final = RateLimit("afar_asks_of_organization", burst=300, seconds_per_request=0.5)
 # A person hears of one client by mail once in a quarter of an hour. The other requests wait on the page.
 MAILS_OF_CLIENT: Final = RateLimit("afar_mails", burst=1, seconds_per_request=900)
-# All clients together mail a person so often. It is counted where nobody sees it.
+# All clients of an organization together mail a person so often. It is counted where nobody sees it, and of each organization apart:
+# otherwise one could use up the mails that tell of another's requests.
 MAILS_OF_PERSON: Final = RateLimit("afar_mails_of_person", burst=6, seconds_per_request=900)
 MOST_WAITING: Final = 20
-"""So many requests of all applications wait for one person at most. The next ones reach nobody."""
+"""So many requests of all applications of an organization wait for one person at most. The next ones reach nobody."""
 MOST_WAITING_OF_CLIENT: Final = 5
 
 PAGE: Final = "/ui/requests"
@@ -125,11 +126,12 @@ class AskedAfar(Frozen, kw_only=True):
 
     @property
     def person(self) -> UserId | None:
-        """The person, if the hint is an id."""
+        """The person, if the hint is an id in its usual form. `UUID` reads many more, and each would count as a hint of its own."""
         try:
-            return UserId(UUID(self.login_hint))
+            named = UUID(self.login_hint)
         except ValueError:
             return None
+        return UserId(named) if str(named) == self.login_hint.lower() else None
 
     def counted_as(self, service: ServiceId) -> str:
         """The name of the bucket for this hint. It holds no address."""
@@ -165,6 +167,7 @@ class WaitingRequest(Frozen, kw_only=True):
 
     id: AfarRequestId
     user: UserId
+    organization: OrganizationId
     service: ServiceId
     client: ClientId
     service_name: str

@@ -13,7 +13,7 @@ from core.domain.identity.profile.profiles import NOTHING_STATED, StatedProfile,
 from core.domain.identity.upstream.directory_visits import DirectoryVisit
 from core.domain.identity.upstream.further_settings import FurtherSettings
 from core.domain.identity.upstream.providers import TENANT
-from core.domain.identity.upstream.public_issuers import is_public
+from core.domain.identity.upstream.public_issuers import is_public, names_domain
 from core.domain.json import Json
 from core.frozen import Frozen, replace
 
@@ -121,9 +121,12 @@ def of_openid(claims: Mapping[str, Any]) -> Asserted:
 
 
 def of_own_openid(claims: Mapping[str, Any]) -> Asserted:
-    """An organization's own provider. One of a family where anybody can have an account vouches for nothing."""
+    """An organization's own provider. One of a family where anybody can have an account vouches for nothing, or only for the accounts that
+    an organization manages there.
+    """
     asserted = of_openid(claims)
-    return replace(asserted, email_is_verified=False) if is_public(asserted.issuer) else asserted
+    is_anybodys = is_public(asserted.issuer) or (names_domain(asserted.issuer) and not _is_managed(claims))
+    return replace(asserted, email_is_verified=False) if is_anybodys else asserted
 
 
 def of_websuite(claims: Mapping[str, Any]) -> Asserted:
@@ -131,8 +134,12 @@ def of_websuite(claims: Mapping[str, Any]) -> Asserted:
     have: those in its own mail domain, or in a domain that it hosts (`hd`).
     """
     asserted = of_openid(claims)
-    manages = asserted.domain in _WEBSUITE_DOMAINS or (isinstance(claims.get("hd"), str) and claims["hd"] != "")
+    manages = asserted.domain in _WEBSUITE_DOMAINS or _is_managed(claims)
     return replace(_asserted(claims, asserted.subject, asserted.email_is_verified and manages), stated=stated_profile(claims))
+
+
+def _is_managed(claims: Mapping[str, Any]) -> bool:
+    return isinstance(claims.get("hd"), str) and claims["hd"] != ""
 
 
 def of_officesuite(claims: Mapping[str, Any]) -> Asserted:

@@ -12,6 +12,8 @@ from core.frozen import Frozen, replace
 
 WAITS: Final = timedelta(minutes=1)
 LONGEST_STATED: Final = 2000
+LONGEST_ECHO: Final = 500
+"""What the form says beside its code goes on in an address of ours, so it is no longer than this."""
 LONGEST_PART: Final = 200
 
 

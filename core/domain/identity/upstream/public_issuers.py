@@ -5,7 +5,7 @@ the addresses of the organization's domain: a stranger's account there may state
 from typing import Final
 from urllib.parse import urlsplit
 
-# By host. Google and Microsoft are not among them: their claims say whether the organization's own tenant has made an account.
+# By host. Microsoft is not among them: each of its issuers is one tenant. Nor is Google: see `HOSTS_OF_DOMAINS`.
 PUBLIC_HOSTS: Final = frozenset(
     {
         *("appleid.apple.com", "account.apple.com", "gitlab.com", "slack.com", "discord.com", "discordapp.com", "github.com"),
@@ -17,11 +17,24 @@ PUBLIC_HOSTS: Final = frozenset(
 )
 
 
+# Anybody can have an account there, too, with an address of any domain that was theirs on some day. `hd` says that an organization manages
+# the account.
+HOSTS_OF_DOMAINS: Final = frozenset({"accounts.google.com"})
+
+
 def is_public(issuer: str) -> bool:
     """Whether the issuer is one of these hosts, or below one."""
-    try:
-        host = urlsplit(issuer).hostname or ""
-    except ValueError:
-        return False
-    labels = host.rstrip(".").split(".")
+    labels = _host(issuer).split(".")
     return any(".".join(labels[at:]) in PUBLIC_HOSTS for at in range(len(labels)))
+
+
+def names_domain(issuer: str) -> bool:
+    """Whether the issuer says by `hd` which accounts an organization manages."""
+    return _host(issuer) in HOSTS_OF_DOMAINS
+
+
+def _host(issuer: str) -> str:
+    try:
+        return (urlsplit(issuer if "//" in issuer else f"//{issuer}").hostname or "").rstrip(".")
+    except ValueError:
+        return ""

@@ -177,6 +177,8 @@ class NewState(Frozen, kw_only=True):
     """The installation's client. The organization's own client replaces it, if there is one. The client that was used is stored, because
     the provider's answer counts only for the same client.
     """
+    tests: bool = False
+    """A platform owner tests the provider in this session: nobody signs in, and nothing is connected."""
     asks_consent: bool = False
     """The page at the provider asks the person again to allow what the service wants."""
     created_at: datetime
@@ -200,6 +202,8 @@ class TakenState(Frozen, kw_only=True):
     client_id: str
     asked_consent: bool
     way: WayThrough
+    tests: bool = False
+    """See `NewState.tests`."""
     on_pages: bool = False
     """The person asked for the connection on our own pages."""
 
@@ -283,13 +287,15 @@ def derived(state: Token, key: bytes) -> tuple[str, Token]:
     return _derived(b"nonce", state, key), Token(_derived(b"verifier", state, key))
 
 
-def upstream_of(provider: str, installed: Mapping[Provider, Installed], way: WayThrough, opened: Secret | None) -> Upstream:
+def upstream_of(
+    provider: str, installed: Mapping[Provider, Installed], way: WayThrough, opened: Secret | None, *, even_off: bool = False
+) -> Upstream:
     """The provider for this sign-in. `opened` is the secret of the client that `client_kept` named, if any. Raises `ProviderOff`,
     and `UnknownProvider`.
     """
     origin = origin_of(provider)
     if origin is ProviderOrigin.FURTHER:
-        return _further(provider, way.further, opened)
+        return _further(provider, way.further, opened, even_off=even_off)
     if origin is ProviderOrigin.OWN:
         configured = way.configured
         if configured is None or opened is None:
@@ -314,10 +320,10 @@ def upstream_of(provider: str, installed: Mapping[Provider, Installed], way: Way
     return Upstream(key=provider, name=NAMES[one], endpoints=ours.endpoints, client=client)
 
 
-def _further(provider: str, kept: ConfiguredFurther | None, opened: Secret | None) -> Upstream:
+def _further(provider: str, kept: ConfiguredFurther | None, opened: Secret | None, *, even_off: bool) -> Upstream:
     if kept is None or opened is None:
         raise UnknownProvider
-    if not kept.is_on:
+    if not kept.is_on and not even_off:
         raise ProviderOff(detail="the provider is turned off, or not offered there")
     settings = kept.settings
     return Upstream(

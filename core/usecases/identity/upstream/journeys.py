@@ -15,7 +15,14 @@ from core.domain.identity.upstream.connections import directory_contexts
 from core.domain.identity.upstream.directories import DirectoryRefused
 from core.domain.identity.upstream.exchanges import ConnectionExchange, ConnectionExchangeKind
 from core.domain.identity.upstream.link_requests import Asker
-from core.domain.identity.upstream.providers import ProviderOffer, Upstream, provider_key
+from core.domain.identity.upstream.providers import (
+    ProviderOffer,
+    ProviderOrigin,
+    UnknownProvider,
+    Upstream,
+    origin_of,
+    provider_key,
+)
 from core.domain.identity.upstream.sign_in import (
     NewState,
     OAuthError,
@@ -143,6 +150,14 @@ class Journeys(Frozen):
         leaving = _Leaving(user=caller.user, session=caller.session, asked_in=asked_in, choose=True, consent=True)
         return await self._gone(provider_key(provider), browser, place, leaving)
 
+    async def leave_to_test(self, provider: str, browser: Token, caller: Caller) -> str:
+        """Does what `leave` does, for a platform owner who tests a further provider, also one that is off. Raises the errors of `leave`."""
+        key = provider_key(provider)
+        if origin_of(key) is not ProviderOrigin.FURTHER:
+            raise UnknownProvider
+        leaving = _Leaving(user=caller.user, session=caller.session, choose=True, tests=True)
+        return await self._gone(key, browser, ServicePlace(), leaving)
+
     async def take(self, provider: str, state: Token, browser: Token | None) -> TakenState:
         """Returns, once, what the returning person left for. Raises `UnknownProvider`, and `FlowOver` when the state does not exist, has
         expired, was used, or belongs to another browser.
@@ -157,7 +172,7 @@ class Journeys(Frozen):
         """Exchanges the code for the provider's word. `issuer` is the issuer that the answer names. Raises `ProviderOff` when the provider
         has been turned off meanwhile, or has another client, and `OAuthError` when the provider's word shows no identity.
         """
-        upstream = self.providers.found(taken.provider, taken.way)
+        upstream = self.providers.found(taken.provider, taken.way, even_off=taken.tests)
         if upstream.client.client_id != taken.client_id:
             raise OAuthError(detail="the client at the provider was changed meanwhile")
         try:
@@ -222,11 +237,14 @@ class Journeys(Frozen):
             session=leaving.session,
             asked_in=leaving.asked_in,
             installed_client=self.providers.installed_client(provider),
+            tests=leaving.tests,
             asks_consent=leaving.consent,
             created_at=self.system.clock.now(),
         )
         way = await self.lookup.leave(kept, place, leaving.begun)
-        upstream = self.providers.found(provider, way) if leaving.flow is None else self._found(provider, place, way)
+        upstream = (
+            self.providers.found(provider, way, even_off=leaving.tests) if leaving.flow is None else self._found(provider, place, way)
+        )
         asked = await self._asked(provider, state, leaving=leaving, scopes=way.service_scopes)
         if upstream.organization is not None and upstream.organization == way.organization:
             asked = replace(asked, contexts=leaving.contexts)
@@ -273,6 +291,7 @@ class _Leaving(Frozen, kw_only=True):
     choose: bool = False
     fresh: bool = False
     consent: bool = False
+    tests: bool = False
     contexts: tuple[str, ...] = ()
 
 

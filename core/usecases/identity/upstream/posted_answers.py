@@ -4,8 +4,9 @@ import json
 from typing import Any
 from urllib.parse import urlencode
 
-from core.domain.identity.upstream.posted_answers import LONGEST_STATED, WAITS, PostedAnswer, answer_context
+from core.domain.identity.upstream.posted_answers import LONGEST_ECHO, LONGEST_STATED, WAITS, PostedAnswer, answer_context
 from core.domain.identity.upstream.providers import provider_key
+from core.domain.identity.upstream.sign_in import is_code
 from core.domain.json import Json
 from core.domain.secrets import Token
 from core.frozen import Frozen
@@ -25,9 +26,9 @@ class PostedAnswers(Frozen):
         is wrong with any other. Raises `UnknownProvider`.
         """
         key = provider_key(provider)
-        query = {"state": state, **({} if issuer is None else {"iss": issuer})}
-        if error or not code:
-            return self._back(key, {**query, "error": error})
+        query = {"state": state[:LONGEST_ECHO], **({} if issuer is None else {"iss": issuer[:LONGEST_ECHO]})}
+        if error or not is_code(Token(code)):
+            return self._back(key, {**query, "error": error[:LONGEST_ECHO]})
         identifier, ours, now = self.system.ids.new(), self.system.secrets.token(), self.system.clock.now()
         content = {"code": code, "stated": _read(stated)}
         answer = PostedAnswer(
@@ -38,7 +39,7 @@ class PostedAnswers(Frozen):
             sealed=self.keyring.seal(json.dumps(content).encode(), answer_context(identifier)),
             expires_at=now + WAITS,
         )
-        # The same form, sent twice, finds its state used: then the way back answers as it does to a browser that comes back twice.
+        # The same form, sent again after its browser came back, finds its state used. The way back answers as one that comes twice.
         kept = await self.store.keep(answer)
         return self._back(key, {**query, "code": ours.reveal()} if kept else query)
 

@@ -28,11 +28,11 @@ class UpstreamProviders:
         self._keyring = keyring
         self.further = further
 
-    def found(self, key: str, way: WayThrough) -> Upstream:
-        """Raises `ProviderOff`."""
+    def found(self, key: str, way: WayThrough, *, even_off: bool = False) -> Upstream:
+        """With `even_off`, also a further provider that is off. Raises `ProviderOff`, and `UnknownProvider`."""
         kept = client_kept(key, way)
         opened = None if kept is None else Secret(self._keyring.open(kept.sealed_secret, kept.context).decode())
-        return upstream_of(key, self._installed, way, opened)
+        return upstream_of(key, self._installed, way, opened, even_off=even_off)
 
     def installed_client(self, key: str) -> str | None:
         """Returns the installation's client id at the provider. None for an organization's own provider, and when the installation has no

@@ -1,1 +1,1 @@
-"""Pages for people whom only a further provider of the installation knows."""
+"""Pages of further providers of the installation: for people whom only they know, and for platform owners who test one."""

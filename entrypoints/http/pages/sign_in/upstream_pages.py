@@ -6,7 +6,6 @@ the sign-in; these pages do not.
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Annotated, Final
-from urllib.parse import parse_qsl
 
 import msgspec
 import trio
@@ -25,7 +24,6 @@ from core.domain.identity.upstream.sign_in import OAuthError, ProviderAway, Take
 from core.domain.secrets import Secret, Token
 from core.usecases.identity.upstream.journeys import Vouched
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.accepts import Raw
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
 from entrypoints.http.machinery.browser_cookies import flow_secret
 from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN, OtherAccount
@@ -35,6 +33,7 @@ from entrypoints.http.machinery.fields import example
 from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS, PAGE_STEPS, USER_CODES
 from entrypoints.http.pages.account import CONNECTIONS
 from entrypoints.http.pages.authorization.authorization_pages import PROVIDERS, advice
+from entrypoints.http.pages.authorization.foreign_forms import FOREIGN_FORM, pairs
 from entrypoints.http.pages.declaring import IN_POPUP, page
 from entrypoints.http.pages.device.device_flow_pages import device_flow
 from entrypoints.http.pages.flows import (
@@ -51,14 +50,13 @@ from entrypoints.http.pages.flows import (
     visit,
     with_headers,
 )
+from entrypoints.http.pages.newcomers.provider_test_pages import tested
 from entrypoints.http.pages.sign_in.providers import address_again, ask_to_leave, back_to_asker
 from entrypoints.http.pages.sign_in.sign_in_pages import once_over, sign_in_again, when_over
 
 START: Final = f"{PROVIDERS}{{provider}}"
 _CANCELLED: Final = frozenset({"access_denied", "consent_required", "interaction_required", "login_required"})
 ASKED: Final = "yes"
-_POSTED: Final = Raw("application/x-www-form-urlencoded", 32 << 10)
-_MOST_FIELDS: Final = 20
 _FAILED: Final = "provider_failed"
 # In seconds, at most.
 _LAST_WORD_TAKES: Final = 1.0
@@ -187,7 +185,7 @@ async def complete_provider_sign_in(call: Call[None, Returned, ProviderPath, Cal
     # same.
     call.request.finish()
     if taken.user is not None:
-        return await _connected(call, postern, taken, state)
+        return await _of_person(call, postern, taken, state)
     flow = taken.flow
     if flow is None:
         raise FlowOver
@@ -196,7 +194,7 @@ async def complete_provider_sign_in(call: Call[None, Returned, ProviderPath, Cal
         entered = await _entered(call, postern, taken, flow, state)
     except FlowOver:
         return await once_over(call, postern, flow)
-    except (UpstreamRefused, ProviderOff, OAuthError, Unauthorized, ProviderRequired) as refusal:
+    except (UpstreamRefused, ProviderOff, UnknownProvider, OAuthError, Unauthorized, ProviderRequired) as refusal:
         if isinstance(refusal, UpstreamRefused) and refusal.reason == CANCELLED and THROUGH in flow.request:
             return await _denied(postern, flow, state)
         # A second request of the same way back cannot see this refusal. It goes on to the sign-in page, which has all ways to sign in.
@@ -217,7 +215,7 @@ async def complete_provider_sign_in(call: Call[None, Returned, ProviderPath, Cal
     limit=PAGE_STEPS,
     policy=IN_POPUP,
     refuses=(BadRequest,),
-    accepts=_POSTED,
+    accepts=FOREIGN_FORM,
     foreign=True,
     also={303: NoBody},
     tags=("oauth",),
@@ -228,7 +226,7 @@ async def receive_provider_answer(call: Call[bytes, None, ProviderPath], postern
     Some further providers of the installation send their answer so (`response_mode=form_post`). The answer waits, and the browser goes on
     to the way back, which goes on with the sign-in that began in this browser.
     """
-    form = dict(parse_qsl(call.body.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=_MOST_FIELDS))
+    form = dict(pairs(call.body))
     call.request.finish()
     address = await postern.identity.posted_answers.receive(
         call.path.provider,
@@ -364,6 +362,12 @@ async def _vouched(call: Call[None, Returned, ProviderPath, Caller | None], post
             raise UpstreamRefused(CANCELLED)
         raise OAuthError(detail="the provider answered with an error")
     return await postern.identity.journeys.vouched(taken, state, Token(back.code), back.iss)
+
+
+async def _of_person(call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern, taken: TakenState, state: Token) -> Page:
+    if taken.tests:
+        return await tested(call, postern, taken, state, lambda: _vouched(call, postern, taken, state))
+    return await _connected(call, postern, taken, state)
 
 
 async def _connected(

@@ -96,7 +96,7 @@ def test_reserved_names_are_refused(word: str) -> None:
 
 def test_settings_are_stored_and_read_again() -> None:
     for settings in (OPENID, OAUTH):
-        assert restored_settings(settings.stored()) == settings  # type: ignore[arg-type]
+        assert restored_settings(settings.stored()) == settings
     assert (OPENID.identity_issuer, OAUTH.identity_issuer) == ("https://id.example", "https://a.example/p")
 
 

@@ -347,7 +347,10 @@ async def test_changed_passwords_and_taken_back_consents_end_what_waits(afar: Af
         await uow.sessions.end_codes(UserId(afar.ada.user))
         await uow.commit()
     assert await afar.waiting() == []
-    assert oauth(await afar.poll(request)) == DENIED
+    # The application learns nothing of it: a no would tell that there is such a person, and when the password changed.
+    assert oauth(await afar.poll(request)) == PENDING
+    (row,) = afar.people.rows("select user_id, binding_message from afar_requests")
+    assert row == {"user_id": None, "binding_message": None}
 
 
 async def test_rules_of_the_organization_hold_at_the_yes(afar: Afar) -> None:

@@ -139,3 +139,15 @@ async def test_a_page_in_each_language(afar: Afar) -> None:
         tabs = afar.browser()
         tabs.language = language
         assert words in (await tabs.tab().open(PAGE)).page.text
+
+
+async def test_the_page_says_that_the_access_outlives_the_sign_out(afar: Afar) -> None:
+    """It does so without `offline_access`, too, so the person has to read it before the yes."""
+    lasts = "Keep its access after you sign out here"
+    await afar.requested(afar.shop, scope="openid email", resource=None)
+    tab = await opened(afar)
+    assert lasts in (await tab.open(look(tab))).page.text
+    await sent(tab, "/refuse")
+    await afar.requested()
+    tab = await opened(afar)
+    assert lasts not in (await tab.open(look(tab))).page.text

@@ -6,11 +6,12 @@ from typing import Final
 
 from core.domain.email import Email
 from core.domain.errors import RateLimited
+from core.domain.identity.accounts import ACCOUNT_MAILS
 from core.domain.identity.devices import Client
 from core.domain.identity.flows import Flow, FlowOver
 from core.domain.identity.mailed_tokens import CODE_DIGITS, CODE_LENGTH, MAILED_CODES, CodeRefused
 from core.domain.identity.sign_in import account_key
-from core.domain.identity.upstream.newcomers import MOST_CODES, WaitingNewcomer, code_digest
+from core.domain.identity.upstream.newcomers import MOST_CODES, MOST_TRIES, WaitingNewcomer, code_digest
 from core.domain.identity.upstream.sign_in import NO_TOKENS, ServicePlace
 from core.domain.secrets import Secret
 from core.frozen import Frozen
@@ -70,6 +71,10 @@ class NewcomerProofs(Frozen):
         vouched = await self._vouched(newcomer, flow)
         await self.registrations.require(email, flow.wanted.organization)
         await self.budgets.count(asked_from(client.address, email, flow.wanted.organization), may_wait=False)
+        # Of each mailbox, whether or not it has an account, as for the other mails that strangers may ask for.
+        wait = await self.buckets.take(ACCOUNT_MAILS, f"newcomer_code:{account_key(email)}")
+        if wait > 0:
+            raise RateLimited(retry_after=wait, detail=ACCOUNT_MAILS.name)
         code: Secret = self.system.secrets.letters(CODE_DIGITS, CODE_LENGTH)
         key = await self.server_secrets.get(CODES)
         digest = code_digest(code, flow.id, newcomer.provider, email, key)
@@ -93,7 +98,8 @@ class NewcomerProofs(Frozen):
         address, `ProviderOff`, and `ProviderRequired`.
         """
         newcomer = await self.words.get(flow.id)
-        if not newcomer.email:
+        if not newcomer.email or newcomer.tries >= MOST_TRIES:
+            # Before the bucket of the address, which a stranger could use up with codes that count no more.
             raise CodeRefused
         wait = await self.buckets.take(MAILED_CODES, account_key(Email(newcomer.email)))
         if wait > 0:

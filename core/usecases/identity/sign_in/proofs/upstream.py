@@ -119,6 +119,18 @@ class UpstreamProofs(Frozen):
                 raise AddressNeeded
         raise Unavailable(retry_after=1, detail="an identity stayed contended")
 
+    async def foreseen(self, vouched: Vouched, client: Client) -> tuple[str, str]:
+        """Returns what would come of a further provider's word, in one word, and the address of the account that it would open. Writes
+        nothing.
+        """
+        asserted, approach = vouched.asserted, await self.devices.observe(client)
+        email = self._email(asserted)
+        met = await self.lookup.meet(vouched.upstream.key, asserted, email, approach)
+        if met.connected is not None:
+            account = met.connected.account
+            return ("deactivated" if account.deactivated_at is not None else "signs_in"), account.email.address
+        return ("taken" if met.named is not None else "asked"), ""
+
     async def make_of_newcomer(self, flow: Flow, vouched: Vouched, email: Email, client: Client) -> Arrival:
         """Makes the account of a newcomer who has shown that the address is theirs, connects the identity, and makes the proof. Whoever was
         connected meanwhile signs in. Raises `UpstreamRefused` when an account has the address: whoever signs in to it can connect the

@@ -11,6 +11,7 @@ from core.domain.errors import BadRequest, Forbidden, NotFound, Reauthentication
 from core.domain.federation.afar.afar_requests import PAGE
 from core.domain.federation.oauth.agents import DAYS_OFFERED, USUAL_DAYS, grant_end
 from core.domain.federation.oauth.consents import ConsentChoice
+from core.domain.federation.oauth.scopes import OFFLINE_ACCESS
 from core.domain.identifiers import AfarRequestId, ServiceId
 from core.domain.identity.proofs import StepUp
 from core.usecases.federation.afar_requests import AnsweredRequest
@@ -129,7 +130,7 @@ def _form(call: AnyCall, postern: Postern, found: AnsweredRequest, errors: Mappi
         "connections/afar_request.html",
         PAGE,
         waiting=waiting,
-        scopes=found.request.scopes,
+        scopes=_shown(found),
         resources=[
             (one, [(f"{one.id} {scope.name}", scope) for scope in one.scopes if scope.name in found.shown(one)]) for one in found.resources
         ],
@@ -141,6 +142,14 @@ def _form(call: AnyCall, postern: Postern, found: AnsweredRequest, errors: Mappi
         errors=errors,
         email=call.caller.email.address,
     )
+
+
+def _shown(found: AnsweredRequest) -> Sequence[str]:
+    """Our scopes, as the page names them. Where no agent asks, the session outlives the one in which the person says yes, also without
+    `offline_access`. So the page says it.
+    """
+    scopes = found.request.scopes
+    return scopes if found.waiting.is_agent else tuple(dict.fromkeys((*scopes, OFFLINE_ACCESS)))
 
 
 def _allowed(scope: str) -> str:

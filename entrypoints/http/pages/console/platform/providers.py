@@ -112,6 +112,7 @@ FURTHER: Final = Resource(
             undone=False,
         ),
     ),
+    below=(("console.platform_providers.test", "/ui/test-provider/{key}", list_further_providers),),
     ending=Ending(delete_further_provider, typed=lambda one: str(one.key)),
     also=(list_provider_presets,),
 )
