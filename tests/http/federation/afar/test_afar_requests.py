@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 
 from core.domain.federation.afar.afar_requests import LONGEST_EXPIRY, SHORTEST_EXPIRY
-from core.domain.identifiers import ServiceId, UserId
+from core.domain.identifiers import AfarRequestId, ServiceId, UserId
 from core.domain.record.events import Actor
 from tests.http.cast import all_at_once
 from tests.http.federation.afar.asking import BLOCKED, CIBA, ORDERS, READ, REQUESTS, RULES, Afar
@@ -395,3 +395,18 @@ async def test_what_ends_a_waiting_request_and_a_yes_in_the_products_own_ways(af
     afar.rest()
     shown = await afar.request("GET", REQUESTS, by=afar.ada)
     assert shown.status == 401 or shown.ok()["requests"] == []
+
+
+async def test_of_many_who_use_a_yes_up_at_once_one_may(afar: Afar) -> None:
+    await afar.requested()
+    await afar.allow()
+    (row,) = afar.people.rows("select id from afar_requests")
+    foundation = afar.postern.foundation
+
+    async def consumed() -> bool:
+        async with foundation.unit_of_work() as uow:
+            may = await uow.afar_requests.consume(AfarRequestId(row["id"]), foundation.clock.now())
+            await uow.commit()
+        return may
+
+    assert sorted(await all_at_once(*[consumed] * 20)) == [*[False] * 19, True]
