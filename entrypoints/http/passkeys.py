@@ -237,8 +237,8 @@ class PasskeySignal(NamedTuple):
     """What a page's script tells the browser (Web Authentication, level 3, section 5.1.10), where the browser knows the method."""
 
     method: str
-    told: str
-    """The options, as JSON."""
+    options: str
+    """As JSON."""
 
 
 def unknown_signal(relying_party: RelyingParty, credential_id: str) -> PasskeySignal:
@@ -261,8 +261,8 @@ def details_signal(relying_party: RelyingParty, user: UserId, email: str, name: 
     return _signal("signalCurrentUserDetails", UserDetailsSignal(relying_party.id, encoded(user.bytes), email, name or email))
 
 
-def _signal(method: str, told: msgspec.Struct) -> PasskeySignal:
-    return PasskeySignal(method, msgspec.json.encode(told).decode())
+def _signal(method: str, options: msgspec.Struct) -> PasskeySignal:
+    return PasskeySignal(method, msgspec.json.encode(options).decode())
 
 
 def encoded(content: bytes) -> str:

@@ -449,8 +449,8 @@ TABLES: Final = (
                 "suspension_reason": "case when row.status = 'pending' then null else %(reason)s end",
             },
             checks={"has another id than the file": "row.id = %(organization)s::uuid"},
-            # The role of a service of its own, which keeps its id.
-            ids={"approved_by": IdMeaning.KEPT, "all_factor_role_id": IdMeaning.KEPT},
+            ids={"approved_by": IdMeaning.KEPT},
+            kept_by={"all_factor_role_id": "service_roles"},
         ),
         ends=Ends.OWN,
     ),

@@ -160,7 +160,7 @@ _COLUMNS: Final = """
                select services.slug || '/' || service_roles.slug
                  from service_roles
                  join services on services.id = service_roles.service_id
-                where service_roles.id = organizations.all_factor_role_id
+                where service_roles.id = organizations.all_factor_role_id and services.org_id = organizations.id
            ) as all_factor_role"""
 
 _FIND_HELD: Final[LiteralString] = f"""

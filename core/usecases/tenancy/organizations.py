@@ -5,7 +5,7 @@ from typing import Final
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict, Forbidden, NotFound, Unauthorized, found
-from core.domain.identifiers import MembershipId, OrganizationId, TierId, UserId
+from core.domain.identifiers import MembershipId, OrganizationId, SessionId, TierId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.callers import NOT_A_MEMBER, Caller
 from core.domain.identity.sessions import Context, TokenPair
@@ -161,9 +161,9 @@ class Organizations(Frozen):
         await uow.members.add(owner)
         return organization, owner, opener
 
-    async def list(self, user: UserId) -> Sequence[OrganizationOverview]:
-        """The organizations that this person belongs to, in any state, by name. At most `MOST_LISTED`."""
-        return await self.lookup.list(user)
+    async def list(self, user: UserId, session: SessionId | None = None) -> Sequence[OrganizationOverview]:
+        """The organizations that this person belongs to, in any state, by name. At most `MOST_LISTED`. `session`: see the port."""
+        return await self.lookup.list(user, session)
 
     async def get(self, member: Member) -> OrganizationOverview:
         return await self._overview(member)

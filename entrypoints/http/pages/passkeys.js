@@ -68,13 +68,7 @@ function offered(form) {
 
 // Few browsers have these methods yet. What they do is theirs to say, so nothing is said here.
 for (const one of document.querySelectorAll("[data-passkey-signal]")) {
-  window.PublicKeyCredential?.[one.dataset.passkeySignal]?.(JSON.parse(one.dataset.told)).catch(() => {});
-}
-
-// A sign-in by a password says whether this browser could make a passkey, so that nobody is offered one in vain.
-const makesPasskeys = document.querySelector("[data-makes-passkeys]");
-if (makesPasskeys && window.PublicKeyCredential) {
-  PublicKeyCredential.isUserVerifyingPlatformAuthenticatorAvailable?.().then(available => { if (available) makesPasskeys.value = "yes"; }, () => {});
+  window.PublicKeyCredential?.[one.dataset.passkeySignal]?.(JSON.parse(one.dataset.options)).catch(() => {});
 }
 
 for (const form of document.querySelectorAll("form[data-passkey]")) {

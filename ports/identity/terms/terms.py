@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from core.domain.identifiers import OrganizationId, TermsId, UserId
-from core.domain.identity.terms.terms import Acceptance, KeptTerms, OwnTerms, PendingTerms, Terms
+from core.domain.identity.terms.terms import Acceptance, KeptTerms, OwnTerms, PendingTerms, TermsVersion
 
 
 class TermsStore(Protocol):
@@ -28,24 +28,27 @@ class TermsStore(Protocol):
     async def due(self, user: UserId) -> datetime | None:
         """When the person must have accepted the installation's terms. None when nothing is missing."""
 
-    async def hold(self, organization: OrganizationId | None) -> Sequence[Terms]:
+    async def hold(self, organization: OrganizationId | None) -> Sequence[TermsVersion]:
         """All versions of the keeper. Nobody else changes them until the unit of work ends, and for the installation, no organization is
         made meanwhile. For an organization, it is called after the organization is held.
         """
 
-    async def set(self, terms: Terms) -> None:
+    async def set(self, terms: TermsVersion) -> None:
         """Puts the version in force, in place of the one before. Of the version in force, only the date changes."""
 
-    async def withdraw(self, organization: OrganizationId | None, at: datetime) -> Terms | None:
+    async def withdraw(self, organization: OrganizationId | None, at: datetime) -> TermsVersion | None:
         """Ends the version in force, so that nobody is asked any more. None when there is none."""
 
-    async def hold_version(self, organization: str) -> Terms | None:
+    async def hold_version(self, organization: str) -> TermsVersion | None:
         """The version in force of this organization, or with an empty slug of the installation, which stays in force until the unit of work
         ends. None when nothing is in force.
         """
 
-    async def hold_shown(self, terms: Sequence[TermsId]) -> Sequence[Terms]:
+    async def hold_shown(self, terms: Sequence[TermsId]) -> Sequence[TermsVersion]:
         """Those that are in force. They stay so until the unit of work ends."""
 
     async def accept(self, accepted: Sequence[Acceptance]) -> Sequence[TermsId]:
         """Returns the terms that the person had not accepted before."""
+
+    async def remove_all(self, user: UserId) -> None:
+        """For an account that goes to somebody else, who has accepted nothing."""

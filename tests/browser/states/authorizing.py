@@ -7,7 +7,7 @@ from typing import Any, Final
 from core.domain.federation.oauth.agents import DAYS_OFFERED, USUAL_DAYS
 from core.domain.federation.oauth.demands import NO_DEMAND, SignInDemand
 from core.domain.identity.profile.pictures import Portrait
-from tests.browser.states import ACME, CONTROLS, ENDLESS, FROM_THE_RIGHT, LISTED, LONG, NOW, ORDINARY, PALE, State, Words
+from tests.browser.states import ACME, CONTROLS, ENDLESS, FROM_THE_RIGHT, LISTED, LONG, NOW, ORDINARY, PALE, TERMS, TERMS_OVER, State, Words
 
 _FORM: Final[dict[str, Any]] = {"action": "/ui/consent", "flow": "0197f0c8-0000-7000-8000-000000000001", "form_token": "token"}
 _CONSENT: Final[dict[str, Any]] = {
@@ -84,6 +84,16 @@ _LISTED: Final[dict[str, Any]] = {
     "listed": LISTED[:1],
     "more": "",
     "now": NOW,
+}
+_TERMS: Final[dict[str, Any]] = {
+    **_FORM,
+    "action": "/ui/accept-terms",
+    "email": "ada@example.org",
+    "person_name": "Ada Lovelace",
+    "errors": {},
+    "pending": TERMS,
+    "shown": "x",
+    "stopped": False,
 }
 _FIELDS: Final[dict[str, Any]] = {
     **_FORM,
@@ -307,6 +317,9 @@ STATES: Final = (
     State(
         "listed by an organization, from the right", "sign_in/confirm_membership.html", {**_LISTED, "listed": LISTED[2:3]}, FROM_THE_RIGHT
     ),
+    State("terms", "account/terms/accept_terms.html", _TERMS, ACME),
+    State("terms, over", "account/terms/accept_terms.html", {**_TERMS, "pending": TERMS_OVER, "stopped": True}, ENDLESS),
+    State("terms, changed", "account/terms/accept_terms.html", {**_TERMS, "errors": {"": Words("refusals.terms_changed")}}, FROM_THE_RIGHT),
     State("asked for fields", "account/details/answers.html", _FIELDS, ACME),
     State("asked for fields, required and wrong", "account/details/answers.html", _FIELDS_WRONG, FROM_THE_RIGHT),
     State("offered a passkey", "account/factors/passkey_offer.html", _OFFER),

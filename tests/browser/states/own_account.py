@@ -13,7 +13,7 @@ from core.domain.identity.risk import RiskFactor
 from core.domain.identity.upstream.providers import NAMES
 from core.domain.tenancy.join_requests import OwnJoinRequest
 from entrypoints.http.pages.account.devices.sign_in_log_pages import NAMED, failure
-from tests.browser.states import CONTROLS, ENDLESS, FROM_THE_RIGHT, LISTED, LONG, LONG_ROLE, NOW, ORDINARY, State, Words
+from tests.browser.states import CONTROLS, ENDLESS, FROM_THE_RIGHT, LISTED, LONG, LONG_ROLE, NOW, ORDINARY, TERMS, TERMS_OVER, State, Words
 
 _SECTIONS: Final = [
     (heading, [(address, Words("start.title" if name == "overview" else f"{name}.page")) for address, name in group])
@@ -857,6 +857,8 @@ STATES: Final = (
         action="/",
         back="/",
     ),
+    _account("account, terms, none", "terms/own_terms.html", "/ui/terms", own=Thing(pending=[], accepted=[]), place=""),
+    _account("account, terms", "terms/own_terms.html", "/ui/terms", own=Thing(pending=TERMS_OVER, accepted=TERMS), place="/ui/o/acme"),
     _account(
         "account, applications, none",
         "connections/applications.html",

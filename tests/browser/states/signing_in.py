@@ -1,11 +1,10 @@
 """Signing in: the address, the password, the second factor."""
 
-from types import SimpleNamespace as Thing
 from typing import Any, Final
 
 from core.domain.identity.guards.puzzles import Puzzle
 from entrypoints.http.pages import shipped_pages
-from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LINKED, LONG, ORDINARY, PALE, State, Words
+from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LINKED, LONG, ORDINARY, PALE, TERMS, State, Words
 
 _FORM: Final[dict[str, Any]] = {
     "action": "/ui/sign-in",
@@ -14,7 +13,7 @@ _FORM: Final[dict[str, Any]] = {
     "errors": {},
 }
 _ADDRESS: Final[dict[str, Any]] = {
-    "signals": [Thing(method="signalUnknownCredential", told='{"rpId":"id.example","credentialId":"AA"}')],
+    "signals": [],
     **_FORM,
     "service": "",
     "place": "",
@@ -70,6 +69,8 @@ _CODE: Final[dict[str, Any]] = {
 }
 
 _REGISTER: Final[dict[str, Any]] = {
+    "terms": [],
+    "shown": "",
     "passkeys": True,
     "passkey": "/ui/sign-in/passkey",
     "place": "",
@@ -95,6 +96,7 @@ _CHECK: Final[dict[str, Any]] = {
 
 STATES: Final = (
     State("sign in", "sign_in/sign_in.html", _ADDRESS),
+    State("sign in, with no room for another account", "sign_in/sign_in.html", {**_ADDRESS, "ends": "ada@example.org"}),
     State("sign in, without passkeys", "sign_in/sign_in.html", {**_ADDRESS, "passkeys": False}, PALE),
     State("sign in, passkey refused", "sign_in/sign_in.html", {**_ADDRESS, "errors": {"": Words("refusals.passkey_refused")}}, ACME),
     State("sign in, no address", "sign_in/sign_in.html", {**_ADDRESS, "email": "ada", "errors": {"email": Words("sign_in.no_address")}}),
@@ -156,6 +158,7 @@ STATES: Final = (
     State("widget, not counted", "puzzle/widget.html", {**_WIDGET, "errors": {"": Words("widget.refused")}}, PALE),
     State("widget, too many at once", "puzzle/widget.html", {**_WIDGET, "errors": {"": Words("widget.busy")}}, ENDLESS),
     State("register", "sign_in/register.html", _REGISTER),
+    State("register, with terms", "sign_in/register.html", {**_REGISTER, "terms": TERMS, "shown": "x"}, ENDLESS),
     State("register, with a puzzle", "sign_in/register.html", {**_REGISTER, "puzzle": _PUZZLE}, ENDLESS),
     State("no registration", "sign_in/no_registration.html", {"invites": False, "sign_in": "#"}),
     State("no registration, by invitation", "sign_in/no_registration.html", {"invites": True, "sign_in": "#"}, ENDLESS),
@@ -187,6 +190,11 @@ STATES: Final = (
     ),
     State("sign in by a link", "sign_in/sign_in_link.html", {**_FORM, "token": "token", "email": LONG, "elsewhere": False}),
     State("sign in by a link, elsewhere", "sign_in/sign_in_link.html", {**_FORM, "token": "token", "email": LONG, "elsewhere": True}, ACME),
+    State(
+        "sign in by a link, beside other accounts",
+        "sign_in/sign_in_link.html",
+        {**_FORM, "token": "token", "email": LONG, "elsewhere": False, "present": "ada@example.org", "ends": LONG},
+    ),
     State("sign in, second factor", "sign_in/second_factor.html", _CODE),
     State("sign in, second factor or passkey", "sign_in/second_factor.html", {**_CODE, "by_passkey": True}, ACME),
     State("sign in, passkey or backup code", "sign_in/second_factor.html", {**_CODE, "by_passkey": True, "by_app": False}, FROM_THE_RIGHT),

@@ -24,10 +24,16 @@ from core.domain.federation.afar.afar_requests import (
     allowed,
     read_expiry,
     read_message,
+    require_asker,
+    require_scopes,
 )
-from core.domain.federation.oauth.oauth_errors import InvalidGrant
-from core.domain.identifiers import AfarRequestId, ServiceId, SessionId, UserId
+from core.domain.federation.oauth.clients import AuthenticatedClient, AuthenticationMethod, RegisteredClient
+from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, UnauthorizedClient
+from core.domain.identifiers import AfarRequestId, ClientId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identity.sessions import Context
 from core.domain.key_proofs.proofs import KeyThumbprint
+from core.domain.services.services import ServiceType
+from core.domain.signing_keys import TokenAlgorithm
 from core.frozen import replace
 
 NOW = datetime(2026, 11, 27, tzinfo=UTC)
@@ -42,6 +48,19 @@ POLLED = PolledRequest(
     allowed=None,
 )
 YES = AfarDecision(user=UserId(UUID(int=2)), email="ada@example.org", session=SessionId(UUID(int=3)), scopes=(), granted=())
+SHOP = RegisteredClient(
+    client=ClientId("0199d3a0-0000-7000-8000-000000000001"),
+    context=Context(OrganizationId(UUID(int=6)), "acme", ServiceId(UUID(int=4)), "shop"),
+    service=ServiceId(UUID(int=4)),
+    organization=OrganizationId(UUID(int=6)),
+    organization_is_active=True,
+    service_type=ServiceType.WEB,
+    id_token_algorithm=TokenAlgorithm.RS256,
+    access_token_algorithm=TokenAlgorithm.ES256,
+    keys=None,
+    has_secret=True,
+    secret=None,
+)
 SAID = replace(POLLED, state=AfarState.ALLOWED, allowed=YES)
 
 
@@ -113,3 +132,24 @@ def test_the_job_names_a_request() -> None:
     job = notice.as_job()
     assert (job.kind, AfarNotice.of_job(job.payload)) == (TELL_JOB, notice)
     assert AfarNotice.of_job({}) is None
+
+
+def test_who_may_ask() -> None:
+    assert require_asker(AuthenticatedClient(SHOP, AuthenticationMethod.POST)) == SHOP
+    for registered, method in (
+        (SHOP, AuthenticationMethod.NONE),
+        (replace(SHOP, service_type=ServiceType.PROXY), AuthenticationMethod.POST),
+        (replace(SHOP, client=ClientId("https://client.example/document")), AuthenticationMethod.PRIVATE_KEY_JWT),
+        (replace(SHOP, client=ClientId("open:client")), AuthenticationMethod.PRIVATE_KEY_JWT),
+        (replace(SHOP, holds_fapi2=True), AuthenticationMethod.PRIVATE_KEY_JWT),
+    ):
+        with pytest.raises(UnauthorizedClient):
+            require_asker(AuthenticatedClient(registered, method))
+
+
+def test_an_agent_gets_no_scopes_of_ours_and_others_ask_for_openid() -> None:
+    asked = AskedAfar(login_hint="ada@example.org", scopes=("openid", "email"))
+    assert require_scopes(asked, replace(SHOP, is_agent=True)).scopes == ()
+    assert require_scopes(asked, SHOP) == asked
+    with pytest.raises(InvalidScope):
+        require_scopes(replace(asked, scopes=("email",)), SHOP)

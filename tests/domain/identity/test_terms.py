@@ -12,8 +12,8 @@ from core.domain.identity.terms.terms import (
     LONGEST_ADDRESS,
     MOST_VERSIONS,
     PendingTerms,
-    Terms,
     TermsChange,
+    TermsVersion,
     in_force,
     require_accepted,
     terms_set,
@@ -26,7 +26,16 @@ NOW = datetime(2026, 11, 27, tzinfo=UTC)
 LATER = NOW + timedelta(days=7)
 ACME, GLOBEX = OrganizationId(UUID(int=1)), OrganizationId(UUID(int=2))
 HERE = "https://acme.example/terms"
-FIRST = Terms(id=TermsId(UUID(int=9)), organization=ACME, version="1", address=HERE, due_at=LATER, set_at=NOW, set_by=None, ended_at=NOW)
+FIRST = TermsVersion(
+    id=TermsId(UUID(int=9)),
+    organization=ACME,
+    version="1",
+    address=HERE,
+    due_at=LATER,
+    set_at=NOW,
+    set_by=None,
+    ended_at=NOW,
+)
 SECOND = replace(FIRST, id=TermsId(UUID(int=10)), version="2", ended_at=None)
 
 

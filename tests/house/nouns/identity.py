@@ -10,7 +10,7 @@ from core.domain.identity.mfa import MfaSecret
 from core.domain.identity.passkeys import Passkey
 from core.domain.identity.privacy import PrivacyRequest
 from core.domain.identity.sessions import Session
-from core.domain.identity.terms.terms import Terms
+from core.domain.identity.terms.terms import TermsVersion
 from core.domain.identity.upstream.identities import ConnectedIdentity
 from tests.house.declaring import Noun
 
@@ -88,7 +88,7 @@ IDENTITY: Final = (
     ),
     Noun(
         name="terms",
-        of=Terms,
+        of=TermsVersion,
         id=ids.TermsId,
         table="terms",
         parts={"terms_acceptances": "who has accepted which version"},

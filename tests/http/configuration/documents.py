@@ -91,6 +91,7 @@ ACME: Final[dict[str, Any]] = {
             "wants_encrypted": True,
             "requested_contexts": ["urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport"],
             "profile_mapping": {"urn:oid:2.5.4.11": "department"},
+            "second_factor_values": ["https://refeds.org/profile/mfa"],
         },
         "People": {
             "kind": "ldap",

@@ -160,7 +160,9 @@ async def test_user_info_which_nobody_signs_states_nothing(scene: ConnectionScen
     # The organization's mapping makes us ask there for these claims.
     (await scene.request("PATCH", f"{PATH}/{provider}", {"profile_mapping": {"amr": "how", "acr": "class"}})).ok()
     require(scene)
-    scene.fakes["own"].wrong = {"amr": None, "acr": None}
+    fake = scene.fakes["own"]
+    fake.wrong = {"amr": None, "acr": None}
+    fake.about = lambda path, person: person  # type: ignore[method-assign]  # noqa: ARG005 - it says all that it knows
     assert not await enters(scene, await sign_in(scene, provider, amr=["mfa"], acr="mfa"))
 
 
@@ -320,6 +322,27 @@ async def test_who_acts_in_the_persons_name_has_it_not(scene: ConnectionScene) -
     (row,) = scene.people.rows("select factor_through, factor_stated from sessions where impersonator_id is not null")
     assert row == {"factor_through": None, "factor_stated": None}
     assert refused(await scene.client.request("GET", ACME, token=begun["access_token"])) == OWES
+
+
+async def test_the_account_page_asks_for_nothing_while_it_counts(scene: ConnectionScene) -> None:
+    ada(scene)
+    provider = await by_openid(scene, "mfa")
+    require(scene, mfa_grace_days="30")
+    asked = "Acme requires two-step sign-in"
+    without = await sign_in(scene, provider, amr=["pwd"])
+    tabs = await sign_in(scene, provider, amr=["mfa"])
+    for place in ("/ui/organizations/acme", "/ui", "/ui/second-factor"):
+        said = [" ".join((await those.tab().open(place)).page.text.split()) for those in (without, tabs)]
+        assert [asked in one for one in said] == [True, False], (place, said)
+
+
+async def test_a_rule_that_asks_all_for_a_passkey_is_as_without(scene: ConnectionScene) -> None:
+    ada(scene)
+    provider = await by_openid(scene, "mfa")
+    require(scene, mfa_required_since="null", all_factor="'passkey'", all_required_since="now() - interval '1 hour'")
+    tabs = await sign_in(scene, provider, amr=["mfa", "hwk", "fido"])
+    token = await scene.people.token(session_of(scene, tabs))
+    assert (await scene.client.request("GET", ACME, token=token)).status == 403
 
 
 @pytest.mark.parametrize(("factor", "counts"), [("second_factor", True), ("passkey", False)])

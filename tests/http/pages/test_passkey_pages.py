@@ -313,7 +313,7 @@ async def test_where_there_are_none_the_pages_have_nothing_of_them(
 SIGNS_IN = {"sign_in/sign_in.html", "sign_in/forgotten.html"}
 OTHERS = {
     "sign_in/register.html": "the address of an account that there is not yet",
-    "sign_in/newcomer.html": "the address of an account that there is not yet",
+    "newcomers/newcomer.html": "the address of an account that there is not yet",
     "sign_in/password.html": "the address was given before, and is read alone",
     "account/email.html": "the new address of somebody who is signed in",
 }
@@ -348,7 +348,7 @@ async def test_a_passkey_signs_in_from_the_page_of_a_forgotten_password(tabs: Ta
 
 
 def signals(tab: Tab) -> list[tuple[str, Any]]:
-    found = re.findall(r'data-passkey-signal="(\w+)" data-told="([^"]*)"', tab.shown.body.decode())
+    found = re.findall(r'data-passkey-signal="(\w+)" data-options="([^"]*)"', tab.shown.body.decode())
     return [(method, json.loads(unescape(told))) for method, told in found]
 
 

@@ -33,13 +33,15 @@ OPENS: Final[Mapping[str, str]] = {
 _TIE: Final = "it is a tie to an organization, which the organization has made, and says nothing about who signs in (0108)"
 _RECORD: Final = "it is a record"
 _ORGANIZATIONS: Final = "it is the organization's, whose pages list it (core/domain/identity/endings/endings.py)"
+_GOES: Final = "it opens no account, and goes all the same (tests/http/tenancy/terms/test_terms_attacks.py)"
 _NEEDS_PROOF: Final = "nobody gets one whose address is not proved"
 STAYS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("memberships", "relations", "team_members", "provisioned_users", "service_users", "subscriptions"), _TIE),
     **dict.fromkeys(("directory_people", "directory_run_people"), _TIE),
     **dict.fromkeys(("service_user_marks", "billing_checkouts", "billing_subscriptions", "join_requests", "former_members"), _TIE),
     **dict.fromkeys(("audit_entries", "audit_log", "audit_personal", "events", "login_events", "mfa_events", "impersonations"), _RECORD),
-    **dict.fromkeys(("logout_notices", "former_addresses", "imported_people", "privacy_requests", "terms_acceptances"), _RECORD),
+    **dict.fromkeys(("logout_notices", "former_addresses", "imported_people", "privacy_requests"), _RECORD),
+    "terms_acceptances": _GOES,
     **dict.fromkeys(("guess_counts", "guess_alerts"), _RECORD),
     **dict.fromkeys(("api_keys", "client_secrets", "scim_tokens", "management_keys", "setup_links", "invitations"), _ORGANIZATIONS),
     **dict.fromkeys(("managed_objects", "proposals"), _ORGANIZATIONS),

@@ -76,7 +76,7 @@ NAMED: Final = frozenset(
             "all_profile_fields.label",
         ),
         *("all_services.codehost_scopes", "all_services.websuite_scopes", "all_services.officesuite_scopes", "trusted_issuers.audience"),
-        *("trusted_issuers.subject_pattern",),
+        *("trusted_issuers.subject_pattern", "terms.version"),
     )
 )
 PERMISSIONS: Final = frozenset({"service_roles.permissions"})

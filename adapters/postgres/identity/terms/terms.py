@@ -14,10 +14,10 @@ from adapters.postgres.statements import first, only
 from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, TermsId, UserId
-from core.domain.identity.terms.terms import MOST_LISTED, Acceptance, AcceptedTerms, KeptTerms, OwnTerms, PendingTerms, Terms
+from core.domain.identity.terms.terms import MOST_LISTED, Acceptance, AcceptedTerms, KeptTerms, OwnTerms, PendingTerms, TermsVersion
 from core.frozen import Frozen
 
-TERMS: Final = Columns(Terms, "terms", named={"organization": "organization_id"}, texts=("version", "address"))
+TERMS: Final = Columns(TermsVersion, "terms", named={"organization": "organization_id"}, texts=("version", "address"))
 
 
 class _Due(Frozen):
@@ -66,22 +66,22 @@ class TermsRows(OnStatements):
     async def due(self, user: UserId) -> datetime | None:
         return only(await self._statements.ask(_Due, "select terms_due(%(user)s::uuid, null) as due", {"user": user})).due
 
-    async def hold(self, organization: OrganizationId | None) -> Sequence[Terms]:
+    async def hold(self, organization: OrganizationId | None) -> Sequence[TermsVersion]:
         if organization is None:
             await self._statements.tell(_HOLD_INSTALLATION)
         return await self._statements.ask(TERMS.row, _HOLD, {"organization": organization})
 
-    async def set(self, terms: Terms) -> None:
+    async def set(self, terms: TermsVersion) -> None:
         values = {**TERMS.values(terms), "organization": terms.organization}
         for statement in (_END_OTHERS, _PUT, _ASK):
             await self._statements.tell(statement, values)
 
-    async def withdraw(self, organization: OrganizationId | None, at: datetime) -> Terms | None:
+    async def withdraw(self, organization: OrganizationId | None, at: datetime) -> TermsVersion | None:
         ended = first(await self._statements.ask(TERMS.row, _WITHDRAW, {"organization": organization, "at": at}))
         await self._statements.tell(_ASK, {"organization": organization})
         return ended
 
-    async def hold_version(self, organization: str) -> Terms | None:
+    async def hold_version(self, organization: str) -> TermsVersion | None:
         parameters = {"slug": storable_text(organization)}
         for _ in range(2):
             # A statement that has waited for the end of a version does not see the next one: another statement does.
@@ -90,7 +90,7 @@ class TermsRows(OnStatements):
                 return held[0]
         return None
 
-    async def hold_shown(self, terms: Sequence[TermsId]) -> Sequence[Terms]:
+    async def hold_shown(self, terms: Sequence[TermsId]) -> Sequence[TermsVersion]:
         return await self._statements.ask(TERMS.row, _HOLD_SHOWN, {"terms": array([str(one) for one in terms])})
 
     async def accept(self, accepted: Sequence[Acceptance]) -> Sequence[TermsId]:
@@ -99,6 +99,9 @@ class TermsRows(OnStatements):
             parameters = {"user": one.user, "terms": one.terms, "session": one.session, "at": one.at}
             rows += await self._statements.ask(IdRow, _ACCEPT, parameters)
         return [TermsId(UUID(str(row.id))) for row in rows]
+
+    async def remove_all(self, user: UserId) -> None:
+        await self._statements.tell("delete from terms_acceptances where user_id = %(user)s", {"user": user})
 
 
 _OF_KEEPER: Final = "organization_id is not distinct from %(organization)s::uuid"

@@ -36,7 +36,7 @@ _SIGN_IN_RULES: Final = """
                    select services.slug || '/' || service_roles.slug
                      from service_roles
                      join services on services.id = service_roles.service_id
-                    where service_roles.id = organizations.all_factor_role_id
+                    where service_roles.id = organizations.all_factor_role_id and services.org_id = organizations.id
                ),
                'metadata_clients', metadata_clients, 'metadata_hosts', metadata_hosts, 'registered_clients', registered_clients,
                'shortest_password', shortest_password, 'breached_at_sign_in', breached_at_sign_in,

@@ -21,7 +21,7 @@ MOST_VERSIONS: Final = 1000
 MOST_LISTED: Final = 1000
 
 
-class Terms(Frozen, kw_only=True):
+class TermsVersion(Frozen, kw_only=True):
     """One version."""
 
     id: TermsId
@@ -41,7 +41,7 @@ class Terms(Frozen, kw_only=True):
 class KeptTerms(Frozen):
     """A version, and how many people have accepted it."""
 
-    terms: Terms
+    terms: TermsVersion
     accepted: int
 
 
@@ -52,7 +52,7 @@ class TermsChange(Frozen):
     address: str
     due_at: datetime
 
-    def checked(self, before: Sequence[Terms], now: datetime) -> "TermsChange":
+    def checked(self, before: Sequence[TermsVersion], now: datetime) -> "TermsChange":
         """The change as it is kept. `before` are all versions of the keeper. Of the version in force, only the date can change. Raises
         `BadRequest` with the field.
         """
@@ -68,7 +68,7 @@ class TermsChange(Frozen):
         return TermsChange(version, address, self.due_at)
 
 
-def in_force(versions: Sequence[Terms]) -> Terms | None:
+def in_force(versions: Sequence[TermsVersion]) -> TermsVersion | None:
     return next((one for one in versions if one.ended_at is None), None)
 
 
@@ -129,7 +129,7 @@ def another_version() -> Conflict:
     return Conflict("version: this is not the version in force: read the terms again", words="terms_changed")
 
 
-def terms_set(before: Terms | None, after: Terms, actor: Actor) -> Event:
+def terms_set(before: TermsVersion | None, after: TermsVersion, actor: Actor) -> Event:
     details = {
         "version": after.version,
         "address": after.address,
@@ -139,12 +139,12 @@ def terms_set(before: Terms | None, after: Terms, actor: Actor) -> Event:
     return Event("terms.set", actor, _target(after.organization), after.organization, details)
 
 
-def terms_withdrawn(ended: Terms, actor: Actor) -> Event:
+def terms_withdrawn(ended: TermsVersion, actor: Actor) -> Event:
     details = {"version": ended.version, "address": ended.address}
     return Event("terms.withdrawn", actor, _target(ended.organization), ended.organization, details)
 
 
-def terms_accepted(terms: Terms, user: UserId, actor: Actor) -> Event:
+def terms_accepted(terms: TermsVersion, user: UserId, actor: Actor) -> Event:
     details = {"version": terms.version, "address": terms.address}
     return Event("terms.accepted", actor, Target("user", str(user)), terms.organization, details)
 
@@ -171,6 +171,6 @@ def terms_address(text: str) -> str:
         place = destination(address)
     except NotADestination as refusal:
         raise BadRequest(f"address: {refusal}", words="web_address") from None
-    if place.scheme != "https":
+    if place.scheme != "https" or not address.startswith("https://"):
         raise BadRequest("address: must start with https://", words="https_only")
     return address

@@ -6,7 +6,7 @@ from core.domain.errors import NotFound, Unauthorized
 from core.domain.identifiers import OrganizationId, TermsId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow
-from core.domain.identity.terms.terms import Acceptance, OwnTerms, PendingTerms, Terms, another_version, terms_accepted
+from core.domain.identity.terms.terms import Acceptance, OwnTerms, PendingTerms, TermsVersion, another_version, terms_accepted
 from core.domain.record.events import Actor
 from core.frozen import Frozen
 from ports.clock import Clock
@@ -39,6 +39,12 @@ class TermsOfPeople(Frozen):
             raise another_version()
         return [standing[one] for one in seen]
 
+    async def shown(self, organization: str, ids: Sequence[TermsId]) -> Sequence[TermsId]:
+        """Of the versions that the form of a registration has sent, those that its page names. Where others follow meanwhile, the first
+        sign-in asks; and nobody without an account accepts anything of other organizations, which would stand in their logs.
+        """
+        return [one.id for one in await self.lookup.in_force(organization) if one.id in ids]
+
     async def accept(self, caller: Caller, organization: str, version: str, actor: Actor) -> None:
         """Accept exactly the version that the person has read; with an empty slug, the installation's. Accepted before, it stays as it was.
         Raises `NotFound` when there is nothing to accept, and `Conflict` when another version is in force.
@@ -69,7 +75,7 @@ class TermsOfPeople(Frozen):
             await uow.flows.have_asked_terms(flow.id)
             await uow.commit()
 
-    async def _accept(self, uow: UnitOfWork, caller: Caller, terms: Sequence[Terms], actor: Actor) -> None:
+    async def _accept(self, uow: UnitOfWork, caller: Caller, terms: Sequence[TermsVersion], actor: Actor) -> None:
         now = self.clock.now()
         new = set(await uow.terms.accept([Acceptance(caller.user, one.id, caller.session, now) for one in terms]))
         await uow.record_all([terms_accepted(one, caller.user, actor) for one in terms if one.id in new])

@@ -1,11 +1,13 @@
 """`/oauth/authorize`: applications send people here to sign in, and people go back from here to the applications."""
 
+from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlencode
 
 import msgspec
 
 from core.domain.branding import Branding
+from core.domain.email import Email
 from core.domain.errors import OrganizationNotActive, Refusal
 from core.domain.federation.authorization_refusals import RefusingEndpoint
 from core.domain.federation.oauth.authorization_parameters import Parameters, locales
@@ -22,7 +24,8 @@ from core.frozen import replace
 from core.usecases.federation.authorizations import AGREED, FinishedAuthorization, Outcome, UnfinishedAuthorization
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
-from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, BROWSER_WITH_OTHERS, SIGN_IN
+from entrypoints.http.machinery.browser_cookies import other_tokens
+from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, SIGN_IN
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.error_shapes import Refused
@@ -126,7 +129,7 @@ def advice(refused: Refused) -> str | Advised:
 
 @page.get(
     AUTHORIZATION_ENDPOINT,
-    caller=BROWSER_WITH_OTHERS,
+    caller=BROWSER_OR_NOBODY,
     limit=PAGE_LOADS,
     policy=LEAVING,
     advice=advice,
@@ -145,7 +148,7 @@ async def authorize(call: Call[None, AuthorizationQuery, None, Caller | None], p
     # The page of a refusal uses these languages, too, so they are set before anything can be refused.
     call.request.asked_languages = locales(parameters.get("ui_locales"))
     try:
-        others = [one.caller for one in call.request.others or ()]
+        others = await _other_accounts(call, postern, parameters.get("login_hint"))
         outcome = await postern.federation.authorizations.arrive(parameters, call.presented, others)
     except (UnknownRecipient, OrganizationNotActive) as refusal:
         refused_on_arrival(postern, parameters, refusal)
@@ -187,6 +190,16 @@ async def go_on_to_application(call: Call[None, ProvedLink, None, Caller | None]
         return await settled(call, postern, flow, outcome)
 
     return await even_twice(call, postern, call.query.flow, gone_on)
+
+
+async def _other_accounts(call: AnyCall, postern: Postern, hint: str | None) -> Sequence[Caller]:
+    """The accounts of this browser beside the one in use. Nobody looks for them if the request names the one in use by its address."""
+    caller: Caller | None = call.request.caller
+    tokens = other_tokens(call.request, postern.foundation.public_url)
+    if not tokens or (caller is not None and hint is not None and caller.email.key == Email(hint.strip()).key):
+        return ()
+    _, found = await postern.tenancy.callers.resolve_browser_accounts(None, tokens)
+    return [one.caller for one in found if caller is None or one.caller.user != caller.user]
 
 
 def form_of(page: str, flow: Flow) -> str:

@@ -138,8 +138,9 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
         return await refused(errors)
     # The link in the mail leads back to this flow.
     onward = flow or postern.identity.flows.made(FlowPurpose.ACCOUNT, {"to": own_place(form.to)}, wanted, email=email.address)
+    accepting = await postern.identity.terms.shown(wanted.organization, shown_terms(form.terms)) if form.terms else ()
     try:
-        errors = await _register(call, postern, fitting, onward, browser, solved=solved, accepting=_named_in(form.terms))
+        errors = await _register(call, postern, fitting, onward, browser, solved=solved, accepting=accepting)
     except RateLimited as refusal:
         over = None if solved else asked.at_least(BUDGET_BITS).elsewhere(form, REGISTER_PAGE, status=429, headers=headers_of(refusal))
         # What the person has typed stays. A limit by address answers before this handler.
@@ -352,11 +353,6 @@ async def _registration_page(call: AnyCall, postern: Postern, shown: _Entry, err
         shown=shown_in(named),
         **shown.fields,
     )
-
-
-def _named_in(text: str) -> Sequence[TermsId]:
-    """The terms that the form has named. Where others follow meanwhile, the first sign-in asks."""
-    return shown_terms(text) if text else ()
 
 
 def _forgotten_page(call: AnyCall, postern: Postern, shown: _Entry, errors: Mapping[str, str] = NO_ERRORS) -> bytes:

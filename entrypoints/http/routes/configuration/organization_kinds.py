@@ -149,6 +149,8 @@ ORGANIZATION_KINDS: Final = (
             "registration_policy": _RULES.registration_policy.value,
             "registration_domains": list(_RULES.registration_domains),
         },
+        # A role counts for one of the demands alone.
+        together=(frozenset({"all_factor", "all_factor_role"}),),
         unordered=frozenset({"invitation_domains", "metadata_hosts", "registration_domains"}),
         stored=dict.fromkeys(("invitation_domains", "registration_domains"), lambda names: sorted({_mail_domain(one) for one in names})),
     ),

@@ -47,7 +47,15 @@ _PLATFORM_KINDS: Final = (
     PLATFORM_RISK_KIND,
 )
 
-KINDS: Final[tuple[ObjectKind, ...]] = (*_PLATFORM_KINDS, *ORGANIZATION_KINDS, *SERVICE_KINDS, RISK_KIND)
+# The rules of an organization may name the role of a service, which is made before.
+_AFTER_SERVICES: Final = frozenset({"sign_in_rules"})
+KINDS: Final[tuple[ObjectKind, ...]] = (
+    *_PLATFORM_KINDS,
+    *(kind for kind in ORGANIZATION_KINDS if kind.name not in _AFTER_SERVICES),
+    *SERVICE_KINDS,
+    *(kind for kind in ORGANIZATION_KINDS if kind.name in _AFTER_SERVICES),
+    RISK_KIND,
+)
 BY_ID: Final[Mapping[str, ObjectKind]] = {kind.id: kind for kind in KINDS}
 RULES: Final = tuple(kind.rules for kind in KINDS)
 

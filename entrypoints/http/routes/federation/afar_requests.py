@@ -182,7 +182,7 @@ class AfarAllowance(msgspec.Struct, frozen=True, kw_only=True):
     """What you allow."""
 
     scopes: Annotated[Sequence[str], msgspec.Meta(max_length=_MOST_SCOPES), example(["orders:read"])] | None = None
-    """The scopes of the API that you allow; all that it asks for, if you leave them out."""
+    """The scopes of the API that you allow; all that it asks for, if you leave them out. Of an agent, the answer replaces earlier ones."""
     days: Literal[1, 7, 30, 90] | None = None
     """How long an agent may act: 30 days unless you say."""
 

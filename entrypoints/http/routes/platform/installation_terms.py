@@ -8,7 +8,7 @@ from entrypoints.http.machinery.callers import PLATFORM_OWNER
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.routes.tenancy.terms import TermsBody, TermsRecord, change_of, terms_record
+from entrypoints.http.routes.tenancy.terms.terms import TermsBody, TermsRecord, change_of, terms_record
 
 _TAGS = ("installation",)
 _TERMS = "/api/platform/terms"

@@ -23,13 +23,13 @@ from entrypoints.http.routes.tenancy import (
     siem,
     sign_in_rules,
     teams,
-    terms,
     trusted_issuers,
     upstream_providers,
     webhook_deliveries,
     webhooks,
 )
 from entrypoints.http.routes.tenancy.risk import risk_policies
+from entrypoints.http.routes.tenancy.terms import terms
 
 ROUTES: Final = Endpoints.of(
     organizations,

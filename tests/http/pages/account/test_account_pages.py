@@ -76,8 +76,9 @@ async def test_a_form_without_the_token_of_this_session_does_nothing(one: Endpoi
     eve = home.people.add("eve@example.org")
     theirs = await home.browser(eve).tab().open("/ui")
     for token in ("", "0" * 64, theirs.page.forms[0].fields["form_token"]):
-        answered = "decline" if one.path.endswith("/ownership") else "accept"
-        fields = {"form_token": token, "form": SOME_ID, "invitation": "x", "organization": SOME_ID, "answer": answered, "language": "de"}
+        answered = {"ownership": "decline", "passkey-offer": "later"}.get(one.path.rpartition("/")[2], "accept")
+        named = {"form": SOME_ID, "flow": SOME_ID, "organization": SOME_ID}
+        fields = {"form_token": token, **named, "invitation": "x", "answer": answered, "language": "de"}
         answer = await home.tabs.request("POST", path_of(one), fields, with_file=isinstance(one.accepts, FormWithFile))
         is_theirs = token == theirs.page.forms[0].fields["form_token"]
         assert answer.status == (409 if is_theirs else 403), one

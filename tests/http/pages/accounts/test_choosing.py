@@ -66,8 +66,9 @@ async def test_a_hint_that_names_another_account_here_stands_first_and_is_never_
     for person in (ada, bob):
         shared.allow(person)
     tabs = await shared.together(ada, bob)
+    tab = tabs.tab()
     for hint in ({"login_hint": ada.email}, {"id_token_hint": await shared.id_token(ada)}):
-        tab = await tabs.tab().open(shared.asking(**hint))
+        await tab.open(shared.asking(**hint))
         assert tab.place.startswith(CHOOSE)
         first = tab.page.text.index("Go on as ada@example.org")
         assert first < tab.page.text.index("Go on as bob@example.org")

@@ -34,6 +34,7 @@ FIELDS: Final = {
 }
 ANSWERS: Final = {
     "/ui/consent": "allow",
+    "/ui/passkey-offer": "later",
     "/ui/device/decision": "approve",
     "/ui/saml": "allow",
     "/ui/saml/elsewhere": "another",

@@ -295,7 +295,15 @@ async def test_what_was_accepted_is_recorded_exported_and_forgotten(scene: Terms
     await scene.accept(scene.owner, "3", None)
     theirs = (await scene.request("GET", export, by=scene.owner)).ok()
     assert [one["version"] for one in theirs["terms"]] == ["1"]
-    assert (await scene.request("DELETE", f"/api/privacy/forget/{scene.member.user}", by=scene.boss)).status in {200, 202, 403}
+
+
+async def test_a_forgotten_person_has_accepted_nothing(scene: TermsScene) -> None:
+    await scene.put("3", INSTALLATION)
+    person = scene.people.proved()
+    await scene.accept(person, "3", None)
+    assert len(scene.people.rows("select from terms_acceptances")) == 1
+    assert (await scene.request("DELETE", f"/api/privacy/forget/{person.user}", by=scene.boss)).status == 200
+    assert scene.people.rows("select from terms_acceptances") == []
 
 
 async def test_nobody_accepts_for_another(scene: TermsScene) -> None:

@@ -9,7 +9,7 @@ import msgspec
 
 from core.domain.errors import BadRequest
 from core.domain.identity.proofs import StepUp
-from core.domain.identity.terms.terms import LONGEST_ADDRESS, LONGEST_VERSION, KeptTerms, Terms, TermsChange
+from core.domain.identity.terms.terms import LONGEST_ADDRESS, LONGEST_VERSION, KeptTerms, TermsChange, TermsVersion
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from entrypoints.bootstrap import Postern
@@ -109,4 +109,4 @@ def terms_record(kept: Sequence[KeptTerms]) -> TermsRecord:
     return TermsRecord(in_force=next((one for one in versions if one.ended_at is None), None), versions=versions)
 
 
-_version_record = shown(Terms, TermsVersionRecord, accepted=lambda _terms: 0)
+_version_record = shown(TermsVersion, TermsVersionRecord, accepted=lambda _terms: 0)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from core.domain.errors import NotFound
 from core.domain.identifiers import OrganizationId, TermsId
 from core.domain.identity.callers import Caller
-from core.domain.identity.terms.terms import KeptTerms, Terms, TermsChange, in_force, terms_set, terms_withdrawn
+from core.domain.identity.terms.terms import KeptTerms, TermsChange, TermsVersion, in_force, terms_set, terms_withdrawn
 from core.domain.record.events import Actor
 from core.domain.tenancy.members import Member
 from core.frozen import Frozen, replace
@@ -24,7 +24,7 @@ class TermsVersions(Frozen):
         """All versions, the newest first. None: the installation's."""
         return await self.lookup.list(organization)
 
-    async def set(self, member: Member, change: TermsChange, actor: Actor) -> Terms:
+    async def set(self, member: Member, change: TermsChange, actor: Actor) -> TermsVersion:
         """Ask everybody who signs in to the organization. Who has accepted an earlier version is asked again. Raises `BadRequest`, and
         `Forbidden` when the caller is no longer the owner.
         """
@@ -32,7 +32,7 @@ class TermsVersions(Frozen):
             await self._hold(uow, member)
             return await self._set(uow, member.organization, change, actor)
 
-    async def set_for_installation(self, owner: Caller, change: TermsChange, actor: Actor) -> Terms:
+    async def set_for_installation(self, owner: Caller, change: TermsChange, actor: Actor) -> TermsVersion:
         """Ask everybody. Raises `BadRequest`, and `Forbidden` when the caller is no longer a platform owner."""
         async with self.unit_of_work() as uow:
             await hold_office(uow, owner)
@@ -54,7 +54,7 @@ class TermsVersions(Frozen):
         acting, _ = await hold_members(uow, member)
         await require_owner(uow, acting, self.system.clock.now())
 
-    async def _set(self, uow: UnitOfWork, organization: OrganizationId | None, change: TermsChange, actor: Actor) -> Terms:
+    async def _set(self, uow: UnitOfWork, organization: OrganizationId | None, change: TermsChange, actor: Actor) -> TermsVersion:
         before, now = await uow.terms.hold(organization), self.system.clock.now()
         change, standing = change.checked(before, now), in_force(before)
         if standing is not None and standing.version == change.version:
@@ -62,7 +62,7 @@ class TermsVersions(Frozen):
             if after == standing:
                 return standing
         else:
-            after = Terms(
+            after = TermsVersion(
                 id=TermsId(self.system.ids.new()),
                 organization=organization,
                 version=change.version,
