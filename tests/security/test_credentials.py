@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from core.domain.federation.oauth.metadata import PUSHED_AUTHORIZATION_ENDPOINT
+from core.domain.federation.oauth.metadata import AFAR_ENDPOINT, PUSHED_AUTHORIZATION_ENDPOINT
 from core.domain.identity.flows import form_token
 from core.domain.secrets import Token
 from core.domain.tenancy.roles import Capability
@@ -174,7 +174,7 @@ everybody                         GET    /ui/reset-password
 everybody                         POST   /ui/reset-password
 everybody                         GET    /ui/choose-account
 .....   ...  -          flow      POST   /ui/choose-account
-everybody                         GET    /ui/accounts
+.....   ...  -          browser   GET    /ui/accounts
 .....   ...  -          flow      POST   /ui/accounts
 .....   ...  -          flow      POST   /ui/accounts/sign-out
 .....   ...  -          browser   GET    /ui/consent
@@ -813,6 +813,9 @@ async def passes(client: Client, one: Endpoint, headers: Pairs) -> bool:
         # A client that is let in is told what its request lacks.
         form = [*headers, ("content-type", "application/x-www-form-urlencoded")]
         return b"redirect_uri" in (await client.request(one.method, path, body=b"response_type=code", headers=form)).body
+    if path == AFAR_ENDPOINT:
+        form = [*headers, ("content-type", "application/x-www-form-urlencoded")]
+        return b"login_hint" in (await client.request(one.method, path, body=b"scope=openid", headers=form)).body
     if one.caller is CLIENT:
         said = {"/token": {"grant_type": "client_credentials"}, "/code": {}}.get(path[path.rindex("/") :], {"token": "x"})
         return (await client.request(one.method, path, body=said, headers=headers)).status < 400

@@ -228,6 +228,7 @@ async def test_every_page_is_strict(lonely_postern: Postern) -> None:
     assert leaving == {
         *("GET /oauth/authorize", "POST /oauth/authorize", "GET /ui/authorize"),
         *("GET /ui/confirm-membership", "POST /ui/confirm-membership", "GET /ui/answers", "POST /ui/answers"),
+        *("GET /ui/accept-terms", "POST /ui/accept-terms"),
         *("POST /ui/choose-account", "POST /ui/consent", "GET /ui/second-factor-required", "POST /ui/second-factor-required"),
         *(str(one) for one in pages if one.path in SAML),
     }

@@ -47,7 +47,7 @@ class NewRegistration(msgspec.Struct, frozen=True):
     """The organization whose branding the mail gets."""
     service_slug: Annotated[Slug, example("billing")] | None = None
     """The service of this organization that the account is registered for. The mail then gets the service's branding."""
-    accept_terms: Annotated[Sequence[TermsSeen], msgspec.Meta(max_length=2)] = ()
+    accept_terms: Annotated[Sequence[TermsSeen], msgspec.Meta(max_length=2)] | None = None
     """The terms that the person has read and accepts: of the installation, and of the organization. The first sign-in asks for the rest."""
 
 
@@ -155,7 +155,7 @@ async def register_account(call: Call[NewRegistration], postern: Postern) -> Mes
     email = email_field(body.email, postern.foundation.email_syntax)
     organization = body.org_slug or ""
     service = service_named(organization, body.service_slug or "")
-    seen = [(one.organization or "", one.version) for one in body.accept_terms]
+    seen = [(one.organization or "", one.version) for one in body.accept_terms or ()]
     accepting = await postern.identity.terms.named(organization, seen) if seen else ()
     async with solvable(call, postern, PuzzlePurpose.REGISTRATION, email) as solved:
         await postern.identity.accounts.register(

@@ -76,7 +76,11 @@ class OwnTermsRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 @endpoint.get(_TERMS, caller=OWN_PERSON, tags=_TAGS)
 async def list_own_terms(call: Call, postern: Postern) -> OwnTermsRecord:
-    """List the terms that you are asked to accept, and those that you have accepted"""
+    """List the terms that you are asked to accept, and those that you have accepted
+
+    Terms of the installation and of organizations: each with its version, the address of its text, and the date until which you may go on
+    without accepting it.
+    """
     return _record(await postern.identity.terms.own(call.caller.user))
 
 

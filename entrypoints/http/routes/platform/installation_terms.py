@@ -36,7 +36,7 @@ async def set_installation_terms(call: Call[TermsBody], postern: Postern) -> Ter
 
 
 @endpoint.delete(_TERMS, caller=PLATFORM_OWNER, limit=UNLIMITED, step_up=StepUp.ACCOUNT, refuses=(NotFound,), status=204, tags=_TAGS)
-async def withdraw_installation_terms(call: Call, postern: Postern) -> NoBody:
+async def end_installation_terms(call: Call, postern: Postern) -> NoBody:
     """Ask nobody to accept terms of the installation any more
 
     What people have accepted stays, and so does each version.

@@ -10,7 +10,7 @@ from entrypoints.http.pages.console.resources import Ending, Resource, Section
 from entrypoints.http.routes.platform.installation_terms import (
     get_installation_terms,
     set_installation_terms,
-    withdraw_installation_terms,
+    end_installation_terms,
 )
 
 INSTALLATION_TERMS: Final = Resource(
@@ -23,7 +23,7 @@ INSTALLATION_TERMS: Final = Resource(
     columns=COLUMNS,
     # A version is used once, so nothing can be put back.
     sections=(Section("change", shape(set_installation_terms, *ASKED), whole=True, undone=False),),
-    ending=Ending(withdraw_installation_terms),
+    ending=Ending(end_installation_terms),
 )
 
 PAGES: Final = pages(INSTALLATION_TERMS)

@@ -81,10 +81,10 @@ async def get_terms(call: Call[None, None, OrganizationPath, Member], postern: P
 async def set_terms(call: Call[TermsBody, None, OrganizationPath, Member], postern: Postern) -> TermsRecord:
     """Ask people to accept terms of an organization
 
-    Whoever signs in to the organization's applications, and whoever belongs to it by their own act, is asked at the next sign-in on the
+    People who sign in to the organization's applications, or who belong to it by their own act, are asked at the next sign-in on the
     pages, and may go on without accepting until the date. From then on, `select`, the organization's routes and its applications answer
     `TERMS_REQUIRED`, also to sessions that run, until the person has accepted exactly the version in force. A person's account, its export
-    and its deletion never ask. Whoever has accepted an earlier version is asked again. The organization's keys and directories are no
+    and its deletion never ask. Those who have accepted an earlier version are asked again. The organization's keys and directories are no
     people, and go on. You need a recent proof of who you are.
     """
     await postern.tenancy.terms.set(call.caller, change_of(call.body), call.actor)
@@ -92,7 +92,7 @@ async def set_terms(call: Call[TermsBody, None, OrganizationPath, Member], poste
 
 
 @endpoint.delete(_TERMS, caller=OWNER_IN_PERSON, limit=UNLIMITED, step_up=StepUp.ACCOUNT, status=204, tags=_TAGS)
-async def withdraw_terms(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
+async def end_terms(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoBody:
     """Ask nobody to accept terms of an organization any more
 
     What people have accepted stays, and so does each version.

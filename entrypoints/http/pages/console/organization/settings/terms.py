@@ -7,7 +7,7 @@ from entrypoints.http.pages.console.forms import Asked, shape
 from entrypoints.http.pages.console.organization.organization_tabs import SETTINGS, SETTINGS_ENTRY, TERMS_TAB, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Resource, Section
-from entrypoints.http.routes.tenancy.terms.terms import TermsBody, get_terms, set_terms, withdraw_terms
+from entrypoints.http.routes.tenancy.terms.terms import TermsBody, get_terms, set_terms, end_terms
 
 
 class TermsShown(TermsBody, frozen=True, kw_only=True):
@@ -53,7 +53,7 @@ TERMS: Final = Resource(
     columns=COLUMNS,
     # A version is used once, so nothing can be put back.
     sections=(Section("change", shape(set_terms, *ASKED), whole=True, undone=False),),
-    ending=Ending(withdraw_terms),
+    ending=Ending(end_terms),
 )
 
 PAGES: Final = pages(TERMS)
