@@ -36,9 +36,10 @@ create index afar_requests_expiry     on afar_requests (expires_at);
 
 -- "Never again from this one": the person hears of no further request of the application.
 create table afar_blocks (
+    id         uuid        primary key default gen_random_uuid(),
     user_id    uuid        not null references users on delete cascade,
     service_id uuid        not null references all_services on delete cascade,
     blocked_at timestamptz not null,
-    primary key (user_id, service_id)
+    unique (user_id, service_id)
 );
-create index afar_blocks_of_service on afar_blocks (service_id, user_id);
+create index afar_blocks_of_service on afar_blocks (service_id, id);

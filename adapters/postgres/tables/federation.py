@@ -130,7 +130,7 @@ TABLES: Final = (
         whose=SERVICE,
         holds=(),
         moves="At the other installation nobody has asked the person yet",
-        ends=Ends.CASCADES,
+        ends=Ends.ROWS,
     ),
     Table(
         "client_assertions",

@@ -272,6 +272,7 @@ CHANGES: Final = (
         },
     ),
     Step("PUT", f"{ORGANIZATION}/terms", {"version": "2", "address": "https://new.example/", "due_at": "2099-01-01T00:00:00Z"}, by="owner"),
+    Step("DELETE", f"{ORGANIZATION}/terms", by="owner"),
     Step("PATCH", f"{ORGANIZATION}/sign-in-rules", {"sign_in_links": False, "device_trust_days": 3, "invitation_domains": []}),
     Step(
         "POST",

@@ -16,6 +16,7 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.tables.declaring import SERVICE
 from adapters.postgres.tables.every import TABLES
 from core.domain.federation.scim.tokens import MOST_TOKENS
+from core.domain.identity.upstream.further_settings import FurtherKind, FurtherSettings
 from core.domain.record.event_types import WEBHOOK_EVENTS
 from core.domain.secrets import Token
 from core.domain.services.api_keys import Permission
@@ -733,6 +734,16 @@ class World:
         return {
             "all_profile_fields": self._put(
                 "all_profile_fields", key="badge", label="Badge", kind="text", rule={}, written_by=["person"], created_at="now"
+            ),
+            "further_providers": self._put(
+                "further_providers",
+                key="badge",
+                name="Badge",
+                preset="",
+                client_id="postern",
+                enabled=False,
+                position=1,
+                settings=dict(FurtherSettings(kind=FurtherKind.OPENID, issuer="https://badge.example", scopes=("openid",)).stored()),
             ),
             "management_keys": self._put(
                 "management_keys", name="Robot", prefix="pk_platform", capabilities=[], created_by=self.governor.user

@@ -88,7 +88,11 @@ class PendingTerms(Frozen, kw_only=True):
 
     def stops(self, organization: OrganizationId | None) -> bool:
         """Whether somebody who does not accept them stays out of this organization; with None, out of everything but the account."""
-        return self.is_over and self.organization in {None, organization}
+        return self.is_over and self.concern(organization)
+
+    def concern(self, organization: OrganizationId | None) -> bool:
+        """Whether they are the installation's, or this organization's."""
+        return self.organization in {None, organization}
 
 
 class AcceptedTerms(Frozen, kw_only=True):

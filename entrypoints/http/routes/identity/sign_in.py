@@ -68,8 +68,8 @@ class LoginTokens(msgspec.Struct, frozen=True):
     )
     """With `saml_state`: the URL at which the person's browser goes on to the service provider."""
     terms_pending: Sequence[PendingTermsRecord] | UnsetType = UNSET
-    """Terms that the person has not accepted: of the installation, of the service's organization, and of those that the person belongs to.
-    `POST /api/user/terms` accepts them. Absent if there are none.
+    """Terms that the person has not accepted: of the installation and of the organization that the sign-in leads to, or, at a sign-in on
+    the platform, of all that the person belongs to. `POST /api/user/terms` accepts them. Absent if there are none.
     """
 
 
@@ -102,8 +102,8 @@ class SessionTokens(msgspec.Struct, frozen=True):
     )
     """If the sign-in was for a SAML request: the URL at which the person's browser goes on to the service provider."""
     terms_pending: Sequence[PendingTermsRecord] | UnsetType = UNSET
-    """Terms that the person has not accepted: of the installation, of the service's organization, and of those that the person belongs to.
-    `POST /api/user/terms` accepts them. Absent if there are none.
+    """Terms that the person has not accepted: of the installation and of the organization that the sign-in leads to, or, at a sign-in on
+    the platform, of all that the person belongs to. `POST /api/user/terms` accepts them. Absent if there are none.
     """
 
 

@@ -210,6 +210,13 @@ async def test_a_sign_in_names_what_is_pending(scene: TermsScene) -> None:
     answer = await Browser(scene.client).tokens(person)
     pending = [(one["organization"], one["version"], one["address"]) for one in answer["terms_pending"]]
     assert pending == [(None, "7", ADDRESS), ("acme", "1", ADDRESS)]
+    # An organization's sign-in tells nothing of the others that the person belongs to.
+    scene.tenants.join(person, scene.globex)
+    by = scene.resident(scene.globex, "owner")
+    assert (await scene.set("1", "/api/organizations/globex/terms", by=by)).status == 200
+    tokens = Browser(scene.client).tokens
+    told = [await tokens(person), await tokens(person, org_slug="acme", service_slug="shop")]
+    assert [[one["organization"] for one in answer["terms_pending"]] for answer in told] == [[None, "acme", "globex"], [None, "acme"]]
     scene.overdue()
     # A sign-in on the platform goes on, so that the person can accept; one to a service does not.
     answer = await Browser(scene.client).tokens(person)

@@ -124,7 +124,11 @@ class SignIn(Frozen):
     async def _signed_in(self, admitted: Admitted[OpenedSession]) -> SignedIn:
         opened = admitted.kept
         tokens = await self.sessions.tokens(opened)
-        return SignedIn(tokens, admitted.remembered, opened.session.user, opened.session.id, admitted.terms)
+        terms, entered = admitted.terms, opened.session.context.organization
+        if entered is not None:
+            # An organization learns nothing of the others that the person belongs to.
+            terms = tuple(one for one in terms if one.concern(entered))
+        return SignedIn(tokens, admitted.remembered, opened.session.user, opened.session.id, terms)
 
     async def _preauthenticated(self, awaiting: Preauthentication, state: str) -> AwaitingSecondFactor:
         now, expires_at = awaiting.created_at, awaiting.expires_at

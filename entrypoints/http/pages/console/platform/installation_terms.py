@@ -8,9 +8,9 @@ from entrypoints.http.pages.console.platform.platform_tabs import SETTINGS_ENTRY
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Resource, Section
 from entrypoints.http.routes.platform.installation_terms import (
+    end_installation_terms,
     get_installation_terms,
     set_installation_terms,
-    end_installation_terms,
 )
 
 INSTALLATION_TERMS: Final = Resource(

@@ -7,7 +7,7 @@ from entrypoints.http.pages.console.forms import Asked, shape
 from entrypoints.http.pages.console.organization.organization_tabs import SETTINGS, SETTINGS_ENTRY, TERMS_TAB, position
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Resource, Section
-from entrypoints.http.routes.tenancy.terms.terms import TermsBody, get_terms, set_terms, end_terms
+from entrypoints.http.routes.tenancy.terms.terms import TermsBody, end_terms, get_terms, set_terms
 
 
 class TermsShown(TermsBody, frozen=True, kw_only=True):
