@@ -188,6 +188,14 @@ class ExportedTerms(Frozen, kw_only=True):
     accepted_at: datetime
 
 
+class ExportedBlockedClient(Frozen, kw_only=True):
+    """An application that may no longer ask the person from afar."""
+
+    organization: OrganizationId
+    service_slug: str
+    blocked_at: datetime
+
+
 class ExportedDevice(Frozen, kw_only=True):
     """A device from which the person has signed in."""
 
@@ -250,6 +258,8 @@ class Export(Frozen, kw_only=True):
     consents: Sequence[ExportedConsent]
     terms: Sequence[ExportedTerms]
     """An export for organizations has only their own."""
+    blocked_clients: Sequence[ExportedBlockedClient]
+    """None in an export for organizations: what a person refuses says nothing that the application may know."""
     devices: Sequence[ExportedDevice]
     own_profile: ExportedOwnProfile | None
     """None in an export for organizations: what a person says of themselves belongs to no organization."""

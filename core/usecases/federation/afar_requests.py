@@ -13,6 +13,7 @@ from core.domain.federation.afar.afar_requests import (
     MAILS_OF_CLIENT,
     MAILS_OF_PERSON,
     NOWHERE,
+    PROVIDER,
     AfarAnswer,
     AfarDecision,
     AfarNotice,
@@ -370,6 +371,7 @@ class AfarRequests(Frozen):
             auth_time=signed_in.proved_at,
             stated_at=signed_in.stated_at,
             authenticated_by=signed_in.authenticated_by,
+            provider=PROVIDER,
             audiences=decision.granted,
             key=request.key,
         )

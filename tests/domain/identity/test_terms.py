@@ -6,7 +6,7 @@ from uuid import UUID
 import pytest
 
 from core.domain.errors import BadRequest, SecondFactorRequired, TermsRequired
-from core.domain.identifiers import OrganizationId, TermsId
+from core.domain.identifiers import OrganizationId, TermsId, UserId
 from core.domain.identity.callers import require_admitted
 from core.domain.identity.terms.terms import (
     LONGEST_ADDRESS,
@@ -16,6 +16,7 @@ from core.domain.identity.terms.terms import (
     TermsVersion,
     in_force,
     require_accepted,
+    terms_accepted,
     terms_set,
     terms_withdrawn,
 )
@@ -124,3 +125,11 @@ def test_what_events_say() -> None:
     first = terms_set(None, replace(SECOND, organization=None), Actor())
     assert (first.organization, first.target.type, "old_version" in first.details) == (None, "terms", False)
     assert terms_withdrawn(SECOND, Actor()).details == {"version": "2", "address": HERE}
+
+
+def test_the_log_of_the_organization_has_who_accepted_which_version() -> None:
+    ada = UserId(UUID(int=3))
+    event = terms_accepted(SECOND, ada, Actor(user=ada))
+    assert (event.name, event.organization, event.target.id) == ("terms.accepted", ACME, str(ada))
+    assert event.details == {"version": "2", "address": HERE}
+    assert terms_accepted(replace(SECOND, organization=None), ada, Actor(user=ada)).organization is None

@@ -32,6 +32,7 @@ from core.domain.identity.privacy import (
     PAGE,
     Belonging,
     Export,
+    ExportedBlockedClient,
     ExportedConsent,
     ExportedDevice,
     ExportedFactorEvent,
@@ -92,6 +93,7 @@ def _export(subject: Subject, scope: Scope, columns: Mapping[str, Any]) -> Expor
         passkeys=convert(columns["passkeys"], list[ExportedPasskey]),
         consents=convert(columns["consents"], list[ExportedConsent]),
         terms=convert(columns["terms"], list[ExportedTerms]),
+        blocked_clients=convert(columns["blocked_clients"], list[ExportedBlockedClient]),
         devices=convert(columns["devices"], list[ExportedDevice]),
         own_profile=_own_profile(subject.account, **columns) if scope.is_whole else None,
         profiles=convert(columns["profiles"], list[ExportedProfile]),
@@ -185,6 +187,7 @@ def _nothing(account: Account) -> Export:
         passkeys=(),
         consents=(),
         terms=(),
+        blocked_clients=(),
         devices=(),
         own_profile=None,
         profiles=(),
@@ -445,6 +448,21 @@ EXPORT: Final[LiteralString] = f"""
                  join terms on terms.id = accepted.terms_id
                 where accepted.user_id = %(user)s and (scope.whole or terms.organization_id = any (scope.organizations))
            ) as terms,
+           (
+               select coalesce(
+                          jsonb_agg(
+                              jsonb_build_object(
+                                  'organization', all_services.org_id, 'service_slug', all_services.slug,
+                                  'blocked_at', afar_blocks.blocked_at
+                              )
+                              order by afar_blocks.blocked_at, all_services.id
+                          ),
+                          '[]'
+                      )
+                 from afar_blocks
+                 join all_services on all_services.id = afar_blocks.service_id
+                where afar_blocks.user_id = %(user)s and (select whole from scope)
+           ) as blocked_clients,
            (
                select coalesce(
                           jsonb_agg(

@@ -30,6 +30,8 @@ from core.domain.services.client_ids import describes_itself, is_open
 from core.domain.services.services import ServiceType
 from core.frozen import Frozen, replace
 
+# The provider in the login events of such sign-ins.
+PROVIDER: Final = "afar"
 INTERVAL: Final = 5
 """In seconds: an application must wait for so long before it polls again."""
 SLOWER: Final = 5

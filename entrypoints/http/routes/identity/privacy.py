@@ -185,6 +185,16 @@ class TermsExport(msgspec.Struct, frozen=True, kw_only=True):
     """When the person accepted it."""
 
 
+class BlockedClientExport(msgspec.Struct, frozen=True, kw_only=True):
+    """An application that may no longer ask the person from afar."""
+
+    organization_id: OrganizationUuid
+    service_slug: Annotated[str, example("billing")]
+    """The service's slug."""
+    blocked_at: datetime
+    """When the person said so."""
+
+
 class DeviceExport(msgspec.Struct, frozen=True, kw_only=True):
     """A device from which the person has signed in."""
 
@@ -301,6 +311,8 @@ class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
     """What the person has allowed applications, the oldest first."""
     terms: Sequence[TermsExport]
     """Terms that the person has accepted, the oldest first."""
+    blocked_clients: Sequence[BlockedClientExport]
+    """Applications that may no longer ask the person from afar, the oldest first; none in an export for an organization."""
     devices: Sequence[DeviceExport]
     """Devices from which the person has signed in; none in an export for an organization."""
     profile: OwnProfileExport | None
@@ -401,6 +413,7 @@ async def parts_of_export(exported: Exported) -> AsyncGenerator[bytes, None]:
         "passkeys": [_passkey(one) for one in export.passkeys],
         "consents": [_consent(one) for one in export.consents],
         "terms": [_terms(one) for one in export.terms],
+        "blocked_clients": [_blocked_client(one) for one in export.blocked_clients],
         "devices": [_device(one) for one in export.devices],
         "profile": None if export.own_profile is None else _own_profile(export.own_profile),
         "directory_profiles": [_profile(one) for one in export.profiles],
@@ -493,5 +506,6 @@ def _receipt(found: PrivacyRequest) -> PrivacyReceipt:
 
 _consent = shown(privacy.ExportedConsent, ConsentExport, named={"organization_id": "organization"})
 _terms = shown(privacy.ExportedTerms, TermsExport, named={"organization_id": "organization"})
+_blocked_client = shown(privacy.ExportedBlockedClient, BlockedClientExport, named={"organization_id": "organization"})
 _device = shown(privacy.ExportedDevice, DeviceExport)
 _user_key = shown(privacy.ExportedUserKey, UserKeyExport, named={"organization_id": "organization"})

@@ -8,15 +8,18 @@ import pytest
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest
-from core.domain.identifiers import FlowId, FurtherProviderId
+from core.domain.identifiers import FlowId, FurtherProviderId, OrganizationId
 from core.domain.identity.profile.profiles import StatedProfile
 from core.domain.identity.upstream.claims import Asserted, NotVouched, of_further_openid, of_further_profile, require_claims
 from core.domain.identity.upstream.further import (
     FurtherChange,
     FurtherProvider,
     client_secret,
+    further_created,
+    further_deleted,
     further_updated,
     require_room,
+    sealing_context,
     short_name,
 )
 from core.domain.identity.upstream.further_settings import ClientSecretKind, FurtherKind, FurtherSettings, restored_settings
@@ -27,8 +30,9 @@ from core.domain.identity.upstream.newcomers import (
     code_digest,
     restored_word,
     stored_word,
+    word_context,
 )
-from core.domain.identity.upstream.posted_answers import with_stated
+from core.domain.identity.upstream.posted_answers import answer_context, with_stated
 from core.domain.identity.upstream.providers import (
     RESERVED_NAMES,
     OfferedFurther,
@@ -39,7 +43,7 @@ from core.domain.identity.upstream.providers import (
     own_provider_of,
     provider_key,
 )
-from core.domain.identity.upstream.sign_in import ConfiguredFurther, SealedClient, WayThrough, client_kept, upstream_of
+from core.domain.identity.upstream.sign_in import ConfiguredFurther, ConfiguredProvider, SealedClient, WayThrough, client_kept, upstream_of
 from core.domain.languages import Language
 from core.domain.record.events import SYSTEM
 from core.domain.secrets import Secret
@@ -94,6 +98,13 @@ def test_reserved_names_are_refused(word: str) -> None:
         short_name(word)
 
 
+def test_short_names_have_a_form() -> None:
+    assert short_name("my-forum2") == "my-forum2"
+    for wrong in ("", "x", "X1", "a--b", "a-", "1a", "a" * 31):
+        with pytest.raises(BadRequest, match="2 to 30"):
+            short_name(wrong)
+
+
 def test_settings_are_stored_and_read_again() -> None:
     for settings in (OPENID, OAUTH):
         assert restored_settings(settings.stored()) == settings
@@ -105,6 +116,7 @@ def test_settings_are_stored_and_read_again() -> None:
     [
         ({"organizations": ["x"] * 201}, "organizations: at most"),
         ({"issuer": "https://a.example?x"}, "issuer: a URL without a query"),
+        ({"profile_url": "no address"}, "profile_url: "),
         ({"profile_url": "https://a.example/" + "x" * 500}, "profile_url: a URL of at most"),
         ({"email": "a b"}, "email: names of members"),
         ({"client_id": "\u00e9"}, "client_id: 1 to"),
@@ -263,3 +275,41 @@ def test_offers_are_for_everybody_or_for_some() -> None:
     assert everywhere.is_offered_in(None)
     assert not here.is_offered_in(None)
     assert here.is_offered_in(ID)  # type: ignore[arg-type]
+
+
+def test_an_organizations_own_provider_is_found_on_its_way() -> None:
+    client = SealedClient(client_id="c", sealed_secret=b"s", context="x")
+    configured = ConfiguredProvider(
+        organization=OrganizationId(UUID(int=3)),
+        name="Staff",
+        issuer="https://id.example",
+        client=client,
+        scopes=("openid",),
+        second_factor_values=("mfa",),
+    )
+    way, key = WayThrough(configured=configured), str(ID)
+    assert client_kept(key, way) == client
+    assert client_kept(key, WayThrough()) is None
+    upstream = upstream_of(key, {}, way, Secret("s"))
+    assert (upstream.key, upstream.organization, upstream.second_factor_values, upstream.further) == (
+        *(key, configured.organization, ("mfa",)),
+        None,
+    )
+    for found, opened in ((WayThrough(), Secret("s")), (way, None)):
+        with pytest.raises(ProviderOff):
+            upstream_of(key, {}, found, opened)
+
+
+def test_what_is_sealed_is_bound_to_its_row() -> None:
+    """Nobody opens the secret of one row in another."""
+    assert {sealing_context(PROVIDER.id), word_context(FLOW), answer_context(ID)} == {
+        *(f"further_providers.sealed_client_secret:{ID}", f"newcomers.sealed_word:{FLOW}"),
+        f"posted_answers.sealed_answer:{ID}",
+    }
+
+
+def test_the_log_has_what_was_made_and_deleted_and_for_how_many() -> None:
+    made, gone = further_created(PROVIDER, SYSTEM), further_deleted(replace(PROVIDER, organizations=("acme",)), 3, SYSTEM)
+    assert (made.name, made.details["key"], made.details["organizations"]) == ("platform.provider.created", "forum", None)
+    assert (gone.name, gone.details["people"], gone.details["organizations"]) == ("platform.provider.deleted", 3, ["acme"])
+    assert made.target.id == gone.target.id == str(ID)
