@@ -2,7 +2,8 @@
 platform owner with a fresh proof, or from the operator.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any
 
 from core.domain.errors import BadRequest, Conflict, NotFound, found
@@ -25,7 +26,7 @@ from core.domain.record.events import Actor
 from core.domain.secrets import Secret
 from core.frozen import Frozen, replace
 from core.usecases.identity.upstream.further_offers import FurtherOffers
-from ports.encryption import KeyRing
+from ports.encryption import CannotOpen, KeyRing
 from ports.identity.upstream.further import FurtherProviderStore, ProviderPresets
 from ports.identity.upstream.protocols import UpstreamProtocols
 from ports.system import System
@@ -58,6 +59,10 @@ class FurtherProviders(Frozen):
 
     async def list(self) -> Sequence[FurtherProvider]:
         return await self.lookup.list()
+
+    async def looks(self) -> Sequence[tuple[str, Callable[[], Awaitable[None]]]]:
+        """For each provider that is on, its short name, and what looks whether people can sign in through it. That raises `BadRequest`."""
+        return [(one.key, partial(self._look, one, sealed)) for one, sealed in await self.lookup.kept()]
 
     async def get(self, key: str) -> FurtherProvider:
         """Raises `NotFound`."""
@@ -140,6 +145,13 @@ class FurtherProviders(Frozen):
             await uow.record(further_deleted(held[0], people, actor))
             await uow.commit()
         self.offers.forget()
+
+    async def _look(self, provider: FurtherProvider, sealed: bytes) -> None:
+        try:
+            secret = self.keyring.open(sealed, sealing_context(provider.id)).decode()
+        except CannotOpen:
+            raise BadRequest("client_secret: no encryption key in force decrypts it, so it has to be given anew") from None
+        await self.protocols.check_further(provider.settings, ClientAtProvider(provider.client_id, Secret(secret)))
 
     async def _check(self, before: FurtherProvider, after: FurtherProvider, given: str | None) -> None:
         secret = given

@@ -22,8 +22,8 @@ class ProviderPresets(Protocol):
 
 
 class FurtherProviderStore(Protocol):
-    """Outside a unit of work, `list`, `offered` and `find` are one statement and one round trip each. The other methods need a unit of
-    work. Only PostgreSQL implements `FurtherProviderStore`.
+    """Outside a unit of work, `list`, `offered`, `kept` and `find` are one statement and one round trip each. The other methods need a unit
+    of work. Only PostgreSQL implements `FurtherProviderStore`.
     """
 
     async def list(self) -> Sequence[FurtherProvider]:
@@ -31,6 +31,9 @@ class FurtherProviderStore(Protocol):
 
     async def offered(self) -> Sequence[OfferedFurther]:
         """Those that are on, in the order of their buttons."""
+
+    async def kept(self) -> Sequence[tuple[FurtherProvider, bytes]]:
+        """Those that are on, with the sealed secrets of our clients there, in the order of their buttons."""
 
     async def find(self, key: str) -> FurtherProvider | None: ...
 

@@ -52,6 +52,9 @@ class FurtherProviderRows(OnStatements):
     async def offered(self) -> Sequence[OfferedFurther]:
         return [row.offered() for row in await self._statements.ask(_Offered, _OFFERED)]
 
+    async def kept(self) -> Sequence[tuple[FurtherProvider, bytes]]:
+        return await self._statements.ask(_held, _KEPT)
+
     async def find(self, key: str) -> FurtherProvider | None:
         return first_made(await self._statements.ask(_provider, _FIND, {"key": storable_text(key)}), lambda one: one)
 
@@ -96,6 +99,8 @@ _COLUMNS: Final[LiteralString] = f"""{FURTHER.names}, further_providers.settings
 _LIST: Final[LiteralString] = f"select {_COLUMNS} from further_providers order by position, name, id"
 
 _OFFERED: Final = "select key, name, organizations from further_providers where enabled order by position, name, id"
+
+_KEPT: Final[LiteralString] = f"select {_COLUMNS}, sealed_client_secret from further_providers where enabled order by position, name, id"
 
 _FIND: Final[LiteralString] = f"select {_COLUMNS} from further_providers where key = %(key)s"
 
