@@ -1009,6 +1009,7 @@ WHO: dict[str, set[str]] = {
         "GET /api/platform/provider-presets",
         *(f"{method} /api/platform/providers" for method in ("GET", "POST")),
         *(f"{method} /api/platform/providers/{{key}}" for method in ("GET", "PATCH", "DELETE")),
+        *(f"{method} /api/platform/providers/{{key}}/logo" for method in ("PUT", "DELETE")),
         *(f"{method} /api/platform/resource-servers/{{resource_id}}/approval" for method in ("DELETE", "POST")),
         "DELETE /api/platform/management-keys/{key_id}",
         "GET /api/platform/management-keys",

@@ -755,6 +755,8 @@ everybody                         POST   /webhooks/billing
 ...g.   po.  no         -         GET    /api/platform/providers/{key}
 ...g.   po.  no         -         PATCH  /api/platform/providers/{key}
 ...g.   po.  no         -         DELETE /api/platform/providers/{key}
+...g.   po.  no         -         PUT    /api/platform/providers/{key}/logo
+...g.   po.  no         -         DELETE /api/platform/providers/{key}/logo
 ...g.   po.  no         -         GET    /api/platform/terms
 ...g.   po.  no         -         PUT    /api/platform/terms
 ...g.   po.  no         -         DELETE /api/platform/terms

@@ -14,6 +14,9 @@ create table further_providers (
     enabled              boolean     not null,
     position             integer     not null,
     organizations        uuid[],                              -- on whose pages it is offered; null: everywhere
+    logo_digest          text,
+    logo_media_type      text,
+    logo                 bytea,
     secret_set_at        timestamptz not null,
     created_at           timestamptz not null,
     updated_at           timestamptz not null

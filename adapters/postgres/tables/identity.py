@@ -516,7 +516,7 @@ TABLES: Final = (
         whose=INSTALLATION,
         holds=(
             plain(WORD, "key", "preset"),
-            plain(FACT, "name", "settings", "client_id"),
+            plain(FACT, "name", "settings", "client_id", "logo_digest", "logo_media_type", "logo"),
             sealed("sealed_client_secret"),
         ),
         moves=THE_INSTALLATIONS,

@@ -24,6 +24,7 @@ from core.domain.identity.upstream.further_settings import FurtherKind, FurtherS
 from core.domain.identity.upstream.providers import ClientAtProvider
 from core.domain.record.events import Actor
 from core.domain.secrets import Secret
+from core.domain.tenancy.branding import Logo, uploaded_logo
 from core.frozen import Frozen, replace
 from core.usecases.identity.upstream.further_offers import FurtherOffers
 from ports.encryption import CannotOpen, KeyRing
@@ -130,6 +131,29 @@ class FurtherProviders(Frozen):
             if "client_secret" in said:
                 sealed = self.keyring.seal(said["client_secret"].encode(), sealing_context(after.id))
             await uow.further_providers.save(after, sealed)
+            await uow.record(further_updated(before, after, actor))
+            await uow.commit()
+        self.offers.forget()
+        return after
+
+    async def put_logo(self, key: str, content: bytes, actor: Actor, *, declared: str = "") -> FurtherProvider:
+        """Sets an uploaded picture as the logo. Raises `BadRequest`, `PayloadTooLarge` and `NotFound`."""
+        return await self._replace_logo(key, uploaded_logo(content, declared), actor)
+
+    async def remove_logo(self, key: str, actor: Actor) -> None:
+        """Does nothing when there is no logo. Raises `NotFound`."""
+        await self._replace_logo(key, None, actor)
+
+    async def _replace_logo(self, key: str, logo: Logo | None, actor: Actor) -> FurtherProvider:
+        async with self.unit_of_work() as uow:
+            held = await uow.further_providers.hold(key)
+            if held is None:
+                raise NotFound(NO_SUCH_PROVIDER)
+            before, _ = held
+            after = before.with_logo(None if logo is None else logo.digest, self.system.clock.now())
+            if after == before:
+                return before
+            await uow.further_providers.save_logo(after, logo)
             await uow.record(further_updated(before, after, actor))
             await uow.commit()
         self.offers.forget()

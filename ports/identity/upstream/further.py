@@ -10,6 +10,7 @@ from core.domain.identity.upstream.further import FurtherProvider, ProviderPrese
 from core.domain.identity.upstream.newcomers import WaitingNewcomer
 from core.domain.identity.upstream.posted_answers import PostedAnswer
 from core.domain.identity.upstream.providers import OfferedFurther
+from core.domain.tenancy.branding import Logo
 
 
 class ProviderPresets(Protocol):
@@ -48,6 +49,9 @@ class FurtherProviderStore(Protocol):
 
     async def save(self, provider: FurtherProvider, sealed_secret: bytes) -> bool:
         """False when another provider has the short name."""
+
+    async def save_logo(self, provider: FurtherProvider, logo: Logo | None) -> None:
+        """With None, removes the logo."""
 
     async def remove(self, provider: FurtherProvider) -> int:
         """Removes the provider with all identities there. Returns how many they were."""

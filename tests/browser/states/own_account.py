@@ -12,6 +12,7 @@ from core.domain.identity.profile.profiles import NO_PROFILE, OwnProfile
 from core.domain.identity.risk import RiskFactor
 from core.domain.identity.upstream.providers import NAMES
 from core.domain.tenancy.join_requests import OwnJoinRequest
+from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.account.devices.sign_in_log_pages import NAMED, failure
 from tests.browser.states import CONTROLS, ENDLESS, FROM_THE_RIGHT, LISTED, LONG, LONG_ROLE, NOW, ORDINARY, TERMS, TERMS_OVER, State, Words
 
@@ -61,7 +62,7 @@ _PLACES: Final = Thing(
 )
 _NOWHERE_YET: Final = Thing(applications=[], organizations=[])
 _START: Final[dict[str, Any]] = {"places": _PLACES, "platform": "", "unproved": False}
-_PROVIDERS: Final = [("codehost", "GitHub"), ("websuite", "Google"), ("officesuite", "Microsoft")]
+_PROVIDERS: Final = [("codehost", "GitHub", ""), ("websuite", "Google", ""), ("officesuite", "Microsoft", "")]
 _ADA, _LONG = Thing(address=ORDINARY), Thing(address=LONG)
 _YESTERDAY, _LAST_YEAR, _TOMORROW = NOW - timedelta(hours=26), NOW - timedelta(days=400), NOW + timedelta(hours=26)
 _BERLIN, _NOWHERE = Thing(country="DE", city="Berlin"), None
@@ -962,7 +963,9 @@ STATES: Final = (
             ("of an application", _REQUESTS[1], ("openid", "email"), [], ()),
         )
     ),
-    _account("account, connections, none", "connections/connections.html", "/ui/settings/connections", connected=[], offers=_PROVIDERS),
+    _account(
+        "account, connections, none", "connections/connections.html", "/ui/settings/connections", connected=[], offers=_PROVIDERS, logos={}
+    ),
     _account(
         "account, connections",
         "connections/connections.html",
@@ -973,6 +976,7 @@ STATES: Final = (
             (Thing(provider="websuite", email="", linked_at=_YESTERDAY), ENDLESS.name),
         ],
         offers=_PROVIDERS[2:],
+        logos={"codehost": shipped_pages().asset_url("postern.svg")},
         done="The account is connected.",
     ),
     _account(
@@ -981,6 +985,7 @@ STATES: Final = (
         "/ui/settings/connections",
         connected=[],
         offers=[],
+        logos={},
         errors={"": Words("refusals.provider_taken")},
     ),
     _account(

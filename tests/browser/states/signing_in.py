@@ -24,11 +24,14 @@ _ADDRESS: Final[dict[str, Any]] = {
     "offers": [],
 }
 _OFFERS: Final = [
-    ("codehost", "GitHub", "/auth/codehost"),
-    ("websuite", "Google", "/auth/websuite"),
-    ("officesuite", "Microsoft", "/auth/officesuite"),
+    ("codehost", "GitHub", "/auth/codehost", ""),
+    ("websuite", "Google", "/auth/websuite", ""),
+    ("officesuite", "Microsoft", "/auth/officesuite", ""),
 ]
-_MANY: Final = [*_OFFERS, ("0197f0c8", "The login of the northern branch", "#"), ("0197f0c9", "تسجيل الدخول", "#")]
+_MANY: Final = [*_OFFERS, ("0197f0c8", "The login of the northern branch", "#", ""), ("0197f0c9", "تسجيل الدخول", "#", "")]
+# Any picture of ours stands for an uploaded one.
+_LOGO: Final = shipped_pages().asset_url("postern.svg")
+_WITH_LOGOS: Final = [*_OFFERS, *(("forum", name, "#", _LOGO) for name in ("Discord", ENDLESS.name, FROM_THE_RIGHT.name))]
 _PUZZLE: Final = Puzzle("challenge", 8)
 # No browser finds a hash that is nothing but zeros, so the page stays as it is.
 _ENDLESS_PUZZLE: Final = Puzzle("challenge", 35)
@@ -100,6 +103,7 @@ STATES: Final = (
     State("sign in, without passkeys", "sign_in/sign_in.html", {**_ADDRESS, "passkeys": False}, PALE),
     State("sign in, passkey refused", "sign_in/sign_in.html", {**_ADDRESS, "errors": {"": Words("refusals.passkey_refused")}}, ACME),
     State("sign in, no address", "sign_in/sign_in.html", {**_ADDRESS, "email": "ada", "errors": {"email": Words("sign_in.no_address")}}),
+    State("sign in, with logos of providers", "sign_in/sign_in.html", {**_ADDRESS, "offers": _WITH_LOGOS}, PALE),
     State("sign in, with providers", "sign_in/sign_in.html", {**_ADDRESS, "offers": _OFFERS}),
     State(
         "sign in, a provider failed",

@@ -72,7 +72,7 @@ NEVER: Final = {
         *(f"{SERVICE}/checkout", f"{ORGANIZATION}/billing/portal", f"{ORGANIZATION}/configuration/", f"{PLATFORM}/configuration/"),
         f"{PLATFORM}/jobs/",
     ),
-    "a picture is no text; documents have the address of a logo": (f"{ORGANIZATION}/branding/logo",),
+    "a picture is no text; documents have the address of a logo": (f"{ORGANIZATION}/branding/logo", f"{PLATFORM}/providers/{{key}}/logo"),
     "`enabled: false` disables it, and the end also removes our certificates": (f"DELETE {SERVICE}/saml",),
 }
 

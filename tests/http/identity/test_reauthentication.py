@@ -126,6 +126,8 @@ def test_these_routes_ask_for_a_fresh_proof() -> None:
         ("POST", "/api/platform/providers"),
         ("PATCH", "/api/platform/providers/{key}"),
         ("DELETE", "/api/platform/providers/{key}"),
+        ("PUT", "/api/platform/providers/{key}/logo"),
+        ("DELETE", "/api/platform/providers/{key}/logo"),
     }
     # To connect one, tokens of people need it, and a page asks for it where an application asks: see `upstream/linking`.
     identities = {("DELETE", "/api/user/identities/{provider}")}

@@ -15,9 +15,12 @@ from core.domain.identifiers import OrganizationId
 from core.domain.identity.upstream.further import FurtherProvider
 from core.domain.identity.upstream.further_settings import restored_settings
 from core.domain.identity.upstream.providers import OfferedFurther
+from core.domain.tenancy.branding import Logo
 from core.frozen import Frozen
 
-FURTHER: Final = Columns(FurtherProvider, "further_providers", apart=("settings", "organizations"), texts=("name", "client_id"))
+FURTHER: Final = Columns(
+    FurtherProvider, "further_providers", apart=("settings", "organizations"), texts=("name", "client_id"), derived=("logo_digest",)
+)
 
 
 def _provider(*, settings: Mapping[str, Any], organizations: list[str] | None, **columns: Any) -> FurtherProvider:
@@ -37,10 +40,11 @@ class _Offered(Frozen):
     key: str
     name: str
     organizations: list[UUID] | None
+    logo_digest: str | None
 
     def offered(self) -> OfferedFurther:
         where = None if self.organizations is None else frozenset(OrganizationId(one) for one in self.organizations)
-        return OfferedFurther(self.key, self.name, where)
+        return OfferedFurther(self.key, self.name, where, self.logo_digest)
 
 
 class FurtherProviderRows(OnStatements):
@@ -78,6 +82,16 @@ class FurtherProviderRows(OnStatements):
         }
         return bool(await self._statements.ask(IdRow, _SAVE, parameters))
 
+    async def save_logo(self, provider: FurtherProvider, logo: Logo | None) -> None:
+        parameters = {
+            "id": provider.id,
+            "digest": None if logo is None else logo.digest,
+            "media_type": None if logo is None else logo.media_type,
+            "content": None if logo is None else logo.content,
+            "now": provider.updated_at,
+        }
+        await self._statements.tell(_SAVE_LOGO, parameters)
+
     async def remove(self, provider: FurtherProvider) -> int:
         parameters = {"id": provider.id, "key": provider.key}
         await self._statements.tell(_REMOVE, parameters)
@@ -98,7 +112,7 @@ _COLUMNS: Final[LiteralString] = f"""{FURTHER.names}, further_providers.settings
 
 _LIST: Final[LiteralString] = f"select {_COLUMNS} from further_providers order by position, name, id"
 
-_OFFERED: Final = "select key, name, organizations from further_providers where enabled order by position, name, id"
+_OFFERED: Final = "select key, name, organizations, logo_digest from further_providers where enabled order by position, name, id"
 
 _KEPT: Final[LiteralString] = f"select {_COLUMNS}, sealed_client_secret from further_providers where enabled order by position, name, id"
 
@@ -127,6 +141,12 @@ _SAVE: Final = """
            organizations = excluded.organizations, secret_set_at = excluded.secret_set_at, updated_at = excluded.updated_at
      where further_providers.id = excluded.id
  returning id
+"""
+
+_SAVE_LOGO: Final = """
+    update further_providers
+       set logo_digest = %(digest)s, logo_media_type = %(media_type)s, logo = %(content)s, updated_at = %(now)s
+     where id = %(id)s
 """
 
 _REMOVE: Final = "delete from further_providers where id = %(id)s"

@@ -66,9 +66,14 @@ class FurtherProvider(Frozen, kw_only=True):
     """Buttons stand in this order."""
     organizations: tuple[str, ...] | None = None
     """The slugs of the organizations on whose pages it is offered. None when it is offered everywhere."""
+    logo_digest: str | None = None
+    """The digest of the uploaded logo. None when there is none."""
     secret_set_at: datetime
     created_at: datetime
     updated_at: datetime
+
+    def with_logo(self, digest: str | None, now: datetime) -> "FurtherProvider":
+        return self if digest == self.logo_digest else replace(self, logo_digest=digest, updated_at=now)
 
 
 class FurtherChange(RecordChange, kw_only=True):
@@ -262,6 +267,8 @@ def further_updated(before: FurtherProvider, after: FurtherProvider, actor: Acto
     details: dict[str, Json] = {"name": after.name, **differences(_facts(before), _facts(after))}
     if after.secret_set_at != before.secret_set_at:
         details["secret_changed"] = True
+    if after.logo_digest != before.logo_digest:
+        details["logo_changed"] = True
     return _event("platform.provider.updated", after, actor, details)
 
 

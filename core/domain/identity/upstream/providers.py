@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
+from core.domain.branding import logo_path
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId
 from core.domain.identity.upstream.connections import SamlSettings
@@ -193,6 +194,8 @@ class ProviderOffer(Frozen):
 
     key: str
     name: str
+    logo: str = ""
+    """The path of its logo. Empty when it has none."""
 
 
 class OfferedFurther(Frozen):
@@ -202,6 +205,11 @@ class OfferedFurther(Frozen):
     name: str
     organizations: frozenset[OrganizationId] | None = None
     """None when it is offered everywhere."""
+    logo_digest: str | None = None
+
+    @property
+    def offer(self) -> ProviderOffer:
+        return ProviderOffer(self.key, self.name, "" if self.logo_digest is None else logo_path(self.logo_digest))
 
     def is_offered_in(self, organization: OrganizationId | None) -> bool:
         return self.organizations is None or organization in self.organizations

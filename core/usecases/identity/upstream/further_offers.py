@@ -38,4 +38,4 @@ class FurtherOffers:
         self._read_at = None
 
     def offered_in(self, organization: OrganizationId | None) -> Sequence[ProviderOffer]:
-        return [ProviderOffer(one.key, one.name) for one in self._known if one.is_offered_in(organization)]
+        return [one.offer for one in self._known if one.is_offered_in(organization)]

@@ -7,7 +7,7 @@ The first form of a sign-in begins its flow, if there is none yet. So showing th
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from secrets import token_hex
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 from urllib.parse import urlencode
 
 import msgspec
@@ -69,6 +69,8 @@ _TOKEN_PLACE: Final = f"{{form_token {token_hex()}}}"
 _LONGEST_EMAIL: Final = 320
 _RESEND: Final = "/ui/check-mail/resend"
 _MAIL_LINK: Final = "/ui/sign-in/mail-link"
+ProviderButton: TypeAlias = tuple[str, str, str, str]
+"""The key and the name of a provider, the address of its button, and the path of its logo."""
 _Flag = Annotated[str, msgspec.Meta(pattern="^(yes)?$")]
 
 
@@ -346,10 +348,10 @@ def address_page(
     )
 
 
-def offered(postern: Postern, flow: Flow | None, place: str = "", *, but: str = "") -> Sequence[tuple[str, str, str]]:
-    """The keys and names of the available providers, and the addresses of their buttons."""
+def offered(postern: Postern, flow: Flow | None, place: str = "", *, but: str = "") -> Sequence[ProviderButton]:
+    """The buttons of the available providers."""
     offers = postern.identity.journeys.offered_in(flow)
-    return [(one.key, one.name, _onward(f"/auth/{one.key}", flow, place)) for one in offers if one.key != but]
+    return [(one.key, one.name, _onward(f"/auth/{one.key}", flow, place), one.logo) for one in offers if one.key != but]
 
 
 def _rendered(
@@ -360,7 +362,7 @@ def _rendered(
     errors: Mapping[str, str] = NO_ERRORS,
     *,
     place: str = "",
-    offers: Sequence[tuple[str, str, str]],
+    offers: Sequence[ProviderButton],
     passkeys: bool,
     registers: bool,
     signals: Sequence[PasskeySignal] = (),
@@ -393,9 +395,7 @@ def sign_in_again(call: AnyCall, postern: Postern, flow: Flow, refusal: Refusal,
 
 
 @lru_cache(maxsize=64)
-def _first_page(
-    language: Language, place: str, offers: tuple[tuple[str, str, str], ...], *, passkeys: bool, registers: bool
-) -> list[bytes]:
+def _first_page(language: Language, place: str, offers: tuple[ProviderButton, ...], *, passkeys: bool, registers: bool) -> list[bytes]:
     """The page that most people see first, and robots again and again. Apart from its token it is the same for all, so we cache it."""
     shown = _rendered(language, None, _TOKEN_PLACE, "", place=place, offers=offers, passkeys=passkeys, registers=registers)
     return shown.split(_TOKEN_PLACE.encode())

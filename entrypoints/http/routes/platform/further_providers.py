@@ -6,8 +6,10 @@ from typing import Annotated
 
 import msgspec
 
+from core.domain.branding import logo_path
 from core.domain.changes import UNCHANGED
 from core.domain.errors import BadRequest, Conflict, NotFound
+from core.domain.identity.profile.pictures import LARGEST_PICTURE, PICTURE_TYPES
 from core.domain.identity.proofs import StepUp
 from core.domain.identity.upstream.further import (
     LONGEST_ADDRESS,
@@ -26,9 +28,11 @@ from core.domain.identity.upstream.further import (
 from core.domain.identity.upstream.further_settings import ClientSecretKind, FurtherKind
 from core.usecases.platform.further_providers import NewFurther
 from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.accepts import RawOfTypes
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import PLATFORM_OWNER
 from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.decoding import media_type_of
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import SECRET, example
 from entrypoints.http.machinery.limits import CREDENTIALS
@@ -36,6 +40,7 @@ from entrypoints.http.machinery.limits import CREDENTIALS
 _TAGS = ("installation",)
 _PROVIDERS = "/api/platform/providers"
 _ONE = f"{_PROVIDERS}/{{key}}"
+_LOGO = f"{_ONE}/logo"
 
 _Word = msgspec.Meta(extra_json_schema={"maxLength": LONGEST_SHORT_NAME})
 _Label = msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_NAME})
@@ -193,6 +198,8 @@ class FurtherProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The signing key's id."""
     callback_url: Annotated[str, example("https://id.example.com/auth/discord/callback")]
     """The redirect URI to register there."""
+    logo: Annotated[str, example("https://id.example.org/logos/9f86d081884c7d65")] | None
+    """The address at which we show the uploaded logo; null if there is none. Each logo has a new one."""
     created_at: datetime
     """When it was added."""
     updated_at: datetime
@@ -284,6 +291,36 @@ async def delete_further_provider(call: Call[None, None, FurtherProviderPath], p
     return NO_BODY
 
 
+@endpoint.put(
+    _LOGO,
+    caller=PLATFORM_OWNER,
+    limit=CREDENTIALS,
+    step_up=StepUp.ACCOUNT,
+    accepts=RawOfTypes(PICTURE_TYPES, LARGEST_PICTURE),
+    refuses=(BadRequest, NotFound),
+    tags=_TAGS,
+)
+async def upload_further_logo(call: Call[bytes, None, FurtherProviderPath], postern: Postern) -> FurtherProviderRecord:
+    """Upload the logo of a further provider
+
+    The body is the picture: PNG, JPEG or WebP, of at most 256 KiB and 2048 pixels on a side. We keep what is drawn, and drop metadata. It
+    stands on the provider's buttons. You need a recent proof of who you are.
+    """
+    declared = media_type_of(call.request.header(b"content-type") or b"").decode("ascii", "replace")
+    after = await postern.platform.further_providers.put_logo(call.path.key, call.body, call.actor, declared=declared)
+    return _record(after, postern)
+
+
+@endpoint.delete(_LOGO, caller=PLATFORM_OWNER, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, status=204, refuses=(NotFound,), tags=_TAGS)
+async def remove_further_logo(call: Call[None, None, FurtherProviderPath], postern: Postern) -> NoBody:
+    """Remove the logo of a further provider
+
+    The answer is the same if there was none. Browsers that have shown the logo may keep it. You need a recent proof of who you are.
+    """
+    await postern.platform.further_providers.remove_logo(call.path.key, call.actor)
+    return NO_BODY
+
+
 def _record(one: FurtherProvider, postern: Postern) -> FurtherProviderRecord:
     settings = one.settings
     return FurtherProviderRecord(
@@ -311,6 +348,7 @@ def _record(one: FurtherProvider, postern: Postern) -> FurtherProviderRecord:
         team_id=settings.team_id,
         key_id=settings.key_id,
         callback_url=postern.identity.journeys.callback(one.key),
+        logo=None if one.logo_digest is None else f"{postern.foundation.public_url}{logo_path(one.logo_digest)}",
         created_at=one.created_at,
         updated_at=one.updated_at,
     )

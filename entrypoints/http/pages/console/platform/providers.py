@@ -7,6 +7,7 @@ from core.domain.identity.upstream.further_settings import ClientSecretKind, Fur
 from entrypoints.http.pages.console.cells import Tone, code, copied, listed, number, plain, state, when, words
 from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
 from entrypoints.http.pages.console.platform.platform_tabs import PROVIDERS, PROVIDERS_ENTRY, PROVIDERS_TAB, position
+from entrypoints.http.pages.console.platform.provider_logo import LOGO
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
 from entrypoints.http.pages.console.visit import PageVisit
@@ -112,7 +113,10 @@ FURTHER: Final = Resource(
             undone=False,
         ),
     ),
-    below=(("console.platform_providers.test", "/ui/test-provider/{key}", list_further_providers),),
+    below=(
+        ("console.provider_logo.title", LOGO, list_further_providers),
+        ("console.platform_providers.test", "/ui/test-provider/{key}", list_further_providers),
+    ),
     ending=Ending(delete_further_provider, typed=lambda one: str(one.key)),
     also=(list_provider_presets,),
 )
