@@ -222,7 +222,8 @@ _OTHER_WAYS_IN: Final[LiteralString] = f"""
                               select
                                 from further_providers as further
                                where further.key = identities.provider and further.enabled
-                                 and identities.issuer in (further.settings ->> 'issuer', further.settings ->> 'profile_url')
+                                 and identities.issuer =
+                                     coalesce(nullif(further.settings ->> 'issuer', ''), further.settings ->> 'profile_url')
                           )
                        or (
                               providers.enabled and organizations.status = 'active'

@@ -143,7 +143,7 @@ def examined(settings: FurtherSettings) -> FurtherSettings:
             settings = replace(settings, scopes=("openid", *settings.scopes))
     else:
         _need(settings, "authorization_url", "token_url", "profile_url", "subject")
-        settings = replace(settings, issuer="", posts_answer=False, repeats_nonce=True)
+        settings = replace(settings, posts_answer=False, repeats_nonce=True)
     if settings.secret_kind is ClientSecretKind.SIGNING_KEY:
         for name in ("team_id", "key_id"):
             if not _APPLE_ID.fullmatch(getattr(settings, name)):

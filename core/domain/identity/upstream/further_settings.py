@@ -31,7 +31,9 @@ class FurtherSettings(Frozen, kw_only=True):
 
     kind: FurtherKind = FurtherKind.OPENID
     issuer: str = ""
-    """Of OpenID Connect alone."""
+    """For OpenID Connect, as the tokens have it. For OAuth 2.0, what people's ids belong to, whatever version the addresses have, and what
+    answers that name their issuer must name. Empty where nobody has stated it.
+    """
     authorization_url: str = ""
     token_url: str = ""
     profile_url: str = ""
@@ -55,7 +57,7 @@ class FurtherSettings(Frozen, kw_only=True):
     @property
     def identity_issuer(self) -> str:
         """What the subjects belong to."""
-        return self.issuer if self.kind is FurtherKind.OPENID else self.profile_url
+        return self.issuer or self.profile_url
 
     @property
     def place(self) -> tuple[str, ...]:

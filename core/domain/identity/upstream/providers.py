@@ -171,6 +171,11 @@ class Upstream(ProviderSite, kw_only=True):
         return self.further is None
 
     @property
+    def states_issuer(self) -> bool:
+        """Whether we know which issuer its answers may name. Nobody need state one for a further provider of OAuth 2.0."""
+        return self.further is None or self.further.issuer != ""
+
+    @property
     def speaks_saml(self) -> bool:
         return self.saml is not None
 

@@ -93,7 +93,9 @@ class FurtherProviderSettings(msgspec.Struct, frozen=True, kw_only=True):
     organizations: _Organizations | msgspec.UnsetType | None = msgspec.UNSET
     """The slugs of the organizations on whose pages it is offered; null offers it everywhere."""
     issuer: _Issuer | msgspec.UnsetType = msgspec.UNSET
-    """For OpenID Connect, byte for byte as its tokens have it."""
+    """For OpenID Connect, byte for byte as its tokens have it. For OAuth 2.0, what people's ids belong to, and the `iss` of its answers, if
+    they have one; empty takes the address of the profile.
+    """
     authorization_url: _AuthorizationUrl | msgspec.UnsetType = msgspec.UNSET
     """For OAuth 2.0."""
     token_url: _TokenUrl | msgspec.UnsetType = msgspec.UNSET
@@ -171,7 +173,7 @@ class FurtherProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     organizations: _Organizations | None
     """The slugs of the organizations on whose pages it is offered; null everywhere."""
     issuer: _Issuer
-    """Of OpenID Connect."""
+    """The provider's issuer. Empty for OAuth 2.0 where nobody has stated one."""
     authorization_url: _AuthorizationUrl
     """Of OAuth 2.0."""
     token_url: _TokenUrl

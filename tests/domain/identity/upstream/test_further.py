@@ -109,6 +109,7 @@ def test_settings_are_stored_and_read_again() -> None:
     for settings in (OPENID, OAUTH):
         assert restored_settings(settings.stored()) == settings
     assert (OPENID.identity_issuer, OAUTH.identity_issuer) == ("https://id.example", "https://a.example/p")
+    assert replace(OAUTH, issuer="https://a.example").identity_issuer == "https://a.example"
 
 
 @pytest.mark.parametrize(
@@ -263,6 +264,9 @@ def test_a_provider_is_found_on_its_way() -> None:
     assert client_kept("forum", way) == client
     upstream = upstream_of("forum", {}, way, Secret("s"))
     assert (upstream.key, upstream.kind, upstream.proves, upstream.label) == ("forum", None, False, "forum")
+    assert not upstream.states_issuer
+    stated = WayThrough(further=replace(further, settings=replace(OAUTH, issuer="https://a.example")))
+    assert upstream_of("forum", {}, stated, Secret("s")).states_issuer
     with pytest.raises(UnknownProvider):
         upstream_of("forum", {}, WayThrough(), None)
     with pytest.raises(ProviderOff):

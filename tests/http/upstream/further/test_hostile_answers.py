@@ -123,14 +123,14 @@ async def test_a_mailbox_gets_few_codes_from_however_many_flows(scene: FurtherSc
 
 
 async def test_an_identity_that_leads_nowhere_is_no_other_way_in(scene: FurtherScene) -> None:
-    """With another address of the profile, the provider knows nobody by the identities of before."""
+    """With another issuer, the provider knows nobody by the identities of before."""
     await scene.has("discord")
     await scene.has("slack")
     ada = scene.people.proved(ADA)
-    (kept,) = scene.people.rows("select settings ->> 'profile_url' as url from further_providers where key = 'discord'")
-    scene.people.connect(ada, "discord", kept["url"], "1815")
+    (kept,) = scene.people.rows("select settings ->> 'issuer' as issuer from further_providers where key = 'discord'")
+    scene.people.connect(ada, "discord", kept["issuer"], "1815")
     scene.people.connect(ada, "slack", scene.fakes["slack"].issuer, "1815")
-    moved = await scene.request("PATCH", f"{PROVIDERS}/discord", {"profile_url": f"{kept['url']}/elsewhere"}, by=scene.root)
+    moved = await scene.request("PATCH", f"{PROVIDERS}/discord", {"issuer": "https://a.example", "client_secret": "s"}, by=scene.root)
     assert moved.status == 200, moved.body
     answer = await scene.request("DELETE", "/api/user/identities/slack", by=scene.people.session_of(ada))
     assert refused(answer) == BAD

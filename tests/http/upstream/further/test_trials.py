@@ -42,7 +42,9 @@ async def test_it_says_what_would_become_of_each(scene: FurtherScene) -> None:
     tabs = scene.signed_in(scene.root)
     ada = scene.verified()
     assert b"asked to sign in to it first" in (await _walked(scene, tabs, "discord")).body
-    (kept,) = scene.people.rows("select settings ->> 'profile_url' as url from further_providers")
+    (kept,) = scene.people.rows(
+        "select coalesce(nullif(settings ->> 'issuer', ''), settings ->> 'profile_url') as url from further_providers"
+    )
     scene.people.connect(ada, "discord", kept["url"], "1815")
     signs_in = await _walked(scene, tabs, "discord")
     assert b"is signed in to the account" in signs_in.body

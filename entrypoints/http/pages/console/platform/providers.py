@@ -97,7 +97,7 @@ FURTHER: Final = Resource(
             "protocol",
             shape(
                 change_further_provider,
-                _openid("issuer"),
+                Asked("issuer", hint="console.platform_providers.issuer_hint"),
                 _openid("posts_answer"),
                 _openid("repeats_nonce"),
                 _oauth("authorization_url"),
