@@ -182,7 +182,7 @@ def _assembled(settings: Settings, foundation: Foundation, decline: Declining, p
         account_mails=room.mails,
         mail_budgets=room.budgets,
         registrations=room.registrations,
-        terms=TermsOfPeople(new_unit_of_work, stores.terms, clock),
+        terms=TermsOfPeople(new_unit_of_work, stores.terms, foundation.metrics, clock),
         displaced_sessions=DisplacedSessions(new_unit_of_work, foundation.mail_templates, foundation.shared_buckets),
         mailed_codes=sign_ins.mailed_codes,
         mailed_proofs=sign_ins.mailed_proofs,

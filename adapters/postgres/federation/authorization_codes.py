@@ -14,6 +14,7 @@ from adapters.postgres.identity.sessions.agents import acts_until
 from adapters.postgres.identity.sessions.audiences import allows_audiences, audiences, kept_audiences, open_audiences
 from adapters.postgres.identity.sessions.profile_columns import PROFILE, PROFILE_COLUMNS, profile, tells_more
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
+from adapters.postgres.identity.terms.demands import terms_due, time_is_over
 from adapters.postgres.identity.upstream.directory_contexts import directory_context
 from adapters.postgres.record.events import fan_out
 from adapters.postgres.rows import IdRow
@@ -296,19 +297,20 @@ _REDEEMING: Final[LiteralString] = f"""
          ),
          place as materialized (
              select services.id, services.org_id, services.is_agent, services.oauth_client_id, acting.until as acts_until, memberships.role,
-                    services.most_sessions as most_in_service,
-                    (select organizations.most_sessions from organizations where organizations.id = services.org_id) as most,
+                    services.most_sessions as most_in_service, organizations.most_sessions as most,
                     coalesce(consents.scopes @> code.scopes, false)
                     and {allows_audiences("code.audiences", "code.user_id", "code.service_id")} as has_consent
                from code
                join account on account.id = code.user_id
                join services on services.id = code.service_id
               cross join lateral (select {acts_until("code")} as until) as acting
+               left join organizations on organizations.id = services.org_id
                left join memberships on memberships.org_id = services.org_id and memberships.user_id = code.user_id
                      and {counts_for("account")}
                left join consents on consents.service_id = code.service_id and consents.user_id = code.user_id
               where {admits("memberships.role is not null", "code.user_id")}
                 and acting.until > %(at)s
+                and not {time_is_over(terms_due("code.user_id"))}
                 and (%(key)s::text is not null or not services.dpop_bound_access_tokens)
                 -- Members of the organization need no consent for its trusted services. When the membership ends, the code needs
                 -- consent again, also if the code was given a moment before.

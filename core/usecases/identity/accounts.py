@@ -12,7 +12,7 @@ from core.domain.identity.links import Links
 from core.domain.identity.mailed_tokens import PROVES_ADDRESS, MailedToken, MailedTokenPurpose, mailed_token, refusal_of
 from core.domain.identity.passwords.standing import PasswordStanding
 from core.domain.identity.sign_in import PASSWORD_PROVIDER, ServiceName, context_in
-from core.domain.identity.terms.terms import Acceptance, terms_accepted
+from core.domain.identity.terms.terms import Acceptance, TermsVersion, terms_accepted
 from core.domain.languages import Language
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password, Token
@@ -23,6 +23,7 @@ from core.usecases.identity.registering.mail_budgets import MailBudgets, asked_f
 from core.usecases.identity.registering.registrations import Registrations
 from ports.identity.sign_in import Destinations
 from ports.mail_templates import MailTemplates
+from ports.metrics import Metrics
 from ports.passwords import PasswordHasher
 from ports.rate_limits import SharedBuckets
 from ports.system import System
@@ -37,6 +38,7 @@ class Accounts(Frozen):
     templates: MailTemplates
     links: Links
     buckets: SharedBuckets
+    metrics: Metrics
     system: System
     budgets: MailBudgets
     registrations: Registrations
@@ -81,23 +83,26 @@ class Accounts(Frozen):
             if await uow.accounts.add(account, encoded, context.service, registered_in=registered_in):
                 mail = AskedMail(AccountMail.VERIFICATION, email, organization, actor.language, onward, account=user)
                 await uow.record(signed_up(user, replace(actor, user=user), PASSWORD_PROVIDER, context))
-                await self._accept(uow, user, accepting, replace(actor, user=user))
+                accepted = await self._accept(uow, user, accepting, replace(actor, user=user))
             else:
                 known = await uow.accounts.find(email)
                 if known is None or not known.opens_by_proof:
                     raise Conflict("This e-mail address is already registered", words="address_registered")
-                user = known.id
+                user, accepted = known.id, ()
                 mail = AskedMail(AccountMail.RESET, email, organization, actor.language, asked_at=now)
             await uow.jobs.add(mail.as_job())
             await uow.commit()
+        for one in accepted:
+            self.metrics.terms_accepted(one.keeper)
         return user
 
-    async def _accept(self, uow: UnitOfWork, user: UserId, named: Sequence[TermsId], actor: Actor) -> None:
+    async def _accept(self, uow: UnitOfWork, user: UserId, named: Sequence[TermsId], actor: Actor) -> Sequence[TermsVersion]:
         if not named:
-            return
+            return ()
         terms, now = await uow.terms.hold_shown(named), self.system.clock.now()
         await uow.terms.accept([Acceptance(user, one.id, None, now) for one in terms])
         await uow.record_all([terms_accepted(one, user, actor) for one in terms])
+        return terms
 
     async def was_just_registered(self, email: Email, password: Password) -> bool:
         """Returns whether this account was registered a moment ago with this password, so that a form that is sent twice is no error."""

@@ -4,6 +4,7 @@ versions, and who has accepted which.
 
 from collections.abc import Sequence
 from datetime import datetime
+from enum import StrEnum
 from typing import Final
 
 from core.domain.errors import BadRequest, Conflict, TermsRequired
@@ -21,6 +22,13 @@ MOST_VERSIONS: Final = 1000
 MOST_LISTED: Final = 1000
 
 
+class TermsKeeper(StrEnum):
+    """Who asks people to accept."""
+
+    INSTALLATION = "installation"
+    ORGANIZATION = "organization"
+
+
 class TermsVersion(Frozen, kw_only=True):
     """One version."""
 
@@ -36,6 +44,10 @@ class TermsVersion(Frozen, kw_only=True):
     """None when the person's account is gone."""
     ended_at: datetime | None = None
     """When another version followed, or nobody was asked any more. None for the version in force."""
+
+    @property
+    def keeper(self) -> TermsKeeper:
+        return TermsKeeper.INSTALLATION if self.organization is None else TermsKeeper.ORGANIZATION
 
 
 class KeptTerms(Frozen):

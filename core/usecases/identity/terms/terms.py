@@ -11,12 +11,14 @@ from core.domain.record.events import Actor
 from core.frozen import Frozen
 from ports.clock import Clock
 from ports.identity.terms.terms import TermsStore
+from ports.metrics import Metrics
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
 class TermsOfPeople(Frozen):
     unit_of_work: UnitOfWorkFactory
     lookup: TermsStore
+    metrics: Metrics
     clock: Clock
 
     async def own(self, user: UserId) -> OwnTerms:
@@ -56,8 +58,9 @@ class TermsOfPeople(Frozen):
                 raise NotFound("There are no such terms to accept", words="terms_unknown")
             if terms.version != version:
                 raise another_version()
-            await self._accept(uow, caller, [terms], actor)
+            accepted = await self._accept(uow, caller, [terms], actor)
             await uow.commit()
+        self._count(accepted)
 
     async def accept_shown(self, caller: Caller, shown: Sequence[TermsId], actor: Actor) -> None:
         """Accept what a page has shown, by the ids of the versions. Raises `Conflict` when another version of one has followed."""
@@ -66,8 +69,9 @@ class TermsOfPeople(Frozen):
             terms = await uow.terms.hold_shown(shown)
             if len(terms) < len(set(shown)):
                 raise another_version()
-            await self._accept(uow, caller, terms, actor)
+            accepted = await self._accept(uow, caller, terms, actor)
             await uow.commit()
+        self._count(accepted)
 
     async def pass_on(self, flow: Flow) -> None:
         """The page of this flow has asked. It asks no more, however the person goes on."""
@@ -75,10 +79,17 @@ class TermsOfPeople(Frozen):
             await uow.flows.have_asked_terms(flow.id)
             await uow.commit()
 
-    async def _accept(self, uow: UnitOfWork, caller: Caller, terms: Sequence[TermsVersion], actor: Actor) -> None:
+    async def _accept(self, uow: UnitOfWork, caller: Caller, terms: Sequence[TermsVersion], actor: Actor) -> Sequence[TermsVersion]:
+        """Returns those that the person had not accepted before."""
         now = self.clock.now()
         new = set(await uow.terms.accept([Acceptance(caller.user, one.id, caller.session, now) for one in terms]))
-        await uow.record_all([terms_accepted(one, caller.user, actor) for one in terms if one.id in new])
+        accepted = [one for one in terms if one.id in new]
+        await uow.record_all([terms_accepted(one, caller.user, actor) for one in accepted])
+        return accepted
+
+    def _count(self, accepted: Sequence[TermsVersion]) -> None:
+        for one in accepted:
+            self.metrics.terms_accepted(one.keeper)
 
 
 async def _require_living(uow: UnitOfWork, caller: Caller) -> None:

@@ -5,13 +5,15 @@ from typing import Final
 
 import pytest
 
+from core.domain.identifiers import SessionId
 from core.domain.identity.terms.terms import MOST_VERSIONS
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.browsing import Tab, Tabs
 from tests.http.cast import all_at_once
 from tests.http.federation.arriving import Arriving, left, told
-from tests.http.people import People, Person
+from tests.http.people import BASE_URL, People, Person
+from tests.http.postbox import Postbox
 from tests.http.signing_in import PASSWORD, unlimited
 
 ACME: Final = "/api/organizations/acme/terms"
@@ -192,6 +194,38 @@ async def test_a_registration_names_the_terms_and_records_them_with_the_account(
     await tab.send(email="bob@example.org", password=PASSWORD)
     assert tab.place.startswith("/ui/check-mail")
     assert scene.accepted() == ["1", "7"]
+
+
+async def test_from_the_registration_to_the_date_of_a_later_version(scene: TermsPageScene) -> None:
+    """One person on the pages, without scripts: accepts when they register, is asked for the next version, puts it off, and is stopped."""
+    await scene.ask_for("1", INSTALLATION)
+    tabs = Tabs(unlimited(scene.postern))
+    tab = await tabs.tab().open("/ui/register?org_slug=acme")
+    assert "you accept" in tab.page.text
+    await tab.send(email="bob@example.org", password=PASSWORD)
+    assert scene.accepted() == ["1"]
+    proof = await tabs.tab().open((await Postbox(scene.postern).link()).removeprefix(BASE_URL))
+    await proof.send()
+    (row,) = scene.people.rows("select id from users where email = 'bob@example.org'")
+    bob = Person(row["id"], SessionId(row["id"]), "bob@example.org")
+    # Nothing is asked for that was accepted with the registration.
+    tab = await scene.sign_in(bob, scene.asking())
+    assert tab.place.startswith("/ui/consent")
+    assert "code" in left(await tab.send(answer="allow"))
+    await scene.ask_for("2", INSTALLATION)
+    tab = await scene.sign_in(bob, scene.asking())
+    assert tab.place.startswith(ASKS)
+    assert "version 2" in tab.page.text
+    assert "code" in left(await tab.send(0, answer="later"))
+    scene.overdue()
+    tab = await scene.sign_in(bob, scene.asking())
+    assert tab.place.startswith(ASKS)
+    codes = len(scene.codes())
+    await tab.send(0, answer="later")
+    assert (tab.status, len(scene.codes())) == (403, codes)
+    assert (await tab.tabs.tab().open("/ui/profile")).place == "/ui/profile"
+    assert "code" in left(await tab.send(0))
+    assert scene.accepted() == ["1", "2"]
 
 
 async def test_the_owner_sets_and_withdraws_terms_in_the_console(scene: TermsPageScene) -> None:
