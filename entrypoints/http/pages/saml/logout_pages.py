@@ -21,7 +21,7 @@ from core.usecases.federation.saml.logouts import Bounced, FinishedLogout, Frame
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
 from entrypoints.http.machinery.browser_cookies import forget_session, keep_others, other_tokens, session_token
-from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, SIGN_IN
+from entrypoints.http.machinery.browsers import ACCOUNTS, BROWSER_OR_NOBODY, SIGN_IN
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import ServicePath
@@ -77,9 +77,11 @@ async def sign_out_by_saml(call: Call[None, LogoutMessageQuery, ServicePath, Cal
     query = call.request.query_string
     browser, headers = browser_secret(call, postern)
     if has(query, RESPONSE):
-        return led_on(call, await postern.federation.saml_logouts.answered(place, in_address(query, RESPONSE), browser))
+        return led_on(call, postern, await postern.federation.saml_logouts.answered(place, in_address(query, RESPONSE), browser))
     envelope = in_address(query, REQUEST)
-    return led_on(call, await postern.federation.saml_logouts.asked(place, envelope, call.presented, call.client, browser=browser), headers)
+    return led_on(
+        call, postern, await postern.federation.saml_logouts.asked(place, envelope, call.presented, call.client, browser=browser), headers
+    )
 
 
 @page.post(
@@ -106,14 +108,14 @@ async def sign_out_by_saml_form(call: Call[bytes, None, ServicePath], postern: P
     if has_cookies(call.request, postern):
         browser, headers = browser_secret(call, postern)
     if has(call.body, RESPONSE):
-        return led_on(call, await postern.federation.saml_logouts.answered(place, await in_form(call.body, RESPONSE), browser))
+        return led_on(call, postern, await postern.federation.saml_logouts.answered(place, await in_form(call.body, RESPONSE), browser))
     envelope = await in_form(call.body, REQUEST)
     caller = await own_caller(call.request, postern)
     outcome = await postern.federation.saml_logouts.asked(place, envelope, caller, call.client, browser=browser)
     if isinstance(outcome, Bounced):
         path = _SLO.format(org_slug=place.organization, service_slug=place.service)
         return redirect(await address(path, REQUEST, envelope))
-    return led_on(call, outcome, headers)
+    return led_on(call, postern, outcome, headers)
 
 
 async def sign_out_here(
@@ -166,7 +168,7 @@ async def tell_service_providers(call: Call[None, FlowLink, None, Caller | None]
     except FlowOver:
         return await _claimed(call, postern)
     speak_as_asked(call, flow)
-    return led_on(call, await postern.federation.saml_logouts.go_on(flow))
+    return led_on(call, postern, await postern.federation.saml_logouts.go_on(flow))
 
 
 async def _claimed(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
@@ -177,16 +179,16 @@ async def _claimed(call: Call[None, FlowLink, None, Caller | None], postern: Pos
         flow = FlowId(UUID(call.query.flow))
     except ValueError:
         raise FlowOver from None
-    return led_on(call, await postern.federation.saml_logouts.claim(flow, browser, session), headers)
+    return led_on(call, postern, await postern.federation.saml_logouts.claim(flow, browser, session), headers)
 
 
-def led_on(call: AnyCall, outcome: Next, headers: Headers = ()) -> Page:
+def led_on(call: AnyCall, postern: Postern, outcome: Next, headers: Headers = ()) -> Page:
     """Leads to the next service provider, or to the page that confirms the sign-out."""
-    answer = _message_page(call, outcome)
+    answer = _message_page(call, postern, outcome)
     return replace(answer, headers=(*answer.headers, *headers))
 
 
-def _message_page(call: AnyCall, outcome: Next) -> Answer[bytes] | Answer[NoBody]:
+def _message_page(call: AnyCall, postern: Postern, outcome: Next) -> Answer[bytes] | Answer[NoBody]:
     pages = shipped_pages()
     text = pages.text(call.language)
     if isinstance(outcome, OnwardInBrowser):
@@ -200,9 +202,26 @@ def _message_page(call: AnyCall, outcome: Next) -> Answer[bytes] | Answer[NoBody
         return _framed(call, outcome)
     if isinstance(outcome, FinishedLogout) and outcome.way_back is not None:
         return _at(call, outcome.way_back, 303, text("signed_out.title"))
-    partial = not isinstance(outcome, Bounced) and outcome.partial
-    explained = text("saml.signed_out_partly") if partial else text("signed_out.text")
-    return Answer(pages.said(text("signed_out.title"), explained, call.language, good=True, onward=SIGN_IN), 200)
+    return _ended(call, postern, partly=not isinstance(outcome, Bounced) and outcome.partial)
+
+
+def _ended(call: AnyCall, postern: Postern, *, partly: bool) -> Answer[bytes] | Answer[NoBody]:
+    if call.request.method == "POST":
+        # The form of another site brings no cookies, so only the next request tells whether other accounts stay.
+        return redirect(signed_out_place(call, partly=partly))
+    return Answer(signed_out_page(call, postern, partly=partly), 200)
+
+
+def signed_out_page(call: AnyCall, postern: Postern, *, partly: bool = False) -> bytes:
+    """Says that the person is signed out, and whether other accounts of this browser stay."""
+    pages = shipped_pages()
+    text = pages.text(call.language)
+    explained = text("saml.signed_out_partly" if partly else "signed_out.text")
+    if other_tokens(call.request, postern.foundation.public_url):
+        # Whoever leaves a shared computer must not believe that nobody is signed in there any more.
+        explained, onward = f"{explained} {text('accounts.others_stay')}", ACCOUNTS
+        return pages.said(text("signed_out.title"), explained, call.language, good=True, onward=onward, label=text("accounts.see"))
+    return pages.said(text("signed_out.title"), explained, call.language, good=True, onward=SIGN_IN)
 
 
 def _framed(call: AnyCall, outcome: FramedLogout) -> Answer[bytes]:

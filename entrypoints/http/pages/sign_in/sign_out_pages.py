@@ -8,15 +8,14 @@ from core.domain.federation.oauth.authorization_parameters import locales
 from core.domain.identity.callers import Caller
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
-from entrypoints.http.machinery.browser_cookies import acting_token, forget_acting, forget_session, keep_others, other_tokens
-from entrypoints.http.machinery.browsers import ACCOUNTS, SIGN_IN, SIGNING_ALL_OUT, SIGNING_OUT, BoundForm
+from entrypoints.http.machinery.browser_cookies import acting_token, forget_acting, forget_session, keep_others
+from entrypoints.http.machinery.browsers import SIGNING_ALL_OUT, SIGNING_OUT, BoundForm
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import page
 from entrypoints.http.pages.flows import accounts_here
-from entrypoints.http.pages.saml.logout_pages import SIGNED_OUT, sign_out_here
+from entrypoints.http.pages.saml.logout_pages import SIGNED_OUT, sign_out_here, signed_out_page
 
 
 class SignedOutLink(msgspec.Struct, frozen=True):
@@ -53,12 +52,4 @@ async def sign_all_out_of_browser(call: Call[BoundForm, None, None, Caller | Non
 def signed_out(call: Call[None, SignedOutLink], postern: Postern) -> bytes:
     """Say that the person is signed out"""
     call.request.asked_languages = locales(call.query.ui_locales)
-    pages = shipped_pages()
-    text = pages.text(call.language)
-    explained = text("saml.signed_out_partly" if call.query.partly else "signed_out.text")
-    base_url = postern.foundation.public_url
-    if other_tokens(call.request, base_url):
-        # Whoever leaves a shared computer must not believe that nobody is signed in there any more.
-        explained, onward = f"{explained} {text('accounts.others_stay')}", ACCOUNTS
-        return pages.said(text("signed_out.title"), explained, call.language, good=True, onward=onward, label=text("accounts.see"))
-    return pages.said(text("signed_out.title"), explained, call.language, good=True, onward=SIGN_IN)
+    return signed_out_page(call, postern, partly=bool(call.query.partly))

@@ -6,10 +6,10 @@ import pytest
 
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
-from tests.http.browsing import Tabs, choices
+from tests.http.browsing import PageReader, Tabs, choices
 from tests.http.federation.arriving import is_page
 from tests.http.federation.front_channel.test_frames import ONWARD, frames_in, refresh_of, signed_in_to
-from tests.http.federation.providing import Providing, asking, authn_request, in_form, sent, sso
+from tests.http.federation.providing import Providing, asking, authn_request, in_form, in_query, logout_request, sent, slo, sso
 from tests.http.pages.accounts.conftest import SeveralAccounts, Shared
 from tests.http.people import People
 from tests.http.signing_in import PASSWORD, unlimited
@@ -132,3 +132,20 @@ async def test_the_notices_of_all_follow_each_other(shared: Shared) -> None:
     assert urlsplit(place).path == "/ui/signed-out"
     assert not shared.lives(ada)
     assert not shared.lives(bob)
+
+
+@pytest.mark.parametrize("by", ["redirect", "form"])
+async def test_the_page_after_a_single_logout_says_that_the_others_stay(saml: SeveralAtServiceProvider, by: str) -> None:
+    tabs = await saml.come()
+    came = sent(await tabs.request("GET", asking(authn_request(inside=named("bob@example.org")))))
+    asked = logout_request(came.text(".//a:NameID"), came.attribute(".//a:AuthnStatement", "SessionIndex"))
+    if by == "redirect":
+        last = await tabs.request("GET", f"{slo()}?{in_query(asked)}")
+    else:
+        # The form of another site brings no cookies, so the page comes with the next request.
+        done = await tabs.request("POST", slo(), in_form(asked))
+        assert (done.status, done.header("location")) == (303, "/ui/signed-out")
+        last = await tabs.request("GET", "/ui/signed-out")
+    is_page(last, 200, "Other accounts are still signed in in this browser")
+    assert PageReader(last.body).links == ["/ui/accounts"]
+    assert await saml.here(tabs) == ["ada@example.org"]
