@@ -117,11 +117,16 @@ def states() -> Sequence[State]:
         directories,
         leaving,
         mailed,
+        newcomers,
         own_account,
         signing_in,
     )
 
-    return [state for module in (signing_in, authorizing, devices, mailed, directories, leaving, own_account) for state in module.STATES]
+    return [
+        state
+        for module in (signing_in, newcomers, authorizing, devices, mailed, directories, leaving, own_account)
+        for state in module.STATES
+    ]
 
 
 def _control(number: int, label: str, kind: str = "text", value: str = "", error: str = "", **field: Any) -> Thing:

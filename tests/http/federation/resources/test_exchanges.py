@@ -358,7 +358,7 @@ async def test_a_token_whose_consent_is_about_another_document_is_not_exchanged(
 
 
 async def test_a_directorys_second_factor_is_not_handed_on(between: Exchanging) -> None:
-    """It counts in sessions that the directory has opened: see `tests/http/connections/test_directory_factors.py`."""
+    """It counts in sessions that the directory has opened: see `tests/http/connections/factors/test_directory_factors.py`."""
     subject = await between.subject()
     between.people.change("update sessions set factor_through = gen_random_uuid(), factor_stated = 'mfa'")
     await between.exchanged(between.desk, subject)

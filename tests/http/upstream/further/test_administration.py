@@ -123,7 +123,8 @@ async def test_a_short_name_is_there_once_and_places_are_bounded(scene: FurtherS
     assert refused(again) == (409, "CONFLICT")
     scene.people.change(
         """
-        insert into further_providers
+        insert into further_providers (id, key, preset, name, settings, client_id, sealed_client_secret, enabled, position, organizations,
+                                       secret_set_at, created_at, updated_at)
         select gen_random_uuid(), 'copy' || number, preset, name, settings, client_id, sealed_client_secret, enabled, position,
                organizations, secret_set_at, created_at, updated_at
           from further_providers, generate_series(1, 19) as number

@@ -13,9 +13,9 @@ from tests.http.browsing import PageReader, Tabs
 from tests.http.client import Received
 from tests.http.people import BASE_URL
 from tests.http.upstream.further.scene import FurtherScene
+from tests.http.upstream.independent_provider import IndependentProvider
+from tests.http.upstream.other_independent_provider import OtherIndependentProvider
 from tests.http.upstream.scene import ADA
-from tests.independent_provider import IndependentProvider
-from tests.other_independent_provider import OtherIndependentProvider
 from tests.patience import PATIENCE
 
 Independent = IndependentProvider | OtherIndependentProvider
