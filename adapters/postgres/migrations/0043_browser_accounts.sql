@@ -1,3 +1,0 @@
--- additive
---
--- Reserved while the work on it is under way.
