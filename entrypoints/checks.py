@@ -30,7 +30,7 @@ from adapters.postgres.limits import connection_limits
 from adapters.postgres.migrate import SchemaMismatch, plan
 from core.domain.backups import BACKUP_CHECKED
 from core.domain.clocks import clocks_differ, in_words
-from core.domain.errors import Refusal
+from core.domain.errors import BadRequest, Refusal
 from core.domain.signing_keys import KeyPurpose
 from core.frozen import Frozen
 from core.usecases.identity.guards.widgets import OUR_OWN
@@ -61,6 +61,8 @@ _LOOKED_AT: Final = 1000
 _FEW_DESCRIPTORS: Final = 1024
 # A good mail server says hello in milliseconds, and those that make senders wait on purpose do so for some seconds.
 MAIL_ANSWERS_WITHIN: Final = 15.0
+# As long as somebody who wants to sign in waits for a look at a provider.
+_PROVIDER_ANSWERS_WITHIN: Final = 5.0
 _PROVED_LATELY: Final = timedelta(days=7)
 
 
@@ -128,6 +130,7 @@ async def of_postern(settings: Settings, postern: Postern, report: Report) -> No
     report("backups", await _asked(backups, postern))
     report("billing", await _asked(lambda opened: billing(settings, opened), postern))
     report("widget", await _asked(widget, postern))
+    report("providers", await _asked(further_providers, postern))
 
 
 async def of_running(postern: Postern) -> Sequence[tuple[str, Finding]]:
@@ -542,3 +545,30 @@ async def widget(postern: Postern) -> Finding:
     except WidgetSilent as silence:
         return Finding(Verdict.FAIL, f"{maker.preset.maker} gives no verdict ({silence.reason}): pages ask for puzzles instead")
     return Finding(Verdict.OK, f"{maker.preset.maker} answers, and knows the secret")
+
+
+async def further_providers(postern: Postern, within: float = _PROVIDER_ANSWERS_WITHIN) -> Finding:
+    """Of the installation's further providers that are on: issuers publish their metadata, addresses may be called, secrets and keys can be
+    read. All are asked at once.
+    """
+    looks = await postern.platform.further_providers.looks()
+    if not looks:
+        return Finding(Verdict.OK, "none besides the three", is_used=False)
+    faults: dict[str, str] = {}
+
+    async def look(key: str, check: Callable[[], Awaitable[None]]) -> None:
+        try:
+            with trio.fail_after(within):
+                await check()
+        except BadRequest as refusal:
+            faults[key] = refusal.message
+        except trio.TooSlowError:
+            faults[key] = f"no answer within {within:g} s"
+
+    async with trio.open_nursery() as nursery:
+        for key, check in looks:
+            nursery.start_soon(look, key, check)
+    if not faults:
+        return Finding(Verdict.OK, f"{', '.join(key for key, _ in looks)}: issuers answer, secrets and keys can be read")
+    told = "; ".join(f"{key}: {faults[key]}" for key, _ in looks if key in faults)
+    return Finding(Verdict.FAIL, f"nobody can sign in through {told}")

@@ -38,6 +38,7 @@ class MailTemplates(Protocol):
     | connection_unread | `connection`, `other_entity`: the metadata are another directory's, `since`: in ISO 8601, `link`; likewise |
     | passkey_added, passkey_removed, passkey_copied | `passkey`: its name |
     | user_key_made | `called`, `application`, `organization`: names; `by_application`: whether the application made the key |
+    | afar_request | `application`, `organization`, `api`: names; `says`: what it would do; `message`: its words; `until`, `link` |
     | access_reset | `link`, or None where it was not mailed; `at_provider`: whether the person signs in at a provider |
     | account_locked | `link`, `by`: a `LockedBy`, `recent`: names of ways in, none or some, `has_recent_app`: an authenticator app |
     | mfa_enabled | `by_passkeys`: whether it is passkeys |

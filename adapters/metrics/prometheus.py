@@ -22,12 +22,14 @@ from prometheus_client.multiprocess import MultiProcessCollector, mark_process_d
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
+from core.domain.federation.afar.afar_requests import AfarStep
 from core.domain.federation.directory_runs.runs import RunKind
 from core.domain.federation.oauth.authorizations import SHOWN_TO_THE_PERSON, AuthorizationErrorCode
 from core.domain.federation.oauth.device_flow import DeviceStep
 from core.domain.identity.foreign_hashes.hashes import HashKind
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.proofs import ProofMethod
+from core.domain.identity.terms.terms import TermsKeeper
 from core.domain.identity.upstream.refreshes import RefreshFault
 from core.domain.jobs import QueueState
 from core.domain.mail import MAIL_JOB
@@ -295,6 +297,8 @@ class PrometheusMetrics:
     _reauthentications = _counter("sso_reauthentications_total", "Proofs renewed within a session", "method", known=ProofMethod)
     _passkeys = _counter("sso_passkeys_changed_total", "Passkeys that people added and removed", "change", known=("added", "removed"))
     _device_flows = _counter("sso_device_flow_total", "Device flows, by the steps that they came to", "step", known=DeviceStep)
+    _afar_requests = _counter("sso_afar_requests_total", "Requests from afar, by the steps that they came to", "step", known=AfarStep)
+    _terms_accepted = _counter("sso_terms_accepted_total", "Terms that people accepted, by whose they are", "keeper", known=TermsKeeper)
     _tokens = _counter("sso_auth_tokens_issued_total", "Access tokens issued")
     _exchanges = _counter("sso_auth_tokens_exchanged_total", "Access tokens that services exchanged for one for another API")
     # The minimum over the processes, so that the metric shows an actor that is down in any of them.
@@ -378,6 +382,12 @@ class PrometheusMetrics:
 
     def device_flow(self, step: str) -> None:
         self._device_flows.labels(step).inc()
+
+    def afar_request(self, step: str) -> None:
+        self._afar_requests.labels(step).inc()
+
+    def terms_accepted(self, keeper: str) -> None:
+        self._terms_accepted.labels(keeper).inc()
 
     def authorization_refused(self, reason: str) -> None:
         self._authorizations_refused.labels(reason).inc()

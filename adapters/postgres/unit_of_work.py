@@ -7,6 +7,7 @@ from typing import Any, TypeVar, cast
 
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.failures import translated
+from adapters.postgres.federation.afar_requests import AfarRequestRows
 from adapters.postgres.federation.authorization_codes import AuthorizationCodeRows
 from adapters.postgres.federation.client_documents import DocumentServiceRows
 from adapters.postgres.federation.consents import ConsentRows
@@ -39,9 +40,12 @@ from adapters.postgres.identity.registering.mail_budgets import MailBudgetRows
 from adapters.postgres.identity.sessions.browser_sessions import BrowserSessionRows
 from adapters.postgres.identity.sessions.impersonation import ImpersonationRows
 from adapters.postgres.identity.sessions.sessions import SessionRows
+from adapters.postgres.identity.terms.terms import TermsRows
 from adapters.postgres.identity.upstream.connections import ConnectionTestRows, DirectorySessionRows
+from adapters.postgres.identity.upstream.further_providers import FurtherProviderRows
 from adapters.postgres.identity.upstream.identities import IdentityRows
 from adapters.postgres.identity.upstream.identity_assertions import IdentityAssertionRows
+from adapters.postgres.identity.upstream.newcomers import NewcomerRows
 from adapters.postgres.identity.upstream.provider_tokens import IdentityGrantRows
 from adapters.postgres.identity.upstream.vouched_accounts import VouchedAccountRows
 from adapters.postgres.jobs import JobRows
@@ -137,6 +141,7 @@ class Stores(AskedStores):
     profiles = anywhere(ProfileRows)
     pictures = anywhere(PictureRows)
     flows = anywhere(FlowRows)
+    terms = anywhere(TermsRows)
     passkeys = anywhere(PasskeyRows)
     identities = anywhere(IdentityRows)
     identity_grants = anywhere(IdentityGrantRows)
@@ -159,6 +164,8 @@ class Stores(AskedStores):
     join_requests = anywhere(JoinRequestRows)
     oauth_credentials = anywhere(OAuthCredentialRows)
     upstream_providers = anywhere(UpstreamProviderRows)
+    further_providers = anywhere(FurtherProviderRows)
+    newcomers = anywhere(NewcomerRows)
     webhooks = anywhere(WebhookRows)
     webhook_deliveries = anywhere(WebhookDeliveryRows)
     setup_links = anywhere(SetupLinkRows)
@@ -183,6 +190,7 @@ class Stores(AskedStores):
     authorization_codes = anywhere(AuthorizationCodeRows)
     exchanges = anywhere(ExchangeRows)
     device_codes = anywhere(DeviceCodeRows)
+    afar_requests = anywhere(AfarRequestRows)
     consents = anywhere(ConsentRows)
     document_services = anywhere(DocumentServiceRows)
     provisioned_users = anywhere(ProvisionedUserRows)

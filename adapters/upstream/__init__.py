@@ -1,18 +1,24 @@
-"""Upstream providers: the three of the installation, and organizations' own providers, which speak OpenID Connect, SAML or LDAP."""
+"""Upstream providers: the three of the installation, further ones that platform owners add, and organizations' own providers, which speak
+OpenID Connect, SAML or LDAP.
+"""
 
 from typing import Final, Protocol
 
 import trio
 
 from adapters.upstream.calls import Calls
+from adapters.upstream.client_secrets import made_secret
 from adapters.upstream.codehost import CodeHost
+from adapters.upstream.further import FurtherOAuth, FurtherOpenId, WaitingAnswers
 from adapters.upstream.ldap import LdapPasswordPages
 from adapters.upstream.officesuite import OfficeSuite
 from adapters.upstream.oidc import OpenId
 from adapters.upstream.saml import SamlDirectories
 from adapters.upstream.websuite import WebSuite
+from core.domain.errors import BadRequest
 from core.domain.identity.upstream.claims import Asserted, NotVouched
-from core.domain.identity.upstream.providers import Provider, ProviderSite, Upstream
+from core.domain.identity.upstream.further_settings import FurtherKind, FurtherSettings
+from core.domain.identity.upstream.providers import ClientAtProvider, Provider, ProviderSite, Upstream
 from core.domain.identity.upstream.sign_in import OAuthError, ProviderAway, ProviderRequest, ReceivedTokens
 from core.domain.secrets import Secret, Token
 from ports.clock import Clock
@@ -30,13 +36,28 @@ class _Protocol(Protocol):
 
 class Upstreams:
     """Implements `ports.identity.upstream.protocols.UpstreamProtocols`. `named` makes calls to providers that the operator has named, and
-    `guarded` makes calls to providers that tenants have named.
+    `guarded` makes calls to providers that tenants, or platform owners on a page, have named.
     """
 
-    def __init__(self, named: Calls, guarded: Calls, directories: SamlDirectories, passwords: LdapPasswordPages, clock: Clock) -> None:
+    def __init__(
+        self,
+        named: Calls,
+        guarded: Calls,
+        directories: SamlDirectories,
+        passwords: LdapPasswordPages,
+        *,
+        answers: WaitingAnswers,
+        clock: Clock,
+    ) -> None:
         self._directories = directories
         self._passwords = passwords
+        self._clock = clock
+        self._guarded = guarded
         self._own = OpenId(guarded, clock)
+        self._further: dict[FurtherKind, _Protocol] = {
+            FurtherKind.OPENID: FurtherOpenId(guarded, clock, answers),
+            FurtherKind.OAUTH: FurtherOAuth(guarded),
+        }
         self._three: dict[Provider, _Protocol] = {
             Provider.CODEHOST: CodeHost(named),
             Provider.WEBSUITE: WebSuite(named, clock),
@@ -70,7 +91,19 @@ class Upstreams:
     async def check(self, issuer: str) -> None:
         await self._own.check(issuer)
 
+    async def check_further(self, settings: FurtherSettings, client: ClientAtProvider) -> None:
+        # Raises for a key that is none.
+        made_secret(settings, client, self._clock.now())
+        if settings.kind is FurtherKind.OPENID:
+            await self._own.check(settings.issuer)
+            return
+        for field in ("authorization_url", "token_url", "profile_url"):
+            if not self._guarded.may_call(getattr(settings, field)):
+                raise BadRequest(f"{field}: must be an address that may be called", words="fetch_address_not_allowed")
+
     def _of(self, site: ProviderSite) -> _Protocol:
+        if isinstance(site, Upstream) and site.further is not None:
+            return self._further[site.further.kind]
         kind = site.kind
         if site.speaks_saml:
             return self._directories

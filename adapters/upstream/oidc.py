@@ -2,7 +2,7 @@
 providers are subclasses with small differences.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, ClassVar, Final
 
 from adapters.upstream.calls import Calls
@@ -10,7 +10,8 @@ from adapters.upstream.keys import ProviderKeys
 from adapters.upstream.oauth import authorization_url, redeemed, tokens_of
 from adapters.upstream.remembered import FAILURE_COUNTS_FOR, PublishedAnswers
 from core.domain.errors import BadRequest
-from core.domain.identity.upstream.claims import Asserted, NotVouched, mapped, of_openid, require_claims, with_userinfo
+from core.domain.identity.upstream.claims import Asserted, NotVouched, mapped, of_own_openid, require_claims, with_userinfo
+from core.domain.identity.upstream.directory_factors import methods_of_token
 from core.domain.identity.upstream.providers import ProviderEndpoints, ProviderSite, Upstream
 from core.domain.identity.upstream.sign_in import OAuthError, ProviderRequest, ReceivedTokens
 from core.domain.secrets import Secret, Token
@@ -61,13 +62,14 @@ class OpenId:
         endpoint = found.endpoints.token_url
         tokens, answer = await redeemed(self._calls, endpoint, upstream.client, code, asked, basic=found.basic)
         claims = await self._verified(answer, upstream, found.endpoints, asked)
-        wanted = upstream.profile_mapping.keys()
-        if ("email" not in claims or not wanted <= claims.keys()) and found.endpoints.userinfo_url:
+        methods = methods_of_token(claims)
+        wanted = self.wanted(upstream)
+        if ("email" not in claims or not claims.keys() >= set(wanted)) and found.endpoints.userinfo_url:
             bearer = {"authorization": f"Bearer {tokens.access_token.reveal()}"}
             userinfo = await self._calls.get(found.endpoints.userinfo_url, bearer)
             claims = with_userinfo(claims, userinfo if isinstance(userinfo, dict) else {}, wanted)
-        asserted = self.asserted(claims)
-        return (replace(asserted, fields=mapped(claims, upstream.profile_mapping)) if wanted else asserted), tokens
+        asserted = replace(self.asserted(claims), methods=methods) if methods else self.asserted(claims)
+        return (replace(asserted, fields=mapped(claims, upstream.profile_mapping)) if upstream.profile_mapping else asserted), tokens
 
     async def refresh(self, upstream: Upstream, refresh_token: Secret) -> ReceivedTokens:
         found = await self._found(upstream)
@@ -93,12 +95,16 @@ class OpenId:
         """
         return {"prompt": "login", "max_age": "0"} if asked.fresh else {}
 
+    def wanted(self, upstream: Upstream) -> Collection[str]:
+        """The claims to ask the userinfo endpoint for, besides the address, if the ID token lacks them."""
+        return upstream.profile_mapping.keys()
+
     def scopes_offline(self, asked: ProviderRequest) -> tuple[str, ...]:
         return ("offline_access",) if asked.offline else ()
 
     def asserted(self, claims: Mapping[str, Any]) -> Asserted:
         """Raises `NotVouched`."""
-        return of_openid(claims)
+        return of_own_openid(claims)
 
     async def _verified(
         self, answer: Mapping[str, Any], upstream: Upstream, endpoints: ProviderEndpoints, asked: ProviderRequest
@@ -108,7 +114,8 @@ class OpenId:
             raise NotVouched("no ID token")
         claims = await self._keys.verified(token, endpoints.jwks_url)
         client, now = upstream.client.client_id, self._clock.now()
-        require_claims(claims, issuer=endpoints.issuer, client_id=client, nonce=asked.nonce, now=now, since=asked.since)
+        repeats = upstream.further is None or upstream.further.repeats_nonce
+        require_claims(claims, issuer=endpoints.issuer, client_id=client, nonce=asked.nonce, now=now, since=asked.since, repeats=repeats)
         return claims
 
     async def _found(self, upstream: Upstream) -> _Found:

@@ -106,6 +106,13 @@ class SecondFactorRequired(Forbidden):
     text = "This organization requires two-step sign-in: set it up for your account first"
 
 
+class TermsRequired(Forbidden):
+    """The time to accept terms of the organization or of the installation is over, and the person has not."""
+
+    code = "TERMS_REQUIRED"
+    text = "Accept the terms first: GET /api/user/terms names them, and POST /api/user/terms accepts them"
+
+
 class NotFound(Refusal):
     code = "NOT_FOUND"
     text = "Not found"

@@ -34,6 +34,7 @@ from actors.sweepers.due_sweepers import (
 )
 from actors.sweepers.password_filter_watcher import PasswordFilterWatcher
 from actors.sweepers.storage_watcher import StorageWatcher
+from actors.tellers.afar_requests import afar_request_teller
 from actors.tellers.displaced_sessions import displaced_session_teller
 from actors.tellers.owner_notices import owner_notifier
 from adapters.postgres.upkeep import housekeeping
@@ -96,6 +97,7 @@ def assemble_actors(
         organization_mailer(tenancy.mail_servers, workplace),
         account_mailer(identity.account_mails, workplace),
         displaced_session_teller(identity.displaced_sessions, workplace),
+        afar_request_teller(federation.afar_requests, workplace),
         owner_notifier(tenancy.owner_notices, workplace),
         reencrypter(foundation.reencryption, workplace),
         identity.presence,

@@ -17,6 +17,7 @@ from core.domain.federation.logout.logout_notices import DueNotice
 from core.domain.federation.oauth.device_flow import ACTIVATION_PAGE
 from core.domain.identifiers import ClientSecretId, ScimTokenId, TrustedIssuerId, UserKeyId
 from core.frozen import Frozen
+from core.usecases.federation.afar_requests import AfarRequests
 from core.usecases.federation.agent_grants import AgentGrants
 from core.usecases.federation.authorization_codes import AuthorizationCodes
 from core.usecases.federation.authorization_refusals import AuthorizationRefusals
@@ -70,6 +71,7 @@ class Federation(Frozen, kw_only=True):
     identity_assertions: IdentityAssertions
     given_sessions: GivenSessions
     device_flow: DeviceFlow
+    afar_requests: AfarRequests
     authorizations: Authorizations
     pushed_requests: PushedRequests
     consents: Consents
@@ -152,6 +154,7 @@ def assemble_federation(
             system=system,
             activation_page=settings.public_url + ACTIVATION_PAGE,
         ),
+        afar_requests=applications.afar_requests,
         authorizations=applications.authorizations,
         pushed_requests=PushedRequests(applications.asked, PostgresPushedRequests(pool), system),
         consents=Consents(new_unit_of_work, stores.consents),

@@ -26,6 +26,7 @@ from adapters.postgres.driver.listener import APPLICATION_NAME
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.sessions.used_key_proofs import PostgresUsedKeyProofs
 from adapters.postgres.identity.upstream.connections import PostgresConnections
+from adapters.postgres.identity.upstream.posted_answers import PostgresPostedAnswers
 from adapters.postgres.jobs import PostgresJobQueue
 from adapters.postgres.rate_limits import PostgresBuckets
 from adapters.postgres.server_secrets import PostgresServerSecrets
@@ -40,6 +41,7 @@ from adapters.unlimited_buckets import UnlimitedBuckets
 from adapters.upstream import Upstreams
 from adapters.upstream.assertions import JwtAssertionSignatures
 from adapters.upstream.calls import Calls
+from adapters.upstream.further import WaitingAnswers
 from adapters.upstream.ldap import LdapPasswordPages
 from adapters.upstream.saml import SamlDirectories
 from core.domain.identity.links import Links
@@ -210,7 +212,8 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
                 tenants_calls,
                 SamlDirectories(directory_documents, PostgresConnections(pool), keyring, clock, settings.public_url),
                 LdapPasswordPages(ldap_directories, PostgresConnections(pool), keyring, settings.public_url),
-                clock,
+                answers=WaitingAnswers(PostgresPostedAnswers(pool), keyring),
+                clock=clock,
             ),
             assertions=JwtAssertionSignatures(tenants_calls),
             xml_threads=xml_threads,

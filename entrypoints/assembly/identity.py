@@ -15,6 +15,7 @@ from adapters.postgres.identity.proofs.puzzles import PostgresPuzzles
 from adapters.postgres.identity.sessions.own_sessions import PostgresOwnSessions
 from adapters.postgres.identity.sessions.presence import PostgresPresence
 from adapters.postgres.identity.sessions.refresh_tokens import PostgresRefreshTokens
+from adapters.postgres.identity.upstream.posted_answers import PostgresPostedAnswers
 from adapters.time_zones import is_time_zone
 from core.domain.identifiers import SessionId
 from core.domain.identity.guards.traffic import BusyPlaces
@@ -51,13 +52,18 @@ from core.usecases.identity.sessions import Sessions
 from core.usecases.identity.sign_in.admission import Admission
 from core.usecases.identity.sign_in.landings.api import SignIn
 from core.usecases.identity.sign_in.landings.browser import BrowserSessions
+from core.usecases.identity.sign_in.passkey_offers import PasskeyOffers
 from core.usecases.identity.sign_in.proofs.link import SignInLinks
+from core.usecases.identity.sign_in.proofs.newcomer import NewcomerProofs
 from core.usecases.identity.sign_in.proofs.passkey import PasskeyProofs
 from core.usecases.identity.sign_in.proofs.upstream import UpstreamProofs
+from core.usecases.identity.terms.terms import TermsOfPeople
 from core.usecases.identity.unverified_accounts import UnverifiedAccounts
+from core.usecases.identity.upstream.further_offers import FurtherOffers
 from core.usecases.identity.upstream.identities import Identities
 from core.usecases.identity.upstream.journeys import Journeys
 from core.usecases.identity.upstream.link_requests import LinkRequests
+from core.usecases.identity.upstream.posted_answers import PostedAnswers
 from core.usecases.identity.upstream.provider_tokens import ProviderTokens
 from core.usecases.identity.upstream.repeated_returns import RepeatedReturns
 from core.usecases.tenancy.join_requests import JoinByDomain
@@ -85,6 +91,7 @@ class Identity(Frozen, kw_only=True):
     account_mails: AccountMails
     mail_budgets: MailBudgets
     registrations: Registrations
+    terms: TermsOfPeople
     displaced_sessions: DisplacedSessions
     mailed_codes: MailedCodes
     mailed_proofs: MailedProofs
@@ -111,12 +118,16 @@ class Identity(Frozen, kw_only=True):
     sign_in_links: SignInLinks
     passkeys: Passkeys
     passkey_proofs: PasskeyProofs
+    passkey_offers: PasskeyOffers
     reauthentication: Reauthentication
     privacy: Privacy
     journeys: Journeys
     connection_lookup: ConnectionLookup
     connection_recorder: ConnectionExchangeWriter
     upstream_proofs: UpstreamProofs
+    newcomers: NewcomerProofs
+    posted_answers: PostedAnswers
+    further_offers: FurtherOffers
     identities: Identities
     link_requests: LinkRequests
     repeated_returns: RepeatedReturns
@@ -144,6 +155,21 @@ def _assembled(settings: Settings, foundation: Foundation, decline: Declining, p
     sessions = _sessions(settings, foundation)
     flows = Flows(new_unit_of_work, stores.flows, system)
     profiles = Profiles(new_unit_of_work, foundation.shared_buckets, foundation.server_secrets, clock, is_time_zone)
+    upstream_proofs = UpstreamProofs(
+        new_unit_of_work,
+        upstream.lookup,
+        linked=upstream.linked,
+        profiles=profiles,
+        grants=upstream.grants,
+        realms=upstream.realms,
+        devices=devices,
+        login_events=login_events,
+        email_syntax=foundation.email_syntax,
+        registrations=room.registrations,
+        newcomers=upstream.newcomers,
+        metrics=foundation.metrics,
+        system=system,
+    )
     return Identity(
         passwords=passwords,
         foreign_hashes=ForeignHashes(PostgresForeignHashes(pool), passwords, foundation.metrics),
@@ -156,6 +182,7 @@ def _assembled(settings: Settings, foundation: Foundation, decline: Declining, p
         account_mails=room.mails,
         mail_budgets=room.budgets,
         registrations=room.registrations,
+        terms=TermsOfPeople(new_unit_of_work, stores.terms, foundation.metrics, clock),
         displaced_sessions=DisplacedSessions(new_unit_of_work, foundation.mail_templates, foundation.shared_buckets),
         mailed_codes=sign_ins.mailed_codes,
         mailed_proofs=sign_ins.mailed_proofs,
@@ -205,20 +232,22 @@ def _assembled(settings: Settings, foundation: Foundation, decline: Declining, p
         journeys=upstream.journeys,
         connection_lookup=upstream.connections,
         connection_recorder=upstream.recorder,
-        upstream_proofs=UpstreamProofs(
+        upstream_proofs=upstream_proofs,
+        newcomers=NewcomerProofs(
             new_unit_of_work,
             upstream.lookup,
-            linked=upstream.linked,
-            profiles=profiles,
-            grants=upstream.grants,
-            realms=upstream.realms,
-            devices=devices,
-            login_events=login_events,
-            email_syntax=foundation.email_syntax,
-            registrations=room.registrations,
-            metrics=foundation.metrics,
-            system=system,
+            upstream.newcomers,
+            upstream.providers,
+            upstream_proofs,
+            room.registrations,
+            room.budgets,
+            foundation.shared_buckets,
+            foundation.mail_templates,
+            foundation.server_secrets,
+            system,
         ),
+        posted_answers=PostedAnswers(PostgresPostedAnswers(foundation.pool), foundation.keyring, system, settings.public_url),
+        further_offers=upstream.providers.further,
         identities=Identities(
             new_unit_of_work,
             stores.identities,
@@ -233,6 +262,7 @@ def _assembled(settings: Settings, foundation: Foundation, decline: Declining, p
         repeated_returns=RepeatedReturns(upstream.lookup, trio.sleep),
         provider_tokens=_provider_tokens(foundation, upstream),
         reauthentication=sign_ins.reauthentication,
+        passkey_offers=PasskeyOffers(new_unit_of_work, sign_ins.reauthentication, clock),
     )
 
 

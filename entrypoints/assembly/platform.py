@@ -19,6 +19,7 @@ from adapters.postgres.platform.todos import PostgresTodos
 from adapters.postgres.tenancy.tiers import PostgresTiers
 from adapters.postgres.upkeep.partitions import partitions
 from adapters.turns import FairTurns
+from adapters.upstream.presets import ShippedPresets
 from core.domain.identity.upstream.providers import Provider
 from core.domain.platform.imports.decisions import KnownProvider
 from core.frozen import Frozen
@@ -27,6 +28,7 @@ from core.usecases.platform.analytics import Analytics
 from core.usecases.platform.configurations import Configurations
 from core.usecases.platform.expiries import Expiries
 from core.usecases.platform.frames import Frames
+from core.usecases.platform.further_providers import FurtherProviders
 from core.usecases.platform.governance import Governance
 from core.usecases.platform.imports import Imports
 from core.usecases.platform.installation import Installation
@@ -62,6 +64,7 @@ class Platform(Frozen, kw_only=True):
     searches: Searches
     installation: Installation
     configurations: Configurations
+    further_providers: FurtherProviders
     proposals: Proposals
 
 
@@ -123,5 +126,14 @@ def assemble_platform(settings: Settings, foundation: Foundation, identity: Iden
         searches=Searches(PostgresThings(pool), searches_of_platform),
         installation=Installation(PostgresInstallation(pool)),
         configurations=Configurations(PostgresConfigurations(pool), PostgresManagedMarks(pool), new_unit_of_work, clock),
+        further_providers=FurtherProviders(
+            new_unit_of_work,
+            foundation.stores.further_providers,
+            ShippedPresets(),
+            foundation.upstreams,
+            identity.further_offers,
+            foundation.keyring,
+            system,
+        ),
         proposals=Proposals(new_unit_of_work, foundation.stores.proposals, foundation.keyring, system),
     )

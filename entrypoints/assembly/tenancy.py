@@ -65,6 +65,7 @@ from core.usecases.tenancy.siem import Siem
 from core.usecases.tenancy.siem_export import SiemExport
 from core.usecases.tenancy.sign_in_rules import OrganizationSignInRules
 from core.usecases.tenancy.teams import Teams
+from core.usecases.tenancy.terms.terms import TermsVersions
 from core.usecases.tenancy.upstream_providers import OrganizationUpstreamProviders
 from core.usecases.tenancy.webhook_deliveries import WebhookDeliveries, WebhookReceivers
 from core.usecases.tenancy.webhooks import Webhooks
@@ -87,6 +88,7 @@ class Tenancy(Frozen, kw_only=True):
     roles: Roles
     teams: Teams
     sign_in_rules: OrganizationSignInRules
+    terms: TermsVersions
     risk_policies: OrganizationRiskPolicies
     risk_ways_back: RiskWaysBack
     owner_notices: OwnerNotices
@@ -243,6 +245,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         sign_in_rules=OrganizationSignInRules(
             new_unit_of_work, stores.sign_in_rules, PostgresSessionReach(foundation.pool), foundation.email_syntax, clock
         ),
+        terms=TermsVersions(new_unit_of_work, stores.terms, system),
         access=AccessExplainer(PostgresRelations(pool)),
         mail_servers=MailServers(
             new_unit_of_work,

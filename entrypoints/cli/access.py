@@ -7,6 +7,7 @@ import trio
 
 from core.domain.claims import ToldClaim
 from core.domain.federation.token_preview import TokenPreview, missing_in, told_in
+from core.domain.identity.terms.terms import PendingTerms
 from core.domain.tenancy.access import Accessor, Related
 from core.domain.tenancy.organizations import OrganizationStatus
 from core.domain.tenancy.roles import HOLDER, Capability
@@ -55,6 +56,7 @@ def lines(seen: Accessor, capability: Capability | None = None) -> list[str]:
     if seen.second_factor_due is not None:
         due = f"{'was' if seen.owes_second_factor else 'is'} due at {seen.second_factor_due:%Y-%m-%d %H:%M} UTC"
         said.append(f"The organization requires a second factor, and the account has none: it {due}.")
+    said += [_asked(one) for one in seen.terms]
     said += [f"relation    {_relation(one, seen)}" for one in seen.related]
     held = seen.capabilities
     shown = held if capability is None else {one: by for one, by in held.items() if one is capability}
@@ -80,6 +82,12 @@ def preview_lines(preview: TokenPreview) -> list[str]:
 
 def _origin(one: ToldClaim) -> str:
     return one.source if one.about is None else f"{one.source} {one.about}"
+
+
+def _asked(one: PendingTerms) -> str:
+    whose = "organization" if one.organization_slug else "installation"
+    due = f"{'was' if one.is_over else 'is'} due at {one.due_at:%Y-%m-%d %H:%M} UTC"
+    return f"The {whose} asks people to accept its terms, version {one.version}, and the person has not: it {due}."
 
 
 def _relation(one: Related, seen: Accessor) -> str:

@@ -19,12 +19,12 @@ from entrypoints.http.metrics_application import METRICS_ROUTES
 from entrypoints.http.observing.request_spans import RequestSpans
 from entrypoints.http.pages import logos, pictures, shipped_pages
 from entrypoints.http.pages.account import address_pages, first_steps_pages, overview_pages, own_password_pages, profile_pages
-from entrypoints.http.pages.account.connections import application_pages, connection_pages, user_key_pages
+from entrypoints.http.pages.account.connections import afar_request_pages, application_pages, connection_pages, user_key_pages
 from entrypoints.http.pages.account.details import answer_pages, details_pages
 from entrypoints.http.pages.account.devices import device_pages, session_pages, sign_in_log_pages
 from entrypoints.http.pages.account.devices import lock_pages as own_lock_pages
+from entrypoints.http.pages.account.factors import passkey_offer_pages, proof_pages, second_factor_pages
 from entrypoints.http.pages.account.factors import passkey_pages as own_passkey_pages
-from entrypoints.http.pages.account.factors import proof_pages, second_factor_pages
 from entrypoints.http.pages.account.organizations import (
     founding_pages,
     membership_pages,
@@ -32,6 +32,8 @@ from entrypoints.http.pages.account.organizations import (
     ownership_pages,
     risk_rules_pages,
 )
+from entrypoints.http.pages.account.terms import accept_terms_pages, own_terms_pages
+from entrypoints.http.pages.accounts import chooser_pages
 from entrypoints.http.pages.authorization import authorization_pages, consent_pages, link_request_pages, logout_pages
 from entrypoints.http.pages.console.pages import CONSOLE
 from entrypoints.http.pages.console.platform.people.acting_pages import stop_acting
@@ -42,6 +44,7 @@ from entrypoints.http.pages.directory import directory_pages, trial_pages
 from entrypoints.http.pages.directory import password_pages as directory_password_pages
 from entrypoints.http.pages.look import look_pages
 from entrypoints.http.pages.mailed import address_proof_pages, invitation_pages, lift_pages, lock_pages, password_pages
+from entrypoints.http.pages.newcomers import newcomer_pages, provider_test_pages
 from entrypoints.http.pages.proxied import check_pages, proxied_pages
 from entrypoints.http.pages.saml import logout_pages as saml_logout_pages
 from entrypoints.http.pages.saml import open_pages as saml_open_pages
@@ -81,12 +84,18 @@ _ACCOUNT_AND_FLOW_PAGES: Final = Endpoints.of(
     sign_out_pages,
     registration_pages,
     mailed_code_pages,
+    newcomer_pages,
+    provider_test_pages,
     required_second_factor_pages,
     membership_pages,
     answer_pages,
+    passkey_offer_pages,
+    accept_terms_pages,
+    own_terms_pages,
     details_pages,
     authorization_pages,
     consent_pages,
+    chooser_pages,
     saml_sign_in_pages,
     saml_open_pages,
     saml_logout_pages,
@@ -118,6 +127,7 @@ _ACCOUNT_AND_FLOW_PAGES: Final = Endpoints.of(
     ownership_pages,
     risk_rules_pages,
     application_pages,
+    afar_request_pages,
     user_key_pages,
     connection_pages,
     proof_pages,

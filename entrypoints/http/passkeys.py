@@ -4,11 +4,12 @@
 
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, NamedTuple
 
 import msgspec
 
 from core.domain.errors import BadRequest
+from core.domain.identifiers import UserId
 from core.domain.identity.passkeys import (
     ALGORITHMS,
     CHALLENGE_LIFETIME,
@@ -16,6 +17,7 @@ from core.domain.identity.passkeys import (
     CreationOptions,
     Passkey,
     PasskeyRegistration,
+    RelyingParty,
     RequestOptions,
 )
 from entrypoints.http.machinery.fields import example
@@ -211,6 +213,56 @@ def creation_options(options: CreationOptions, name: str) -> PasskeyCreationOpti
 
 def request_options(options: RequestOptions) -> PasskeyRequestOptions:
     return PasskeyRequestOptions(options.challenge, _TIMEOUT, options.relying_party.id, [_descriptor(one) for one in options.allowed])
+
+
+class UnknownCredentialSignal(msgspec.Struct, frozen=True, rename="camel"):
+    rp_id: str
+    credential_id: str
+
+
+class AcceptedCredentialsSignal(msgspec.Struct, frozen=True, rename="camel"):
+    rp_id: str
+    user_id: str
+    all_accepted_credential_ids: Sequence[str]
+
+
+class UserDetailsSignal(msgspec.Struct, frozen=True, rename="camel"):
+    rp_id: str
+    user_id: str
+    name: str
+    display_name: str
+
+
+class PasskeySignal(NamedTuple):
+    """What a page's script tells the browser (Web Authentication, level 3, section 5.1.10), where the browser knows the method."""
+
+    method: str
+    options: str
+    """As JSON."""
+
+
+def unknown_signal(relying_party: RelyingParty, credential_id: str) -> PasskeySignal:
+    """The browser need not offer this passkey any more. It has named the passkey itself."""
+    return _signal("signalUnknownCredential", UnknownCredentialSignal(relying_party.id, credential_id))
+
+
+def accepted_signals(relying_party: RelyingParty, user: UserId, passkeys: Sequence[Passkey]) -> Sequence[PasskeySignal]:
+    """All passkeys of a person, by the names that authenticators have for the person: the browser need offer no others."""
+    handles: dict[bytes, list[str]] = {user.bytes: []}
+    for one in passkeys:
+        handles.setdefault(one.handle, []).append(encoded(one.credential_id))
+    return [
+        _signal("signalAllAcceptedCredentials", AcceptedCredentialsSignal(relying_party.id, encoded(handle), ids))
+        for handle, ids in handles.items()
+    ]
+
+
+def details_signal(relying_party: RelyingParty, user: UserId, email: str, name: str) -> PasskeySignal:
+    return _signal("signalCurrentUserDetails", UserDetailsSignal(relying_party.id, encoded(user.bytes), email, name or email))
+
+
+def _signal(method: str, options: msgspec.Struct) -> PasskeySignal:
+    return PasskeySignal(method, msgspec.json.encode(options).decode())
 
 
 def encoded(content: bytes) -> str:

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from core.domain.federation.oauth.authorization_steps import RequestingApplication, SignedInPerson
 from core.domain.federation.oauth.unplaced_clients import UnplacedClient
-from core.domain.identifiers import ClientId, PushedRequestId, ServiceId
+from core.domain.identifiers import ClientId, PushedRequestId, ServiceId, SessionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.json import Json
 from core.frozen import Frozen
@@ -27,6 +27,9 @@ class Encounters(Protocol):
 
     async def find(self, client: ClientId, caller: Caller | None) -> AuthorizationEncounter | None:
         """None when no service has this client id."""
+
+    async def find_in_session(self, client: ClientId, session: SessionId, user: UserId, email: str) -> AuthorizationEncounter | None:
+        """As `find`, with the person of this session. Whether the session lives is seen when a code is issued and redeemed."""
 
     async def find_named(self, organization: str, service: str) -> AuthorizationEncounter | None:
         """By the slugs of organization and service."""

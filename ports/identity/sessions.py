@@ -11,6 +11,7 @@ from core.domain.identity.proofs import Proved
 from core.domain.identity.session_limits.displaced import DisplacedPerson, Displacement
 from core.domain.identity.sessions import Parent, Session
 from core.domain.identity.signing_out.frames import FrameAddress
+from core.domain.identity.upstream.directory_factors import DirectoryFactor
 from core.frozen import Frozen
 
 
@@ -47,6 +48,9 @@ class SessionStore(Protocol):
 
     async def prove(self, session: SessionId, user: UserId, proved: Proved) -> None:
         """Records what the person has just proved in this session of theirs. Needs no round trip of its own."""
+
+    async def keep_factor(self, session: SessionId, factor: DirectoryFactor) -> None:
+        """The directory by which the person has signed in to the session has stated a second factor. Needs no round trip of its own."""
 
     async def end_by(self, session: SessionId, at: datetime) -> None:
         """The session, and the sessions that hang on it, end at this time at the latest. Called after the account is held."""

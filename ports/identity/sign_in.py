@@ -42,8 +42,8 @@ class SignInStore(Protocol):
 
     async def confirm(self, look: LastLook) -> Confirmed | None:
         """Returns the account, if it is active and has the password that `look` names. Locks the account, the service, the connected
-        account and the flow until the unit of work ends, so that nobody changes them meanwhile. The lock does not prevent the deletion of
-        the service; after a deletion, the session ends at its first request.
+        account and the flow until the unit of work ends, so that nobody changes them meanwhile: the account as `accounts.hold` does. The
+        lock does not prevent the deletion of the service; after a deletion, the session ends at its first request.
         """
 
     async def is_known_to(self, user: UserId, application: Context) -> bool:

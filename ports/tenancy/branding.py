@@ -15,7 +15,7 @@ class LookStore(Protocol):
         """None when there is no such organization."""
 
     async def logo(self, digest: str) -> Logo | None:
-        """The logo of an active organization. None when no active organization has a logo with this digest."""
+        """The logo of an active organization, or of a further provider. None when none of them has a logo with this digest."""
 
     async def save(self, organization: OrganizationId, look: OrganizationLook) -> None: ...
 

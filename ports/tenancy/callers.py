@@ -1,5 +1,6 @@
 """Look-ups of callers."""
 
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from core.domain.identifiers import SessionId, UserId
@@ -30,6 +31,9 @@ class CallerLookup(Protocol):
         """The caller behind the cookie of a browser session, with what they have proved. None when the session has ended, or there is no
         such cookie.
         """
+
+    async def find_browsers(self, asked: Sequence[bytes]) -> Mapping[bytes, Caller]:
+        """As `find_browser`, for several cookies of one browser in one statement. A cookie without a living session is left out."""
 
     async def find_browser_member(self, digest: bytes, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
         """As `find_browser`, and how the caller stands to the organization with this slug, as `find_member` tells it, with its name."""

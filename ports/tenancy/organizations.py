@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from core.domain.identifiers import OrganizationId, UserId
+from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.tenancy.metadata import Metadata
 from core.domain.tenancy.organizations import Organization, OrganizationOverview
 from core.domain.tenancy.tiers import Tier, UserLimit, user_limit
@@ -37,9 +37,9 @@ class OrganizationStore(Protocol):
     Organizations that are being deleted do not exist here.
     """
 
-    async def list(self, user: UserId) -> Sequence[OrganizationOverview]:
+    async def list(self, user: UserId, session: SessionId | None = None) -> Sequence[OrganizationOverview]:
         """The organizations that this person belongs to, by name. If there are more than `MOST_LISTED`, those that the person owns come
-        first, then the oldest memberships.
+        first, then the oldest memberships. `session` is the one that asks, if its directory's second factor may count.
         """
 
     async def find(self, organization: OrganizationId, user: UserId) -> OrganizationOverview | None:

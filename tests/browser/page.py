@@ -210,6 +210,12 @@ async def page_in(chromium: Chromium, context: str, base_url: str, *, scripts: b
     return await _page_of(chromium, await _new_target(chromium, context), base_url, scripts=scripts)
 
 
+async def tab_beside(page: Page) -> Page:
+    """One more tab in the browser of this page, with the same cookies."""
+    target = (await page.chromium.ask("Target.getTargetInfo", page.session))["targetInfo"]
+    return await page_in(page.chromium, target["browserContextId"], page.base_url, scripts=page.scripts)
+
+
 async def _new_target(chromium: Chromium, context: str) -> str:
     return str((await chromium.ask("Target.createTarget", url="about:blank", browserContextId=context))["targetId"])
 

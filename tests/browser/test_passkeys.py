@@ -204,3 +204,77 @@ async def test_without_scripts_there_is_nothing_of_it(plain_page: Page, home: Ac
     assert "Your browser cannot make a passkey here" in await page.text()
     await require_sound(page)
     await require_keyboard(page)
+
+
+async def by_password(page: Page, home: AccountPagesScene) -> None:
+    await page.open(SIGN_IN)
+    await enter(page, {"E-mail address": home.ada.email})
+    await enter(page, {"Password": PASSWORD})
+
+
+async def test_a_passkey_is_offered_after_a_password_and_made_at_once(unoffered: Page, home: AccountPagesScene) -> None:
+    page = unoffered
+    await home.has_password(PASSWORD)
+    authenticator = await Authenticator.added(page)
+    await signed_out(page)
+    await by_password(page, home)
+    assert "Make a passkey?" in await page.text()
+    await require_sound(page)
+    await require_keyboard(page)
+    await page.follow("Make a passkey")
+    assert await page.place() == f"{BASE_URL}/ui"
+    assert len(await authenticator.passkeys()) == 1
+    await page.open("/ui/passkeys")
+    assert "On one device alone" in await page.text()
+    await require_sound(page)
+    await signed_out(page)
+    await by_password(page, home)
+    assert await page.place() == f"{BASE_URL}/ui"
+
+
+async def test_whoever_declines_goes_on(unoffered: Page, home: AccountPagesScene) -> None:
+    page = unoffered
+    await home.has_password(PASSWORD)
+    await Authenticator.added(page)
+    await signed_out(page)
+    await by_password(page, home)
+    await page.follow("Not now")
+    assert await page.place() == f"{BASE_URL}/ui"
+
+
+async def test_nothing_is_offered_without_an_authenticator_or_without_scripts(
+    unoffered: Page, plain_page: Page, home: AccountPagesScene
+) -> None:
+    await home.has_password(PASSWORD)
+    await signed_out(unoffered)
+    for page in (unoffered, plain_page):
+        await by_password(page, home)
+        assert await page.place() == f"{BASE_URL}/ui"
+    assert home.people.rows("select from users where passkey_offered_at is not null") == []
+
+
+async def test_the_browser_is_told_of_what_is_gone_and_of_what_has_changed(unoffered: Page, home: AccountPagesScene) -> None:
+    page = unoffered
+    authenticator = await Authenticator.added(page)
+
+    async def passkeys(number: int) -> list[dict[str, Any]]:
+        with trio.fail_after(PATIENCE):
+            while len(kept := await authenticator.passkeys()) != number:
+                await trio.sleep(0.05)
+        return kept
+
+    await made(page)
+    assert await page.evaluate("'signalAllAcceptedCredentials' in PublicKeyCredential")
+    (kept,) = await passkeys(1)
+    await page.open("/ui/profile")
+    # Removed on the server, by another browser: the page of passkeys says so.
+    home.people.change("delete from passkeys")
+    await page.open("/ui/passkeys")
+    await passkeys(0)
+    # And so does the refusal of one that is used.
+    await authenticator.ask("addCredential", credential=kept)
+    await signed_out(page)
+    await page.open(SIGN_IN)
+    await page.follow("Sign in with a passkey")
+    assert "This passkey was not accepted" in await page.text()
+    await passkeys(0)

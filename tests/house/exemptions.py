@@ -30,7 +30,7 @@ EXEMPT: Final[Mapping[str, Exempt]] = {
     "the list shows all of each, and there are few": {
         "get": (
             *("tier", "signing key", "SCIM token", "client secret", "plan", "claim", "permission", "invitation", "join request"),
-            *("profile field", "domain route", "upstream provider", "passkey", "connected identity"),
+            *("profile field", "domain route", "upstream provider", "passkey", "connected identity", "blocked client"),
         ),
     },
     "the installation has the same ones from the first day; the command line and migrations set them": {
@@ -42,6 +42,7 @@ EXEMPT: Final[Mapping[str, Exempt]] = {
         "document in": ("tier",),
         "document out": ("tier",),
     },
+    "there are twenty at most, on one page in the order of their buttons": {"search": ("further provider",)},
     "it makes, changes and retires itself: somebody only asks for the next one (0004)": {
         "create": ("signing key",),
         "change": ("signing key",),
@@ -69,7 +70,7 @@ EXEMPT: Final[Mapping[str, Exempt]] = {
                 "set-up link",
                 "proposal",
             ),
-            *("join request", "session", "connected identity", "second factor", "privacy request", "end user"),
+            *("join request", "session", "connected identity", "second factor", "privacy request", "end user", "blocked client"),
         ),
     },
     "the person or the service ends it, at an address of theirs": {"delete": ("end user",)},
@@ -96,8 +97,11 @@ EXEMPT: Final[Mapping[str, Exempt]] = {
     "it has no name of its own: one comes to it by the application, the person or the API that it belongs to": {
         "search": ("agent grant", "SAML configuration", "subscription", "client secret", "key of a user", "impersonation"),
     },
+    "a person makes it by refusing a request, which has an address of its own (0215)": {"create": ("blocked client",)},
+    "the log says blocked and unblocked, which is what people call it": {"audit": ("blocked client",)},
+    "terms are withdrawn, and the log says so: each version stays": {"audit": ("terms",)},
     "it lives a day, and its link names it": {"search": ("proposal",)},
-    "an organization has one at most, at a place of its own": {"search": ("mail server", "own credentials at a provider")},
+    "an organization has one at most, at a place of its own": {"search": ("mail server", "own credentials at a provider", "terms")},
     "people have searches of their own, by address and name (0136)": {"search": ("member", "end user", "join request")},
     "the entry of the sign-in or of the consent tells of its beginning": {"audit": ("agent grant", "device")},
     "the end of a person's use is the end of the account or of the consent, which the log has": {"audit": ("end user",)},

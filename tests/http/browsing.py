@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import unescape
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import urlencode
@@ -19,6 +20,13 @@ def secret_on(body: bytes) -> str:
     """The secret of an authenticator app that the page shows in groups of four."""
     _, _, shown = body.decode().partition('id="secret">')
     return "".join(re.findall(r'<span class="four">([A-Z2-7]{4})</span>', shown.partition("</code>")[0]))
+
+
+def choices(tab: "Tab") -> dict[str, str]:
+    """The sessions of the accounts that a page with a choice of accounts offers, by the address on their buttons."""
+    buttons = re.findall(r'<button([^>]*)name="account" value="([0-9a-f-]{36})"([^>]*)>(.*?)</button>', tab.shown.body.decode())
+    said = ((unescape(re.sub(r"<[^>]*>", "", f"{before} {after} {label}")), session) for before, session, after, label in buttons)
+    return {found[0]: session for text, session in said if (found := re.findall(r"[\w.+-]+@[\w.-]+\w", text))}
 
 
 @dataclass

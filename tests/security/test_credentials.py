@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import pytest
 
-from core.domain.federation.oauth.metadata import PUSHED_AUTHORIZATION_ENDPOINT
+from core.domain.federation.oauth.metadata import AFAR_ENDPOINT, PUSHED_AUTHORIZATION_ENDPOINT
 from core.domain.identity.flows import form_token
 from core.domain.secrets import Token
 from core.domain.tenancy.roles import Capability
@@ -102,6 +102,7 @@ everybody                         GET    /auth/{connection_id}/password
 .....   ...  -          flow      POST   /auth/{connection_id}/password
 everybody                         GET    /auth/{provider}
 everybody                         GET    /auth/{provider}/callback
+everybody                         POST   /auth/{provider}/callback
 everybody                         GET    /docs
 everybody                         GET    /docs/guides/{guide}
 everybody                         GET    /docs/{chapter}
@@ -145,6 +146,10 @@ everybody                         GET    /ui/password-chosen
 everybody                         GET    /ui/check-mail
 .....   ...  -          flow      POST   /ui/check-mail/code
 .....   ...  -          flow      POST   /ui/check-mail/resend
+everybody                         GET    /ui/provider-address
+.....   ...  -          flow      POST   /ui/provider-address
+everybody                         GET    /ui/provider-address/code
+.....   ...  -          flow      POST   /ui/provider-address/code
 .....   ...  -          browser   GET    /ui/choose-organization
 .....   ...  -          browser   POST   /ui/choose-organization
 everybody                         GET    /saml/sp/{connection_id}
@@ -167,12 +172,21 @@ everybody                         GET    /ui/register
 .....   ...  -          flow      POST   /ui/register
 everybody                         GET    /ui/reset-password
 everybody                         POST   /ui/reset-password
-.....   ...  -          browser   GET    /ui/choose-account
-.....   ...  -          browser   POST   /ui/choose-account
+everybody                         GET    /ui/choose-account
+.....   ...  -          flow      POST   /ui/choose-account
+.....   ...  -          browser   GET    /ui/accounts
+.....   ...  -          flow      POST   /ui/accounts
+.....   ...  -          flow      POST   /ui/accounts/sign-out
 .....   ...  -          browser   GET    /ui/consent
 .....   ...  -          browser   POST   /ui/consent
+.....   ...  -          browser   GET    /ui/accept-terms
+.....   ...  -          browser   POST   /ui/accept-terms
 .....   ...  -          browser   GET    /ui/answers
 .....   ...  -          browser   POST   /ui/answers
+.....   ...  -          browser   GET    /ui/passkey-offer
+.....   ...  -          browser   POST   /ui/passkey-offer
+.....   ...  -          browser   GET    /ui/passkey-offer/passkey
+.....   ...  -          browser   POST   /ui/passkey-offer/passkey
 .....   ...  -          browser   GET    /ui/confirm-membership
 .....   ...  -          browser   POST   /ui/confirm-membership
 .....   ...  -          browser   GET    /ui/second-factor-required
@@ -192,6 +206,7 @@ everybody                         GET    /ui/sign-in/second-factor
 .....   ...  -          flow      POST   /ui/sign-in/second-factor/passkey
 .....   ...  -          flow      POST   /ui/sign-in/second-factor/passkey/options
 .....   ...  -          browser,ended-browser,flow  POST   /ui/sign-out
+.....   ...  -          browser,ended-browser,flow  POST   /ui/sign-out/all
 .....   ...  -          flow      POST   /ui/stop-acting
 everybody                         GET    /ui/signed-out
 everybody                         GET    /ui/set-password
@@ -234,11 +249,19 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   POST   /ui/applications/{service_id}/apis/{resource_id}/revoke
 .....   ...  -          browser   GET    /ui/applications/keys/{user_key_id}/end
 .....   ...  -          browser   POST   /ui/applications/keys/{user_key_id}/end
+.....   ...  -          browser   GET    /ui/requests
+.....   ...  -          browser   GET    /ui/requests/{request_id}
+.....   ...  -          browser   POST   /ui/requests/{request_id}
+.....   ...  -          browser   POST   /ui/requests/{request_id}/refuse
+.....   ...  -          browser   POST   /ui/requests/{request_id}/block
+.....   ...  -          browser   POST   /ui/requests/blocked/{service_id}/end
 .....   ...  -          browser   GET    /ui/keys/{org_slug}/{service_slug}
 .....   ...  -          browser   GET    /ui/keys/{org_slug}/{service_slug}/new
 .....   ...  -          browser   POST   /ui/keys/{org_slug}/{service_slug}/new
 .....   ...  -          browser   GET    /ui/keys/{org_slug}/{service_slug}/{user_key_id}/end
 .....   ...  -          browser   POST   /ui/keys/{org_slug}/{service_slug}/{user_key_id}/end
+.....   ...  -          browser   GET    /ui/test-provider/{key}
+.....   ...  -          browser   POST   /ui/test-provider/{key}
 .....   ...  -          browser   GET    /ui/settings/connections
 .....   ...  -          browser   GET    /ui/settings/connections/{provider}/connect
 .....   ...  -          browser   POST   /ui/settings/connections/{provider}/connect
@@ -274,6 +297,8 @@ everybody                         POST   /oauth/logout
 .....   ...  -          browser   GET    /ui/passkeys/add
 .....   ...  -          browser   POST   /ui/passkeys/add
 .....   ...  -          browser   POST   /ui/passkeys/add/options
+.....   ...  -          browser   GET    /ui/terms
+.....   ...  -          browser   POST   /ui/terms
 .....   ...  -          browser   GET    /ui/lock
 .....   ...  -          browser   POST   /ui/lock
 .....   ...  -          browser   GET    /ui/password
@@ -370,7 +395,15 @@ maogx   po.  no         -         DELETE /api/user/picture
 maogx   po.  no         -         POST   /api/user/passkeys/options
 maogx   po.  no         -         GET    /api/user/profile
 maogx   po.  no         -         PATCH  /api/user/profile
+maogx   po.  no         -         GET    /api/user/terms
+maogx   po.  no         -         POST   /api/user/terms
 maogx   po.  no         -         POST   /api/user/lock
+maogx   po.  no         -         GET    /api/user/requests
+maogx   po.  no         -         POST   /api/user/requests/{request_id}/allow
+maogx   po.  no         -         POST   /api/user/requests/{request_id}/refuse
+maogx   po.  no         -         POST   /api/user/requests/{request_id}/block
+maogx   po.  no         -         GET    /api/user/blocked-clients
+maogx   po.  no         -         DELETE /api/user/blocked-clients/{service_id}
 maogx   po.  no         -         POST   /api/user/set-password
 
 # What applications call, as themselves or with a session that somebody opened for them
@@ -380,6 +413,7 @@ everybody                         POST   /auth/device/verify
 .....   ...  -          secret-as-password POST /auth/token
 .....   ...  -          secret-as-password POST /oauth/introspect
 .....   ...  -          secret-as-password POST /oauth/par
+.....   ...  -          secret-as-password POST /oauth/bc-authorize
 everybody                         POST   /oauth/register
 .....   ...  -          secret-as-password POST /oauth/revoke
 .....   ...  -          secret-as-password POST /oauth/token
@@ -435,6 +469,9 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/teams/{te
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/sign-ins
 .ao..   po.  no         org-key   PATCH  /api/organizations/{org_slug}/sign-in-rules
 .ao..   po.  no         org-key   PUT    /api/organizations/{org_slug}/risk-policies
+.ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/terms
+..o..   po.  no         -         PUT    /api/organizations/{org_slug}/terms
+..o..   po.  no         -         DELETE /api/organizations/{org_slug}/terms
 ..o..   po.  no         -         POST   /api/organizations/{org_slug}/transfer-ownership
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/users
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/users/{user_id}
@@ -712,6 +749,17 @@ everybody                         POST   /webhooks/billing
 ...g.   po.  no         -         GET    /api/platform/signing-keys
 ...g.   po.  no         -         POST   /api/platform/signing-keys/rotate
 ...g.   po.  no         -         GET    /api/platform/settings
+...g.   po.  no         -         GET    /api/platform/provider-presets
+...g.   po.  no         -         GET    /api/platform/providers
+...g.   po.  no         -         POST   /api/platform/providers
+...g.   po.  no         -         GET    /api/platform/providers/{key}
+...g.   po.  no         -         PATCH  /api/platform/providers/{key}
+...g.   po.  no         -         DELETE /api/platform/providers/{key}
+...g.   po.  no         -         PUT    /api/platform/providers/{key}/logo
+...g.   po.  no         -         DELETE /api/platform/providers/{key}/logo
+...g.   po.  no         -         GET    /api/platform/terms
+...g.   po.  no         -         PUT    /api/platform/terms
+...g.   po.  no         -         DELETE /api/platform/terms
 ...g.   po.  no         -         GET    /api/platform/risk-policies
 ...g.   po.  no         -         PUT    /api/platform/risk-policies
 ...g.   po.  no         -         GET    /api/platform/risk-policies/report
@@ -767,6 +815,9 @@ async def passes(client: Client, one: Endpoint, headers: Pairs) -> bool:
         # A client that is let in is told what its request lacks.
         form = [*headers, ("content-type", "application/x-www-form-urlencoded")]
         return b"redirect_uri" in (await client.request(one.method, path, body=b"response_type=code", headers=form)).body
+    if path == AFAR_ENDPOINT:
+        form = [*headers, ("content-type", "application/x-www-form-urlencoded")]
+        return b"login_hint" in (await client.request(one.method, path, body=b"scope=openid", headers=form)).body
     if one.caller is CLIENT:
         said = {"/token": {"grant_type": "client_credentials"}, "/code": {}}.get(path[path.rindex("/") :], {"token": "x"})
         return (await client.request(one.method, path, body=said, headers=headers)).status < 400

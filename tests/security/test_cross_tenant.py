@@ -331,6 +331,8 @@ WITHOUT_IDS = {
     "PATCH /api/organizations/{org_slug}/sign-in-rules",
     # What its rules and exceptions name decides about sign-ins to this organization alone.
     "PUT /api/organizations/{org_slug}/risk-policies",
+    "PUT /api/organizations/{org_slug}/terms",
+    "DELETE /api/organizations/{org_slug}/terms",
     "POST /api/organizations/{org_slug}/domain",
     "POST /api/organizations/{org_slug}/domain-routes",
     "POST /api/organizations/{org_slug}/resource-servers",

@@ -14,6 +14,7 @@ from adapters.postgres.identity.sessions.agents import acts_until
 from adapters.postgres.identity.sessions.audiences import allows_audiences, audiences, kept_audiences, open_audiences
 from adapters.postgres.identity.sessions.profile_columns import PROFILE, PROFILE_COLUMNS, profile, tells_more
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
+from adapters.postgres.identity.terms.demands import terms_due, time_is_over
 from adapters.postgres.identity.upstream.directory_contexts import directory_context
 from adapters.postgres.record.events import fan_out
 from adapters.postgres.rows import IdRow
@@ -34,7 +35,6 @@ from core.domain.federation.oauth.authorization_codes import (
     Untargeted,
 )
 from core.domain.federation.oauth.clients import RegisteredClient
-from core.domain.federation.oauth.scopes import OFFLINE_ACCESS
 from core.domain.identifiers import ClientId, DeviceId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import Context, Session, minutes_kept
@@ -205,7 +205,7 @@ def _parameters(claim: Claim, opening: Opening, at: datetime) -> dict[str, objec
         "lifetime": opening.lifetime,
         "idle": opening.idle,
         "minutes_idle": minutes_kept(opening.idle),
-        "root": OFFLINE_ACCESS,
+        "root": opening.root,
         "key": claim.key,
     }
 
@@ -286,7 +286,7 @@ _REDEEMING: Final[LiteralString] = f"""
                 for no key update
          ),
          parent as materialized (
-             select id, device_id, expires_at, ends_at, depth, second_factor_at, minutes_idle
+             select id, device_id, expires_at, ends_at, depth, second_factor_at, minutes_idle, factor_through, factor_stated
                from sessions
               where id = (select code.parent_id from code, account where account.id = code.user_id)
                 and user_id = (select user_id from code)
@@ -297,19 +297,20 @@ _REDEEMING: Final[LiteralString] = f"""
          ),
          place as materialized (
              select services.id, services.org_id, services.is_agent, services.oauth_client_id, acting.until as acts_until, memberships.role,
-                    services.most_sessions as most_in_service,
-                    (select organizations.most_sessions from organizations where organizations.id = services.org_id) as most,
+                    services.most_sessions as most_in_service, organizations.most_sessions as most,
                     coalesce(consents.scopes @> code.scopes, false)
                     and {allows_audiences("code.audiences", "code.user_id", "code.service_id")} as has_consent
                from code
                join account on account.id = code.user_id
                join services on services.id = code.service_id
               cross join lateral (select {acts_until("code")} as until) as acting
+               left join organizations on organizations.id = services.org_id
                left join memberships on memberships.org_id = services.org_id and memberships.user_id = code.user_id
                      and {counts_for("account")}
                left join consents on consents.service_id = code.service_id and consents.user_id = code.user_id
               where {admits("memberships.role is not null", "code.user_id")}
                 and acting.until > %(at)s
+                and not {time_is_over(terms_due("code.user_id"))}
                 and (%(key)s::text is not null or not services.dpop_bound_access_tokens)
                 -- Members of the organization need no consent for its trusted services. When the membership ends, the code needs
                 -- consent again, also if the code was given a moment before.
@@ -335,13 +336,13 @@ _REDEEMING: Final[LiteralString] = f"""
          opened as (
              insert into sessions (id, user_id, device_id, organization_id, service_id, created_at, last_seen_at, expires_at, ends_at,
                                    authenticated_by, parent_id, depth, proved_at, second_factor_at, stated_at, scopes, audiences,
-                                   expires_day, minutes_idle, most, most_in_service, key_thumbprint)
+                                   expires_day, minutes_idle, most, most_in_service, key_thumbprint, factor_through, factor_stated)
              select %(session)s, code.user_id, parent.device_id, place.org_id, place.id, %(at)s, %(at)s, until.expires_at,
                     least(%(at)s + %(lifetime)s, bounds.ends_at, place.acts_until),
                     code.authenticated_by, bounds.id, case when bounds.id is null then 0 else 1 end, code.auth_time,
                     parent.second_factor_at, code.stated_at, code.scopes, code.audiences, (until.expires_at at time zone 'UTC')::date,
                     least(%(minutes_idle)s::integer, bounds.minutes_idle), place.most, place.most_in_service,
-                    %(key)s::text
+                    %(key)s::text, parent.factor_through, parent.factor_stated
                from redeemed
               cross join code
               cross join parent

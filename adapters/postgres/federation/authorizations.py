@@ -13,6 +13,7 @@ from adapters.postgres.identity.factors.mfa import has_second_factor, second_fac
 from adapters.postgres.identity.proofs.sign_in_policy import is_assigned
 from adapters.postgres.identity.sessions.doors import is_kept_out_of_service
 from adapters.postgres.identity.sessions.liveness import AUTHENTICATES
+from adapters.postgres.identity.terms.demands import terms_due
 from adapters.postgres.statements import ask, tell
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.ties import counts_for, is_own_member
@@ -64,6 +65,7 @@ class EncounterRow(Frozen):
     is_own_member: bool
     second_factor_due: datetime | None
     is_kept_out: bool
+    terms_due: datetime | None
     consented: list[str] | None
     holds_fapi2: bool | None
     binds_tokens: bool | None
@@ -118,6 +120,7 @@ class EncounterRow(Frozen):
             is_own_member=self.is_own_member,
             second_factor_due=self.second_factor_due,
             is_kept_out=self.is_kept_out,
+            terms_due=self.terms_due,
             consented=self.consented,
         )
 
@@ -130,6 +133,10 @@ class PostgresEncounters:
 
     async def find(self, client: ClientId, caller: Caller | None) -> AuthorizationEncounter | None:
         return await self._asked(FIND, client, caller, {})
+
+    async def find_in_session(self, client: ClientId, session: SessionId, user: UserId, email: str) -> AuthorizationEncounter | None:
+        rows = await ask(self._pool, EncounterRow, FIND, {"client": client, "user": user, "session": session})
+        return AuthorizationEncounter(rows[0].application(), rows[0].signed_in(email)) if rows else None
 
     async def find_named(self, organization: str, service: str) -> AuthorizationEncounter | None:
         named = {"organization": storable_text(organization), "service": storable_text(service), "user": None, "session": None}
@@ -211,8 +218,9 @@ ENCOUNTER: Final[LiteralString] = f"""
            ) as is_member,
            {is_assigned("sessions.user_id")} as is_assigned,
            {is_own_member("organizations.id", "sessions.user_id")} as is_own_member,
-           {second_factor_due_in("services.org_id", "sessions.user_id")} as second_factor_due,
+           {second_factor_due_in("services.org_id", "sessions.user_id", "sessions")} as second_factor_due,
            coalesce({is_kept_out_of_service()}, false) as is_kept_out,
+           {terms_due("sessions.user_id")} as terms_due,
            (
                select consents.scopes from consents where consents.service_id = services.id and consents.user_id = sessions.user_id
            ) as consented,

@@ -14,6 +14,7 @@ from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.agents import may_act
 from adapters.postgres.identity.sessions.audiences import IS_BY_ASSERTION, IS_OPEN, admits_service, is_held, is_reached, open_audiences
 from adapters.postgres.identity.sessions.liveness import AUTHENTICATES, IS_LIVE, lost_nothing_since
+from adapters.postgres.identity.terms.demands import OWES_TERMS
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask, ask_in_order
 from adapters.postgres.tenancy.callers import ITS_PERSON_AND_AGENT
@@ -152,7 +153,7 @@ IS_OPEN_HERE: Final[LiteralString] = f"""
     {IS_LIVE}
     and sessions.service_id is not null
     and {admits("organizations.role is not null", "sessions.user_id")}
-    and not organizations.owes_second_factor
+    and not organizations.owes_something
     and {may_act("sessions")}
 """
 
@@ -240,7 +241,7 @@ _FIND_BY_REFRESH_TOKEN: Final[LiteralString] = f"""
            tokens.rotated_at is null and {IS_LIVE} and {may_act("sessions")}
            and (sessions.audiences is null or {open_audiences("sessions")} is not null)
            and {admits("memberships.role is not null", "sessions.user_id")}
-           and not {OWES_SECOND_FACTOR}
+           and not {OWES_SECOND_FACTOR} and not {OWES_TERMS}
            and ({AUTHENTICATES} or {lost_nothing_since("sessions.created_at")}) as is_open
       from refresh_tokens as tokens
       join sessions on sessions.id = tokens.session_id

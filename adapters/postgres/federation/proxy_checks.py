@@ -13,6 +13,7 @@ from adapters.postgres.identity.addresses import is_verified_for
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.liveness import IS_LIVE
+from adapters.postgres.identity.terms.demands import terms_due, time_is_over
 from adapters.postgres.services.proxies import is_open, nearest_owner
 from adapters.postgres.services.rights import roles_held
 from adapters.postgres.services.services import ClientIdRow
@@ -191,7 +192,7 @@ FIND: Final[LiteralString] = f"""
                 order by teams.slug
            ) end,
            users.id is not null and {admits("memberships.role is not null", "users.id")},
-           {grace_is_over(second_factor_due("users.id"))}
+           {grace_is_over(second_factor_due("users.id", "sessions"))} or {time_is_over(terms_due("users.id"))}
       from unnest(
                (select %(secrets)s::text[]), (select %(hosts)s::text[]), (select %(above)s::text[]), (select %(cookies)s::text[]),
                (select %(keys)s::text[])

@@ -12,6 +12,7 @@ from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.profile_columns import PROFILE, profile
 from adapters.postgres.identity.sessions.subscription_state import subscription_state
+from adapters.postgres.identity.terms.demands import terms_due, time_is_over
 from adapters.postgres.statements import ask_in_order, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP, IS_OWN_USE
@@ -45,6 +46,7 @@ class _Previewed(NamedTuple):
     is_own_user: bool
     is_admitted: bool
     owes_second_factor: bool
+    owes_terms: bool
     consented: list[str] | None
     saml_entity_id: str | None
     saml_scopes: list[str] | None
@@ -84,6 +86,7 @@ class _Previewed(NamedTuple):
             is_own_user=self.is_own_user,
             is_admitted=self.is_admitted,
             owes_second_factor=self.owes_second_factor,
+            owes_terms=self.owes_terms,
             consented=self.consented,
             profile=profile(self.profile),
             facts=facts.facts(),
@@ -128,6 +131,7 @@ _PREVIEWED: Final[LiteralString] = f"""
            coalesce({IS_OWN_USE}, false),
            {admits("memberships.role is not null", "users.id")},
            {grace_is_over(second_factor_due_in("services.org_id", "users.id"))},
+           {time_is_over(terms_due("users.id"))},
            consents.scopes, consents.saml_entity_id, consents.saml_scopes,
            {PROFILE},
            {CONFIGURATION},

@@ -5,14 +5,14 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Final, LiteralString
 
 from adapters.postgres.identity.addresses import is_proved
-from adapters.postgres.identity.factors.mfa import ADMINISTERS, grace_ends, second_factor_since
+from adapters.postgres.identity.factors.mfa import ADMINISTERS, grace_ends, second_factor_since, stated_factor_counts
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.statements import ask, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.ties import IS_OWN_MEMBERSHIP
 from adapters.postgres.transaction import OnPool
 from core.domain.email import Email
-from core.domain.identifiers import UserId
+from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.account_summaries import (
     MOST_REQUIRING,
     MOST_STARTED,
@@ -28,11 +28,13 @@ from core.domain.identity.risk import FAILED_ATTEMPTS
 _LATELY: Final = timedelta(days=7)
 
 
-def _summary(*, email: str, pending_email: str | None, requiring: Sequence[tuple[str, float, bool]], **columns: Any) -> AccountSummary:
+def _summary(
+    *, email: str, pending_email: str | None, requiring: Sequence[tuple[str, float, bool, bool]], **columns: Any
+) -> AccountSummary:
     return AccountSummary(
         email=Email(email),
         pending_email=None if pending_email is None else Email(pending_email),
-        requiring=[RequiringOrganization(name, datetime.fromtimestamp(due, UTC), passkey) for name, due, passkey in requiring],
+        requiring=[RequiringOrganization(name, datetime.fromtimestamp(due, UTC), *what) for name, due, *what in requiring],
         **columns,
     )
 
@@ -63,21 +65,22 @@ def _start(
 class PostgresAccountSummaries(OnPool):
     """Implements `ports.identity.account_summaries.AccountSummaryLookup`."""
 
-    async def find(self, user: UserId, now: datetime) -> AccountSummary | None:
-        return first(await ask(self._pool, _summary, _FIND, _asked(user, now)))
+    async def find(self, user: UserId, now: datetime, session: SessionId | None = None) -> AccountSummary | None:
+        return first(await ask(self._pool, _summary, _FIND, _asked(user, now, session)))
 
-    async def start(self, user: UserId, now: datetime) -> tuple[AccountSummary, StartingPlaces] | None:
+    async def start(self, user: UserId, now: datetime, session: SessionId | None = None) -> tuple[AccountSummary, StartingPlaces] | None:
         most = {"most": MOST_STARTED, "most_places": MOST_STARTED}
-        return first(await ask(self._pool, _start, _START, {**_asked(user, now), **most, "organization": None}))
+        return first(await ask(self._pool, _start, _START, {**_asked(user, now, session), **most, "organization": None}))
 
     async def applications(self, user: UserId, organization: str) -> Sequence[StartedApplication]:
         parameters = {"user": user, "organization": storable_text(organization), "most": MOST_STARTED}
         return await ask(self._pool, _application_row, _APPLICATIONS, parameters)
 
 
-def _asked(user: UserId, now: datetime) -> Mapping[str, Any]:
+def _asked(user: UserId, now: datetime, session: SessionId | None) -> Mapping[str, Any]:
     return {
         "user": user,
+        "session": session,
         "now": now,
         "lately": now - _LATELY,
         "failures": [failure.value for failure in FAILED_ATTEMPTS],
@@ -135,22 +138,31 @@ _SUMMARY: Final[LiteralString] = f"""
                 where latest.created_at > %(lately)s and latest.reason = any (%(failures)s)
            ) as failed_sign_ins,
            coalesce((
-               select jsonb_agg(jsonb_build_array(one.name, extract(epoch from one.due), one.passkey) order by one.due)
+               select jsonb_agg(jsonb_build_array(one.name, extract(epoch from one.due), one.passkey, one.stated) order by one.due)
                  from (
                           select organizations.name,
                                  least(
                                      case when organizations.mfa_required_since is not null
                                           then {grace_ends("organizations.mfa_required_since")} end,
-                                     case when of_administrators.asked then {grace_ends("organizations.admin_required_since")} end
+                                     case when of_administrators.asked then {grace_ends("organizations.admin_required_since")} end,
+                                     case when of_everybody.asked then {grace_ends("organizations.all_required_since")} end
                                  ) as due,
-                                 of_administrators.asked and organizations.admin_factor = 'passkey' as passkey
+                                 of_everybody.asked or of_administrators.asked and organizations.admin_factor = 'passkey' as passkey,
+                                 exists (
+                                     select from sessions where sessions.id = %(session)s::uuid and {stated_factor_counts("sessions")}
+                                 ) as stated
                             from memberships
                             join organizations on organizations.id = memberships.org_id
                            cross join lateral (
                                      select organizations.admin_factor is not null and {ADMINISTERS} as asked
                                  ) as of_administrators
+                           cross join lateral (
+                                     select organizations.all_factor is not null
+                                        and must_have_passkey(organizations.all_factor, organizations.all_factor_role_id,
+                                                              organizations.id, users.id) as asked
+                                 ) as of_everybody
                            where memberships.user_id = users.id
-                             and (organizations.mfa_required_since is not null or of_administrators.asked)
+                             and (organizations.mfa_required_since is not null or of_administrators.asked or of_everybody.asked)
                              and organizations.status = 'active'
                            order by due
                            limit %(most_requiring)s

@@ -217,6 +217,14 @@ _OTHER_WAYS_IN: Final[LiteralString] = f"""
                                 join organizations as homes on homes.id = oauth_credentials.org_id and homes.status = 'active'
                                where oauth_credentials.provider = identities.provider
                           )
+                       or exists (
+                              -- With another issuer, or another profile, it knows nobody by the identities of before.
+                              select
+                                from further_providers as further
+                               where further.key = identities.provider and further.enabled
+                                 and identities.issuer =
+                                     coalesce(nullif(further.settings ->> 'issuer', ''), further.settings ->> 'profile_url')
+                          )
                        or (
                               providers.enabled and organizations.status = 'active'
                           and users.email_key = %(email_key)s and not users.is_platform_owner

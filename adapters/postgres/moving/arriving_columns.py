@@ -21,8 +21,10 @@ from core.domain.identity.passkeys import LONGEST_CREDENTIAL_ID, LONGEST_PUBLIC_
 from core.domain.identity.passwords.at_sign_in import BreachRule
 from core.domain.identity.realms import LoginPolicy
 from core.domain.identity.registering.registration_rules import RegistrationPolicy
+from core.domain.identity.terms.terms import terms_address, terms_version
 from core.domain.identity.upstream.claims import LONGEST_SUBJECT, stated_address
 from core.domain.identity.upstream.connections import ConnectionState, ProviderKind
+from core.domain.identity.upstream.directory_factors import second_factor_values
 from core.domain.identity.upstream.providers import Provider, provider_key
 from core.domain.identity.upstream.refreshes import RefreshFault
 from core.domain.identity.upstream.vouching import Voucher
@@ -59,7 +61,7 @@ from core.domain.tenancy.organizations import OrganizationStatus, organization_n
 from core.domain.tenancy.profile_values import require_keepable
 from core.domain.tenancy.roles import BuiltInRole, Capability, role_description, role_name, role_slug
 from core.domain.tenancy.siem import SiemProvider, siem_batch_size, siem_destination, siem_name
-from core.domain.tenancy.sign_in_rules import AdminFactor, AgentRule
+from core.domain.tenancy.sign_in_rules import AdminFactor, AgentRule, AllFactor
 from core.domain.tenancy.teams import TeamSource, team_slug
 from core.domain.tenancy.upstream_providers import MOST_SUCCEEDED, profile_mapping, provider_name
 from core.domain.tenancy.upstream_providers import scopes as provider_scopes
@@ -213,6 +215,7 @@ _OF_TENANCY: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
         **dict.fromkeys(("session_idle_minutes", "most_sessions", "registration_domains"), ROW),
         **dict.fromkeys(("help_url", "privacy_url", "terms_url"), ROW),
         "admin_factor": AdminFactor,
+        "all_factor": AllFactor,
         "metadata_clients": MetadataClients,
         "agents": AgentRule,
         "breached_at_sign_in": BreachRule,
@@ -266,6 +269,7 @@ _OF_TENANCY: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
         "client_id": _kept(client_id),
         "scopes": provider_scopes,
         "profile_mapping": _names(profile_mapping),
+        "second_factor_values": second_factor_values,
         **dict.fromkeys(("saml", "ldap"), ROW),
         **dict.fromkeys(("certificate", "next_certificate", "former_certificate"), certificate),
         "refresh_fault": RefreshFault,
@@ -329,6 +333,8 @@ _OF_SERVICES: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
     "resource_exchanges": {},
     "service_users": {"metadata": _metadata},
     "former_services": {"name": _kept(service_name)},
+    "terms": {"version": _kept(terms_version), "address": _kept(terms_address)},
+    "terms_acceptances": {},
     "consents": {"scopes": _SCOPES, "saml_entity_id": entity_id, "saml_scopes": _SCOPES},
     "logout_receivers": {},
     "saml_configurations": {
@@ -347,6 +353,7 @@ _OF_PEOPLE: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
         "public_key": _bytes(LONGEST_PUBLIC_KEY),
         "sign_count": _natural,
         "name": _kept(passkey_name),
+        "made_on": _kept(passkey_name),
         "transports": _each(_transport, len(TRANSPORTS)),
     },
     "identities": {

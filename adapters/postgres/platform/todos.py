@@ -93,7 +93,8 @@ COUNTED: Final[LiteralString] = "\nunion all\n".join(
                          from organizations
                          join memberships on memberships.org_id = organizations.id
                         where organizations.id = %(organization)s
-                          and (organizations.mfa_required_since is not null or organizations.admin_factor is not null)
+                          and (organizations.mfa_required_since is not null or organizations.admin_factor is not null
+                               or organizations.all_factor is not null)
                         limit %(most_members)s
                    ) as asked
              where asked.due is not null

@@ -1,4 +1,4 @@
--- edition 6
+-- edition 7
 --
 -- The views and functions that nothing in the schema is built on: no index, default, check or trigger uses them. A change of them is a change
 -- of this file, and no migration: raise the number in the first line, and `migrate` replaces all of them, after the migrations and in one
@@ -15,7 +15,8 @@ create or replace view organizations as
            mfa_required_since, mfa_grace_days, session_hours, invitation_domains, sign_in_links, logo_digest, metadata,
            help_url, privacy_url, terms_url, admin_factor, admin_required_since, metadata_clients, metadata_hosts, agents, agents_since,
            registered_clients, shortest_password, breached_at_sign_in, session_idle_minutes, most_sessions, risk_policies, risk_exceptions,
-           risk_counts_since, registration_policy, registration_domains
+           risk_counts_since, registration_policy, registration_domains, all_factor, all_factor_role_id, all_required_since, passkey_offers,
+           asks_terms, afar_since
       from all_organizations
      where deleted_at is null;
 
@@ -134,6 +135,62 @@ create or replace function holds_service_role(person uuid, organization uuid, se
     language plpgsql volatile as $$
 begin
     return exists (select from held_service_roles(person, organization, service));
+end $$;
+
+-- Passkeys. Functions and no part of the statements that ask, since PostgreSQL sets up all parts of a statement at each run, and most
+-- organizations ask for no passkey. They are volatile, so they see what others have committed while their statement waited for a lock.
+
+-- Whether an organization's demand, `all_factor` with its role, reaches a member. Whoever signs in to the role's service holds a role that is
+-- given to everybody.
+create or replace function must_have_passkey(demand text, role uuid, organization uuid, member uuid) returns boolean
+    language plpgsql volatile as $$
+begin
+    return demand = 'passkey' or demand = 'role_passkey' and exists (
+               select
+                 from service_roles
+                 join services on services.id = service_roles.service_id
+                where service_roles.id = role and service_roles.org_id = organization
+                  and (service_roles.given_to_everybody or exists (
+                          select
+                            from held_service_roles(member, organization, service_roles.service_id) as held
+                           where held.object_type = 'service_role' and held.object_id = service_roles.id
+                      ))
+           );
+end $$;
+
+-- Whether the demand reaches a member while the account that acts lacks what it asks for: a second factor, and a passkey.
+create or replace function owes_passkey(demand text, role uuid, organization uuid, member uuid, person uuid) returns boolean
+    language plpgsql volatile as $$
+begin
+    if exists (select from passkeys where user_id = person)
+       and (exists (select from passkeys where user_id = person and second_factor_since is not null)
+            or exists (select from mfa_secrets where user_id = person and enabled_at is not null)) then
+        return false;
+    end if;
+    return must_have_passkey(demand, role, organization, member);
+end $$;
+
+-- Whether a person who has signed in by a password is to be offered a passkey: one who has none, whose domain lets its people sign in with one,
+-- and whom none of the organizations that they belong to by their own act wants to be left alone.
+create or replace function may_be_offered_passkey(person uuid) returns boolean
+    language plpgsql volatile as $$
+begin
+    return not exists (select from passkeys where user_id = person)
+       and not exists (
+               select
+                 from users
+                 join domain_routes on domain_routes.domain = substring(users.email_key from '[^@]*$')
+                 join organizations on organizations.id = domain_routes.org_id
+                where users.id = person and domain_routes.verified_at is not null and domain_routes.login_policy <> 'password_allowed'
+                  and organizations.status = 'active'
+           )
+       and not exists (
+               select
+                 from memberships
+                 join organizations on organizations.id = memberships.org_id
+                where memberships.user_id = person and memberships.own_since is not null and organizations.status = 'active'
+                  and not organizations.passkey_offers
+           );
 end $$;
 
 -- The rules of APIs. Functions, because PostgreSQL sets up all parts of a statement at each run, and most codes and sessions are for no API.
@@ -735,6 +792,56 @@ begin
     return swept;
 end $$;
 
+-- Terms.
+
+-- Until when the person may go on without having accepted the terms of this organization and of the installation; null if nothing is missing.
+-- With null for the organization, the installation's alone. Functions, since PostgreSQL sets up all parts of a statement at each run, and
+-- statements call them where terms are asked for. They are volatile, so they see what others have committed while their statement waited for a
+-- lock.
+create or replace function terms_due(person uuid, entered uuid) returns timestamptz
+    language plpgsql volatile as $$
+begin
+    return (
+        select min(terms.due_at)
+          from terms
+         where terms.ended_at is null and (terms.organization_id is null or terms.organization_id = entered)
+           and not exists (
+                   select from terms_acceptances as accepted where accepted.user_id = person and accepted.terms_id = terms.id
+               )
+    );
+end $$;
+
+-- What the person has not accepted: of the installation, of the organization that a sign-in leads to, and of those that the person belongs to
+-- by their own act. An organization that merely lists somebody puts no page before them.
+create or replace function terms_pending(person uuid, entered uuid) returns jsonb
+    language plpgsql volatile as $$
+begin
+    if not exists (select from terms where terms.ended_at is null) then
+        return null;
+    end if;
+    return (
+        select jsonb_agg(
+                   jsonb_build_object(
+                       'id', terms.id, 'organization', terms.organization_id, 'organization_slug', organizations.slug,
+                       'organization_name', organizations.name, 'version', terms.version, 'address', terms.address,
+                       'due_at', terms.due_at, 'is_over', terms.due_at <= now()
+                   )
+                   order by organizations.name nulls first, terms.id
+               )
+          from terms
+          left join organizations on organizations.id = terms.organization_id
+         where terms.ended_at is null
+           and (terms.organization_id is null
+             or organizations.id = entered
+             or organizations.status = 'active' and organizations.id in (
+                    select memberships.org_id from memberships where memberships.user_id = person and memberships.own_since is not null
+                ))
+           and not exists (
+                   select from terms_acceptances as accepted where accepted.user_id = person and accepted.terms_id = terms.id
+               )
+    );
+end $$;
+
 -- Rules for risk.
 
 -- The rules for risk that a sign-in of this person has to be judged by: the installation's, those of the organization that it leads to, and of
@@ -841,4 +948,18 @@ begin
                  left join memberships on memberships.org_id = mine.id and memberships.user_id = person
                 where mine.risk_counts_since is not null and mine.status = 'active'
            ), '[]');
+end $$;
+
+-- Whether the second factor that a directory has stated for a session counts for this organization's rule at this moment: the directory is the
+-- organization's own and on, and an owner still lets the value count. A function and not a part of the statements that ask, since PostgreSQL
+-- sets up all parts of a statement at each run, and few sessions have a value.
+create or replace function directory_factor_counts(directory uuid, stated text, organization uuid) returns boolean
+    language plpgsql stable as $$
+begin
+    return exists (
+        select
+          from upstream_providers
+         where upstream_providers.id = directory and upstream_providers.org_id = organization and upstream_providers.enabled
+           and stated = any (upstream_providers.second_factor_values)
+    );
 end $$;

@@ -13,6 +13,7 @@ from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.audiences import IS_OPEN, asks_nothing, is_held
+from adapters.postgres.identity.terms.demands import terms_due, time_is_over
 from adapters.postgres.rows import IdRow
 from adapters.postgres.services.api_keys import API_KEYS, ITS_SERVICE, KNOWN, KnownApiKeyRow
 from adapters.postgres.shared_lookups import SharedLookups
@@ -226,8 +227,9 @@ def _page(rows: Sequence[OwnedUserKey | None], limit: int) -> UserKeyPage:
 _MAY_ENTER: Final[LiteralString] = f"""
            users.deactivated_at is null
        and {admits("memberships.user_id is not null", "users.id")}
-       and (organizations.mfa_required_since is null and organizations.admin_factor is null
+       and (organizations.mfa_required_since is null and organizations.admin_factor is null and organizations.all_factor is null
             or not {grace_is_over(second_factor_due("users.id"))})
+       and not {time_is_over(terms_due("users.id"))}
 """
 
 

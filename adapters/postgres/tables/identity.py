@@ -44,6 +44,7 @@ from core.domain.identity.endings.endings import CredentialKind
 _SIGN_INS: Final = "`POSTERN_LOGIN_EVENT_RETENTION`, 400 days by default."
 _WHILE_DEVICE: Final = "Until the week a year after the last sign-in with the device has ended, or 30 days after its revocation."
 
+_HALF_AN_HOUR: Final = "Until the account is made, or for half an hour."
 _HOUR_OF_GUESSES: Final = "An hour after their hour began."
 _DAY_OF_GUESSES: Final = "A day after the last of their guesses."
 
@@ -134,6 +135,7 @@ TABLES: Final = (
             of_account("name", "The person's name for a passkey."),
             of_account("credential_id", "The authenticator's name for a passkey, which tells it apart from all others."),
             of_account("public_key", "The public key of a passkey."),
+            of_account("made_on", "The browser and system that made a passkey."),
             of_account("user_handle", "The person's name at an authenticator, where another system made the passkey."),
             plain(WORD, "transports"),
         ),
@@ -226,7 +228,11 @@ TABLES: Final = (
             CredentialKind.IMPERSONATION,
         ),
         whose=OWN_ORGANIZATION,
-        holds=(plain(WORD, "authenticated_by", "scopes"), plain(FACT, "audiences", "act"), plain(OPAQUE, "key_thumbprint")),
+        holds=(
+            plain(WORD, "authenticated_by", "scopes"),
+            plain(FACT, "audiences", "act", "factor_stated"),
+            plain(OPAQUE, "key_thumbprint"),
+        ),
         moves=OF_A_SIGN_IN,
         ends=Ends.ROWS,
         until="30 days after their end; those of exchanged tokens 10 minutes",
@@ -412,6 +418,25 @@ TABLES: Final = (
         until="nothing",
     ),
     Table(
+        "terms_acceptances",
+        opens=NO_CREDENTIAL,
+        whose=OWN_ORGANIZATION,
+        holds=(of_account("accepted_at", "When the person accepted a version of terms."),),
+        moves=Moved(of_people=True, leaves=("session_id",)),
+        ends=Ends.ROWS,
+        exported=ExportPart("terms"),
+        forgotten=BY_STATEMENT,
+    ),
+    Table(
+        "terms",
+        opens=NO_CREDENTIAL,
+        whose=OWN_ORGANIZATION,
+        holds=(plain(FACT, "version", "address"),),
+        moves=Moved(),
+        ends=Ends.ROWS,
+        until="nothing: each version stays as long as its organization",
+    ),
+    Table(
         "impersonations",
         opens=CredentialKind.IMPERSONATION,
         whose=PERSON,
@@ -484,6 +509,69 @@ TABLES: Final = (
             # Nobody came back from the provider with these states in time.
             Age("ExpiredOAuthStates", "expires_at < now()", key="digest"),
         ),
+    ),
+    Table(
+        "further_providers",
+        opens=NO_CREDENTIAL,
+        whose=INSTALLATION,
+        holds=(
+            plain(WORD, "key", "preset"),
+            plain(FACT, "name", "settings", "client_id", "logo_digest", "logo_media_type", "logo"),
+            sealed("sealed_client_secret"),
+        ),
+        moves=THE_INSTALLATIONS,
+        ends=THE_INSTALLATIONS,
+        until="when a platform owner deletes it",
+    ),
+    Table(
+        "newcomers",
+        opens=CredentialKind.UNFINISHED,
+        whose=INSTALLATION,
+        holds=(
+            sealed(
+                "sealed_word",
+                key="flow_id",
+                personal=Personal(
+                    "What a provider has said about a person without an account here, encrypted, until a code shows their address.",
+                    None,
+                    Eraser.JANITOR,
+                    _HALF_AN_HOUR,
+                ),
+            ),
+            personal("email", "The address that the person has given, and that the code went to.", Eraser.JANITOR, _HALF_AN_HOUR),
+            plain(WORD, "provider"),
+            plain(OPAQUE, "code_digest"),
+        ),
+        moves=OF_A_SIGN_IN,
+        ends=THE_INSTALLATIONS,
+        until="half an hour after the person came back from the provider",
+        ages=(Age("ExpiredNewcomers", "expires_at < now()", key="flow_id"),),
+        exported=SHORT_LIVED,
+        forgotten=UNREADABLE,
+    ),
+    Table(
+        "posted_answers",
+        opens=CredentialKind.UNFINISHED,
+        whose=INSTALLATION,
+        holds=(
+            sealed(
+                "sealed_answer",
+                personal=Personal(
+                    "What a provider has sent by a form about a person who signs in, encrypted, until their browser comes back.",
+                    None,
+                    Eraser.JANITOR,
+                    "Until the browser comes back. What nobody fetches goes after a minute.",
+                ),
+            ),
+            plain(WORD, "provider"),
+            plain(OPAQUE, "code_digest", "state_digest"),
+        ),
+        moves=OF_A_SIGN_IN,
+        ends=THE_INSTALLATIONS,
+        until="a minute after they came",
+        ages=(Age("ExpiredPostedAnswers", "expires_at < now()"),),
+        exported=SHORT_LIVED,
+        forgotten=UNREADABLE,
     ),
     Table(
         "used_puzzles",

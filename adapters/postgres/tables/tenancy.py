@@ -335,6 +335,7 @@ TABLES: Final = (
         holds=(
             plain(ID, "succeeds"),
             plain(FACT, "name", "issuer", "client_id", "scopes", "profile_mapping", "saml", "ldap", "kind", "state", "refresh_fault"),
+            plain(FACT, "second_factor_values"),
             plain(FACT, "assertion_issuer", "assertion_jwks_uri", "assertion_jwks", "assertion_subject"),
             plain(OPAQUE, "certificate", "next_certificate", "tested_digest", "former_certificate"),
             sealed("sealed_client_secret", "sealed_private_key", "next_sealed_private_key", "former_sealed_private_key"),
@@ -409,7 +410,7 @@ TABLES: Final = (
         whose=Whose("organization", "one.id"),
         holds=(
             plain(WORD, "status", "admin_factor", "metadata_clients", "registered_clients", "agents", "breached_at_sign_in"),
-            plain(WORD, "registration_policy"),
+            plain(WORD, "registration_policy", "all_factor"),
             plain(
                 FACT,
                 "slug",
@@ -449,6 +450,7 @@ TABLES: Final = (
             },
             checks={"has another id than the file": "row.id = %(organization)s::uuid"},
             ids={"approved_by": IdMeaning.KEPT},
+            kept_by={"all_factor_role_id": "service_roles"},
         ),
         ends=Ends.OWN,
     ),

@@ -73,11 +73,15 @@ _KEEP: Final = """
            created_at = excluded.created_at
 """
 
-# Several organizations may have the same logo; any of the rows will do.
+# Several organizations and providers may have the same logo; any of the rows will do.
 _LOGO: Final = """
     select logos.media_type, logos.content
       from logos
       join organizations on organizations.id = logos.org_id
      where logos.digest = %(digest)s and organizations.status = 'active'
+ union all
+    select logo_media_type, logo
+      from further_providers
+     where logo_digest = %(digest)s
      limit 1
 """

@@ -15,6 +15,7 @@ from adapters.postgres.identity.sessions.audiences import open_audiences
 from adapters.postgres.identity.sessions.doors import is_kept_out
 from adapters.postgres.identity.sessions.liveness import IS_LIVE
 from adapters.postgres.identity.sessions.profile_columns import tells_more
+from adapters.postgres.identity.terms.demands import OWES_TERMS, terms_due, time_is_over
 from adapters.postgres.shared_lookups import SharedLookups
 from adapters.postgres.statements import ask_in_order
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
@@ -52,6 +53,7 @@ class _Caller(NamedTuple):
     role: str | None
     email_is_verified: bool
     is_admitted: bool
+    owes_terms: bool
     language: str | None
     told: list[Any] | None
 
@@ -70,6 +72,7 @@ class _Caller(NamedTuple):
             organization_is_active=self.organization_is_active or False,
             email_is_verified=self.email_is_verified,
             is_admitted=self.is_admitted,
+            owes_terms=self.owes_terms,
             language=Language.of(self.language),
             profile=profile_of(self.told),
         )
@@ -82,6 +85,7 @@ class _Standing(NamedTuple):
     second_factor_due: datetime | None
     outlasted_hours: int | None
     is_kept_out: bool | None
+    terms_due: datetime | None
     relations: list[str]
 
     def standing(self, slug: str) -> OrganizationStanding | None:
@@ -96,6 +100,7 @@ class _Standing(NamedTuple):
             self.second_factor_due,
             session_lifetime(self.outlasted_hours),
             is_kept_out=bool(self.is_kept_out),
+            terms_due=self.terms_due,
         )
 
 
@@ -167,6 +172,9 @@ class PostgresCallers:
 
     async def find_browser(self, digest: bytes) -> Caller | None:
         return await self._browsers.find(digest)
+
+    async def find_browsers(self, asked: Sequence[bytes]) -> Mapping[bytes, Caller]:
+        return await self._find_browsers(asked)
 
     async def find_browser_member(self, digest: bytes, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
         return await self._browser_members.find((digest, slug))
@@ -274,7 +282,7 @@ def _its_person(of_membership: LiteralString = "", which_services: LiteralString
      cross join lateral (select * from users where id = sessions.user_id limit 1) as users
       left join lateral (
                 select organizations.id, organizations.slug, organizations.status, organizations.session_hours,
-                       organizations.session_idle_minutes, memberships.role {of_membership}
+                       organizations.session_idle_minutes, organizations.asks_terms, memberships.role {of_membership}
                   from organizations
                   left join memberships on memberships.org_id = organizations.id and memberships.user_id = sessions.user_id
                         and {counts_for()}
@@ -296,18 +304,29 @@ ITS_PERSON: Final[LiteralString] = _its_person()
 ITS_PERSON_IN_SERVICE: Final[LiteralString] = _its_person(f", {OWES_SECOND_FACTOR} as owes_second_factor")
 _ITS_PERSON_FOR_USERINFO: Final[LiteralString] = _its_person(f", {OWES_SECOND_FACTOR} as owes_second_factor", _IS_LET_IN)
 # For those who ask about the sessions of applications.
-ITS_PERSON_AND_AGENT: Final[LiteralString] = _its_person(f", {OWES_SECOND_FACTOR} as owes_second_factor", "")
+ITS_PERSON_AND_AGENT: Final[LiteralString] = _its_person(f", {OWES_SECOND_FACTOR} or {OWES_TERMS} as owes_something", "")
 
 _SESSION: Final = """
      cross join lateral (select * from sessions where id = asked.session and user_id = asked.person limit 1) as sessions
 """
 _LIVE_SESSION: Final[LiteralString] = f"{_SESSION}{ITS_PERSON}"
 
+# Whether the person of the session may go no further without accepting terms: in a service, its organization's or the installation's, and
+# elsewhere, of platform owners, the installation's. A platform owner who acts in somebody's name goes on: nobody accepts for another.
+_OWES_TERMS: Final[LiteralString] = time_is_over(
+    f"""case
+               when sessions.impersonator_id is not null then null
+               when sessions.service_id is not null then {terms_due("sessions.user_id")}
+               when users.is_platform_owner then terms_due(sessions.user_id, null)
+           end"""
+)
+
 _CALLER: Final[LiteralString] = f"""
            asked.place, users.email, users.is_platform_owner, sessions.device_id, sessions.impersonator_id, sessions.organization_id,
            organizations.slug as organization_slug, organizations.status = 'active' as organization_is_active,
            services.slug as service_slug, organizations.role, {is_verified_for("organizations.id")},
            services.id is null or {admits("organizations.role is not null", "sessions.user_id")},
+           {_OWES_TERMS},
            users.language, {AS_JSON}
 """
 
@@ -337,18 +356,19 @@ FIND_FOR_USERINFO: Final[LiteralString] = f"""
 # How the caller stands to the organization with the slug `asked.slug`.
 _STANDING: Final[LiteralString] = f"""
            wanted.id as wanted_id, wanted.status = 'active' as wanted_is_active, wanted.role as wanted_role,
-           wanted.second_factor_due, wanted.outlasted_hours, wanted.is_kept_out,
+           wanted.second_factor_due, wanted.outlasted_hours, wanted.is_kept_out, wanted.terms_due,
            case when wanted.role is null then '{{}}'::text[] else {RELATIONS_OF_MEMBER} end as relations
 """
 _WANTED: Final[LiteralString] = f"""
       left join lateral (
                 select organizations.id, organizations.name, organizations.status, memberships.role,
-                       {second_factor_due(ACTING)} as second_factor_due,
+                       {second_factor_due(ACTING, "sessions")} as second_factor_due,
                        case
                            when coalesce(sessions.proved_at, sessions.created_at) + organizations.session_hours * interval '1 hour' <= now()
                            then organizations.session_hours
                        end as outlasted_hours,
-                       {is_kept_out()} as is_kept_out
+                       {is_kept_out()} as is_kept_out,
+                       case when sessions.impersonator_id is null then {terms_due("users.id")} end as terms_due
                   from organizations
                   left join memberships on memberships.org_id = organizations.id and memberships.user_id = users.id and {counts_for()}
                  where organizations.slug = asked.slug
@@ -430,7 +450,7 @@ FIND_ACTING_MEMBER: Final[LiteralString] = f"""
 # `FIND_BROWSER` as the common table expression `browser`, for a statement that also reads other rows. `browser_caller` reads its columns.
 BROWSER: Final[LiteralString] = f"""
          browser (place, email, is_platform_owner, device_id, impersonator_id, organization_id, organization_slug, organization_is_active,
-                  service_slug, role, email_is_verified, is_admitted, language, told,
+                  service_slug, role, email_is_verified, is_admitted, owes_terms, language, told,
                   session_id, user_id, authenticated_by, proved_at, second_factor_at, stated_at, refuses_applications,
                   chosen_slug,
                   is_listed) as materialized ({FIND_BROWSER})

@@ -12,6 +12,7 @@ from adapters.postgres.identity.privacy.holding import BELONGS_HERE_ALONE
 from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.sessions.doors import is_kept_out as kept_out
 from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
+from adapters.postgres.identity.terms.demands import terms_due
 from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import first, only
 from adapters.postgres.storable import storable_text
@@ -68,11 +69,21 @@ def _entry(
     second_factor_due: datetime | None,
     session_hours: int | None,
     is_kept_out: bool,
+    terms_due: datetime | None,
     **membership: Any,
 ) -> Entry:
     found = MEMBERSHIP.found(**membership)
     lifetime = session_lifetime(session_hours)
-    return Entry(organization, organization_slug, organization_is_active, found, second_factor_due, lifetime, is_kept_out=is_kept_out)
+    return Entry(
+        organization,
+        organization_slug,
+        organization_is_active,
+        found,
+        second_factor_due,
+        lifetime,
+        is_kept_out=is_kept_out,
+        terms_due=terms_due,
+    )
 
 
 def _listing(*, by_directory: bool, by_domain: bool, role_name: str | None, **columns: Any) -> ListedMembership:
@@ -321,8 +332,9 @@ _ENTER: Final[LiteralString] = f"""
     select organizations.id as organization, organizations.slug as organization_slug,
            organizations.status = 'active' as organization_is_active,
            {MEMBERSHIP.names},
-           {second_factor_due("%(user)s")} as second_factor_due, organizations.session_hours,
-           coalesce({kept_out()}, false) as is_kept_out
+           {second_factor_due("%(user)s", "sessions")} as second_factor_due, organizations.session_hours,
+           coalesce({kept_out()}, false) as is_kept_out,
+           {terms_due("person.id")} as terms_due
       from organizations
       join users as person on person.id = %(user)s
       left join memberships on memberships.org_id = organizations.id and memberships.user_id = person.id and {counts_for("person")}

@@ -14,7 +14,7 @@ from adapters.postgres.storable import storable
 from adapters.postgres.tenancy.members import MEMBERSHIP
 from adapters.postgres.ties import IS_UNCONFIRMED_OWNER
 from adapters.postgres.transaction import OnStatements
-from core.domain.identifiers import OrganizationId, UserId
+from core.domain.identifiers import OrganizationId, SessionId, UserId
 from core.domain.tenancy.metadata import Metadata
 from core.domain.tenancy.organizations import MOST_LISTED, Organization, OrganizationOverview
 from core.domain.tenancy.tiers import Tier
@@ -46,11 +46,12 @@ def _overview(*, own_since: datetime | None, role_name: str | None, **columns: A
 class OrganizationRows(OnStatements):
     """Implements `ports.tenancy.organizations.OrganizationStore`."""
 
-    async def list(self, user: UserId) -> Sequence[OrganizationOverview]:
-        return await self._statements.ask_for_many(_overview, LIST, {"user": user, "most": MOST_LISTED}, lambda row: row)
+    async def list(self, user: UserId, session: SessionId | None = None) -> Sequence[OrganizationOverview]:
+        parameters = {"user": user, "session": session, "most": MOST_LISTED}
+        return await self._statements.ask_for_many(_overview, LIST, parameters, lambda row: row)
 
     async def find(self, organization: OrganizationId, user: UserId) -> OrganizationOverview | None:
-        return first(await self._statements.ask(_overview, GET, {"user": user, "organization": organization}))
+        return first(await self._statements.ask(_overview, GET, {"user": user, "session": None, "organization": organization}))
 
     async def add(self, organization: Organization) -> Added | None:
         return first(await self._statements.ask(Added, _ADD, ORGANIZATION.values(organization)))
@@ -97,12 +98,13 @@ _OVERVIEW: Final[LiteralString] = f"""
            {TIER.names}, organizations.member_count,
            {MEMBERSHIP.names}, memberships.own_since,
            (select count(*) from services where services.org_id = organizations.id) as service_count,
-           {second_factor_due("memberships.user_id")} as second_factor_due,
+           {second_factor_due("memberships.user_id", "asking")} as second_factor_due,
            (select roles.name from roles where roles.id = memberships.role_id) as role_name,
            {IS_UNCONFIRMED_OWNER} as is_unconfirmed_owner
       from memberships
       join organizations on organizations.id = memberships.org_id
       join tiers on tiers.id = organizations.tier_id
+      left join sessions as asking on asking.id = %(session)s::uuid
      where memberships.user_id = %(user)s
 """
 

@@ -1,9 +1,11 @@
 """Relations in PostgreSQL: which person has which relation to which object. Every check of access reads these rows and no others."""
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final, LiteralString
+from typing import Any, Final, LiteralString
 
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
+from adapters.postgres.identity.terms.terms import pending_terms
 from adapters.postgres.statements import ask
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.teams import teams_of
@@ -62,6 +64,7 @@ class _Standing(Frozen):
     by_team: str | None
     second_factor_due: datetime | None
     owes_second_factor: bool
+    terms: Sequence[Mapping[str, Any]] | None
 
 
 class PostgresRelations(OnPool):
@@ -82,12 +85,15 @@ class PostgresRelations(OnPool):
             related,
             first.second_factor_due,
             first.owes_second_factor,
+            # Those of other organizations do not keep the person out of this one.
+            [one for one in pending_terms(first.terms) if one.organization_slug in {"", first.slug}],
         )
 
 
 _EXPLAIN: Final[LiteralString] = f"""
     select users.email, users.deactivated_at, wanted.slug, wanted.status, memberships.role, related.relation, roles.slug as by_role,
-           teams.slug as by_team, rule.due as second_factor_due, {grace_is_over("rule.due")} as owes_second_factor
+           teams.slug as by_team, rule.due as second_factor_due, {grace_is_over("rule.due")} as owes_second_factor,
+           terms_pending(users.id, wanted.id) as terms
       from users
       join organizations as wanted on wanted.slug = %(slug)s
       left join memberships on memberships.org_id = wanted.id and memberships.user_id = users.id

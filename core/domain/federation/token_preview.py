@@ -48,6 +48,7 @@ class SignInRule(StrEnum):
     MEMBERS = "policy_members"
     ASSIGNED = "policy_assigned"
     SECOND_FACTOR_REQUIRED = "second_factor_required"
+    TERMS_REQUIRED = "terms_required"
 
 
 _RULE_OF: Final[Mapping[SignInPolicy, SignInRule]] = {
@@ -83,6 +84,7 @@ class PreviewedPerson(Frozen, kw_only=True):
     is_admitted: bool
     """The sign-in policy admits the person."""
     owes_second_factor: bool
+    owes_terms: bool
     consented: Sequence[str] | None
     """The scopes that the person has allowed by OpenID Connect. None when the person has allowed nothing."""
     profile: StandardProfile
@@ -96,12 +98,13 @@ class PreviewedPerson(Frozen, kw_only=True):
     @property
     def for_organization(self) -> "PreviewedPerson":
         """The person as the service's organization may know them. An organization can list anybody, so it does not learn of a listed person
-        whether the account is deactivated, and whether it has a second factor.
+        whether the account is deactivated, whether it has a second factor, and which terms the person has accepted.
         """
         return replace(
             self,
             is_deactivated=self.is_deactivated and (self.is_own_member or self.is_own_user),
             owes_second_factor=self.owes_second_factor and self.is_own_member,
+            owes_terms=self.owes_terms and (self.is_own_member or self.is_own_user),
         )
 
     @property
@@ -178,6 +181,9 @@ def verdict(person: PreviewedPerson) -> SignInVerdict:
     if person.owes_second_factor:
         required = "The organization requires a second factor, and the time to set one up is over"
         return SignInVerdict(False, SignInRule.SECOND_FACTOR_REQUIRED, required)
+    if person.owes_terms:
+        asked = "The person has not accepted terms of the organization or of the installation, and the time to accept them is over"
+        return SignInVerdict(False, SignInRule.TERMS_REQUIRED, asked)
     return SignInVerdict(True, _RULE_OF[policy], _ADMITS[policy])
 
 

@@ -53,6 +53,8 @@ class RequiringOrganization(Frozen):
     """Until this moment the person can work in the organization without a second factor, and set one up."""
     passkey: bool = False
     """Whether the organization requires a passkey of the person, too."""
+    is_stated: bool = False
+    """Whether its directory has stated a second factor for the session that asks, which stands for one of ours."""
 
 
 def origin_of(redirect_uri: str) -> str:
@@ -93,7 +95,8 @@ class AccountSummary(Frozen, kw_only=True):
     @property
     def unmet(self) -> Sequence["RequiringOrganization"]:
         """The organizations that require something that the person has not set up."""
-        return [one for one in self.requiring if self.second_factor_since is None or (one.passkey and not self.passkeys)]
+        lacks = self.second_factor_since is None
+        return [one for one in self.requiring if (lacks and (one.passkey or not one.is_stated)) or (one.passkey and not self.passkeys)]
 
     @property
     def must_set_up(self) -> bool:

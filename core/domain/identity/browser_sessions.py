@@ -1,13 +1,18 @@
 """Browser sessions: a person's session on the platform whose credential is a cookie. A browser session has no tokens. When the person signs
 in to an application, a new session for the application is opened from the browser session.
+
+A browser may keep the sessions of several accounts. One of them is in use: pages of the account and of the console belong to it. The others
+wait beside it, the one that was in use last first.
 """
 
 import hmac
 from base64 import urlsafe_b64encode
+from collections.abc import Sequence
 from datetime import datetime
 from hashlib import sha256
+from typing import Final
 
-from core.domain.identifiers import FlowId
+from core.domain.identifiers import FlowId, SessionId, UserId
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client, Remembered
 from core.domain.identity.flows import Flow
@@ -15,6 +20,16 @@ from core.domain.identity.sessions import Session
 from core.domain.identity.sign_in import Confirmed
 from core.domain.secrets import Secret, Token
 from core.frozen import Frozen
+
+MOST_ACCOUNTS: Final = 5
+"""The largest number of accounts that are signed in in one browser at once. People who keep more apart use profiles of their browser."""
+
+
+class BrowserAccount(Frozen):
+    """An account that is signed in in a browser, with the cookie of its session."""
+
+    token: Token
+    caller: Caller
 
 
 class Visit(Frozen):
@@ -25,7 +40,28 @@ class Visit(Frozen):
     """The secret that the browser has for all of its flows."""
     client: Client
     current: Caller | None
-    """The person who is already signed in in this browser."""
+    """The person whose account is in use in this browser."""
+    makes_passkeys: bool = False
+    """The browser can make passkeys, as the page's script says."""
+    others: Sequence[Caller] = ()
+    """The other accounts that are signed in in this browser, the one that was in use last first."""
+
+    @property
+    def signed_in(self) -> Sequence[Caller]:
+        return self.others if self.current is None else (self.current, *self.others)
+
+    def session_of(self, user: UserId) -> SessionId | None:
+        """The session that this person has in this browser already."""
+        return next((one.session for one in self.signed_in if one.user == user), None)
+
+    def ended_by(self, user: UserId) -> Sequence[Caller]:
+        """The accounts for which there is no room any more when this person signs in."""
+        return beside(self.signed_in, user)[MOST_ACCOUNTS - 1 :]
+
+
+def beside(signed_in: Sequence[Caller], user: UserId) -> Sequence[Caller]:
+    """The accounts that stand beside this person's when it is the one in use."""
+    return [one for one in signed_in if one.user != user]
 
 
 class SignedInBrowser(Frozen):
@@ -45,6 +81,8 @@ class Chosen(Frozen):
 
     second_factor_due: datetime | None
     """A member who has to set up a second factor can do so until this moment. None when the organization asks nothing of the member."""
+    terms_due: datetime | None = None
+    """Until when the person may go on without accepting terms. None when nothing is missing."""
 
 
 def caller_in(session: Session, confirmed: Confirmed) -> Caller:

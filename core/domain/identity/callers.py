@@ -4,7 +4,7 @@ from enum import Enum, auto
 from typing import Final
 
 from core.domain.email import Email
-from core.domain.errors import Forbidden, SecondFactorRequired
+from core.domain.errors import Forbidden, SecondFactorRequired, TermsRequired
 from core.domain.identifiers import DeviceId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.profile.profiles import NO_PROFILE, OwnProfile
 from core.domain.identity.proofs import UNPROVED, Proved
@@ -21,14 +21,16 @@ def members_only() -> Forbidden:
     )
 
 
-def require_admitted(*, is_admitted: bool, owes_second_factor: bool) -> None:
-    """Refuses people whom the sign-in policy of a service does not admit, and members who owe its organization a second factor. Raises
-    `Forbidden`, `SecondFactorRequired`.
+def require_admitted(*, is_admitted: bool, owes_second_factor: bool, owes_terms: bool = False) -> None:
+    """Refuses people whom the sign-in policy of a service does not admit, members who owe its organization a second factor, and people who
+    have not accepted terms in time. Raises `Forbidden`, `SecondFactorRequired`, `TermsRequired`.
     """
     if not is_admitted:
         raise members_only()
     if owes_second_factor:
         raise SecondFactorRequired
+    if owes_terms:
+        raise TermsRequired
 
 
 class CallerContext(Enum):
@@ -76,6 +78,10 @@ class Caller(Frozen):
     owes_second_factor: bool = False
     """The organization of the session requires a second factor of this member, and the time to set one up is over. Filled for sessions in a
     service alone.
+    """
+    owes_terms: bool = False
+    """The time to accept terms is over. In a service, of its organization or of the installation; elsewhere, of the installation, and
+    filled for platform owners alone.
     """
     scopes: tuple[str, ...] | None = None
     """The scopes of the calling application. None when the session was not given to an application."""

@@ -116,6 +116,8 @@ class Flow(Frozen):
     """The address that the person typed."""
     user: UserId | None = None
     """The person who has given a password, or has signed in."""
+    account: UserId | None = None
+    """The account that the flow goes on with, without a sign-in of its own: it was in use when the flow began, or the person chose it."""
     preauthentication: PreauthenticationId | None = None
     session: SessionId | None = None
     """The browser's session, once the person has signed in by this flow."""
@@ -132,6 +134,10 @@ class Flow(Frozen):
     """The organization of the application has the sign-in by this flow in its log already."""
     owes_answers: bool = False
     """A page may have fields to ask the person for, since the sign-in by this flow."""
+    offers_passkey: bool = False
+    """A page may offer a passkey, since the sign-in by this flow."""
+    owes_terms: bool = False
+    """The sign-in by this flow has found terms that the person has not accepted, and no page has asked about them yet."""
     proof_digest: bytes | None = None
     """The digest of the proof that the person signed in with; see `proof_digest`."""
     completed_at: datetime | None = None
@@ -161,6 +167,15 @@ class Flow(Frozen):
         if self.organization is None or self.service is None:
             return PLATFORM
         return Context(self.organization, self.wanted.organization, self.service, self.wanted.service_slug)
+
+    @property
+    def belongs_to(self) -> UserId | None:
+        """The account of this flow, of those that are signed in in its browser. None while anybody may still sign in, or choose the
+        account, and for a sign-in through the API, whose session is no browser's.
+        """
+        if self.signed_in_at is None:
+            return self.account
+        return self.user if self.signed_in_by else None
 
     @property
     def awaits_second_factor(self) -> bool:

@@ -23,6 +23,8 @@ from core.frozen import Frozen
 PASSKEY_PROVIDER: Final = "passkey"
 CHALLENGE_LIFETIME: Final = timedelta(minutes=5)
 MOST_PASSKEYS: Final = 25
+OFFERED_AGAIN_AFTER: Final = timedelta(days=30)
+"""After a sign-in by a password, a person without a passkey is offered one, and not again before this."""
 LONGEST_CREDENTIAL_ID: Final = 1023
 """Web Authentication, section 4."""
 LONGEST_PUBLIC_KEY: Final = 1200
@@ -160,6 +162,8 @@ class Passkey(NewKey, kw_only=True):
     transports: Sequence[str]
     created_at: datetime
     last_used_at: datetime | None = None
+    made_on: str | None = None
+    """The browser and system that made it, in words. None when it was made elsewhere, or before we kept this."""
     user_handle: bytes | None = None
     """The person's name at the authenticator, where another system made the passkey. None for the account's id."""
     awaits_first_use: bool = False
@@ -220,7 +224,11 @@ class PasskeyRefused(Unauthorized):
 
     text = "This passkey was not accepted"
 
-    def __init__(self, detail: str) -> None:
+    def __init__(self, detail: str, *, shows_no_key: bool = False) -> None:
+        """`shows_no_key`: whoever answered has shown no key that we know. It is the same for a passkey that nobody has, and for one that
+        somebody has and whose signature is wrong, so whoever merely knows a passkey's name learns nothing.
+        """
+        self.shows_no_key = shows_no_key
         super().__init__(words="passkey_refused", detail=detail)
 
 

@@ -159,6 +159,7 @@ class ExportedPasskey(Frozen, kw_only=True):
     name: str
     aaguid: UUID | None
     """None when the authenticator does not say."""
+    made_on: str | None
     backup_eligible: bool
     created_at: datetime
     last_used_at: datetime | None
@@ -175,6 +176,24 @@ class ExportedConsent(Frozen, kw_only=True):
     granted_at: datetime
     expires_at: datetime | None
     """When an agent may no longer act."""
+
+
+class ExportedTerms(Frozen, kw_only=True):
+    """Terms that the person has accepted."""
+
+    organization: OrganizationId | None
+    """None: the installation's."""
+    version: str
+    address: str
+    accepted_at: datetime
+
+
+class ExportedBlockedClient(Frozen, kw_only=True):
+    """An application that may no longer ask the person from afar."""
+
+    organization: OrganizationId
+    service_slug: str
+    blocked_at: datetime
 
 
 class ExportedDevice(Frozen, kw_only=True):
@@ -237,6 +256,10 @@ class Export(Frozen, kw_only=True):
     user_keys: Sequence[ExportedUserKey]
     passkeys: Sequence[ExportedPasskey]
     consents: Sequence[ExportedConsent]
+    terms: Sequence[ExportedTerms]
+    """An export for organizations has only their own."""
+    blocked_clients: Sequence[ExportedBlockedClient]
+    """None in an export for organizations: what a person refuses says nothing that the application may know."""
     devices: Sequence[ExportedDevice]
     own_profile: ExportedOwnProfile | None
     """None in an export for organizations: what a person says of themselves belongs to no organization."""

@@ -47,6 +47,8 @@ class PresentedRefreshToken(Frozen):
     """The person's role in the organization of the session. Empty for a person who is no member."""
     owes_second_factor: bool = False
     """This organization requires a second factor of the member, and the time to set one up is over."""
+    owes_terms: bool = False
+    """The time to accept terms of this organization, or of the installation, is over."""
     client: ClientId | None = None
     algorithm: TokenAlgorithm = TokenAlgorithm.ES256
     """Signs the access tokens of an application that holds the token."""
@@ -111,6 +113,7 @@ class RefreshOutcome(Enum):
     """The session has no API of this name open, or several to choose from."""
     ORGANIZATION_NOT_ACTIVE = auto()
     SECOND_FACTOR_REQUIRED = auto()
+    TERMS_REQUIRED = auto()
     AGENTS_FORBIDDEN = auto()
 
 
@@ -134,13 +137,9 @@ def refresh_outcome(presented: PresentedRefreshToken, by: bytes, now: datetime, 
 
 
 def _forbidden(presented: PresentedRefreshToken, holder: Holder | None) -> RefreshOutcome | None:
-    if presented.session.context.organization is not None:
-        if not presented.is_admitted:
-            return RefreshOutcome.NOT_A_MEMBER
-        if not presented.organization_is_active:
-            return RefreshOutcome.ORGANIZATION_NOT_ACTIVE
-        if presented.owes_second_factor:
-            return RefreshOutcome.SECOND_FACTOR_REQUIRED
+    shut = _shut_out(presented) if presented.session.context.organization is not None else None
+    if shut is not None:
+        return shut
     if holder is not None and not set(holder.scopes) <= set(presented.session.scopes or ()):
         return RefreshOutcome.BEYOND_SCOPES
     try:
@@ -148,6 +147,17 @@ def _forbidden(presented: PresentedRefreshToken, holder: Holder | None) -> Refre
     except NoAudience:
         return RefreshOutcome.NO_AUDIENCE
     return RefreshOutcome.BEYOND_SCOPES if holder is not None and _asks_too_much(holder, audience) else None
+
+
+def _shut_out(presented: PresentedRefreshToken) -> RefreshOutcome | None:
+    """Why the organization of the session lets nobody, or this person not, in."""
+    if not presented.is_admitted:
+        return RefreshOutcome.NOT_A_MEMBER
+    if not presented.organization_is_active:
+        return RefreshOutcome.ORGANIZATION_NOT_ACTIVE
+    if presented.owes_second_factor:
+        return RefreshOutcome.SECOND_FACTOR_REQUIRED
+    return RefreshOutcome.TERMS_REQUIRED if presented.owes_terms else None
 
 
 def _asks_too_much(holder: Holder, audience: TokenAudience | None) -> bool:

@@ -26,6 +26,7 @@ from core.domain.email import Email
 from core.domain.errors import BadRequest, Forbidden
 from core.domain.identifiers import ClientId, DeviceId, ImpersonationId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.proofs import UNPROVED, Proved
+from core.domain.identity.upstream.directory_factors import DirectoryFactor
 from core.domain.json import Json
 from core.domain.key_proofs.proofs import KeyThumbprint
 from core.domain.record.events import Actor, Event, Target
@@ -156,6 +157,8 @@ class Parent(Frozen):
     depth: int
     """The number of this session's ancestors."""
     proved: Proved
+    factor: DirectoryFactor | None = None
+    """What its directory has stated of a second factor. The sessions of the same person that it opens have it, too."""
 
     def require_room(self) -> None:
         """Raises `BadRequest` when a session opened from this one would have too many ancestors."""

@@ -18,6 +18,7 @@ from core.domain.identity.realms import Realm
 from core.domain.identity.risk import Knowledge, Sighting
 from core.domain.identity.risk_policies.verdicts import AskedRules
 from core.domain.identity.sessions import NO_SUBSCRIPTION, PLATFORM, Context, SubscriptionState, TokenPair
+from core.domain.identity.terms.terms import PendingTerms
 from core.domain.rate_limits import RateLimit
 from core.domain.secrets import Token
 from core.frozen import Frozen
@@ -71,6 +72,8 @@ class Destination(Frozen):
     """The sign-in policy of the service admits the person. True as long as nobody knows who the person is."""
     owes_second_factor: bool = False
     """The organization requires a second factor of this member, and the time to set one up is over."""
+    owes_terms: bool = False
+    """The time to accept terms of the organization, or of the installation, is over for this person."""
     is_agent: bool = False
     """The service acts for people, and signs nobody in."""
     binds_tokens: bool = False
@@ -103,7 +106,7 @@ def open_context(destination: Destination | None) -> Context:
         raise OrganizationNotActive
     if destination.is_agent:
         raise Forbidden("This service is an agent: it acts for people at APIs, and nobody signs in to it", words="agent_signs_nobody_in")
-    require_admitted(is_admitted=destination.admits, owes_second_factor=destination.owes_second_factor)
+    require_admitted(is_admitted=destination.admits, owes_second_factor=destination.owes_second_factor, owes_terms=destination.owes_terms)
     return destination.context
 
 
@@ -158,6 +161,8 @@ class LastLook(Frozen, kw_only=True):
     """The browser's flow, by which a person signs in once."""
     organization: OrganizationId | None = None
     """The organization that the sign-in leads to, whose rules for risk are asked."""
+    offers_passkey: bool = False
+    """Whether a page can offer a passkey after this sign-in."""
 
 
 class Confirmed(Frozen, kw_only=True):
@@ -181,10 +186,14 @@ class Confirmed(Frozen, kw_only=True):
     """See `Caller.is_listed`."""
     owes_answers: bool = False
     """A page may have fields to ask the person for. False without a browser's flow."""
+    offers_passkey: bool = False
+    """A page is to offer a passkey. False where the question did not ask."""
     is_made_elsewhere: bool = False
     """Another organization than the service's has made the account: see `core.domain.identity.makers.made_accounts`."""
     rules_asked: tuple[AskedRules, ...] = ()
     """The rules for risk that this sign-in is judged by."""
+    terms: tuple[PendingTerms, ...] = ()
+    """What the person has not accepted: of the installation, of the organization that the sign-in leads to, and of their own ones."""
 
 
 def failure_of(named: NamedAccount | None, *, matches: bool) -> LoginFailure | None:
@@ -209,6 +218,8 @@ class SignedIn(Frozen):
     remembered: Remembered
     user: UserId
     session: SessionId
+    terms: tuple[PendingTerms, ...] = ()
+    """What the person has not accepted yet."""
 
 
 class AwaitingSecondFactor(Frozen):

@@ -25,6 +25,7 @@ _TERMS: Final[Mapping[str, Json]] = {
     "features": ["export"],
     "billing_price_id": None,
 }
+_VERSION: Final[Mapping[str, Json]] = {"version": "2026-11", "address": "https://acme.example/terms"}
 _SUBSCRIPTION: Final[Mapping[str, Json]] = {
     "service_id": _ID,
     "service_slug": "billing",
@@ -416,6 +417,12 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     "user.signup.success": EventData(
         "The way in which the account was created, and the service that created it.", {"provider": "password", "service_id": _ID}
     ),
+    "terms.set": EventData(
+        "The version that people are asked to accept, where its text stands, and until when; before that, the one that it follows.",
+        {"version": "2026-11", "address": "https://acme.example/terms", "due_at": _WHEN, "old_version": "2025-01", "old_due_at": _WHEN},
+    ),
+    "terms.withdrawn": EventData("The version that nobody is asked to accept any more.", _VERSION),
+    "terms.accepted": EventData("The version that the person has accepted.", _VERSION),
     "user.consent.given": EventData(
         "The application, and its present scopes; for SAML, the entity id of the service provider. Of an agent, its client id as `agent`,"
         " and until when it may act as `expires_at`.",

@@ -100,7 +100,9 @@ class TargetType(StrEnum):
     IMPORT = "import"
     JOB = "job"
     MAIL_BUDGET = "mail_budget"
+    PROVIDER = "provider"
     RISK_POLICIES = "risk_policies"
+    TERMS = "terms"
 
 
 class Target(Frozen):

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from core.domain.email import Email
+from core.domain.identity.terms.terms import PendingTerms
 from core.domain.tenancy.organizations import OrganizationStatus
 from core.domain.tenancy.roles import Capability, capabilities_of
 from core.frozen import Frozen
@@ -32,11 +33,17 @@ class Accessor(Frozen):
     """The end of the grace period of a member without the second factor that the organization requires."""
     owes_second_factor: bool = False
     """The grace period is over."""
+    terms: Sequence[PendingTerms] = ()
+    """Of the organization and of the installation, what the person has not accepted."""
+
+    @property
+    def owes_terms(self) -> bool:
+        return any(one.is_over for one in self.terms)
 
     @property
     def gets_in(self) -> bool:
         """The result of the check at every request of the signed-in person."""
-        belongs = bool(self.role and self.related) and not self.owes_second_factor
+        belongs = bool(self.role and self.related) and not self.owes_second_factor and not self.owes_terms
         return self.is_active and belongs and self.organization_status is OrganizationStatus.ACTIVE
 
     @property

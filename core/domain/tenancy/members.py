@@ -215,6 +215,8 @@ class OrganizationStanding(Frozen):
     """Filled for browsers alone."""
     is_kept_out: bool = False
     """The organization's rules for risk do not let this session in."""
+    terms_due: datetime | None = None
+    """Until when the person may go on without accepting terms. None when nothing is missing."""
 
 
 class Entry(Frozen):
@@ -230,6 +232,8 @@ class Entry(Frozen):
     """How long the organization lets sessions last after the sign-in. None when the organization sets no limit."""
     is_kept_out: bool = False
     """The organization's rules for risk do not let the session in from which it is to be opened."""
+    terms_due: datetime | None = None
+    """Until when the person may go on without accepting terms. None when nothing is missing."""
 
 
 class ListedMember(Frozen):

@@ -1,6 +1,7 @@
 """Sign-in rules: an organization's demands on people who work in it. Whether its members need a second factor, how long a device is trusted
 without one, how long sessions last, which addresses get invitations, and whether its members may sign in by a mailed link. Also which
-applications may sign people in here although nobody has registered them, and whether agents may act for people.
+applications may sign people in here although nobody has registered them, whether agents may act for people, and whether applications may
+ask people who are elsewhere.
 """
 
 from collections.abc import Mapping, Sequence
@@ -49,11 +50,29 @@ class AdminFactor(StrEnum):
     """A second factor, and a passkey."""
 
 
+class AllFactor(StrEnum):
+    """What members need to sign in beyond a second factor that all of them may need: a second factor, and a passkey."""
+
+    OPTIONAL = "optional"
+    """Nothing more."""
+    PASSKEY = "passkey"
+    """Everybody needs it."""
+    ROLE_PASSKEY = "role_passkey"
+    """Those need it who have a certain role of an application."""
+
+
 class AgentRule(StrEnum):
     """Whether agents may act for people at the organization's APIs, members and others."""
 
     ALLOWED = "allowed"
     FORBIDDEN = "forbidden"
+
+
+class AfarRule(StrEnum):
+    """Whether applications of the organization may ask its own members for a yes while the members are elsewhere."""
+
+    OFF = "off"
+    ON = "on"
 
 
 class SignInRules(Frozen, kw_only=True):
@@ -75,6 +94,15 @@ class SignInRules(Frozen, kw_only=True):
     admin_factor: AdminFactor = AdminFactor.OPTIONAL
     admin_required_since: datetime | None = None
     """The beginning of what is asked of administrators. None if nothing more is."""
+    all_factor: AllFactor = AllFactor.OPTIONAL
+    all_factor_role: str | None = None
+    """The role, by the slugs of its application and its own: `billing/approver`. None for another demand, and if the role has ended: then
+    the demand reaches nobody.
+    """
+    all_required_since: datetime | None = None
+    """The beginning of what is asked of these members. None if nothing is."""
+    passkey_offers: bool = True
+    """Whether members are offered a passkey after a sign-in by a password."""
     metadata_clients: MetadataClients = MetadataClients.OFF
     """The applications that describe themselves in a document, as far as an API lets them in as well."""
     metadata_hosts: tuple[str, ...] = ()
@@ -84,6 +112,8 @@ class SignInRules(Frozen, kw_only=True):
     agents: AgentRule = AgentRule.ALLOWED
     agents_since: datetime | None = None
     """What people have allowed agents before counts no more. None when all of it counts."""
+    afar_since: datetime | None = None
+    """When the organization last let its applications ask from afar: requests of before are over. None when it lets them not."""
     shortest_password: int | None = None
     """How many characters members' next passwords must have. None for what the installation asks for."""
     breached_at_sign_in: BreachRule | None = None
@@ -97,9 +127,22 @@ class SignInRules(Frozen, kw_only=True):
         """Raises `BadRequest` for rules that nobody could fit."""
         RegistrationRule(policy=self.registration_policy, domains=self.registration_domains).require_fitting()
 
+    def require_whole_demand(self, change: "SignInRulesChange") -> None:
+        """Raises `BadRequest` when a demand on those with a role names none, and when another demand names one."""
+        if change.all_factor is None and isinstance(change.all_factor_role, Unchanged):
+            return
+        if self.all_factor is AllFactor.ROLE_PASSKEY and self.all_factor_role is None:
+            raise BadRequest("all_factor_role: name the role, such as billing/approver", words="all_factor_role_needed")
+        if self.all_factor is not AllFactor.ROLE_PASSKEY and not isinstance(change.all_factor_role, Unchanged | None):
+            raise BadRequest("all_factor_role: only with all_factor role_passkey", words="all_factor_role_unneeded")
+
     @property
     def session_limits(self) -> SessionLimits:
         return SessionLimits(self.session_hours, self.session_idle_minutes, self.most_sessions)
+
+    @property
+    def afar_requests(self) -> AfarRule:
+        return AfarRule.OFF if self.afar_since is None else AfarRule.ON
 
     @property
     def mfa_policy(self) -> MfaPolicy:
@@ -111,7 +154,8 @@ _STRICTNESS: Final = (AdminFactor.OPTIONAL, AdminFactor.SECOND_FACTOR, AdminFact
 
 class SignInRulesChange(Frozen, kw_only=True):
     """A change of the rules. Fields that are None or UNCHANGED keep their value. None sets the installation's
-    own for `session_hours`, `session_idle_minutes`, `most_sessions`, `shortest_password` and `breached_at_sign_in`.
+    own for `session_hours`, `session_idle_minutes`, `most_sessions`, `shortest_password` and `breached_at_sign_in`, and no role for
+    `all_factor_role`.
     """
 
     mfa_policy: MfaPolicy | None = None
@@ -123,10 +167,14 @@ class SignInRulesChange(Frozen, kw_only=True):
     invitation_domains: Sequence[str] | None = None
     sign_in_links: bool | None = None
     admin_factor: AdminFactor | None = None
+    all_factor: AllFactor | None = None
+    all_factor_role: str | Unchanged | None = UNCHANGED
+    passkey_offers: bool | None = None
     metadata_clients: MetadataClients | None = None
     metadata_hosts: Sequence[str] | None = None
     registered_clients: RegisteredClients | None = None
     agents: AgentRule | None = None
+    afar_requests: AfarRule | None = None
     shortest_password: int | Unchanged | None = UNCHANGED
     breached_at_sign_in: BreachRule | Unchanged | None = UNCHANGED
     registration_policy: RegistrationPolicy | None = None
@@ -168,6 +216,7 @@ class SignInRulesChange(Frozen, kw_only=True):
             most_sessions=before.most_sessions if isinstance(self.most_sessions, Unchanged) else self.most_sessions,
             invitation_domains=before.invitation_domains if self.invitation_domains is None else tuple(self.invitation_domains),
             sign_in_links=before.sign_in_links if self.sign_in_links is None else self.sign_in_links,
+            passkey_offers=before.passkey_offers if self.passkey_offers is None else self.passkey_offers,
             metadata_clients=before.metadata_clients if self.metadata_clients is None else self.metadata_clients,
             metadata_hosts=before.metadata_hosts if self.metadata_hosts is None else metadata_hosts(self.metadata_hosts),
             registered_clients=before.registered_clients if self.registered_clients is None else self.registered_clients,
@@ -176,7 +225,9 @@ class SignInRulesChange(Frozen, kw_only=True):
             registration_policy=before.registration_policy if self.registration_policy is None else self.registration_policy,
             registration_domains=(before.registration_domains if self.registration_domains is None else tuple(self.registration_domains)),
             **self._of_administrators(before, now),
+            **self._of_everybody(before, now),
             **self._of_agents(before, now),
+            **self._of_afar(before, now),
         )
 
     def _of_administrators(self, before: SignInRules, now: datetime) -> Mapping[str, Any]:
@@ -187,11 +238,29 @@ class SignInRulesChange(Frozen, kw_only=True):
         since = None if self.admin_factor is AdminFactor.OPTIONAL else now if grows else before.admin_required_since
         return {"admin_factor": self.admin_factor, "admin_required_since": since}
 
+    def _of_everybody(self, before: SignInRules, now: datetime) -> Mapping[str, Any]:
+        """A demand that reaches others begins anew. The one that stands keeps its beginning, and so do those whom a smaller one reaches."""
+        factor = before.all_factor if self.all_factor is None else self.all_factor
+        role = before.all_factor_role if isinstance(self.all_factor_role, Unchanged) else self.all_factor_role
+        if factor is not AllFactor.ROLE_PASSKEY and isinstance(self.all_factor_role, Unchanged):
+            role = None
+        if (factor, role) == (before.all_factor, before.all_factor_role):
+            return {}
+        shrinks = before.all_factor is AllFactor.PASSKEY
+        since = None if factor is AllFactor.OPTIONAL else before.all_required_since if shrinks else now
+        return {"all_factor": factor, "all_factor_role": role, "all_required_since": since}
+
     def _of_agents(self, before: SignInRules, now: datetime) -> Mapping[str, Any]:
         """A prohibition ends what agents were allowed before it, also when it is over."""
         if self.agents is None or self.agents is before.agents:
             return {}
         return {"agents": self.agents, **({"agents_since": now} if self.agents is AgentRule.ALLOWED else {})}
+
+    def _of_afar(self, before: SignInRules, now: datetime) -> Mapping[str, Any]:
+        """What waits ends when the rule is turned off, also when it is on again."""
+        if self.afar_requests is None or self.afar_requests is before.afar_requests:
+            return {}
+        return {"afar_since": now if self.afar_requests is AfarRule.ON else None}
 
 
 class RulesEffects(Frozen, kw_only=True):
@@ -209,6 +278,10 @@ class RulesEffects(Frozen, kw_only=True):
     """The end of their grace period. None where nothing changes for them."""
     admin_factor: AdminFactor = AdminFactor.OPTIONAL
     """What the change asks of them."""
+    members_without: int = 0
+    """Members without the passkey or the second factor that the change asks of everybody, or of those with a role."""
+    members_due: datetime | None = None
+    """The end of their grace period. None where nothing changes for them."""
     sessions: SessionReach = NOBODY_REACHED
 
 
@@ -218,6 +291,8 @@ class RulesAsked(Frozen, kw_only=True):
     factor: bool
     domains: tuple[str, ...] | None
     admin_factor: AdminFactor | None = None
+    all_factor: AllFactor | None = None
+    all_factor_role: str | None = None
 
 
 def asked_of(before: SignInRules, after: SignInRules) -> RulesAsked:
@@ -230,12 +305,19 @@ def asked_of(before: SignInRules, after: SignInRules) -> RulesAsked:
         factor=requires and sooner,
         domains=after.invitation_domains if narrower else None,
         admin_factor=after.admin_factor if _asks_administrators(before, after) else None,
+        all_factor=after.all_factor if _asks_members(before, after) else None,
+        all_factor_role=after.all_factor_role,
     )
 
 
 def _asks_administrators(before: SignInRules, after: SignInRules) -> bool:
     asks = after.admin_factor is not AdminFactor.OPTIONAL
     return asks and (after.admin_required_since != before.admin_required_since or after.mfa_grace_days < before.mfa_grace_days)
+
+
+def _asks_members(before: SignInRules, after: SignInRules) -> bool:
+    asks = after.all_factor is not AllFactor.OPTIONAL
+    return asks and (after.all_required_since != before.all_required_since or after.mfa_grace_days < before.mfa_grace_days)
 
 
 def require_of_oneself(before: SignInRules, after: SignInRules, *, has_second_factor: bool, has_passkey: bool) -> None:
@@ -247,6 +329,12 @@ def require_of_oneself(before: SignInRules, after: SignInRules, *, has_second_fa
         raise SecondFactorRequired("admin_factor: set up a second factor of your own first", words="mfa_required_of_you")
     if grows and after.admin_factor is AdminFactor.PASSKEY and not has_passkey:
         raise SecondFactorRequired("admin_factor: add a passkey of your own first", words="passkey_required_of_you")
+    if after.all_required_since is None or after.all_required_since == before.all_required_since:
+        return
+    if not has_second_factor:
+        raise SecondFactorRequired("all_factor: set up a second factor of your own first", words="mfa_required_of_you")
+    if not has_passkey:
+        raise SecondFactorRequired("all_factor: add a passkey of your own first", words="passkey_required_of_you")
 
 
 def due_after(since: datetime | None, after: SignInRules) -> datetime | None:
@@ -302,10 +390,14 @@ def _facts(rules: SignInRules) -> Mapping[str, Json]:
         "invitation_domains": list(rules.invitation_domains),
         "sign_in_links": rules.sign_in_links,
         "admin_factor": rules.admin_factor.value,
+        "all_factor": rules.all_factor.value,
+        "all_factor_role": rules.all_factor_role,
+        "passkey_offers": rules.passkey_offers,
         "metadata_clients": rules.metadata_clients.value,
         "metadata_hosts": list(rules.metadata_hosts),
         "registered_clients": rules.registered_clients.value,
         "agents": rules.agents.value,
+        "afar_requests": rules.afar_requests.value,
         "shortest_password": rules.shortest_password,
         "breached_at_sign_in": rules.breached_at_sign_in,
         "registration_policy": rules.registration_policy.value,

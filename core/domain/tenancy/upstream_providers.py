@@ -20,6 +20,7 @@ from core.domain.identity.upstream.connections import (
     SamlSettings,
     tested_digest,
 )
+from core.domain.identity.upstream.directory_factors import second_factor_values
 from core.domain.identity.upstream.identity_assertions import NO_ASSERTIONS, AssertionSettings, usable_assertion_settings
 from core.domain.identity.upstream.ldap.settings import NOTHING_DESCRIBED, LdapChange, LdapSettings, examined_settings
 from core.domain.identity.upstream.vouching import Voucher
@@ -87,6 +88,8 @@ class UpstreamProvider(Frozen, kw_only=True):
     """Whether people can sign in through the provider. A provider that is not active is never enabled."""
     profile_mapping: Mapping[str, str] = NO_MAPPING
     """The keys of the organization's fields, by the provider's claims that are written into them at each sign-in."""
+    second_factor_values: tuple[str, ...] = ()
+    """The provider's words for a second factor that counts for the organization's own rule. Without any, none counts; LDAP has none."""
     saml: SamlSettings | None = None
     """None for any other kind."""
     ldap: LdapSettings | None = None
@@ -120,6 +123,8 @@ class UpstreamProvider(Frozen, kw_only=True):
             "client_id": self.client_id,
             "scopes": list(self.scopes),
             **({} if self.ldap is None else {"ldap": examined_settings(self.ldap)}),
+            # Left out where nothing counts: the digests of before stay right.
+            **({"second_factor_values": list(self.second_factor_values)} if self.second_factor_values else {}),
         }
         return tested_digest(facts, self.saml, self.secret_set_at)
 
@@ -153,6 +158,7 @@ class UpstreamProviderChange(RecordChange, kw_only=True):
     scopes: Sequence[str] | Unchanged = UNCHANGED
     enabled: bool | Unchanged = UNCHANGED
     profile_mapping: Mapping[str, str] | Unchanged = UNCHANGED
+    second_factor_values: Sequence[str] | Unchanged = UNCHANGED
 
     @property
     def is_of_openid_connect(self) -> bool:
@@ -217,21 +223,25 @@ def as_made(provider: UpstreamProvider, *, by_owner: bool) -> UpstreamProvider:
 
 def after_change(before: UpstreamProvider, after: UpstreamProvider, *, by_owner: bool) -> UpstreamProvider:
     """The provider after a change of its settings. A change of what was tested makes a draft again. Only a provider of OpenID Connect that
-    is active stays so, when an owner changes it, or when it goes on to speak to the same client: its issuer says who is who, and cannot
-    change.
+    is active stays so, when an owner changes it, or when it goes on to speak to the same client and nothing more counts as a second factor:
+    its issuer says who is who, and cannot change. What counts as a second factor an owner says, or anybody who takes a value away, and no
+    test has to say it.
     """
     if after.digest == before.digest:
         return after
+    counts_more = not set(after.second_factor_values) <= set(before.second_factor_values)
+    if (by_owner or not counts_more) and replace(after, second_factor_values=before.second_factor_values).digest == before.digest:
+        return vouched_by_owner(before, after)
     stays_active = before.kind is ProviderKind.OIDC and before.state is ConnectionState.ACTIVE
-    if stays_active and (by_owner or after.client_id == before.client_id):
+    if stays_active and (by_owner or (after.client_id == before.client_id and not counts_more)):
         return after
     since = before.activated_at or (before.created_at if before.was_ever_active else None)
     return replace(after, state=ConnectionState.DRAFT, enabled=False, activated_at=since)
 
 
 def vouched_by_owner(before: UpstreamProvider, after: UpstreamProvider) -> UpstreamProvider:
-    """The provider after a change of its certificates by an owner, or by the directory itself: it keeps its state, and counts as tested
-    if it did before.
+    """The provider after a change of its certificates by an owner, or by the directory itself, or of what counts as a second factor: it
+    keeps its state, and counts as tested if it did before.
     """
     return replace(after, tested_digest=after.digest) if before.was_tested else after
 
@@ -363,6 +373,7 @@ _CHECKS: Final[Checks] = {
     "client_id": client_id,
     "scopes": scopes,
     "profile_mapping": profile_mapping,
+    "second_factor_values": second_factor_values,
 }
 
 
@@ -444,6 +455,7 @@ def _facts(provider: UpstreamProvider) -> Mapping[str, Json]:
         "scopes": list(provider.scopes),
         "enabled": provider.enabled,
         "profile_mapping": dict(provider.profile_mapping),
+        "second_factor_values": list(provider.second_factor_values),
     }
     if provider.ldap is not None:
         return {**facts, **_ldap_facts(provider.ldap)}

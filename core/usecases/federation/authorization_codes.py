@@ -23,6 +23,7 @@ from core.domain.federation.oauth.authorizations import request_used
 from core.domain.federation.oauth.clients import AuthenticatedClient, ClientCredentials
 from core.domain.federation.oauth.grants import Granted, TokenRequest
 from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidTarget, UnauthorizedClient
+from core.domain.federation.oauth.scopes import OFFLINE_ACCESS
 from core.domain.federation.profiles import VERIFIER_NEEDED
 from core.domain.identifiers import AuthorizationCodeId, EventId, LoginEventId, SessionId
 from core.domain.identity.devices import Client
@@ -72,10 +73,10 @@ class AuthorizationCodes(Frozen):
                 raise request_used()
         return code
 
-    async def redeem(self, request: TokenRequest, client: AuthenticatedClient, sender: Client) -> Granted:
+    async def redeem(self, request: TokenRequest, client: AuthenticatedClient, sender: Client, *, root: str = OFFLINE_ACCESS) -> Granted:
         """Redeems a code. A code works only once. The application's session ends with the browser's session, unless the person has
-        permitted the application to stay signed in. Raises `BadRequest` when the request lacks a parameter, `InvalidGrant`, and
-        `InvalidTarget`, which leaves the code as it is.
+        permitted the application to stay signed in, by the scope `root`. Raises `BadRequest` when the request lacks a parameter,
+        `InvalidGrant`, and `InvalidTarget`, which leaves the code as it is.
         """
         if client.registered.holds_fapi2 and request.code_verifier is None:
             raise InvalidGrant(VERIFIER_NEEDED)
@@ -86,7 +87,7 @@ class AuthorizationCodes(Frozen):
 
         # An application that keeps a secret sends this request from its own servers, whose IP address says nothing about the person.
         actor = sender.actor() if client.is_public else SYSTEM
-        granted, _ = await self._redeemed(claim, look, sender, actor, is_public=client.is_public)
+        granted, _ = await self._redeemed(claim, look, sender, actor, is_public=client.is_public, root=root)
         return granted
 
     async def redeem_for_browser(
@@ -139,6 +140,7 @@ class AuthorizationCodes(Frozen):
         kept: Callable[[Token], bytes] = Token.digest,
         *,
         is_public: bool = False,
+        root: str = OFFLINE_ACCESS,
     ) -> tuple[Granted, AuthenticatedClient]:
         token = self.system.secrets.token()
         refresh_token = with_empty_part(token) if is_public else token
@@ -149,6 +151,7 @@ class AuthorizationCodes(Frozen):
             event=EventId(self.system.ids.new()),
             lifetime=self.sessions.lifetime,
             idle=self.sessions.idle,
+            root=root,
         )
         for _ in range(_LOOKS):
             client, found = await look(opening, self.system.clock.now())

@@ -16,6 +16,9 @@ from core.domain.federation.oauth.authorization_steps import (
     Progress,
     RequestingApplication,
     SignedInPerson,
+    has_consented,
+    must_choose,
+    named_account,
     next_step,
     relies_on_consent,
     require_open,
@@ -23,6 +26,7 @@ from core.domain.federation.oauth.authorization_steps import (
 )
 from core.domain.federation.oauth.authorizations import (
     AuthorizationErrorCode,
+    AuthorizationPrompt,
     AuthorizationRefused,
     AuthorizationRequest,
     UnknownRecipient,
@@ -85,15 +89,16 @@ class Authorizations(Frozen):
     answers: AuthorizationAnswers
     system: System
 
-    async def arrive(self, parameters: Parameters, caller: Caller | None) -> Outcome:
+    async def arrive(self, parameters: Parameters, caller: Caller | None, others: Sequence[Caller] = ()) -> Outcome:
         """Takes a request that a browser brings. A request that gets its code at once takes three round trips: one for all look-ups, one
-        for the code, and one for the commit. A request that names an API takes one more, and one of a metadata client some. Raises
-        `UnknownRecipient` and `OrganizationNotActive`, which the person sees.
+        for the code, and one for the commit. A request that names an API takes one more, and one of a metadata client some. `others` are
+        the accounts that are signed in in the browser beside the caller's. Raises `UnknownRecipient` and `OrganizationNotActive`, which
+        the person sees.
         """
         client, secret = client_of(parameters), pushed(parameters)
         if secret is not None:
             request, met = await self.asked.pushed(client, Token(secret).digest(), caller)
-            return await self._settled(request, met, Progress(), caller=caller)
+            return await self._of_one_account(request, met, caller, others)
         if describes_itself(client):
             arrived = await self.documents.arrived(client, parameters.resources)
             client, met = arrived.id, await self.asked.met(arrived, caller)
@@ -108,7 +113,22 @@ class Authorizations(Frozen):
             request = await self.asked.checked(parameters, met.application, answers_to)
         except AuthorizationRefused as refusal:
             return FinishedAuthorization(self.answers.refused(answers_to, refusal), met.application)
-        return await self._settled(request, met, Progress(), caller=caller)
+        return await self._of_one_account(request, met, caller, others)
+
+    async def _of_one_account(
+        self, request: AuthorizationRequest, met: AuthorizationEncounter, caller: Caller | None, others: Sequence[Caller]
+    ) -> Outcome:
+        """Answers for the account in use. A request that forbids questions (`prompt=none`) and names another account of this browser gets
+        the answer of that account, if its person has allowed the application. If not, the application must not learn from the answer who
+        else is signed in here, so the answer is the one that a name of nobody here gets.
+        """
+        named = named_account(request, others) if AuthorizationPrompt.NONE in request.prompts else None
+        if named is not None:
+            of_named = await self.asked.met_again(request, named)
+            if of_named.signed_in is not None and has_consented(request, of_named.application, of_named.signed_in):
+                return await self._settled(request, of_named, Progress(), caller=named)
+        asks = must_choose(request, caller, others)
+        return await self._settled(request, met, Progress(must_choose=asks), caller=caller)
 
     async def resume(
         self,

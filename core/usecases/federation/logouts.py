@@ -2,6 +2,7 @@
 
 from core.domain.federation.logout.logouts import OidcLogoutRequest, client_of_logout, way_back
 from core.domain.federation.oauth.authorization_steps import RequestingApplication
+from core.domain.identifiers import UserId
 from core.domain.identity.callers import Caller
 from core.frozen import Frozen
 from core.usecases.federation.id_token_hints import read_hint
@@ -18,6 +19,8 @@ class Farewell(Frozen):
     """The address to which the person goes after the sign-out. None when the person stays here."""
     must_ask: bool
     """Whether the person has to confirm the sign-out first, because any site can send a browser here."""
+    person: UserId | None = None
+    """The person of the application's ID token: the account that the sign-out is for. None without one."""
 
 
 class Logouts(Frozen):
@@ -37,4 +40,5 @@ class Logouts(Frozen):
         met = None if client is None else await self.encounters.find(client, None)
         application = None if met is None else met.application
         is_theirs = caller is not None and hint is not None and application is not None and hint.user == caller.user
-        return Farewell(application, way_back(request, application), caller is not None and not is_theirs)
+        person = None if hint is None or application is None else hint.user
+        return Farewell(application, way_back(request, application), caller is not None and not is_theirs, person)

@@ -42,9 +42,9 @@ async def end_access(uow: UnitOfWork, user: UserId, at: datetime, *, but: Sessio
 
 async def hand_over(uow: UnitOfWork, user: UserId, at: datetime, *, keeps_profile: bool = False) -> None:
     """Does what `end_access` does, for an account that goes to another person, who proves its address. Also ends every way in that the
-    earlier holder may have added, keys for the APIs of applications among them, and the consents that the earlier holder gave to
-    applications, because nobody would ask the new holder for them. The caller takes care of the password. `keeps_profile`: name and picture
-    stay, because a directory has vouched that the account is the person's.
+    earlier holder may have added, keys for the APIs of applications among them, the consents that the earlier holder gave to applications,
+    and the terms that they accepted, because nobody would ask the new holder for them. The caller takes care of the password.
+    `keeps_profile`: name and picture stay, because a directory has vouched that the account is the person's.
     """
     await _end_what_was_added(uow, user, keeps_profile=keeps_profile)
     await end_access(uow, user, at, forgets_devices=True)
@@ -116,8 +116,8 @@ async def hand_over_counting(uow: UnitOfWork, user: UserId, at: datetime) -> int
 
 
 async def _end_what_was_added(uow: UnitOfWork, user: UserId, *, keeps_profile: bool = False) -> None:
-    """Removes the profile, passkeys, connected identities, consents and user keys, before the rest ends. Together with an identity go the
-    sign-ins by it that await a second factor, just as when a provider is deleted.
+    """Removes the profile, passkeys, connected identities, consents, accepted terms and user keys, before the rest ends. Together with an
+    identity go the sign-ins by it that await a second factor, just as when a provider is deleted.
     """
     await uow.accounts.hold(user)
     if not keeps_profile:
@@ -125,6 +125,7 @@ async def _end_what_was_added(uow: UnitOfWork, user: UserId, *, keeps_profile: b
     await uow.passkeys.remove_all(user)
     await uow.identities.remove_all(user)
     await uow.consents.remove_all(user)
+    await uow.terms.remove_all(user)
     await uow.user_keys.remove_all(user)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from core.domain.errors import Unauthorized
-from core.domain.identifiers import UserId
+from core.domain.identifiers import SessionId, UserId
 from core.domain.identity.account_summaries import AccountSummary, StartedApplication, StartingPlaces
 from core.frozen import Frozen
 from ports.clock import Clock
@@ -14,15 +14,15 @@ class AccountSummaries(Frozen):
     lookup: AccountSummaryLookup
     clock: Clock
 
-    async def of(self, user: UserId) -> AccountSummary:
-        found = await self.lookup.find(user, self.clock.now())
+    async def of(self, user: UserId, session: SessionId | None = None) -> AccountSummary:
+        found = await self.lookup.find(user, self.clock.now(), session)
         if found is None:
             raise Unauthorized("There is no such account any more")
         return found
 
-    async def start(self, user: UserId) -> tuple[AccountSummary, StartingPlaces]:
+    async def start(self, user: UserId, session: SessionId | None = None) -> tuple[AccountSummary, StartingPlaces]:
         """The summary, with the applications that the person may use and the organizations that the person looks after."""
-        found = await self.lookup.start(user, self.clock.now())
+        found = await self.lookup.start(user, self.clock.now(), session)
         if found is None:
             raise Unauthorized("There is no such account any more")
         return found

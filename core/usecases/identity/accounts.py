@@ -1,10 +1,10 @@
 """Accounts: registered, verified, and moved to another e-mail address."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict, RateLimited, found
-from core.domain.identifiers import SessionId, UserId
+from core.domain.identifiers import SessionId, TermsId, UserId
 from core.domain.identity.account_mails import NOWHERE, AccountMail, AskedMail, Onward, Waiting
 from core.domain.identity.accounts import EMAIL_CHANGES, Account, EmailChange, signed_up, unverified_account
 from core.domain.identity.devices import Client
@@ -12,6 +12,7 @@ from core.domain.identity.links import Links
 from core.domain.identity.mailed_tokens import PROVES_ADDRESS, MailedToken, MailedTokenPurpose, mailed_token, refusal_of
 from core.domain.identity.passwords.standing import PasswordStanding
 from core.domain.identity.sign_in import PASSWORD_PROVIDER, ServiceName, context_in
+from core.domain.identity.terms.terms import Acceptance, TermsVersion, terms_accepted
 from core.domain.languages import Language
 from core.domain.record.events import Actor, Event, Target
 from core.domain.secrets import Password, Token
@@ -22,6 +23,7 @@ from core.usecases.identity.registering.mail_budgets import MailBudgets, asked_f
 from core.usecases.identity.registering.registrations import Registrations
 from ports.identity.sign_in import Destinations
 from ports.mail_templates import MailTemplates
+from ports.metrics import Metrics
 from ports.passwords import PasswordHasher
 from ports.rate_limits import SharedBuckets
 from ports.system import System
@@ -36,6 +38,7 @@ class Accounts(Frozen):
     templates: MailTemplates
     links: Links
     buckets: SharedBuckets
+    metrics: Metrics
     system: System
     budgets: MailBudgets
     registrations: Registrations
@@ -52,13 +55,15 @@ class Accounts(Frozen):
         browser: Token | None = None,
         onward: Onward = NOWHERE,
         solved: bool = False,
+        accepting: Sequence[TermsId] = (),
     ) -> UserId:
         """Creates an account that can sign in once its address is verified. The organization, named by its slug, gives the mail its name
         and colour. The service is recorded as the origin of the account; a person becomes a user of the service by signing in there. If a
         directory has deactivated an account with this address, the registration only asks for a link to that account, as "Forgot your
         password?" does: whoever reads the mailbox opens the account, and nobody else changes it. `browser` is given when one of our pages
         registers the account: it is the secret that the browser keeps for its flows, and in that browser the person can prove the address
-        without the password. Raises `RegistrationClosed` where nobody registers, `BadRequest`, `RateLimited` when too many mails were asked
+        without the password. `accepting` are the terms that the form has named: those that are in force are accepted, and the next sign-in
+        asks for the others. Raises `RegistrationClosed` where nobody registers, `BadRequest`, `RateLimited` when too many mails were asked
         for from there, for known and unknown addresses alike, `Conflict`, `NotFound` for a service that does not exist,
         `OrganizationNotActive`.
         """
@@ -78,15 +83,26 @@ class Accounts(Frozen):
             if await uow.accounts.add(account, encoded, context.service, registered_in=registered_in):
                 mail = AskedMail(AccountMail.VERIFICATION, email, organization, actor.language, onward, account=user)
                 await uow.record(signed_up(user, replace(actor, user=user), PASSWORD_PROVIDER, context))
+                accepted = await self._accept(uow, user, accepting, replace(actor, user=user))
             else:
                 known = await uow.accounts.find(email)
                 if known is None or not known.opens_by_proof:
                     raise Conflict("This e-mail address is already registered", words="address_registered")
-                user = known.id
+                user, accepted = known.id, ()
                 mail = AskedMail(AccountMail.RESET, email, organization, actor.language, asked_at=now)
             await uow.jobs.add(mail.as_job())
             await uow.commit()
+        for one in accepted:
+            self.metrics.terms_accepted(one.keeper)
         return user
+
+    async def _accept(self, uow: UnitOfWork, user: UserId, named: Sequence[TermsId], actor: Actor) -> Sequence[TermsVersion]:
+        if not named:
+            return ()
+        terms, now = await uow.terms.hold_shown(named), self.system.clock.now()
+        await uow.terms.accept([Acceptance(user, one.id, None, now) for one in terms])
+        await uow.record_all([terms_accepted(one, user, actor) for one in terms])
+        return terms
 
     async def was_just_registered(self, email: Email, password: Password) -> bool:
         """Returns whether this account was registered a moment ago with this password, so that a form that is sent twice is no error."""

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from core.domain.email import Email
-from core.domain.identifiers import FlowId, ServiceId
+from core.domain.identifiers import FlowId, ServiceId, UserId
 from core.domain.identity.flows import LIFETIME, Flow, FlowOver, FlowPurpose, Wanted
 from core.domain.json import Json
 from core.domain.secrets import Token
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 from ports.identity.flows import FlowStore
 from ports.system import System
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
@@ -28,11 +28,12 @@ class Flows(Frozen):
         *,
         service: ServiceId | None = None,
         email: str = "",
+        account: UserId | None = None,
     ) -> Flow:
-        """Begins a flow. `browser` is the secret that the browser keeps for all of its flows, and `email` the address that the person has
-        given already.
+        """Begins a flow. `browser` is the secret that the browser keeps for all of its flows, `email` the address that the person has
+        given already, and `account` the one that the flow goes on with.
         """
-        flow = self.made(purpose, request, wanted, service=service, email=email)
+        flow = replace(self.made(purpose, request, wanted, service=service, email=email), account=account)
         await self.keep(flow, browser)
         return flow
 
@@ -68,6 +69,13 @@ class Flows(Frozen):
         async with self.unit_of_work() as uow:
             await uow.flows.name(flow.id, email.address)
             await uow.commit()
+
+    async def choose(self, flow: Flow, account: UserId, email: Email) -> Flow:
+        """Goes on with the account that the person has chosen in this browser."""
+        async with self.unit_of_work() as uow:
+            await uow.flows.choose(flow.id, account, email.address)
+            await uow.commit()
+        return replace(flow, account=account, email=email.address)
 
     async def complete(self, flow: Flow) -> bool:
         """Marks the flow as completed. Of two calls at once, one gets True."""

@@ -93,7 +93,8 @@ class Passkeys(Frozen):
         `BadRequest` for a passkey that cannot be used here, and `Conflict` for one that is added already.
         """
         relying_party = self.require_relying_party()
-        named = passkey_name(name) if name.strip() else (await self.agents.parse(actor.user_agent or "")).name
+        made_on = (await self.agents.parse(actor.user_agent or "")).name
+        named = passkey_name(name) if name.strip() else made_on
         try:
             read = await self.authenticators.read_registration(given, relying_party)
         except PasskeyRefused as refusal:
@@ -113,6 +114,7 @@ class Passkeys(Frozen):
             name=named,
             transports=tuple(one for one in given.transports if one in TRANSPORTS),
             created_at=now,
+            made_on=made_on,
         )
         async with self.unit_of_work() as uow:
             await uow.accounts.hold(caller.user)

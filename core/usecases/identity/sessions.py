@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 from typing import Final
 
 from core.domain.audiences import NoAudience
-from core.domain.errors import BadRequest, Forbidden, OrganizationNotActive, SecondFactorRequired, Unauthorized, Unavailable
+from core.domain.errors import BadRequest, Forbidden, OrganizationNotActive, SecondFactorRequired, TermsRequired, Unauthorized, Unavailable
 from core.domain.identifiers import DeviceId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.callers import NOT_A_MEMBER
@@ -47,6 +47,7 @@ from core.domain.identity.sessions import (
     sessions_revoked,
 )
 from core.domain.identity.signing_out.frames import FrameAddress
+from core.domain.identity.upstream.directory_factors import DirectoryFactor
 from core.domain.identity.upstream.providers import own_provider_of
 from core.domain.key_proofs.proofs import KeyThumbprint, bound
 from core.domain.record.events import Actor
@@ -101,6 +102,7 @@ class Sessions(Frozen):
         application: Application | None = None,
         session_id: SessionId | None = None,
         opened_through: str = "",
+        factor: DirectoryFactor | None = None,
         doors: Doors = NOT_JUDGED,
         key: KeyThumbprint | None = None,
     ) -> OpenedSession:
@@ -120,6 +122,7 @@ class Sessions(Frozen):
             scopes=None if application is None else application.scopes,
             session_id=session_id,
             opened_through=opened_through,
+            factor=factor,
             doors=doors,
             key=key,
         )
@@ -142,11 +145,12 @@ class Sessions(Frozen):
         session_id: SessionId | None = None,
         ends_by: datetime | None = None,
         opened_through: str = "",
+        factor: DirectoryFactor | None = None,
         doors: Doors = NOT_JUDGED,
         key: KeyThumbprint | None = None,
     ) -> Session:
         """Does what `open` does, but without a refresh token: the caller gives the session another credential, such as a cookie.
-        `opened_through` is the provider that the person signed in at, if they did.
+        `opened_through` is the provider that the person signed in at, if they did, and `factor` what it has stated.
         """
         now = self.system.clock.now()
         ends_at = now + (self.lifetime if impersonation is None else min(IMPERSONATION_LIFETIME, self.lifetime))
@@ -180,6 +184,11 @@ class Sessions(Frozen):
             key=key,
         )
         await uow.sessions.add(session)
+        if factor is None and parent is not None and impersonation is None:
+            # Whoever acts for somebody has shown the factor for their own account.
+            factor = parent.factor
+        if factor is not None:
+            await uow.sessions.keep_factor(session.id, factor)
         return session
 
     async def with_facts(self, opened: OpenedSession) -> OpenedSession:
@@ -217,8 +226,8 @@ class Sessions(Frozen):
         """Exchanges a refresh token, in the context of its session. Raises `BadRequest` for a value that cannot be a token; `Unauthorized`
         for a token that is unknown, that comes back after its exchange, or whose session has ended; `Forbidden` when the user has left the
         session's organization; `OrganizationNotActive` when the organization is not active, and `SecondFactorRequired` when the
-        organization requires a second factor that the user lacks. Tokens of a session that an application was given are unknown here if the
-        application can authenticate: such an application has to authenticate.
+        organization requires a second factor that the user lacks, and `TermsRequired` when terms were not accepted in time. Tokens of a
+        session that an application was given are unknown here if the application can authenticate: such an application has to authenticate.
         """
         try:
             continued = await self.continued(token, client)
@@ -336,8 +345,8 @@ def _refusal(outcome: RefreshOutcome, presented: PresentedRefreshToken, holder: 
             return _forbidden(outcome)
         case RefreshOutcome.ORGANIZATION_NOT_ACTIVE:
             return OrganizationNotActive()
-        case RefreshOutcome.SECOND_FACTOR_REQUIRED:
-            return SecondFactorRequired()
+        case RefreshOutcome.SECOND_FACTOR_REQUIRED | RefreshOutcome.TERMS_REQUIRED:
+            return SecondFactorRequired() if outcome is RefreshOutcome.SECOND_FACTOR_REQUIRED else TermsRequired()
         case _:
             return Unauthorized(_REFUSED)
 

@@ -2,14 +2,16 @@
 token is still valid.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from uuid import UUID
 
 from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, TokenInvalid, Unauthorized
 from core.domain.identifiers import OrganizationId, SessionId, UserId
+from core.domain.identity.browser_sessions import BrowserAccount
 from core.domain.identity.callers import NOT_A_MEMBER, Caller, Participation, require_admitted
 from core.domain.identity.risk_policies.verdicts import KeptOut
 from core.domain.identity.sessions import TokenUse
+from core.domain.identity.terms.terms import require_accepted
 from core.domain.json import Json
 from core.domain.key_proofs.proofs import KeyThumbprint, require_shown
 from core.domain.secrets import Token
@@ -58,7 +60,8 @@ class Callers(Frozen):
         """Returns the caller. Raises `TokenExpired`; `TokenInvalid` when the value is not an access token of this installation;
         `Unauthorized` when the token's session or user has ended; `Forbidden` when the user is not a member of the token's organization;
         `OrganizationNotActive`; `SecondFactorRequired` in a service of an organization that requires a second factor which the user lacks.
-        In the organization itself, the person may still set one up. `key` is the one that the request has shown: a token that is bound to a
+        In the organization itself, the person may still set one up. `TermsRequired` in a service, as long as the person has not accepted
+        terms in time. `key` is the one that the request has shown: a token that is bound to a
         key is good with this key alone, and every other without one. Else raises `BoundTokenRefused`.
         """
         claims = await self._claims(token, key, of_resources=for_userinfo)
@@ -87,7 +90,7 @@ class Callers(Frozen):
         """Returns the caller as a member of this organization. Raises the errors of `resolve`, and `NotFound` when there is no such
         organization. A token for the platform is good for every organization of its user, a token for an organization only for this
         organization, and a token for a service for none. Raises `ReauthenticationRequired` and `SecondFactorRequired` as the organization's
-        sign-in rules ask.
+        sign-in rules ask, and `TermsRequired`.
         """
         # Only applications have tokens that are bound to keys, and none of theirs opens an organization.
         claims = await self._claims(token, None)
@@ -130,6 +133,7 @@ class Callers(Frozen):
             raise outlasted(standing.outlasted)
         now = self.clock.now()
         require_second_factor(standing.second_factor_due, now)
+        require_accepted(standing.terms_due, now)
         if standing.is_kept_out:
             raise KeptOut(standing.organization_slug)
         self.presence.seen(caller.session, now)
@@ -155,6 +159,25 @@ class Callers(Frozen):
         if caller is not None:
             self.presence.seen(caller.session, self.clock.now())
         return caller
+
+    async def resolve_browser_accounts(
+        self, current: Token | None, others: Sequence[Token]
+    ) -> tuple[Caller | None, Sequence[BrowserAccount]]:
+        """The person behind the cookie of a browser session, as `resolve_browser` finds them, and the other accounts of the browser that
+        are still signed in, each once, in one round trip. A look at the others is no use of their sessions.
+        """
+        tokens = [*others] if current is None else [current, *others]
+        found = await self.lookup.find_browsers([token.digest() for token in tokens])
+        callers = [found.get(token.digest()) for token in tokens]
+        caller = None if current is None else callers[0]
+        if caller is not None:
+            self.presence.seen(caller.session, self.clock.now())
+        known, accounts = set() if caller is None else {caller.user}, []
+        for token, other in zip(others, callers[len(tokens) - len(others) :], strict=True):
+            if other is not None and other.user not in known:
+                known.add(other.user)
+                accounts.append(BrowserAccount(token, other))
+        return caller, accounts
 
     async def resolve_acting(self, token: Token, opener: Token, witness: Witness) -> Caller | None:
         """Returns the person in whose name a platform owner acts in this browser. `opener` is the cookie of the platform owner's own
@@ -214,7 +237,7 @@ def _require_participation(caller: Caller, participation: Participation) -> None
     if not caller.role and not caller.service:
         raise Forbidden(NOT_A_MEMBER, words="not_a_member")
     if caller.service:
-        require_admitted(is_admitted=caller.is_admitted, owes_second_factor=caller.owes_second_factor)
+        require_admitted(is_admitted=caller.is_admitted, owes_second_factor=caller.owes_second_factor, owes_terms=caller.owes_terms)
     if participation is Participation.ACTIVE and not caller.organization_is_active:
         raise OrganizationNotActive
 

@@ -10,6 +10,7 @@ from core.domain.identity.accounts import Account, PasswordChosen
 from core.domain.identity.callers import NOT_A_MEMBER, Caller
 from core.domain.identity.risk_policies.verdicts import KeptOut
 from core.domain.identity.sessions import Context, TokenPair
+from core.domain.identity.terms.terms import require_accepted
 from core.domain.pages import Page
 from core.domain.record.events import Actor
 from core.domain.secrets import Password, Token
@@ -211,8 +212,8 @@ class Members(Frozen):
 
     async def select(self, caller: Caller, slug: str, actor: Actor) -> Selected:
         """Open a new session for the caller in this organization. Raises `NotFound`, `Forbidden` when the caller is not a member,
-        `OrganizationNotActive`, `ReauthenticationRequired` and `SecondFactorRequired` by the organization's sign-in rules, and
-        `Unauthorized` when the session has ended since the request came in.
+        `OrganizationNotActive`, `ReauthenticationRequired` and `SecondFactorRequired` by the organization's sign-in rules, `TermsRequired`,
+        and `Unauthorized` when the session has ended since the request came in.
         """
         async with self.unit_of_work() as uow:
             # Every transaction takes these locks in the same order: the account, the membership, then the sessions.
@@ -230,6 +231,7 @@ class Members(Frozen):
             if entry.session_lifetime is not None and (proved.at is None or proved.at + entry.session_lifetime <= now):
                 raise outlasted(entry.session_lifetime)
             require_second_factor(entry.second_factor_due, now)
+            require_accepted(entry.terms_due, now)
             if entry.is_kept_out:
                 raise KeptOut(entry.organization_slug)
             opened = await self.sessions.open(

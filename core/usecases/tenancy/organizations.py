@@ -5,10 +5,11 @@ from typing import Final
 
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict, Forbidden, NotFound, Unauthorized, found
-from core.domain.identifiers import MembershipId, OrganizationId, TierId, UserId
+from core.domain.identifiers import MembershipId, OrganizationId, SessionId, TierId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.callers import NOT_A_MEMBER, Caller
 from core.domain.identity.sessions import Context, TokenPair
+from core.domain.identity.terms.terms import require_accepted
 from core.domain.record.events import Actor, Event
 from core.domain.tenancy.members import Member, Membership, MembershipOrigin, session_opened
 from core.domain.tenancy.metadata import Metadata, checked_metadata
@@ -60,19 +61,23 @@ class Organizations(Frozen):
 
     async def choose(self, caller: Caller, slug: str) -> None:
         """Choose the organization that the person manages in the browser session; an empty slug chooses none. Raises `Forbidden` when the
-        person is not a member, and `SecondFactorRequired` when the organization requires a second factor that the person has not set up.
+        person is not a member, and `SecondFactorRequired` when the organization requires a second factor that the person has not set up,
+        and `TermsRequired` when the time to accept terms is over.
         """
         async with self.unit_of_work() as uow:
             chosen = await uow.browser_sessions.choose(caller.session, caller.user, slug)
             if chosen is None:
                 raise Forbidden(NOT_A_MEMBER, words="not_a_member")
-            require_second_factor(chosen.second_factor_due, self.system.clock.now())
+            now = self.system.clock.now()
+            require_second_factor(chosen.second_factor_due, now)
+            require_accepted(chosen.terms_due, now)
             await uow.commit()
 
     async def found(self, caller: Caller, slug: str, name: str, actor: Actor) -> Founded:
         """Create an organization. The caller becomes its owner and is signed in to it on the same device. A platform owner's organization
         gets the largest tier. Raises `BadRequest` for a slug or name that is not allowed, when the caller has too many organizations, and
-        when nobody has proved the caller's address, `Conflict` when the slug is taken, `Unauthorized`.
+        when nobody has proved the caller's address, `Conflict` when the slug is taken, `TermsRequired` for terms of the installation,
+        `Unauthorized`.
         """
         wanted, most = await self._wanted(caller, slug, name)
         async with self.unit_of_work() as uow:
@@ -133,6 +138,7 @@ class Organizations(Frozen):
         opener = await uow.sessions.hold_opener(caller.session, caller.user)
         if opener is None:
             raise Unauthorized("The session has ended", words="session_ended")
+        require_accepted(await uow.terms.due(caller.user) if caller.impersonator is None else None, self.system.clock.now())
         if not opener.account.address_is_proved:
             # Whoever proves the address later must not find themselves the owner of somebody else's organization.
             raise BadRequest("Confirm your e-mail address first", words="address_unproved")
@@ -155,9 +161,9 @@ class Organizations(Frozen):
         await uow.members.add(owner)
         return organization, owner, opener
 
-    async def list(self, user: UserId) -> Sequence[OrganizationOverview]:
-        """The organizations that this person belongs to, in any state, by name. At most `MOST_LISTED`."""
-        return await self.lookup.list(user)
+    async def list(self, user: UserId, session: SessionId | None = None) -> Sequence[OrganizationOverview]:
+        """The organizations that this person belongs to, in any state, by name. At most `MOST_LISTED`. `session`: see the port."""
+        return await self.lookup.list(user, session)
 
     async def get(self, member: Member) -> OrganizationOverview:
         return await self._overview(member)

@@ -41,6 +41,9 @@ class OrganizationSignInRules(Frozen):
         before = await self.get(member)
         after = self._checked(change).applied(before, self.clock.now())
         after.require_fitting()
+        after.require_whole_demand(change)
+        if isinstance(change.all_factor_role, str) and not await self.lookup.knows_role(member.organization, change.all_factor_role):
+            raise _unknown_role()
         asked = asked_of(before, after)
         reach = await self.lookup.reach(member.organization, asked)
         sessions = await reached_sessions(self.session_reach, member, None, before.session_limits, after.session_limits)
@@ -51,6 +54,8 @@ class OrganizationSignInRules(Frozen):
             administrators_without=reach.administrators_without,
             administrators_due=None if asked.admin_factor is None else due_after(after.admin_required_since, after),
             admin_factor=after.admin_factor,
+            members_without=reach.members_without,
+            members_due=None if asked.all_factor is None else due_after(after.all_required_since, after),
             sessions=sessions,
         )
 
@@ -66,8 +71,12 @@ class OrganizationSignInRules(Frozen):
             before = held.rules
             after = change.applied(before, self.clock.now())
             after.require_fitting()
+            after.require_whole_demand(change)
             if after == before:
                 return before
+            named = change.all_factor_role
+            if isinstance(named, str) and not await uow.sign_in_rules.knows_role(member.organization, named):
+                raise _unknown_role()
             if member.key is None:
                 require_of_oneself(before, after, has_second_factor=held.has_second_factor, has_passkey=held.has_passkey)
             await uow.sign_in_rules.save(member.organization, after)
@@ -97,3 +106,7 @@ class OrganizationSignInRules(Frozen):
                 detail=refusal.detail,
             ) from None
         return email.domain
+
+
+def _unknown_role() -> BadRequest:
+    return BadRequest("all_factor_role: there is no such role of an application here", words="all_factor_role_unknown")

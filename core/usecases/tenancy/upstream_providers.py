@@ -9,6 +9,7 @@ from core.domain.changes import Unchanged
 from core.domain.errors import BadRequest, Conflict, found
 from core.domain.identifiers import OrganizationId, UpstreamProviderId
 from core.domain.identity.upstream.connections import NO_CHANGE, NOTHING_SET, ConnectionState, ProviderKind, SamlChange
+from core.domain.identity.upstream.directory_factors import second_factor_values
 from core.domain.identity.upstream.identity_assertions import AssertionSettings
 from core.domain.identity.upstream.ldap.credentials import require_no_credential
 from core.domain.identity.upstream.ldap.settings import (
@@ -62,6 +63,7 @@ from ports.system import System
 from ports.tenancy.upstream_providers import UpstreamProviderStore
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
+NO_FACTOR_BY_LDAP: Final = "second_factor_values: a directory by LDAP states no second factor"
 NO_SUCH_PROVIDER: Final = "There is no such upstream provider"
 
 
@@ -90,12 +92,21 @@ class OrganizationUpstreamProviders(Frozen):
         asked: Sequence[str],
         enabled: bool,
         mapping: Mapping[str, str],
+        factors: Sequence[str] = (),
     ) -> UpstreamProvider:
         """Create a provider of OpenID Connect: active at once if an owner makes it, otherwise a draft. Raises `BadRequest`, also when the
         issuer does not answer as such.
         """
         made = await self.prepared(
-            member.organization, name=name, issued_by=issued_by, client=client, secret=secret, asked=asked, enabled=enabled, mapping=mapping
+            member.organization,
+            name=name,
+            issued_by=issued_by,
+            client=client,
+            secret=secret,
+            asked=asked,
+            enabled=enabled,
+            mapping=mapping,
+            factors=factors,
         )
         return await self._create(member, actor, made)
 
@@ -108,13 +119,16 @@ class OrganizationUpstreamProviders(Frozen):
         issued_by: str,
         settings: SamlChange,
         mapping: Mapping[str, str],
+        factors: Sequence[str] = (),
         certificates: Sequence[str] | None = None,
     ) -> UpstreamProvider:
         """Create the draft of a provider of SAML, with a key pair of our own. `certificates` are the provider's, in PEM. Raises
         `BadRequest`, `CertificateNotMade` and `Overloaded`.
         """
         settings = await self._with_certificates(settings, certificates)
-        made = await self.prepared_saml(member.organization, name=name, issued_by=issued_by, settings=settings, mapping=mapping)
+        made = await self.prepared_saml(
+            member.organization, name=name, issued_by=issued_by, settings=settings, mapping=mapping, factors=factors
+        )
         return await self._create(member, actor, made)
 
     async def create_ldap(
@@ -177,6 +191,7 @@ class OrganizationUpstreamProviders(Frozen):
         asked: Sequence[str],
         enabled: bool,
         mapping: Mapping[str, str],
+        factors: Sequence[str] = (),
         draft: bool = False,
         identifier: UpstreamProviderId | None = None,
     ) -> "NewProvider":
@@ -194,6 +209,7 @@ class OrganizationUpstreamProviders(Frozen):
             scopes=scopes(asked),
             enabled=enabled and not draft,
             profile_mapping=profile_mapping(mapping),
+            second_factor_values=second_factor_values(factors),
             created_at=now,
             updated_at=now,
         )
@@ -202,7 +218,14 @@ class OrganizationUpstreamProviders(Frozen):
         return NewProvider(with_secret(provider, now), sealed_secret=sealed)
 
     async def prepared_saml(
-        self, organization: OrganizationId, *, name: str, issued_by: str, settings: SamlChange, mapping: Mapping[str, str]
+        self,
+        organization: OrganizationId,
+        *,
+        name: str,
+        issued_by: str,
+        settings: SamlChange,
+        mapping: Mapping[str, str],
+        factors: Sequence[str] = (),
     ) -> "NewProvider":
         """Returns the draft of a provider of SAML that `add` stores. Raises the errors of `create_saml`."""
         now = self.system.clock.now()
@@ -217,6 +240,7 @@ class OrganizationUpstreamProviders(Frozen):
             scopes=(),
             enabled=False,
             profile_mapping=profile_mapping(mapping),
+            second_factor_values=second_factor_values(factors),
             saml=settings.applied(NOTHING_SET, now),
             created_at=now,
             updated_at=now,
@@ -256,7 +280,8 @@ class OrganizationUpstreamProviders(Frozen):
         description = await self.with_authorities(description)
         if not change.said and settings.is_empty and description.is_empty and password is None:
             raise BadRequest(
-                "Send at least one of name, client_id, client_secret, scopes, enabled and profile_mapping", words="nothing_to_change"
+                "Send at least one of name, client_id, client_secret, scopes, enabled, profile_mapping and second_factor_values",
+                words="nothing_to_change",
             )
         wanted, secret = change.stored, change.client_secret
         sealed = None if isinstance(secret, Unchanged) else self._sealed(provider, secret)
@@ -395,6 +420,8 @@ def _require_kind(before: UpstreamProvider, change: UpstreamProviderChange, sett
         raise BadRequest(f"client_id, client_secret, scopes: a provider of the kind {kind.value} has none", words="provider_kind")
     if kind is not ProviderKind.SAML and not settings.is_empty:
         raise BadRequest(f"A provider of the kind {kind.value} has no settings of SAML", words="provider_kind")
+    if kind is ProviderKind.LDAP and change.said.get("second_factor_values"):
+        raise BadRequest(NO_FACTOR_BY_LDAP, words="provider_kind")
     if kind is not ProviderKind.LDAP and describes:
         raise BadRequest(f"A provider of the kind {kind.value} has no settings of LDAP", words="provider_kind")
 

@@ -65,6 +65,7 @@ def assemble_accounts(
         templates=templates,
         links=links,
         buckets=buckets,
+        metrics=foundation.metrics,
         system=system,
         budgets=budgets,
         registrations=registrations,

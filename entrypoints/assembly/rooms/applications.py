@@ -12,9 +12,11 @@ from adapters.postgres.federation.resources import PostgresResources
 from adapters.postgres.services.client_secrets import CLIENT_SECRETS
 from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
 from adapters.shared_fetches import SharedWork
+from core.domain.federation.afar.afar_requests import PAGE as AFAR_PAGE
 from core.domain.federation.oauth.metadata import assertion_endpoints
 from core.domain.identifiers import ClientSecretId
 from core.frozen import Frozen
+from core.usecases.federation.afar_requests import AfarRequests
 from core.usecases.federation.authorization.answers import AuthorizationAnswers
 from core.usecases.federation.authorization.asked import AskedAuthorizations
 from core.usecases.federation.authorization_codes import AuthorizationCodes
@@ -40,6 +42,7 @@ class Applications(Frozen, kw_only=True):
     codes: AuthorizationCodes
     asked: AskedAuthorizations
     authorizations: Authorizations
+    afar_requests: AfarRequests
 
 
 def assemble_applications(settings: Settings, foundation: Foundation, identity: Identity) -> Applications:
@@ -99,4 +102,16 @@ def assemble_applications(settings: Settings, foundation: Foundation, identity: 
         codes=codes,
         asked=asked,
         authorizations=Authorizations(asked, documents, answers, system),
+        afar_requests=AfarRequests(
+            new_unit_of_work,
+            foundation.stores.afar_requests,
+            encounters,
+            resources,
+            codes,
+            foundation.shared_buckets,
+            templates=foundation.mail_templates,
+            metrics=foundation.metrics,
+            system=system,
+            page=settings.public_url + AFAR_PAGE,
+        ),
     )

@@ -5,7 +5,7 @@ from adapters.postgres.identity.upstream.identity_assertions import PostgresIssu
 from adapters.postgres.identity.upstream.sign_in import PostgresUpstreamSignIn
 from adapters.postgres.tenancy.keys.machine_keys import PostgresKeyUse
 from adapters.postgres.tenancy.keys.trusted_issuers import TRUSTED_ISSUERS
-from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, REFRESH_TOKEN
+from core.domain.federation.oauth.grants import AUTHORIZATION_CODE, CIBA, REFRESH_TOKEN
 from core.domain.identifiers import TrustedIssuerId
 from core.frozen import Frozen
 from core.usecases.federation.exchanges import Exchanges
@@ -35,6 +35,7 @@ def assemble_tokens(
     by_type: dict[str, Grant] = {
         AUTHORIZATION_CODE: applications.codes.redeem,
         REFRESH_TOKEN: RefreshGrant(identity.sessions),
+        CIBA: applications.afar_requests.redeem,
     }
     exchanges = Exchanges(
         new_unit_of_work,

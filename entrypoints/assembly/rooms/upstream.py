@@ -1,5 +1,7 @@
 """Sign-in through upstream providers: what their proofs, connected accounts and the home realms share."""
 
+import trio
+
 from actors.recorders.connection_recorder import ConnectionExchangeWriter
 from adapters.postgres.identity.realms.domains import PostgresRealms
 from adapters.postgres.identity.realms.providers import PostgresRealmProviders
@@ -7,9 +9,11 @@ from adapters.postgres.identity.upstream.connections import PostgresConnections
 from adapters.postgres.identity.upstream.sign_in import PostgresUpstreamSignIn
 from core.frozen import Frozen
 from core.usecases.identity.realms import HomeRealms
+from core.usecases.identity.upstream.further_offers import FurtherOffers
 from core.usecases.identity.upstream.identity_grants import IdentityGrants
 from core.usecases.identity.upstream.journeys import Journeys
 from core.usecases.identity.upstream.linked_identities import LinkedIdentities
+from core.usecases.identity.upstream.newcomers import NewcomerWords
 from core.usecases.identity.upstream.outages import ProviderLooks, ProviderOutages
 from core.usecases.identity.upstream.providers import UpstreamProviders
 from entrypoints.assembly.configured import installed_providers, with_client
@@ -26,6 +30,7 @@ class UpstreamParts(Frozen, kw_only=True):
     journeys: Journeys
     linked: LinkedIdentities
     grants: IdentityGrants
+    newcomers: NewcomerWords
 
 
 def assemble_upstream(settings: Settings, foundation: Foundation) -> UpstreamParts:
@@ -33,7 +38,8 @@ def assemble_upstream(settings: Settings, foundation: Foundation) -> UpstreamPar
     pool, clock, system = foundation.pool, foundation.clock, foundation.system
     installed = installed_providers(settings)
     outages = ProviderOutages(foundation.unit_of_work, foundation.metrics, clock)
-    providers = UpstreamProviders(installed, foundation.keyring)
+    further = FurtherOffers(foundation.stores.further_providers, trio.current_time)
+    providers = UpstreamProviders(installed, foundation.keyring, further)
     lookup, connections = PostgresUpstreamSignIn(pool), PostgresConnections(pool)
     recorder = ConnectionExchangeWriter(connections, foundation.metrics, spread=foundation.secrets.spread)
     return UpstreamParts(
@@ -59,4 +65,5 @@ def assemble_upstream(settings: Settings, foundation: Foundation) -> UpstreamPar
         ),
         linked=LinkedIdentities(templates=foundation.mail_templates, system=system),
         grants=IdentityGrants(foundation.stores.identity_grants, foundation.keyring, clock),
+        newcomers=NewcomerWords(foundation.unit_of_work, foundation.keyring, system),
     )

@@ -1,16 +1,18 @@
-"""The cookies of the pages: the token of the browser's session, the secret of the browser for all of its flows, the secret of the browser
-for its set-up links, the ticket of somebody who waits in place of solving a puzzle, and, while a platform owner acts in somebody's name,
-the token of that session. `device_headers` has the tokens by which Postern recognises a device later: cookies for browsers, headers for all
-other clients.
+"""The cookies of the pages: the token of the browser's session, the tokens of the other accounts that are signed in beside it, the secret
+of the browser for all of its flows, the secret of the browser for its set-up links, the ticket of somebody who waits in place of solving a
+puzzle, and, while a platform owner acts in somebody's name, the token of that session. `device_headers` has the tokens by which Postern
+recognises a device later: cookies for browsers, headers for all other clients.
 
 Over https the names of the cookies begin with `__Host-`, so that only Postern's own host can have set the cookies. Over https Postern does
 not read the names without the prefix, so that a page on a neighbouring host, or on http, cannot plant a cookie.
 """
 
 import re
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Final
 
+from core.domain.identity.browser_sessions import MOST_ACCOUNTS
 from core.domain.identity.devices import Remembered
 from core.domain.identity.guards.puzzles import WAITED_UNTIL
 from core.domain.secrets import Token
@@ -19,6 +21,7 @@ from entrypoints.http.machinery.calls import DEVICE_COOKIE, DEVICE_TRUST_COOKIE,
 from entrypoints.http.machinery.headers import DEVICE_TOKEN
 
 SESSION_COOKIE: Final = "postern_session"
+ACCOUNTS_COOKIE: Final = "postern_accounts"
 FLOW_COOKIE: Final = "postern_flow"
 ACTING_COOKIE: Final = "postern_acting"
 SETUP_COOKIE: Final = "postern_setup"
@@ -37,6 +40,24 @@ _OF_SETUP: Final = timedelta(days=30)
 
 def session_token(request: Request, base_url: str) -> Token | None:
     return _read(request, SESSION_COOKIE, base_url)
+
+
+def other_tokens(request: Request, base_url: str) -> Sequence[Token]:
+    """The tokens of the other accounts that are signed in in this browser, the one that was in use last first. Browsers with one account
+    have no such cookie.
+    """
+    given = request.cookies.get(_name(ACCOUNTS_COOKIE, base_url).encode())
+    if given is None:
+        return ()
+    present = session_token(request, base_url)
+    tokens = dict.fromkeys(one.decode("ascii") for one in given.split(b".")[: MOST_ACCOUNTS - 1] if _TOKEN.fullmatch(one))
+    return [Token(one) for one in tokens if present is None or one != present.reveal()]
+
+
+def keep_others(tokens: Sequence[Token], base_url: str) -> Headers:
+    """Set the cookie of the other accounts. Without any, the browser forgets the cookie."""
+    lasts = f"; Max-Age={int(_LONGEST.total_seconds())}" if tokens else "; Max-Age=0"
+    return (_cookie(ACCOUNTS_COOKIE, ".".join(token.reveal() for token in tokens), lasts, base_url),)
 
 
 def flow_secret(request: Request, base_url: str) -> Token | None:

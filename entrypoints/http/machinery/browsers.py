@@ -5,19 +5,29 @@ so that no handler can forget the check. Postern does not serve a page whose for
 """
 
 import hmac
+from hashlib import sha256
 from typing import Any, Final, Protocol, runtime_checkable
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import msgspec
 
-from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, ReauthenticationRequired, Refusal, SecondFactorRequired
+from core.domain.errors import (
+    Conflict,
+    Forbidden,
+    NotFound,
+    OrganizationNotActive,
+    ReauthenticationRequired,
+    Refusal,
+    SecondFactorRequired,
+    TermsRequired,
+)
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import form_token
 from core.domain.identity.proofs import StepUp
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import SeeOther
-from entrypoints.http.machinery.browser_cookies import acting_token, flow_secret, session_token
+from entrypoints.http.machinery.browser_cookies import acting_token, flow_secret, other_tokens, session_token
 from entrypoints.http.machinery.callers import WHILE_IMPERSONATING, CallerRule, MemberRule, SecurityScheme, SessionRule, witness_of
 from entrypoints.http.machinery.calls import Request
 
@@ -26,7 +36,12 @@ ANOTHER: Final = "another"
 HOME: Final = "/ui"
 PROVE: Final = "/ui/prove"
 SECOND_FACTOR: Final = "/ui/second-factor"
+ACCOUNTS: Final = "/ui/accounts"
+TERMS: Final = "/ui/terms"
 _SESSION: Final = "session"
+# Between the proof in a form's token and the mark of its account.
+_MARKED: Final = "."
+_LONGEST_MARK: Final = 16
 _BROWSER: Final = "browser"
 _ACTING: Final = "acting"
 
@@ -39,6 +54,17 @@ class PageOutOfDate(Forbidden):
     def __init__(self, place: str = "") -> None:
         """`place` is the address of the page that shows the form anew. Empty when there is no such page."""
         super().__init__(words="page_out_of_date")
+        self.place = place
+
+
+class OtherAccount(Conflict):
+    """The page was made for another account than the one in use in this browser by now."""
+
+    text = "This page belongs to another account"
+
+    def __init__(self, place: str) -> None:
+        """`place` is the address of the page, for the way back after the choice of its account."""
+        super().__init__(words="other_account")
         self.place = place
 
 
@@ -69,34 +95,67 @@ def token_for(rule: CallerRule, request: Request, postern: Postern, flow: str = 
     """The right `form_token` for the forms of a page under this rule. Empty when the browser has no cookie; an empty token is refused."""
     assert isinstance(rule, BindsForms)  # noqa: S101 - a bug in the caller: only these rules have forms with a token
     bound = rule.secret(request, postern, flow)
-    return "" if bound is None else form_token(*bound)
+    return "" if bound is None else form_token(*bound) + _account_mark(bound, request)
 
 
-def require_bound_form(rule: BindsForms, request: Request, postern: Postern, form: BoundForm) -> None:
-    """Raises `PageOutOfDate` when the form has the wrong `form_token`."""
+def require_bound_form(rule: BindsForms, request: Request, postern: Postern, form: BoundForm, *, below: int = 0) -> None:
+    """Raises `PageOutOfDate` when the form has the wrong `form_token`, and `OtherAccount` when its page was made for another account. The
+    page of the form is `below` segments above the form's address.
+    """
     flow = form.flow if isinstance(form, FlowForm) else ""
-    given = form.form_token.reveal().encode("utf-8", "surrogatepass")
-    for bound in (rule.secret(request, postern, flow), rule.former_secret(request, postern)):
-        if bound is not None and hmac.compare_digest(form_token(*bound).encode(), given):
-            return
+    given, _, mark = form.form_token.reveal().partition(_MARKED)
+    present = rule.secret(request, postern, flow)
+    own = "" if present is None else _account_mark(present, request).removeprefix(_MARKED)
+    is_proved = any(
+        bound is not None and hmac.compare_digest(form_token(*bound).encode(), given.encode("utf-8", "surrogatepass"))
+        for bound in (present, rule.former_secret(request, postern))
+    )
+    # Pages of the release before have no mark, and a session that has ended tells no account.
+    if is_proved and (request.caller is None or mark in {"", own}):
+        return
+    if not is_proved and len(mark) == _LONGEST_MARK and own and own != mark:
+        raise OtherAccount(_shown_at(request, form, below))
     # A form whose address has a query stands on the page of that address, so that page shows the form anew.
-    raise PageOutOfDate(_place(request) if request.caller is not None and request.query_string else "")
+    raise PageOutOfDate(place_of(request) if request.caller is not None and request.query_string else "")
+
+
+def _shown_at(request: Request, form: BoundForm, below: int) -> str:
+    """The address of the page that shows a form."""
+    if not below and request.query_string:
+        return place_of(request)
+    segments = request.path.rstrip("/").split("/")
+    flow = getattr(form, "flow", "")
+    return "/".join(segments[: len(segments) - below]) + (f"?{urlencode({'flow': flow})}" if flow else "")
+
+
+def _account_mark(bound: tuple[Token, str], request: Request) -> str:
+    """Names the account behind the token of a form that is bound to a session. It tells a form of another account, which the person may
+    still want to send, from one that is only old. It opens nothing.
+    """
+    if bound[1] != _SESSION or request.caller is None:
+        return ""
+    return _MARKED + sha256(b"account " + request.caller.user.bytes).hexdigest()[:_LONGEST_MARK]
 
 
 class _Browser:
-    """Anybody with a browser. The rule looks the session cookie up; a browser without that cookie costs no look-up."""
+    """Anybody with a browser. The rule looks the session cookie up; a browser without that cookie costs no look-up. A rule that looks
+    `around` also finds the other accounts of the browser, in the same round trip; a browser with one account costs nothing more.
+    """
 
     scheme: SecurityScheme | None = None
     refuses: tuple[type[Refusal], ...] = ()
     reads: tuple[str, ...] = ()
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, around: bool = False) -> None:
         self.name = name
+        self._around = around
 
     def owes_limit(self, _method: str) -> bool:
         return True
 
     async def admit(self, request: Request, postern: Postern) -> Caller | None:
+        if self._around:
+            return await look_around(request, postern)
         token = session_token(request, postern.foundation.public_url)
         request.caller = None if token is None else await postern.tenancy.callers.resolve_browser(token)
         return request.caller
@@ -114,6 +173,17 @@ class _Browser:
 
     def former_secret(self, request: Request, postern: Postern) -> tuple[Token, str] | None:  # noqa: ARG002 - `_SigningOut` needs it
         return None
+
+
+async def look_around(request: Request, postern: Postern) -> Caller | None:
+    """Finds the person in the browser, and the other accounts that are signed in there."""
+    base_url = postern.foundation.public_url
+    token, others = session_token(request, base_url), other_tokens(request, base_url)
+    if others:
+        request.caller, request.others = await postern.tenancy.callers.resolve_browser_accounts(token, others)
+    else:
+        request.caller, request.others = None if token is None else await postern.tenancy.callers.resolve_browser(token), ()
+    return request.caller
 
 
 class _SigningOut(_Browser):
@@ -205,6 +275,8 @@ class _BrowserMember(_SignedIn):
             member = await self._member(request, postern)
         except ReauthenticationRequired:
             raise prove_first(request, StepUp.ACCOUNT) from None
+        except TermsRequired:
+            raise accept_first(request) from None
         if member is None:
             raise sign_in_first(request)
         request.caller = member.caller
@@ -234,7 +306,10 @@ class _BrowserPerson(_SignedInOrActing):
 
     async def admit(self, request: Request, postern: Postern) -> Caller:
         caller = await super().admit(request, postern)
-        self.of.require(caller)
+        try:
+            self.of.require(caller)
+        except TermsRequired:
+            raise accept_first(request) from None
         return caller
 
 
@@ -257,7 +332,7 @@ def sign_in_first(request: Request) -> SeeOther:
     """A redirect to the sign-in page, which leads back. After a form whose address has a query, the sign-in page leads back to the page of
     that address, which shows the form again.
     """
-    place = _place(request) if request.method == "GET" or request.query_string else HOME
+    place = place_of(request) if request.method == "GET" or request.query_string else HOME
     return SeeOther(f"{SIGN_IN}?to={quote(place, safe='/')}")
 
 
@@ -272,14 +347,24 @@ def prove_first(request: Request, asked: StepUp) -> SeeOther:
     """A redirect to the page that asks for a fresh proof, which leads back. A form that needs a proof stands on the page of its own
     address, so the proof page leads back to that address.
     """
-    return SeeOther(proof_page(_place(request) if request.method == "GET" else request.path, asked))
+    return SeeOther(proof_page(place_of(request) if request.method == "GET" else request.path, asked))
+
+
+def accept_first(request: Request) -> SeeOther:
+    """A redirect to the page on which a person accepts terms, which leads back."""
+    return SeeOther(terms_page(place_of(request) if request.method == "GET" else request.path))
+
+
+def terms_page(place: str) -> str:
+    return f"{TERMS}?to={quote(place, safe='/')}"
 
 
 def proof_page(place: str, asked: StepUp) -> str:
     return f"{PROVE}?to={quote(place, safe='/')}&need={asked.name.lower()}"
 
 
-def _place(request: Request) -> str:
+def place_of(request: Request) -> str:
+    """The address of the request, with its query."""
     return request.path + (f"?{request.query_string.decode('ascii', 'replace')}" if request.query_string else "")
 
 
@@ -312,6 +397,8 @@ BROWSER: Final[CallerRule] = _SignedIn("browser")
 BROWSER_OR_ACTING: Final[CallerRule] = _SignedInOrActing("browser_or_acting")
 STOPS_ACTING: Final[CallerRule] = _StopsActing("browser_or_acting")
 BROWSER_OR_NOBODY: Final[CallerRule] = _Browser("browser_or_nobody")
+BROWSER_WITH_OTHERS: Final[CallerRule] = _Browser("browser_or_nobody", around=True)
 SIGNING_OUT: Final[CallerRule] = _SigningOut("browser_or_nobody")
+SIGNING_ALL_OUT: Final[CallerRule] = _SigningOut("browser_or_nobody", around=True)
 BROWSER_FOUND_BY_HANDLER: Final[CallerRule] = _FoundByHandler("browser_or_nobody")
-IN_FLOW: Final[CallerRule] = _InFlow("in_flow")
+IN_FLOW: Final[CallerRule] = _InFlow("in_flow", around=True)

@@ -14,6 +14,7 @@ from core.domain.errors import (
     ReauthenticationRequired,
     Refusal,
     SecondFactorRequired,
+    TermsRequired,
     TokenExpired,
     TokenInvalid,
     Unauthorized,
@@ -162,7 +163,7 @@ class SessionRule:
         self.platform_owner = platform_owner
         # Only applications have tokens that are bound to keys.
         self.also_by = BOUND if CallerContext.SERVICE in admitted.contexts else None
-        self.refuses = _refused_sessions(admitted)
+        self.refuses = (*_refused_sessions(admitted), *((TermsRequired,) if platform_owner else ()))
 
     def owes_limit(self, _method: str) -> bool:
         return False
@@ -176,10 +177,12 @@ class SessionRule:
         return caller
 
     def require(self, caller: Caller) -> None:
-        """Raises `Forbidden` for a caller whom this rule does not admit."""
+        """Raises `Forbidden` for a caller whom this rule does not admit, and `TermsRequired`."""
         if self.platform_owner and not caller.is_platform_owner:
             raise Forbidden
         self.admitted.require(caller)
+        if self.platform_owner and caller.owes_terms:
+            raise TermsRequired
 
 
 class MemberRule:
@@ -195,7 +198,7 @@ class MemberRule:
         self.admitted = admitted
         self.capability = capability
         self.owner = owner
-        self.refuses = (*_refused_sessions(admitted), NotFound, ReauthenticationRequired, SecondFactorRequired)
+        self.refuses = (*_refused_sessions(admitted), NotFound, ReauthenticationRequired, SecondFactorRequired, TermsRequired)
 
     def owes_limit(self, method: str) -> bool:
         """False for endpoints that make or give something lasting: keys, secrets, invitations, roles. Nobody may do this while
@@ -573,7 +576,7 @@ def _persons_token(request: Request) -> str:
 
 def _refused_sessions(admitted: AdmittedCaller) -> tuple[type[Refusal], ...]:
     inactive: tuple[type[Refusal], ...] = (OrganizationNotActive,) if admitted.participation is Participation.ACTIVE else ()
-    in_service: tuple[type[Refusal], ...] = (SecondFactorRequired,) if CallerContext.SERVICE in admitted.contexts else ()
+    in_service: tuple[type[Refusal], ...] = (SecondFactorRequired, TermsRequired) if CallerContext.SERVICE in admitted.contexts else ()
     return (Unauthorized, TokenExpired, TokenInvalid, Forbidden, *inactive, *in_service)
 
 

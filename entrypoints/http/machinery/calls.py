@@ -10,6 +10,7 @@ from typing_extensions import TypeVar
 
 from core.domain.errors import Refusal
 from core.domain.identifiers import ClientId, UserId
+from core.domain.identity.browser_sessions import BrowserAccount
 from core.domain.identity.callers import Caller
 from core.domain.identity.devices import Client
 from core.domain.key_proofs.proofs import KeyThumbprint
@@ -76,6 +77,7 @@ class Request:
         "managed",
         "method",
         "named",
+        "others",
         "path",
         "path_values",
         "query_string",
@@ -100,6 +102,8 @@ class Request:
         self.cause = ""
         self.client_address = ""
         self.caller: Caller | None = None
+        # The other accounts that are signed in in this browser. None where the caller rule has not looked.
+        self.others: Sequence[BrowserAccount] | None = None
         self.acting_key: ActingKey | None = None
         # The person for whom an agent acts, beside the agent's own client id.
         self.acted_for: UserId | None = None

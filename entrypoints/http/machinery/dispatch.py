@@ -6,6 +6,7 @@ A request needs no task, nursery or middleware of its own. The constant parts of
 
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import aclosing
 from functools import partial
 from time import perf_counter
@@ -275,7 +276,7 @@ class Dispatcher:
                     caller = await self._admit(endpoint, request)
                 body = await beside_the_loop(partial(target.body.decode, sent), sent)
                 if target.binds_forms is not None:
-                    require_bound_form(target.binds_forms, request, self._postern, body)
+                    require_bound_form(target.binds_forms, request, self._postern, body, below=target.below)
                 return await self._handled(target, Call(request, caller, body, query, path))
         assert scope.cancelled_caught  # noqa: S101 - for the type checker: every other way out returned or raised
         if reading:
@@ -350,8 +351,9 @@ class Dispatcher:
 class _Target:
     """An endpoint, with all parts of its answers that do not depend on the request."""
 
-    def __init__(self, endpoint: Endpoint, common_headers: HeaderList, body_limit: int) -> None:
+    def __init__(self, endpoint: Endpoint, common_headers: HeaderList, body_limit: int, below: int) -> None:
         self.endpoint = endpoint
+        self.below = below
         self.waits = endpoint.waits
         self.body = endpoint.accepts.reader(endpoint.body_type, body_limit) if endpoint.body_type is not None else None
         self.query = _query_reader(endpoint)
@@ -419,8 +421,19 @@ class Routes:
 
     def __init__(self, endpoints: Sequence[Endpoint], common_headers: HeaderList, body_limit: int) -> None:
         self.common_headers = common_headers
-        self.router = Router((one.method, path, _Target(one, common_headers, body_limit)) for one in endpoints for path in _spellings(one))
+        shown = {one.path for one in endpoints if one.is_page and one.method == "GET"}
+        self.router = Router(
+            (one.method, path, _Target(one, common_headers, body_limit, _below(one.path, shown)))
+            for one in endpoints
+            for path in _spellings(one)
+        )
         self.origins = {one.path: one.origins for one in endpoints if one.origins is not Origins.LISTED}
+
+
+def _below(path: str, shown: AbstractSet[str]) -> int:
+    """How many segments the address of a form has more than the nearest page above it. 0 for a form with the address of its own page."""
+    segments = path.split("/")
+    return next((cut for cut in range(len(segments)) if "/".join(segments[: len(segments) - cut]) in shown), 0)
 
 
 def _spellings(one: Endpoint) -> tuple[str, ...]:

@@ -5,17 +5,18 @@ of scripts and sources. A page's refusals are pages, too.
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final, NamedTuple, Required, TypedDict
+from urllib.parse import urlencode
 
 from typing_extensions import Unpack
 
-from core.domain.errors import MethodNotAllowed, Refusal, SecondFactorRequired
+from core.domain.errors import MethodNotAllowed, Refusal, SecondFactorRequired, TermsRequired
 from core.domain.identity.flows import FlowOver
 from core.domain.identity.proofs import StepUp
 from core.domain.identity.risk_policies.verdicts import KeptOut
 from core.domain.languages import DEFAULT, Language
 from core.domain.rate_limits import RateLimit
 from entrypoints.http.machinery.accepts import Accepts, Form
-from entrypoints.http.machinery.browsers import HOME, SECOND_FACTOR, SIGN_IN, PageOutOfDate
+from entrypoints.http.machinery.browsers import ACCOUNTS, HOME, SECOND_FACTOR, SIGN_IN, TERMS, OtherAccount, PageOutOfDate
 from entrypoints.http.machinery.callers import CallerRule
 from entrypoints.http.machinery.endpoints import Endpoint, Handler, Statement, declare
 from entrypoints.http.machinery.error_shapes import ErrorShape, Refused
@@ -74,6 +75,7 @@ IN_POPUP_WITH_BOTH: Final = PagePolicy(scripts=(SELF,), connections=(SELF,), wor
 """`IN_POPUP_WITH_PUZZLE`, for an address that may also answer with the page that takes passkeys."""
 
 _SET_UP_FIRST: Final = Advised("two_step.required_advice", WayOn(SECOND_FACTOR))
+_ACCEPT_FIRST: Final = Advised("terms.advice", WayOn(TERMS, "terms.page"))
 # A refusal of too many requests itself says when to try again.
 _FOR_NOW: Final = {429: Advised("", TO_ACCOUNT), 500: Advised("common.later", TO_ACCOUNT), 503: Advised("common.later", TO_ACCOUNT)}
 _ONLY_FOR_FORMS: Final = Advised("refusals.method_not_allowed_advice", TO_ACCOUNT)
@@ -125,9 +127,9 @@ class PageErrors:
         return refused_page(refused, self._advised(refused), language, request_id)
 
     def _advised(self, refused: Refused) -> Advised:
-        if isinstance(refused, FlowOver | PageOutOfDate):
+        if isinstance(refused, FlowOver | PageOutOfDate | OtherAccount):
             return _stale(refused)
-        if isinstance(refused, KeptOut | SecondFactorRequired):
+        if isinstance(refused, KeptOut | SecondFactorRequired | TermsRequired):
             return _closed(refused)
         if for_now := _FOR_NOW.get(status_of(refused)):
             return for_now
@@ -139,16 +141,18 @@ class PageErrors:
         return Advised(advised, None if advised else TO_ACCOUNT)
 
 
-def _stale(refused: FlowOver | PageOutOfDate) -> Advised:
+def _stale(refused: FlowOver | PageOutOfDate | OtherAccount) -> Advised:
+    if isinstance(refused, OtherAccount):
+        return Advised("accounts.changed", WayOn(f"{ACCOUNTS}?{urlencode({'to': refused.place})}", "accounts.choose"))
     if isinstance(refused, PageOutOfDate) and refused.place:
         return Advised("stale.again", WayOn(refused.place))
     return Advised("stale.text", WayOn(SIGN_IN))
 
 
-def _closed(refused: KeptOut | SecondFactorRequired) -> Advised:
+def _closed(refused: KeptOut | SecondFactorRequired | TermsRequired) -> Advised:
     if isinstance(refused, KeptOut):
         return Advised("risk_rules.kept_out", WayOn(f"/ui/organizations/{refused.slug}/risk-rules", "risk_rules.title"))
-    return _SET_UP_FIRST
+    return _ACCEPT_FIRST if isinstance(refused, TermsRequired) else _SET_UP_FIRST
 
 
 def refused_page(refused: Refused, advised: Advised, language: Language, request_id: str = "") -> bytes:

@@ -26,7 +26,7 @@ How to use this from a page of your own:
 """
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final
 from uuid import UUID
@@ -35,7 +35,7 @@ import msgspec
 
 from core.domain.errors import Unauthorized
 from core.domain.identifiers import FlowId, ServiceId, UserId
-from core.domain.identity.browser_sessions import SignedInBrowser, Visit
+from core.domain.identity.browser_sessions import MOST_ACCOUNTS, BrowserAccount, SignedInBrowser, Visit, beside
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Wanted
 from core.domain.identity.proofs import StepUp
@@ -45,8 +45,16 @@ from core.domain.services.client_ids import describes_itself
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
-from entrypoints.http.machinery.browser_cookies import device_headers, flow_secret, keep_flow_secret, keep_session
-from entrypoints.http.machinery.browsers import HOME, SIGN_IN, proof_page
+from entrypoints.http.machinery.browser_cookies import (
+    device_headers,
+    flow_secret,
+    keep_flow_secret,
+    keep_others,
+    keep_session,
+    other_tokens,
+    session_token,
+)
+from entrypoints.http.machinery.browsers import HOME, SIGN_IN, OtherAccount, place_of, proof_page
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.pages import shipped_pages
 
@@ -60,11 +68,15 @@ LOST_FACTOR: Final = f"{SIGN_IN}/lost-factor"
 PASSKEY: Final = f"{SIGN_IN}/passkey"
 LINK: Final = f"{SIGN_IN}/link"
 REGISTER: Final = "/ui/register"
+CHOOSE_ACCOUNT: Final = "/ui/choose-account"
 CHOOSE_ORGANIZATION: Final = "/ui/choose-organization"
 CONFIRM_MEMBERSHIP: Final = "/ui/confirm-membership"
 ANSWERS: Final = "/ui/answers"
+PASSKEY_OFFER: Final = "/ui/passkey-offer"
+ACCEPT_TERMS: Final = "/ui/accept-terms"
 FORGOTTEN: Final = "/ui/forgot-password"
 CHECK_MAIL: Final = "/ui/check-mail"
+NEWCOMER: Final = "/ui/provider-address"
 TO_APPLICATION: Final = "to_application"
 """A key in the request of a flow to the account pages: an address of our own that leads on to an application instead."""
 NO_ERRORS: Final[Mapping[str, str]] = MappingProxyType({})
@@ -98,19 +110,38 @@ async def begin(
     another: bool = False,
 ) -> Page:
     """Leads the person to a sign-in as wanted, and then to the purpose's continuation. If the person is already signed in as wanted, the
-    continuation runs at once. The page's rule is `BROWSER_OR_NOBODY`, or any that looks up the browser's session. If a certain person is
-    `expected`, or `another` than the present one, the form is not filled in with the present person's address.
+    continuation runs at once, unless several accounts are signed in in this browser: then the person chooses one first. The page's rule is
+    `BROWSER_OR_NOBODY`, or any that looks up the browser's session. If a certain person is `expected`, or `another` than the present one,
+    the form is not filled in with the present person's address.
     """
     caller: Caller | None = call.request.caller
     browser, headers = browser_secret(call, postern)
     somebody_else = another or (caller is not None and expected not in {None, caller.user})
     known = "" if caller is None or somebody_else or wanted.prompt is Prompt.SELECT_ACCOUNT else caller.email.address
-    flow = await postern.identity.flows.begin(browser, purpose, request, wanted, service=service, email=wanted.login_hint or known)
-    if caller is not None and wanted.is_met(caller.proved, flow.created_at, postern.foundation.clock.now()):
-        return with_headers(headers, await go_on(call, postern, flow, caller))
+    now = postern.foundation.clock.now()
+    asks = bool(call.request.others) and wanted.prompt is None and not wanted.login_hint
+    ready = caller if not asks and caller is not None and wanted.is_met(caller.proved, now, now) else None
+    account, email = None if ready is None else ready.user, wanted.login_hint or known
+    flow = await postern.identity.flows.begin(browser, purpose, request, wanted, service=service, email=email, account=account)
+    if asks:
+        return with_headers(headers, to(CHOOSE_ACCOUNT, flow))
+    if ready is not None:
+        return with_headers(headers, await go_on(call, postern, flow, ready))
     if wanted.prompt is Prompt.CREATE:
         return with_headers(headers, to(REGISTER, flow))
     return with_headers(headers, to(PASSWORD if known and known == flow.email else SIGN_IN, flow))
+
+
+async def with_another_account(call: AnyCall, postern: Postern, flow: Flow, *, signs_in: bool = False) -> Page:
+    """Begins the same request again, in a new flow, because a flow takes one sign-in. The person chooses among the accounts of this browser
+    if there are several, and otherwise `signs_in`.
+    """
+    browser, _ = browser_secret(call, postern)
+    chooses = not signs_in and bool(other_tokens(call.request, postern.foundation.public_url))
+    wanted = flow.wanted if chooses else replace(flow.wanted, prompt=Prompt.LOGIN)
+    hint = flow.wanted.login_hint
+    again = await postern.identity.flows.begin(browser, flow.purpose, flow.request, wanted, service=flow.service, email=hint)
+    return to(CHOOSE_ACCOUNT if chooses else SIGN_IN, again)
 
 
 def browser_secret(call: AnyCall, postern: Postern) -> tuple[Token, Headers]:
@@ -124,9 +155,19 @@ def browser_secret(call: AnyCall, postern: Postern) -> tuple[Token, Headers]:
 
 
 async def flow_of(call: AnyCall, postern: Postern, flow: str) -> Flow:
-    """The flow of this browser with this id. The page uses the language that the flow asks for. Raises `FlowOver`, also for a flow of a
-    SAML sign-out: another site may have begun this flow by a form, so its sender knows the id and could lead the browser to sign in by it.
+    """The flow of this browser with this id. The page uses the language that the flow asks for. Raises `OtherAccount` for a flow of another
+    account than the one in use, and `FlowOver`, also for a flow of a SAML sign-out: another site may have begun this flow by a form, so its
+    sender knows the id and could lead the browser to sign in by it.
     """
+    found = await flow_of_any_account(call, postern, flow)
+    caller = call.request.caller
+    if caller is not None and found.belongs_to not in {None, caller.user}:
+        raise OtherAccount(place_of(call.request))
+    return found
+
+
+async def flow_of_any_account(call: AnyCall, postern: Postern, flow: str) -> Flow:
+    """As `flow_of`, for the pages on which the person chooses the account."""
     found = await in_this_browser(call, postern, flow)
     if found.purpose is FlowPurpose.SAML_LOGOUT:
         raise FlowOver
@@ -149,37 +190,88 @@ def speak_as_asked(call: AnyCall, flow: Flow) -> None:
     call.request.asked_languages = flow.wanted.ui_locales
 
 
-def visit(call: AnyCall, postern: Postern, flow: Flow) -> Visit:
-    return Visit(flow, browser_secret(call, postern)[0], call.client, call.request.caller)
+def visit(call: AnyCall, postern: Postern, flow: Flow, *, makes_passkeys: bool = False) -> Visit:
+    """`makes_passkeys`: the browser can make passkeys, as the script of the page has found."""
+    makes = makes_passkeys and postern.identity.passkeys.obstacle is None
+    others = [one.caller for one in call.request.others or ()]
+    return Visit(flow, browser_secret(call, postern)[0], call.client, call.request.caller, makes, others)
+
+
+def accounts_here(call: AnyCall, postern: Postern) -> Sequence[BrowserAccount]:
+    """The accounts that are signed in in this browser, the one in use first. For pages whose rule looks around."""
+    token, caller = session_token(call.request, postern.foundation.public_url), call.request.caller
+    present = () if token is None or caller is None else (BrowserAccount(token, caller),)
+    return (*present, *(call.request.others or ()))
+
+
+def first_to_end(call: AnyCall, postern: Postern) -> str:
+    """The address of the account that the next sign-in in this browser ends. Empty while there is room for another."""
+    accounts = accounts_here(call, postern)
+    return accounts[-1].caller.email.address if len(accounts) == MOST_ACCOUNTS else ""
+
+
+def use_account(call: AnyCall, postern: Postern, account: BrowserAccount) -> None:
+    """Makes this account the one in use, for this request and in the browser. The one that was in use waits first among the others."""
+    base_url = postern.foundation.public_url
+    others = _kept_beside(call, postern, account.caller)
+    call.request.handed_over = (*keep_session(account.token, base_url), *others)
+    call.request.caller = account.caller
+
+
+def _kept_beside(call: AnyCall, postern: Postern, caller: Caller) -> Headers:
+    """The headers by which the browser keeps its other accounts, beside this one. None where nothing changes. A rule that has not looked
+    around leaves them as they are.
+    """
+    base_url = postern.foundation.public_url
+    kept = other_tokens(call.request, base_url)
+    if call.request.others is None:
+        return ()
+    accounts = accounts_here(call, postern)
+    stay = {one.session for one in beside([one.caller for one in accounts], caller.user)[: MOST_ACCOUNTS - 1]}
+    tokens = [one.token for one in accounts if one.caller.session in stay]
+    same = [token.reveal() for token in tokens] == [token.reveal() for token in kept]
+    return () if same else keep_others(tokens, base_url)
 
 
 async def go_on(call: AnyCall, postern: Postern, flow: Flow, caller: Caller) -> Page:
     """Runs the continuation of the flow's purpose, for a person who is signed in as the flow wants. A person whose sign-in has found fields
-    to ask for meets their page before that, after the page about memberships.
+    to ask for meets their page before that, after the pages about terms and about memberships. The page that offers a passkey comes
+    last.
     """
-    if flow.owes_answers:
+    if flow.owes_terms:
+        return to(ACCEPT_TERMS, flow)
+    if flow.owes_answers or flow.offers_passkey:
         slug = None if flow.purpose is FlowPurpose.ACCOUNT else flow.wanted.organization
-        return await ask_memberships(postern, flow, caller, slug) or to(ANSWERS, flow)
+        return await ask_memberships(postern, flow, caller, slug) or to(ANSWERS if flow.owes_answers else PASSKEY_OFFER, flow)
     return left(call, flow, await CONTINUATIONS[flow.purpose](call, postern, flow, caller))
 
 
-def left(call: AnyCall, flow: Flow, answer: Page) -> Page:
-    """The answer to a form. A form must not redirect to another site, so such a redirect becomes a page that leaves."""
+def left(call: AnyCall, flow: Flow, answer: Page, *, behind_form: bool = False) -> Page:
+    """The answer to a form. A form must not redirect to another site, so such a redirect becomes a page that leaves. `behind_form`: a
+    redirect of ours has led here from a form.
+    """
     places = [value.decode() for name, value in answer.headers if name == b"location"]
-    if call.request.method != "POST" or not places or places[0].startswith("/"):
+    if not (behind_form or call.request.method == "POST") or not places or places[0].startswith("/"):
         return answer
     others = tuple(pair for pair in answer.headers if pair[0] != b"location")
     return Answer(leaving(call, flow, places[0]), 200, others)
 
 
-async def even_twice(call: AnyCall, postern: Postern, flow_id: str, answer: Callable[[Flow], Awaitable[Page]]) -> Page:
+async def even_twice(
+    call: AnyCall,
+    postern: Postern,
+    flow_id: str,
+    answer: Callable[[Flow], Awaitable[Page]],
+    *,
+    find: Callable[[AnyCall, Postern, str], Awaitable[Flow]] = flow_of,
+) -> Page:
     """The answer that ends a flow. After a double click the browser drops the first answer, so the second request gets an answer, too.
     Raises `FlowOver`.
     """
     try:
-        return await answer(await flow_of(call, postern, flow_id))
+        return await answer(await find(call, postern, flow_id))
     except FlowOver:
-        flow = await flow_of(call, postern, flow_id)
+        flow = await find(call, postern, flow_id)
         if not flow.has_just_ended(postern.foundation.clock.now()):
             raise
         return await answer(replace(flow, repeats=True))
@@ -192,8 +284,8 @@ async def signed_in(call: AnyCall, postern: Postern, flow: Flow, browser: Signed
     if caller is None:
         # The session has ended between the sign-in and this look-up.
         raise Unauthorized
+    headers = keep_session(browser.token, base_url) + tuple(_kept_beside(call, postern, caller))
     call.request.caller = caller
-    headers = keep_session(browser.token, base_url)
     if browser.remembered is not None:
         headers += device_headers(browser.remembered, base_url)
     # The browser keeps its new session, even if the flow fails from here on.

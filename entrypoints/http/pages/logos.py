@@ -1,4 +1,4 @@
-"""The logos of organizations, for their pages and mails: our own copies, served from our address."""
+"""The logos of organizations and of providers, for pages and mails: our own copies, served from our address."""
 
 import msgspec
 

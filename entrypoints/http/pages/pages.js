@@ -130,3 +130,9 @@ for (const onward of document.querySelectorAll("[data-seconds]")) {
 }
 
 document.querySelector("form[data-leave]")?.submit();
+
+// A sign-in by a password says whether this browser could make a passkey, so that nobody is offered one in vain.
+const makesPasskeys = document.querySelector("[data-makes-passkeys]");
+if (makesPasskeys && window.PublicKeyCredential) {
+  PublicKeyCredential.isUserVerifyingPlatformAuthenticatorAvailable?.().then(available => { if (available) makesPasskeys.value = "yes"; }, () => {});
+}

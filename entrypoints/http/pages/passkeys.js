@@ -66,6 +66,11 @@ function offered(form) {
   return stop;
 }
 
+// Few browsers have these methods yet. What they do is theirs to say, so nothing is said here.
+for (const one of document.querySelectorAll("[data-passkey-signal]")) {
+  window.PublicKeyCredential?.[one.dataset.passkeySignal]?.(JSON.parse(one.dataset.options)).catch(() => {});
+}
+
 for (const form of document.querySelectorAll("form[data-passkey]")) {
   if (!window.PublicKeyCredential) continue;
   form.hidden = false;

@@ -3,7 +3,8 @@
 from typing import Protocol
 
 from core.domain.identity.upstream.claims import Asserted
-from core.domain.identity.upstream.providers import ProviderSite, Upstream
+from core.domain.identity.upstream.further_settings import FurtherSettings
+from core.domain.identity.upstream.providers import ClientAtProvider, ProviderSite, Upstream
 from core.domain.identity.upstream.sign_in import ProviderRequest, ReceivedTokens
 from core.domain.secrets import Secret, Token
 
@@ -34,6 +35,11 @@ class UpstreamProtocols(Protocol):
 
     async def keys_address(self, issuer: str) -> str:
         """Where an organization's own provider publishes its keys. Raises `OAuthError`."""
+
+    async def check_further(self, settings: FurtherSettings, client: ClientAtProvider) -> None:
+        """Looks up a further provider of the installation, and makes a secret of our key there, if it is one. Raises `BadRequest` when
+        nobody can sign in through it.
+        """
 
     async def check(self, issuer: str) -> None:
         """Looks up an organization's own provider. Raises `BadRequest` when nobody can sign in through it."""

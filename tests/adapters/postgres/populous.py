@@ -143,6 +143,10 @@ _FILL: Final = """
     insert into device_codes (id, digest, user_code_hmac, service_id, scopes, created_at, expires_at, poll_interval)
     select gen_random_uuid(), sha256(id::text::bytea), sha256(id::text::bytea), id, '{openid}', now(), now(), 5
       from services where org_id = %(organization)s;
+    insert into afar_requests (id, digest, service_id, scopes, foreign_scopes, created_at, expires_at, poll_interval)
+    select gen_random_uuid(), sha256(id::text::bytea), id, '{openid}', '{}', now(), now(), 5 from services where org_id = %(organization)s;
+    insert into afar_blocks (user_id, service_id, blocked_at)
+    select users.id, services.id, now() from services cross join users where org_id = %(organization)s;
     insert into authorization_codes (id, digest, service_id, user_id, parent_id, redirect_uri, scopes, auth_time, authenticated_by,
                                      created_at, expires_at)
     select gen_random_uuid(), sha256(services.id::text::bytea), services.id, browsers.user_id, browsers.id, 'https://a.example/',
@@ -229,6 +233,13 @@ _FILL: Final = """
     select gen_random_uuid(), id, %(organization)s, gen_random_uuid(), 'password', true, now() from users;
     insert into risk_decisions (login_event_id, organization_id, decided, created_at)
     select id, organization_id, '{}', created_at from login_events where organization_id = %(organization)s;
+    insert into terms (id, organization_id, version, address, due_at, set_at, set_by, ended_at)
+    select gen_random_uuid(), %(organization)s, n, 'https://acme.example', now(), now(), (select id from users limit 1), now()
+      from generate_series(1, 9) as n;
+    insert into terms_acceptances (user_id, terms_id, organization_id, accepted_at)
+    select users.id, terms.id, terms.organization_id, now()
+      from users
+      join terms on terms.organization_id = %(organization)s and terms.version = '1';
     insert into login_counts (org_id, hour, service_id, provider, logins)
     select %(organization)s, date_trunc('hour', now() - n * interval '1 hour'), gen_random_uuid(), 'password', 1
       from generate_series(1, 20) as n;

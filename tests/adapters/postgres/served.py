@@ -92,6 +92,10 @@ _FILL: Final = """
       from generate_series(1, 20) as n;
     insert into client_assertions (id, service_id, digest, expires_at)
     select gen_random_uuid(), %(service)s, sha256(n::text::bytea), now() from generate_series(1, 20) as n;
+    insert into afar_requests (id, digest, service_id, scopes, foreign_scopes, created_at, expires_at, poll_interval)
+    select gen_random_uuid(), sha256(('afar' || %(slug)s || n)::bytea), %(service)s, '{openid}', '{}', now(), now(), 5
+      from generate_series(1, 20) as n;
+    insert into afar_blocks (user_id, service_id, blocked_at) select id, %(service)s, now() from users;
     insert into pushed_requests (id, digest, service_id, request, expires_at)
     select gen_random_uuid(), sha256((%(slug)s || n)::bytea), %(service)s, '{}', now() from generate_series(1, 20) as n;
     insert into logout_receivers (service_id) values (%(service)s);

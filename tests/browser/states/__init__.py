@@ -53,6 +53,21 @@ def listing(
     return ListedMembership(OrganizationId(UUID(int=number)), slug, name, role, role_name, at, adding, made, unconfirmed)
 
 
+# Of the installation, and of an organization.
+TERMS: Final = [
+    Thing(
+        id="1",
+        organization_name=name,
+        version=version,
+        address="https://acme.example/terms",
+        due_at=NOW + timedelta(days=6),
+        is_over=False,
+        accepted_at=NOW - timedelta(days=2),
+        in_force=in_force,
+    )
+    for name, version, in_force in (("", "2026-11", True), (ENDLESS.name, "A version with a label as long as it may", False))
+]
+TERMS_OVER: Final = [Thing(**{**vars(one), "is_over": True}) for one in TERMS]
 LISTED: Final = [
     listing(1, ACME.name, "acme", adding=Adding.DIRECTORY),
     listing(2, ENDLESS.name, "endless-" + "e" * 42, "revision", LONG_ROLE, Adding.DOMAIN),
@@ -102,11 +117,16 @@ def states() -> Sequence[State]:
         directories,
         leaving,
         mailed,
+        newcomers,
         own_account,
         signing_in,
     )
 
-    return [state for module in (signing_in, authorizing, devices, mailed, directories, leaving, own_account) for state in module.STATES]
+    return [
+        state
+        for module in (signing_in, newcomers, authorizing, devices, mailed, directories, leaving, own_account)
+        for state in module.STATES
+    ]
 
 
 def _control(number: int, label: str, kind: str = "text", value: str = "", error: str = "", **field: Any) -> Thing:

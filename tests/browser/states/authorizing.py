@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from core.domain.federation.oauth.agents import DAYS_OFFERED, USUAL_DAYS
 from core.domain.federation.oauth.demands import NO_DEMAND, SignInDemand
-from tests.browser.states import ACME, CONTROLS, ENDLESS, FROM_THE_RIGHT, LISTED, LONG, NOW, ORDINARY, PALE, State, Words
+from core.domain.identity.profile.pictures import Portrait
+from tests.browser.states import ACME, CONTROLS, ENDLESS, FROM_THE_RIGHT, LISTED, LONG, NOW, ORDINARY, PALE, TERMS, TERMS_OVER, State, Words
 
 _FORM: Final[dict[str, Any]] = {"action": "/ui/consent", "flow": "0197f0c8-0000-7000-8000-000000000001", "form_token": "token"}
 _CONSENT: Final[dict[str, Any]] = {
@@ -44,6 +45,26 @@ _LONG_API: Final[dict[str, Any]] = {
 }
 _EVERYTHING: Final = ["openid", "profile", "email", "offline_access", "organization", "groups", "provider_token"]
 _ASKED: Final[dict[str, Any]] = {**_FORM, "service": "Timesheets", "email": "ada@example.org", "person_name": "Ada Lovelace"}
+_HERE: Final[list[dict[str, Any]]] = [
+    {
+        "email": f"{name.lower()}@example.org",
+        "person_name": f"{name} Lovelace" if name == "Ada" else "",
+        "session": f"0197f0c8-0000-7000-8000-00000000000{place}",
+        "portrait": Portrait("", name[0], place),
+        "in_use": place == 0,
+    }
+    for place, name in enumerate(("Ada", "Bob", "Cyn", "Dan", "Eve"))
+]
+_CHOSEN: Final[dict[str, Any]] = {**_FORM, "service": "Timesheets", "current": _HERE[0]["session"], "ends": ""}
+_ACCOUNTS: Final[dict[str, Any]] = {
+    **_FORM,
+    "action": "/ui/accounts",
+    "sign_out": "/ui/accounts/sign-out",
+    "all_token": "token",
+    "place": "/ui",
+    "another": "/ui/sign-in?again=another",
+    "ends": "",
+}
 _TURNED: Final[dict[str, Any]] = {**_ASKED, "organization": ACME.name, "asks_for_role": False}
 _REQUIRED: Final[dict[str, Any]] = {
     **_TURNED,
@@ -64,6 +85,16 @@ _LISTED: Final[dict[str, Any]] = {
     "more": "",
     "now": NOW,
 }
+_TERMS: Final[dict[str, Any]] = {
+    **_FORM,
+    "action": "/ui/accept-terms",
+    "email": "ada@example.org",
+    "person_name": "Ada Lovelace",
+    "errors": {},
+    "pending": TERMS,
+    "shown": "x",
+    "stopped": False,
+}
 _FIELDS: Final[dict[str, Any]] = {
     **_FORM,
     "action": "/ui/answers",
@@ -71,6 +102,13 @@ _FIELDS: Final[dict[str, Any]] = {
     "labels": {},
     "insists": False,
     "keepers": [Thing(name="", controls=CONTROLS[3:4]), Thing(name=ACME.name, controls=[CONTROLS[0], *CONTROLS[2:3], *CONTROLS[4:]])],
+}
+_OFFER: Final[dict[str, Any]] = {
+    **_FORM,
+    "action": "/ui/passkey-offer",
+    "made": "/ui/passkey-offer/passkey",
+    "options": "/ui/passkeys/add/options",
+    "errors": {},
 }
 _FIELDS_WRONG: Final[dict[str, Any]] = {
     **_FIELDS,
@@ -232,12 +270,20 @@ STATES: Final = (
         },
         ACME,
     ),
-    State("choose an account", "sign_in/choose_account.html", _ASKED, ACME),
+    State("choose an account", "sign_in/choose_account.html", {**_CHOSEN, "accounts": [_HERE[0]]}, ACME),
+    State("choose one of five accounts", "sign_in/choose_account.html", {**_CHOSEN, "accounts": _HERE, "ends": "ada@example.org"}, ACME),
     State(
         "choose an account, long",
         "sign_in/choose_account.html",
-        {**_ASKED, "service": _LONG, "email": LONG, "person_name": ENDLESS.name},
+        {**_CHOSEN, "service": _LONG, "accounts": [{**_HERE[0], "email": LONG, "person_name": ENDLESS.name}]},
         ENDLESS,
+    ),
+    State("accounts of the browser", "accounts/accounts.html", {**_ACCOUNTS, "accounts": _HERE, "ends": "ada@example.org"}),
+    State("accounts of the browser, one", "accounts/accounts.html", {**_ACCOUNTS, "accounts": [_HERE[0]]}),
+    State(
+        "accounts of the browser, long",
+        "accounts/accounts.html",
+        {**_ACCOUNTS, "accounts": [{**one, "email": LONG, "person_name": ENDLESS.name} for one in _HERE[:2]]},
     ),
     State("turned away", "authorization/turned_away.html", _TURNED, ACME),
     State("turned away without a role", "authorization/turned_away.html", {**_TURNED, "asks_for_role": True}, ACME),
@@ -271,8 +317,18 @@ STATES: Final = (
     State(
         "listed by an organization, from the right", "sign_in/confirm_membership.html", {**_LISTED, "listed": LISTED[2:3]}, FROM_THE_RIGHT
     ),
+    State("terms", "account/terms/accept_terms.html", _TERMS, ACME),
+    State("terms, over", "account/terms/accept_terms.html", {**_TERMS, "pending": TERMS_OVER, "stopped": True}, ENDLESS),
+    State("terms, changed", "account/terms/accept_terms.html", {**_TERMS, "errors": {"": Words("refusals.terms_changed")}}, FROM_THE_RIGHT),
     State("asked for fields", "account/details/answers.html", _FIELDS, ACME),
     State("asked for fields, required and wrong", "account/details/answers.html", _FIELDS_WRONG, FROM_THE_RIGHT),
+    State("offered a passkey", "account/factors/passkey_offer.html", _OFFER),
+    State(
+        "offered a passkey, not made",
+        "account/factors/passkey_offer.html",
+        {**_OFFER, "errors": {"": Words("refusals.passkey_unfit")}},
+        ENDLESS,
+    ),
     State("listed as an owner", "sign_in/confirm_membership.html", {**_LISTED, "listed": LISTED[3:4]}),
     State("listed as an owner who may decline", "sign_in/confirm_membership.html", {**_LISTED, "listed": LISTED[4:]}, ENDLESS),
     State(

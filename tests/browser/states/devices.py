@@ -10,7 +10,6 @@ _DECISION: Final[dict[str, Any]] = {
     "action": "/ui/activate/decision",
     "flow": "0197f0c8-0000-7000-8000-000000000001",
     "form_token": "token",
-    "other": "/ui/sign-in",
     "user_code": "WDJB-MJHT",
     "service": "Living room",
     "organization": ACME.name,

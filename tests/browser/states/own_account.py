@@ -12,8 +12,9 @@ from core.domain.identity.profile.profiles import NO_PROFILE, OwnProfile
 from core.domain.identity.risk import RiskFactor
 from core.domain.identity.upstream.providers import NAMES
 from core.domain.tenancy.join_requests import OwnJoinRequest
+from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.account.devices.sign_in_log_pages import NAMED, failure
-from tests.browser.states import CONTROLS, ENDLESS, FROM_THE_RIGHT, LISTED, LONG, LONG_ROLE, NOW, ORDINARY, State, Words
+from tests.browser.states import CONTROLS, ENDLESS, FROM_THE_RIGHT, LISTED, LONG, LONG_ROLE, NOW, ORDINARY, TERMS, TERMS_OVER, State, Words
 
 _SECTIONS: Final = [
     (heading, [(address, Words("start.title" if name == "overview" else f"{name}.page")) for address, name in group])
@@ -32,7 +33,10 @@ _SECTIONS: Final = [
             Words("account.activity"),
             (("/ui/devices", "devices"), ("/ui/sessions", "sessions"), ("/ui/sign-ins", "sign_ins"), ("/ui/lock", "lock_own")),
         ),
-        (Words("account.access"), (("/ui/organizations", "organizations"), ("/ui/applications", "applications"))),
+        (
+            Words("account.access"),
+            (("/ui/organizations", "organizations"), ("/ui/applications", "applications"), ("/ui/requests", "afar_requests")),
+        ),
     )
 ]
 _PORTRAIT: Final = Portrait("", "AL", 0)
@@ -58,7 +62,7 @@ _PLACES: Final = Thing(
 )
 _NOWHERE_YET: Final = Thing(applications=[], organizations=[])
 _START: Final[dict[str, Any]] = {"places": _PLACES, "platform": "", "unproved": False}
-_PROVIDERS: Final = [("codehost", "GitHub"), ("websuite", "Google"), ("officesuite", "Microsoft")]
+_PROVIDERS: Final = [("codehost", "GitHub", ""), ("websuite", "Google", ""), ("officesuite", "Microsoft", "")]
 _ADA, _LONG = Thing(address=ORDINARY), Thing(address=LONG)
 _YESTERDAY, _LAST_YEAR, _TOMORROW = NOW - timedelta(hours=26), NOW - timedelta(days=400), NOW + timedelta(hours=26)
 _BERLIN, _NOWHERE = Thing(country="DE", city="Berlin"), None
@@ -227,6 +231,44 @@ def _held(name: str, application: str, **facts: Any) -> Thing:
     )
 
 
+_REQUESTS: Final = [
+    Thing(
+        id=1,
+        service_name="Assistant",
+        organization_name="Acme Metals",
+        is_agent=True,
+        scopes=(),
+        identifier="https://api.acme.example/orders",
+        api="Orders",
+        says=["See your orders", "Order in your name"],
+        binding_message="Invoice 4711 for the northern branch",
+        created_at=_YESTERDAY,
+        expires_at=_TOMORROW,
+    ),
+    Thing(
+        id=2,
+        service_name=ENDLESS.name,
+        organization_name=FROM_THE_RIGHT.name,
+        is_agent=False,
+        scopes=("openid", "email"),
+        identifier=None,
+        api="",
+        says=[],
+        binding_message=None,
+        created_at=_YESTERDAY,
+        expires_at=_TOMORROW,
+    ),
+]
+_BLOCKED: Final = [Thing(service=3, service_name="The louder assistant", organization_name=ENDLESS.name, blocked_at=_YESTERDAY)]
+_ASKED_APIS: Final = [
+    (
+        Thing(name="Orders", identifier="https://api.acme.example/orders"),
+        [
+            ("1 orders:read", Thing(name="orders:read", description="See your orders", demand=Thing(second_factor=False, max_age=None))),
+            ("1 orders:write", Thing(name="orders:write", description="Order in your name", demand=Thing(second_factor=True, max_age=60))),
+        ],
+    )
+]
 _APPLICATIONS: Final = [
     _application("Timesheets", "Acme Metals", ["openid", "profile", "email", "offline_access", "organization"]),
     _application("The timesheets of the northern branch, with receipts", ENDLESS.name, ["openid"]),
@@ -330,6 +372,8 @@ def _passkey(number: int, name: str, **values: Any) -> Thing:
         "created_at": _LAST_YEAR,
         "last_used_at": _YESTERDAY,
         "backup_eligible": False,
+        "backed_up": False,
+        "made_on": "Firefox on Linux",
         "second_factor_since": None,
     }
     return Thing(**{**usual, **values})
@@ -338,8 +382,9 @@ def _passkey(number: int, name: str, **values: Any) -> Thing:
 _PASSKEYS: Final = [
     _passkey(1, "Firefox on Linux", second_factor_since=_YESTERDAY),
     _passkey(2, "The security key that hangs with the keys of the bicycle", backup_eligible=True, second_factor_since=_YESTERDAY),
-    _passkey(3, "هاتف ياسمين", last_used_at=None),
+    _passkey(3, "هاتف ياسمين", last_used_at=None, backup_eligible=True, backed_up=True, made_on=None),
 ]
+_MAKERS: Final = {1: "", 2: "Google Password Manager", 3: "YubiKey"}
 _NEW_PASSKEY: Final[dict[str, Any]] = {
     "obstacle": "",
     "action": "/ui/passkeys/add",
@@ -349,6 +394,7 @@ _NEW_PASSKEY: Final[dict[str, Any]] = {
     "longest": 100,
 }
 _PASSKEY: Final[dict[str, Any]] = {
+    "maker": "Google Password Manager",
     "action": "/ui/passkeys/1",
     "remove": "/ui/passkeys/1/remove",
     "back": "/ui/passkeys",
@@ -365,6 +411,7 @@ _LANGUAGE: Final[dict[str, Any]] = {
     "profile": NO_PROFILE,
     "details": "/ui/profile/details",
     "picture": "/ui/profile/picture",
+    "signals": [],
 }
 _NAMED: Final = OwnProfile(name="Ada Lovelace", given_name="Ada", family_name="Lovelace", username="ada.lovelace", zoneinfo="Europe/Vienna")
 _DETAILS: Final[dict[str, Any]] = {"action": "/ui/profile/details", "back": "/ui/profile", "longest": 200}
@@ -811,6 +858,8 @@ STATES: Final = (
         action="/",
         back="/",
     ),
+    _account("account, terms, none", "terms/own_terms.html", "/ui/terms", own=Thing(pending=[], accepted=[]), place=""),
+    _account("account, terms", "terms/own_terms.html", "/ui/terms", own=Thing(pending=TERMS_OVER, accepted=TERMS), place="/ui/o/acme"),
     _account(
         "account, applications, none",
         "connections/applications.html",
@@ -892,7 +941,31 @@ STATES: Final = (
         secret=f"acme_a1b2c3_{'Zk8v' * 10}abc",
         back="/",
     ),
-    _account("account, connections, none", "connections/connections.html", "/ui/settings/connections", connected=[], offers=_PROVIDERS),
+    _account("account, requests, none", "connections/afar_requests.html", "/ui/requests", waiting=[], blocked=[]),
+    _account("account, requests", "connections/afar_requests.html", "/ui/requests", waiting=_REQUESTS, blocked=_BLOCKED),
+    *(
+        _account(
+            f"account, a request, {name}",
+            "connections/afar_request.html",
+            "/ui/requests",
+            waiting=waiting,
+            scopes=scopes,
+            resources=resources,
+            has_second_factor=False,
+            days=days,
+            allowed="consent.scope.{}".format,
+            action="/",
+            back="/",
+            email="ada@example.org",
+        )
+        for name, waiting, scopes, resources, days in (
+            ("of an agent", _REQUESTS[0], (), _ASKED_APIS, [(1, _TOMORROW, False), (30, _TOMORROW, True)]),
+            ("of an application", _REQUESTS[1], ("openid", "email"), [], ()),
+        )
+    ),
+    _account(
+        "account, connections, none", "connections/connections.html", "/ui/settings/connections", connected=[], offers=_PROVIDERS, logos={}
+    ),
     _account(
         "account, connections",
         "connections/connections.html",
@@ -903,6 +976,7 @@ STATES: Final = (
             (Thing(provider="websuite", email="", linked_at=_YESTERDAY), ENDLESS.name),
         ],
         offers=_PROVIDERS[2:],
+        logos={"codehost": shipped_pages().asset_url("postern.svg")},
         done="The account is connected.",
     ),
     _account(
@@ -911,6 +985,7 @@ STATES: Final = (
         "/ui/settings/connections",
         connected=[],
         offers=[],
+        logos={},
         errors={"": Words("refusals.provider_taken")},
     ),
     _account(
@@ -948,12 +1023,23 @@ STATES: Final = (
         errors={"mailed_code": Words("refusals.mailed_code_refused")},
     ),
     _account("account, prove in vain", "factors/prove_in_vain.html", "", again="/ui/sign-in?again=yes"),
-    _account("account, passkeys, none", "factors/passkeys.html", "/ui/passkeys", passkeys=[], obstacle="", add="/ui/passkeys/add"),
+    _account(
+        "account, passkeys, none",
+        "factors/passkeys.html",
+        "/ui/passkeys",
+        passkeys=[],
+        signals=[],
+        makers={},
+        obstacle="",
+        add="/ui/passkeys/add",
+    ),
     _account(
         "account, passkeys, not possible",
         "factors/passkeys.html",
         "/ui/passkeys",
         passkeys=[],
+        signals=[],
+        makers={},
         obstacle="refusals.passkeys_address",
         add="/ui/passkeys/add",
     ),
@@ -962,6 +1048,8 @@ STATES: Final = (
         "factors/passkeys.html",
         "/ui/passkeys",
         passkeys=_PASSKEYS,
+        signals=[],
+        makers=_MAKERS,
         obstacle="",
         add="/ui/passkeys/add",
         done=Words("passkeys.done_added"),

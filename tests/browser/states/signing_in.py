@@ -4,7 +4,7 @@ from typing import Any, Final
 
 from core.domain.identity.guards.puzzles import Puzzle
 from entrypoints.http.pages import shipped_pages
-from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LINKED, LONG, ORDINARY, PALE, State, Words
+from tests.browser.states import ACME, ENDLESS, FROM_THE_RIGHT, LINKED, LONG, ORDINARY, PALE, TERMS, State, Words
 
 _FORM: Final[dict[str, Any]] = {
     "action": "/ui/sign-in",
@@ -13,6 +13,7 @@ _FORM: Final[dict[str, Any]] = {
     "errors": {},
 }
 _ADDRESS: Final[dict[str, Any]] = {
+    "signals": [],
     **_FORM,
     "service": "",
     "place": "",
@@ -23,11 +24,14 @@ _ADDRESS: Final[dict[str, Any]] = {
     "offers": [],
 }
 _OFFERS: Final = [
-    ("codehost", "GitHub", "/auth/codehost"),
-    ("websuite", "Google", "/auth/websuite"),
-    ("officesuite", "Microsoft", "/auth/officesuite"),
+    ("codehost", "GitHub", "/auth/codehost", ""),
+    ("websuite", "Google", "/auth/websuite", ""),
+    ("officesuite", "Microsoft", "/auth/officesuite", ""),
 ]
-_MANY: Final = [*_OFFERS, ("0197f0c8", "The login of the northern branch", "#"), ("0197f0c9", "تسجيل الدخول", "#")]
+_MANY: Final = [*_OFFERS, ("0197f0c8", "The login of the northern branch", "#", ""), ("0197f0c9", "تسجيل الدخول", "#", "")]
+# Any picture of ours stands for an uploaded one.
+_LOGO: Final = shipped_pages().asset_url("postern.svg")
+_WITH_LOGOS: Final = [*_OFFERS, *(("forum", name, "#", _LOGO) for name in ("Discord", ENDLESS.name, FROM_THE_RIGHT.name))]
 _PUZZLE: Final = Puzzle("challenge", 8)
 # No browser finds a hash that is nothing but zeros, so the page stays as it is.
 _ENDLESS_PUZZLE: Final = Puzzle("challenge", 35)
@@ -43,6 +47,7 @@ _WIDGET: Final[dict[str, Any]] = {
 _PASSWORD: Final[dict[str, Any]] = {
     **_FORM,
     "puzzle": None,
+    "passkeys": True,
     "email": "ada@example.org",
     "other": "/ui/sign-in",
     "longest": 128,
@@ -60,12 +65,18 @@ _CODE: Final[dict[str, Any]] = {
     "lost": "/ui/sign-in/lost-factor",
     "by_app": True,
     "by_passkey": False,
+    "passkeys": True,
     "trust_days": 30,
     "passkey": "/ui/sign-in/second-factor/passkey",
     "longest": 32,
 }
 
 _REGISTER: Final[dict[str, Any]] = {
+    "terms": [],
+    "shown": "",
+    "passkeys": True,
+    "passkey": "/ui/sign-in/passkey",
+    "place": "",
     **_FORM,
     "puzzle": None,
     "hidden": {},
@@ -88,9 +99,11 @@ _CHECK: Final[dict[str, Any]] = {
 
 STATES: Final = (
     State("sign in", "sign_in/sign_in.html", _ADDRESS),
+    State("sign in, with no room for another account", "sign_in/sign_in.html", {**_ADDRESS, "ends": "ada@example.org"}),
     State("sign in, without passkeys", "sign_in/sign_in.html", {**_ADDRESS, "passkeys": False}, PALE),
     State("sign in, passkey refused", "sign_in/sign_in.html", {**_ADDRESS, "errors": {"": Words("refusals.passkey_refused")}}, ACME),
     State("sign in, no address", "sign_in/sign_in.html", {**_ADDRESS, "email": "ada", "errors": {"email": Words("sign_in.no_address")}}),
+    State("sign in, with logos of providers", "sign_in/sign_in.html", {**_ADDRESS, "offers": _WITH_LOGOS}, PALE),
     State("sign in, with providers", "sign_in/sign_in.html", {**_ADDRESS, "offers": _OFFERS}),
     State(
         "sign in, a provider failed",
@@ -149,6 +162,7 @@ STATES: Final = (
     State("widget, not counted", "puzzle/widget.html", {**_WIDGET, "errors": {"": Words("widget.refused")}}, PALE),
     State("widget, too many at once", "puzzle/widget.html", {**_WIDGET, "errors": {"": Words("widget.busy")}}, ENDLESS),
     State("register", "sign_in/register.html", _REGISTER),
+    State("register, with terms", "sign_in/register.html", {**_REGISTER, "terms": TERMS, "shown": "x"}, ENDLESS),
     State("register, with a puzzle", "sign_in/register.html", {**_REGISTER, "puzzle": _PUZZLE}, ENDLESS),
     State("no registration", "sign_in/no_registration.html", {"invites": False, "sign_in": "#"}),
     State("no registration, by invitation", "sign_in/no_registration.html", {"invites": True, "sign_in": "#"}, ENDLESS),
@@ -180,6 +194,11 @@ STATES: Final = (
     ),
     State("sign in by a link", "sign_in/sign_in_link.html", {**_FORM, "token": "token", "email": LONG, "elsewhere": False}),
     State("sign in by a link, elsewhere", "sign_in/sign_in_link.html", {**_FORM, "token": "token", "email": LONG, "elsewhere": True}, ACME),
+    State(
+        "sign in by a link, beside other accounts",
+        "sign_in/sign_in_link.html",
+        {**_FORM, "token": "token", "email": LONG, "elsewhere": False, "present": "ada@example.org", "ends": LONG},
+    ),
     State("sign in, second factor", "sign_in/second_factor.html", _CODE),
     State("sign in, second factor or passkey", "sign_in/second_factor.html", {**_CODE, "by_passkey": True}, ACME),
     State("sign in, passkey or backup code", "sign_in/second_factor.html", {**_CODE, "by_passkey": True, "by_app": False}, FROM_THE_RIGHT),

@@ -100,6 +100,17 @@ def test_a_member_is_reminded_of_the_second_factor_at_the_sign_in_and_must_have_
         assert refused(who, prompts=NONE) is AuthorizationErrorCode.INTERACTION_REQUIRED
 
 
+def test_terms_stop_everybody_from_their_date_on_and_after_the_factor() -> None:
+    soon, over = NOW + timedelta(seconds=1), NOW
+    # Until then, the sign-in asks.
+    assert step(replace(JUST_NOW, terms_due=soon), BEGUN) is AuthorizationStep.DONE
+    for who in (replace(JUST_NOW, terms_due=over), replace(ADA, terms_due=over)):
+        assert step(who, replace(BEGUN, consented=True)) is AuthorizationStep.ACCEPT_TERMS
+        assert refused(who, prompts=NONE) is AuthorizationErrorCode.INTERACTION_REQUIRED
+    member = replace(ADA, is_member=True, is_own_member=True, second_factor_due=over, terms_due=over)
+    assert step(member) is AuthorizationStep.SET_UP_SECOND_FACTOR
+
+
 def test_an_organization_says_how_old_a_sign_in_may_be() -> None:
     hour = replace(APPLICATION, session_lifetime=timedelta(hours=1))
     assert step(application=hour) is AuthorizationStep.SIGN_IN

@@ -3,6 +3,7 @@
 import argparse
 from datetime import UTC, datetime
 from pathlib import Path
+from uuid import UUID
 
 import psycopg
 import pytest
@@ -10,6 +11,8 @@ import pytest
 from adapters.crypto.key_ring import EncryptionKey
 from core.domain.email import Email
 from core.domain.errors import NotFound
+from core.domain.identifiers import OrganizationId, TermsId
+from core.domain.identity.terms.terms import PendingTerms
 from core.domain.tenancy.access import Accessor, Related
 from core.domain.tenancy.organizations import OrganizationStatus
 from core.domain.tenancy.roles import BuiltInRole, Capability
@@ -60,6 +63,26 @@ def test_a_second_factor_that_is_missing_is_said_before_and_after_it_is_due() ->
     assert (lines(waiting)[1], status(waiting, None)) == (said.format("is"), OK)
     owing = replace(waiting, owes_second_factor=True)
     assert (lines(owing)[1], status(owing, None)) == (said.format("was"), FAILURE)
+
+
+def test_terms_that_were_not_accepted_are_said_before_and_after_they_are_due() -> None:
+    due, nobodys = datetime(2026, 11, 20, 23, 12, tzinfo=UTC), TermsId(UUID(int=1))
+    acmes = PendingTerms(
+        id=nobodys,
+        organization=OrganizationId(UUID(int=2)),
+        organization_slug="acme",
+        organization_name="Acme",
+        version="3",
+        address="https://acme.example/terms",
+        due_at=due,
+        is_over=False,
+    )
+    waiting = replace(MEMBER, terms=[acmes])
+    said = "The {} asks people to accept its terms, version 3, and the person has not: it {} due at 2026-11-20 23:12 UTC."
+    assert (lines(waiting)[1], status(waiting, None)) == (said.format("organization", "is"), OK)
+    installations = replace(acmes, organization=None, organization_slug="", organization_name="", is_over=True)
+    owing = replace(MEMBER, terms=[installations])
+    assert (lines(owing)[1], status(owing, None)) == (said.format("installation", "was"), FAILURE)
 
 
 def test_what_keeps_somebody_out_is_said() -> None:

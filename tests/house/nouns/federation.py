@@ -3,6 +3,7 @@
 from typing import Final
 
 from core.domain import identifiers as ids
+from core.domain.federation.afar.afar_requests import BlockedClient
 from core.domain.federation.oauth.agents import AgentGrant
 from core.domain.federation.oauth.consents import Consent
 from core.domain.federation.saml.configurations import Configuration
@@ -24,6 +25,14 @@ FEDERATION: Final = (
         at="/api/user/consents",
         events=("user.consent",),
         page="/ui/applications",
+    ),
+    Noun(
+        name="blocked client",
+        of=BlockedClient,
+        table="afar_blocks",
+        at="/api/user/blocked-clients",
+        events=("user.afar_client",),
+        page="/ui/requests",
     ),
     Noun(
         name="agent grant",

@@ -12,6 +12,7 @@ FOUNDATION: Final = (
             *(
                 "authorization_codes",
                 "device_codes",
+                "afar_requests",
                 "pushed_requests",
                 "client_assertions",
                 "preauthentications",
@@ -19,9 +20,10 @@ FOUNDATION: Final = (
                 "mailed_tokens",
             ),
             *("oauth_states", "connection_answers", "identity_assertions", "used_puzzles", "used_key_proofs"),
+            *("newcomers", "posted_answers"),
         ),
         ids=(
-            *(ids.AuthorizationCodeId, ids.DeviceCodeId, ids.PushedRequestId, ids.PreauthenticationId, ids.FlowId),
+            *(ids.AuthorizationCodeId, ids.DeviceCodeId, ids.AfarRequestId, ids.PushedRequestId, ids.PreauthenticationId, ids.FlowId),
             ids.ConnectionAnswerId,
         ),
     ),

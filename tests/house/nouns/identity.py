@@ -10,6 +10,7 @@ from core.domain.identity.mfa import MfaSecret
 from core.domain.identity.passkeys import Passkey
 from core.domain.identity.privacy import PrivacyRequest
 from core.domain.identity.sessions import Session
+from core.domain.identity.terms.terms import TermsVersion
 from core.domain.identity.upstream.identities import ConnectedIdentity
 from tests.house.declaring import Noun
 
@@ -84,6 +85,18 @@ IDENTITY: Final = (
         events=("user.identity",),
         page="/ui/settings/connections",
         told_as=("connected identity", "connected identities", "identities"),
+    ),
+    Noun(
+        name="terms",
+        of=TermsVersion,
+        id=ids.TermsId,
+        table="terms",
+        parts={"terms_acceptances": "who has accepted which version"},
+        at="/api/organizations/{org_slug}/terms",
+        is_single=True,
+        events=("terms",),
+        page="/ui/o/{org_slug}/settings/terms",
+        most="MOST_VERSIONS",
     ),
     Noun(
         name="impersonation",

@@ -3,6 +3,7 @@
 from typing import Final
 
 from core.domain import identifiers as ids
+from core.domain.identity.upstream.further import FurtherProvider
 from core.domain.platform.searches import ThingKind
 from core.domain.signing_keys import SigningKey
 from core.domain.tenancy.tiers import Tier
@@ -18,6 +19,17 @@ PLATFORM: Final = (
         page="/ui/platform/tiers",
         search=ThingKind.TIER,
         events=("organization.tier",),
+    ),
+    Noun(
+        name="further provider",
+        of=FurtherProvider,
+        id=ids.FurtherProviderId,
+        table="further_providers",
+        at="/api/platform/providers",
+        page="/ui/platform/providers",
+        document="providers",
+        events=("platform.provider",),
+        most="MOST_FURTHER",
     ),
     Noun(
         name="signing key",

@@ -91,6 +91,7 @@ ACME: Final[dict[str, Any]] = {
             "wants_encrypted": True,
             "requested_contexts": ["urn:oasis:names:tc:SAML:2.0:ac:classes:PasswordProtectedTransport"],
             "profile_mapping": {"urn:oid:2.5.4.11": "department"},
+            "second_factor_values": ["https://refeds.org/profile/mfa"],
         },
         "People": {
             "kind": "ldap",
@@ -228,6 +229,18 @@ WHOLE: Final[dict[str, Any]] = {
     "postern": 1,
     "platform": {
         "profile_fields": {"employee_number": {"label": "Number", "kind": "number", "rule": {"minimum": 1}, "scope": "profile"}},
+        "providers": {
+            "forum": {
+                "name": "Forum",
+                "kind": "oauth2",
+                "authorization_url": "https://forum.example/authorize",
+                "token_url": "https://forum.example/token",
+                "profile_url": "https://forum.example/me",
+                "subject": "id",
+                "client_id": "postern",
+                "client_secret": "env:CODEHOST",
+            }
+        },
         "risk_policies": {
             "policies": [
                 {

@@ -207,6 +207,20 @@ async def test_a_rule_of_registration_stands_in_the_document_and_fits_somebody(s
     assert (await shops.send("apply", of_acme(sign_in_rules=rule))).ok()["done"] == []
 
 
+async def test_a_role_that_the_document_makes_stands_in_the_rules_of_the_same_document(shops: DocumentShops) -> None:
+    shops.people.give_passkey(shops.owner, second_factor=True)
+    shops.people.change("update sessions set second_factor_at = now(), proved_at = now() where id = %s", shops.owner.session)
+    rule = {"all_factor": "role_passkey", "all_factor_role": "shop/approver"}
+    wanted = of_acme(sign_in_rules=rule, services={"shop": {"roles": {"approver": {"name": "Approver"}}}})
+    applied = (await shops.send("apply", wanted, by=shops.owner)).ok()
+    assert applied["refused"] == []
+    assert [one["place"] for one in applied["done"]][-1] == "/organizations/acme/sign_in_rules"
+    assert (await shops.send("apply", wanted, by=shops.owner)).ok()["done"] == []
+    # Everybody, and nobody: the role goes with the demand.
+    for factor in ("passkey", "optional"):
+        assert (await shops.send("apply", of_acme(sign_in_rules={"all_factor": factor}), by=shops.owner)).ok()["refused"] == []
+
+
 async def test_each_change_passes_the_rule_of_its_endpoint(shops: DocumentShops) -> None:
     powers = {Capability.SETTINGS_MANAGE.value, Capability.ROLES_MANAGE.value, Capability.END_USERS_VIEW.value}
     key = await shops.key(*powers, Capability.MEMBERS_VIEW.value)

@@ -49,6 +49,10 @@ NEVER: Final = {
     ),
     "the end of an organization, which people decide": (f"DELETE {ORGANIZATION}", f"DELETE {PLATFORM}/organizations/{{org_id}}"),
     "organizations are founded by people, and by the command": ("POST /api/organizations",),
+    "a version is asked for once, from a date that is over the next time: nothing to apply again": (
+        f"{ORGANIZATION}/terms",
+        f"{PLATFORM}/terms",
+    ),
     "states, tests and certificates of our own; metadata, whose settings the entry has itself": tuple(
         f"{ORGANIZATION}/upstream-providers/{{provider_id}}/{act}" for act in ("test", "activate", "metadata", "certificate", "succeed")
     ),
@@ -68,7 +72,7 @@ NEVER: Final = {
         *(f"{SERVICE}/checkout", f"{ORGANIZATION}/billing/portal", f"{ORGANIZATION}/configuration/", f"{PLATFORM}/configuration/"),
         f"{PLATFORM}/jobs/",
     ),
-    "a picture is no text; documents have the address of a logo": (f"{ORGANIZATION}/branding/logo",),
+    "a picture is no text; documents have the address of a logo": (f"{ORGANIZATION}/branding/logo", f"{PLATFORM}/providers/{{key}}/logo"),
     "`enabled: false` disables it, and the end also removes our certificates": (f"DELETE {SERVICE}/saml",),
 }
 

@@ -171,6 +171,7 @@ async def test_no_header_is_declared_in_vain(people: People, postern: Postern) -
         await client.post(asking, body)
     pushed = b"client_id=0199d3a0-0000-7000-8000-000000000001"
     await client.request("POST", "/oauth/par", body=pushed, headers=[("content-type", "application/x-www-form-urlencoded")])
+    await post_form(client, "/oauth/bc-authorize", pushed.decode())
     await ask_as_a_directory(Directory(postern, client, people))
     declared = {(str(one), header.name) for one in ROUTES for header in one.reads}
     declared |= {(str(one), header.name) for one in ROUTES for headers in one.sends.values() for header in headers if not header.always}

@@ -10,7 +10,7 @@ import pytest
 
 from adapters.postgres.upkeep.housekeeping import sweeps
 from core.domain.identity.sessions import TWO_FACTORS
-from tests.http.browsing import PageReader, Tab
+from tests.http.browsing import PageReader, Tab, choices
 from tests.http.cast import all_at_once
 from tests.http.federation.arriving import AUTHORIZE, CALLBACK, CHALLENGE, SESSION_COOKIE, Arriving, is_page, left, posted, told
 from tests.http.people import BASE_URL, Person
@@ -107,15 +107,14 @@ async def test_the_log_names_the_way_in_which_somebody_signed_in_for_the_request
 
 async def test_whoever_signed_in_for_a_request_and_went_on_in_another_session_came_by_that(scene: Arriving) -> None:
     """The code belongs to another session than the flow's own."""
-    await scene.people.with_password(PASSWORD, "ada@example.org")
-    bob = scene.people.add("bob@example.org")
-    scene.allow(bob)
+    ada = await scene.people.with_password(PASSWORD, "ada@example.org")
     browser = scene.browser()
     tab = await _with_password(browser.tab(), scene.asking())
     assert tab.place.startswith("/ui/consent")
-    browser.cookies[SESSION_COOKIE] = scene.signed_in(scene.people.session_of(bob)).cookies[SESSION_COOKIE]
+    scene.allow(ada)
+    browser.cookies[SESSION_COOKIE] = scene.signed_in(scene.people.session_of(ada)).cookies[SESSION_COOKIE]
     await tab.open(tab.place)
-    assert [(one["user_id"], one["provider"]) for one in scene.codes()] == [(bob.user, "session")]
+    assert [(one["user_id"], one["provider"]) for one in scene.codes()] == [(ada.user, "session")]
 
 
 async def _with_password(tab: Tab, address: str) -> Tab:
@@ -448,7 +447,7 @@ async def test_two_tabs_with_two_requests_do_not_disturb_each_other(scene: Arriv
 async def test_whoever_signs_in_again_in_another_tab_still_gets_to_the_application(
     scene: Arriving, ada: Person, asked: dict[str, str], answer: str
 ) -> None:
-    """A new proof makes a new cookie. An older page is then out of date, and leads to the current page."""
+    """The consent page belongs to its account, and leads to the choice of it. The page of the choice says whom it means."""
     bob = await scene.people.with_password(PASSWORD, "bob@example.org")
     tabs = scene.signed_in(ada)
     one = await tabs.tab().open(scene.asking(**asked))
@@ -456,15 +455,18 @@ async def test_whoever_signs_in_again_in_another_tab_still_gets_to_the_applicati
     two = await tabs.tab().open("/ui/sign-in?to=/ui&again=another")
     await (await two.send(email=bob.email)).send(password=PASSWORD)
     await one.send(answer=answer)
-    is_page(one.shown, 403, "another tab")
-    assert (scene.codes(), one.page.links) == ([], [place])
-    await one.open(place)
-    assert bob.email in one.page.text
-    assert one.page.forms[0].fields["form_token"] != form["form_token"]
-    await one.send(answer=answer)
-    if answer == "current":
-        await one.send(answer="allow")
-    assert scene.code(left(one)["code"])["user_id"] == bob.user
+    if answer == "allow":
+        is_page(one.shown, 409, "another account")
+        assert (scene.codes(), one.page.links) == ([], [f"/ui/accounts?{urlencode({'to': place})}"])
+        is_page((await tabs.tab().open(place)).shown, 409, "another account")
+        await one.open(one.page.links[0])
+        await one.send(account=choices(one)[ada.email])
+        assert one.place == place
+        assert one.page.forms[0].fields["form_token"] == form["form_token"]
+    assert ada.email in one.page.text
+    await one.send(answer="allow")
+    assert scene.code(left(one)["code"])["user_id"] == ada.user
+    assert bob.user not in {one["user_id"] for one in scene.codes()}
 
 
 async def test_going_back_and_sending_twice_do_no_harm(scene: Arriving, ada: Person) -> None:
@@ -631,12 +633,13 @@ async def test_a_session_that_ends_on_the_way_does_not_lose_the_application(
     first = "allow" if page == "/ui/consent" else "current"
     scene.people.change("update sessions set revoked_at = now()")
     await tab.send(answer=first if answer == "first" else answer)
-    assert tab.place == f"/ui/sign-in?to={quote(place, safe='/')}"
+    chose = page != "/ui/consent"
+    flow = place.partition("?")[2]
+    assert tab.place == (f"/ui/sign-in?{flow}" if chose else f"/ui/sign-in?to={quote(place, safe='/')}")
     await (await tab.send(email=person.email)).send(password=PASSWORD)
-    assert tab.place == place
-    await tab.send(answer=first)
-    if page != "/ui/consent":
-        await tab.send(answer="allow")
+    # The sign-in was for this request, so it has chosen the account.
+    assert tab.place == (f"/ui/consent?{flow}" if chose else place)
+    await tab.send(answer="allow")
     assert scene.code(left(tab)["code"])["user_id"] == person.user
 
 

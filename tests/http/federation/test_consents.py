@@ -94,9 +94,9 @@ async def test_a_form_of_another_site_or_session_allows_nothing(scene: Arriving,
         assert answer.status in {400, 403}, wrong
     # Bob knows every field of Ada's page, and even her cookie for flows.
     bob = scene.signed_in(scene.people.add("bob@example.org"))
-    is_page(await bob.request("POST", CONSENT, fields), 403, "out of date")
+    is_page(await bob.request("POST", CONSENT, fields), 409, "another account")
     bob.cookies = {**browser.cookies, **bob.cookies}
-    is_page(await bob.request("POST", CONSENT, fields), 403, "out of date")
+    is_page(await bob.request("POST", CONSENT, fields), 409, "another account")
     stranger = scene.browser()
     answer = await stranger.request("POST", CONSENT, fields)
     assert (answer.status, (answer.header("location") or "").startswith("/ui/sign-in")) == (303, True)
@@ -125,7 +125,7 @@ async def test_a_double_click_on_allow_leads_to_the_application(scene: Arriving,
     asked_again = await tab.tabs.request("POST", CONSENT, form)
     assert (asked_again.header("location") or "").startswith(CONSENT)
     other = scene.signed_in(scene.people.add())
-    is_page(await other.request("POST", CONSENT, form), 403, "out of date")
+    is_page(await other.request("POST", CONSENT, form), 409, "another account")
     assert len(scene.codes()) == 10
 
 

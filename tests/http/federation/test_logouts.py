@@ -163,7 +163,7 @@ async def test_the_question_is_bound_to_the_session(app: Arriving, ada: Person) 
     for wrong in ({**fields, "form_token": "0" * 64}, {**fields, "form_token": ""}):
         is_page(await browser.request("POST", "/oauth/logout/confirm", {**wrong, "answer": "yes"}), 403, "out of date")
     bob = app.signed_in(app.people.add("bob@example.org"))
-    is_page(await bob.request("POST", "/oauth/logout/confirm", {**fields, "answer": "yes"}), 403, "out of date")
+    is_page(await bob.request("POST", "/oauth/logout/confirm", {**fields, "answer": "yes"}), 409, "another account")
     assert living(app, ada)
     # The fields of the form are checked again.
     hostile = {**fields, "answer": "yes", "client_id": app.client_id(app.app), "post_logout_redirect_uri": "https://evil.example/"}

@@ -115,7 +115,10 @@ async def test_where_everything_is(relying: Relying, path: str) -> None:
         "end_session_endpoint": "/oauth/logout",
         "pushed_authorization_request_endpoint": "/oauth/par",
         "device_authorization_endpoint": "/auth/device/code",
+        "backchannel_authentication_endpoint": "/oauth/bc-authorize",
     }
+    assert (found["backchannel_token_delivery_modes_supported"], found["backchannel_user_code_parameter_supported"]) == (["poll"], False)
+    assert "urn:openid:params:grant-type:ciba" in found["grant_types_supported"]
     assert found["token_endpoint_auth_methods_supported"] == ["client_secret_basic", "client_secret_post", "private_key_jwt", "none"]
     assert "none" not in found["introspection_endpoint_auth_methods_supported"]
     assert found["id_token_signing_alg_values_supported"] == ["RS256", "ES256"]

@@ -123,6 +123,8 @@ async def test_one_is_added_named_and_removed(ada: Owner) -> None:
         "id": "",
         "name": "Work laptop",
         "aaguid": str(passkey.aaguid),
+        "maker": None,
+        "made_on": "Firefox on Linux",
         "backup_eligible": True,
         "backed_up": True,
         "second_factor": False,

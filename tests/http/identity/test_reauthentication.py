@@ -123,6 +123,13 @@ def test_these_routes_ask_for_a_fresh_proof() -> None:
         *(("POST", f"/api/platform/users/{{user_id}}/{act}") for act in ("deactivate", "activate", "lock")),
         ("POST", "/api/platform/signing-keys/rotate"),
         ("PUT", "/api/platform/risk-policies"),
+        *((method, f"{place}/terms") for method in ("PUT", "DELETE") for place in ("/api/platform", "/api/organizations/acme")),
+        ("POST", "/api/user/requests/{request_id}/allow"),
+        ("POST", "/api/platform/providers"),
+        ("PATCH", "/api/platform/providers/{key}"),
+        ("DELETE", "/api/platform/providers/{key}"),
+        ("PUT", "/api/platform/providers/{key}/logo"),
+        ("DELETE", "/api/platform/providers/{key}/logo"),
     }
     # To connect one, tokens of people need it, and a page asks for it where an application asks: see `upstream/linking`.
     identities = {("DELETE", "/api/user/identities/{provider}")}

@@ -188,15 +188,19 @@ SAML = {f"/saml/{{org_slug}}/{{service_slug}}/{step}" for step in ("sso", "slo")
 BEFORE_AN_APPLICATION = SAML | {
     *("/oauth/authorize", "/ui/authorize", "/ui/choose-account", "/ui/consent", "/ui/second-factor-required", "/ui/confirm-membership"),
     "/ui/answers",
+    "/ui/accept-terms",
+    "/ui/passkey-offer",
+    "/ui/passkey-offer/passkey",
     "/saml/{org_slug}/{service_slug}/authenticate",
     "/saml/sp/{connection_id}/acs",
+    "/auth/{provider}/callback",
 }
 
 
 async def test_every_page_is_strict(lonely_postern: Postern) -> None:
     """Every declared page allows only our styles, images and scripts, and forms to ourselves."""
     pages = [one for one in build_application(lonely_postern, SETTINGS).endpoints if one.is_page]
-    assert len(pages) == 219 + len(CONSOLE)
+    assert len(pages) == 244 + len(CONSOLE)
     for one in pages:
         assert one.policy is not None
         assert one.policy.scripts in ((), (SELF,))
@@ -215,6 +219,8 @@ async def test_every_page_is_strict(lonely_postern: Postern) -> None:
         "GET /saml/{org_slug}/{service_slug}/authenticate",
         *("POST /ui/sign-in/passkey", "POST /ui/sign-in/second-factor/passkey", "POST /ui/sign-in/mail-link"),
         *("GET /ui/prove", "POST /ui/prove", "POST /ui/prove/passkey", "GET /ui/passkeys/add", "POST /ui/passkeys/add"),
+        *("GET /ui/forgot-password", "POST /ui/forgot-password"),
+        *(f"{method} /ui/passkey-offer{step}" for method in ("GET", "POST") for step in ("", "/passkey")),
     }
     assert {one.policy.connections for one in pages if one.policy is not None} == {(), (SELF,)}
     # A form on these pages leads to an application, and no policy can name all applications' addresses.
@@ -222,6 +228,7 @@ async def test_every_page_is_strict(lonely_postern: Postern) -> None:
     assert leaving == {
         *("GET /oauth/authorize", "POST /oauth/authorize", "GET /ui/authorize"),
         *("GET /ui/confirm-membership", "POST /ui/confirm-membership", "GET /ui/answers", "POST /ui/answers"),
+        *("GET /ui/accept-terms", "POST /ui/accept-terms"),
         *("POST /ui/choose-account", "POST /ui/consent", "GET /ui/second-factor-required", "POST /ui/second-factor-required"),
         *(str(one) for one in pages if one.path in SAML),
     }

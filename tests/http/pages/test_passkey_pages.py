@@ -1,6 +1,9 @@
 """Signing in with a passkey on the pages: alone, and after the password. The tests do the script's work by hand."""
 
 import json
+import re
+from html import unescape
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,14 +13,16 @@ from core.domain.identity.passkeys import Obstacle
 from core.domain.languages import Language
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
+from entrypoints.http import pages
 from entrypoints.http.pages import shipped_pages
-from tests.authenticator import Passkey, b64
+from tests.authenticator import ELIGIBLE, GOOD, PRESENT, Passkey, b64
 from tests.changed_fields import put
 from tests.http.browsing import PageForm, Tab, Tabs
 from tests.http.client import Client
 from tests.http.people import People, Person
 from tests.http.signing_in import PASSWORD, enable_mfa, unlimited
 
+PAGES = Path(pages.__file__).parent
 SIGN_IN = "/ui/sign-in"
 BY_PASSKEY = f"{SIGN_IN}/passkey"
 AFTER_PASSWORD = f"{SIGN_IN}/second-factor/passkey"
@@ -73,6 +78,7 @@ def test_a_line_stands_above_the_button_if_there_is_one(offers: list[str]) -> No
         "passkey": BY_PASSKEY,
         "passkeys": True,
         "register": "/ui/register",
+        "signals": (),
     }
     page = shipped_pages().page("sign_in/sign_in.html", Language.ENGLISH, offers=[(one, one, "/") for one in offers], **told).decode()
     before, form = page.split(f'<form method="post" action="{BY_PASSKEY}"')
@@ -301,3 +307,102 @@ async def test_where_there_are_none_the_pages_have_nothing_of_them(
     assert tab.page.inputs["email"]["autocomplete"] == "username"
     tab = await to_the_code(tabs, ada)
     assert AFTER_PASSWORD not in [one.action for one in tab.page.forms]
+
+
+# The pages that ask for an address in order to sign somebody in. Each lets the browser offer a passkey in the field.
+SIGNS_IN = {"sign_in/sign_in.html", "sign_in/forgotten.html"}
+OTHERS = {
+    "sign_in/register.html": "the address of an account that there is not yet",
+    "newcomers/newcomer.html": "the address of an account that there is not yet",
+    "sign_in/password.html": "the address was given before, and is read alone",
+    "account/email.html": "the new address of somebody who is signed in",
+}
+
+
+def test_each_field_of_an_address_to_sign_in_with_offers_passkeys() -> None:
+    """Device codes, applications, domain routes and the pages of organizations lead to the page of the address: they have no other."""
+    found = {}
+    for template in PAGES.rglob("*.html"):
+        name = str(template.relative_to(PAGES))
+        for line in template.read_text().splitlines():
+            if re.search(r'field\("\w+", .*"email"', line) and not name.startswith(("console/", "setup/")):
+                found[name] = line
+    assert set(found) == SIGNS_IN | set(OTHERS)
+    for name, line in found.items():
+        assert ('autocomplete="username webauthn" if passkeys' in line) == (name in SIGNS_IN), name
+    for name in SIGNS_IN:
+        text = (PAGES / name).read_text()
+        assert "{{ passkey_form(passkey," in text or "{% call passkey_form(passkey," in text, name
+        assert "offered=true" in text, name
+
+
+async def test_a_passkey_signs_in_from_the_page_of_a_forgotten_password(tabs: Tabs, client: Client, people: People, ada: Person) -> None:
+    passkey = await passkey_of(client, people, ada)
+    tab = await tabs.tab().open("/ui/forgot-password?to=/ui/devices")
+    assert tab.page.inputs["email"]["autocomplete"] == "username webauthn"
+    (form,) = [one for one in tab.page.forms if one.action == BY_PASSKEY]
+    options = (await tabs.request("POST", f"{BY_PASSKEY}/options", form.fields)).json()
+    credential = json.dumps(passkey.get(options, user_handle=ada.user.bytes))
+    await tab._go("POST", BY_PASSKEY, {**form.fields, "credential": credential})
+    assert tab.place == "/ui/devices"
+
+
+def signals(tab: Tab) -> list[tuple[str, Any]]:
+    found = re.findall(r'data-passkey-signal="(\w+)" data-options="([^"]*)"', tab.shown.body.decode())
+    return [(method, json.loads(unescape(told))) for method, told in found]
+
+
+async def test_a_refused_passkey_whose_key_nobody_knows_is_said_to_be_unknown(
+    tabs: Tabs, client: Client, people: People, ada: Person
+) -> None:
+    """Whoever merely knows the name of a passkey gets the same page, whether or not somebody has the passkey."""
+    real = await passkey_of(client, people, ada)
+    stranger = Passkey.made()
+    impostor = Passkey.made()
+    impostor.credential_id = real.credential_id
+
+    async def shown(passkey: Passkey, **more: Any) -> Tab:
+        tab = await tabs.tab().open(SIGN_IN)
+        (form,) = [one for one in tab.page.forms if one.action == BY_PASSKEY]
+        options = (await tabs.request("POST", f"{BY_PASSKEY}/options", form.fields)).json()
+        credential = json.dumps(passkey.get(options, user_handle=ada.user.bytes, **more))
+        return await tab._go("POST", BY_PASSKEY, {**form.fields, "credential": credential})
+
+    for passkey in (stranger, impostor):
+        for flags in (GOOD, GOOD | ELIGIBLE, PRESENT):
+            passkey.flags = flags
+            tab = await shown(passkey)
+            assert tab.status == 400
+            ((method, told),) = signals(tab)
+            assert (method, told["credentialId"]) == ("signalUnknownCredential", b64(passkey.credential_id))
+    # Whoever has the key gets no such word: the passkey is refused for another reason.
+    real.flags = GOOD | ELIGIBLE
+    assert signals(await shown(real)) == []
+    real.flags = GOOD
+    people.change("update users set deactivated_at = now()")
+    assert signals(await shown(real)) == []
+    people.change("update users set deactivated_at = null")
+    assert (await shown(real)).place == "/ui"
+
+
+async def test_the_account_says_which_passkeys_are_accepted_and_how_the_person_is_called(
+    tabs: Tabs, client: Client, people: People, ada: Person
+) -> None:
+    first, second = await passkey_of(client, people, ada), await passkey_of(client, people, ada)
+    people.change("update passkeys set user_handle = %s where credential_id = %s", b"elsewhere", second.credential_id)
+    tab = await tabs.tab().open(SIGN_IN)
+    await tab.send(email=ada.email)
+    await tab.send(password=PASSWORD)
+    told = signals(await tab.open("/ui/passkeys"))
+    user = b64(ada.user.bytes)
+    assert [(method, {name: value for name, value in one.items() if name != "rpId"}) for method, one in told] == [
+        ("signalCurrentUserDetails", {"userId": user, "name": ada.email, "displayName": ada.email}),
+        ("signalAllAcceptedCredentials", {"userId": user, "allAcceptedCredentialIds": [b64(first.credential_id)]}),
+        ("signalAllAcceptedCredentials", {"userId": b64(b"elsewhere"), "allAcceptedCredentialIds": [b64(second.credential_id)]}),
+    ]
+    await tab.open("/ui/profile/details")
+    (number,) = [number for number, one in enumerate(tab.page.forms) if "given_name" in one.fields]
+    await tab.send(number, name="Ada Lovelace")
+    assert tab.place.startswith("/ui/profile?done=")
+    ((method, details),) = signals(tab)
+    assert (method, details["displayName"]) == ("signalCurrentUserDetails", "Ada Lovelace")

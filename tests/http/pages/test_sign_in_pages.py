@@ -206,9 +206,10 @@ async def test_tabs_with_different_flows_do_not_disturb_each_other(tabs: Tabs, p
     first = tabs.session
     await other.send(password=PASSWORD)
     assert (other.place, await whose(tabs, postern)) == ("/ui/other", bob.email)
-    # A browser has one signed-in person, so the first person's session has ended.
+    # The first person's account stays signed in, beside the one in use.
     assert first is not None
-    assert await postern.tenancy.callers.resolve_browser(Token(first)) is None
+    assert tabs.cookies["__Host-postern_accounts"] == first
+    assert await postern.tenancy.callers.resolve_browser(Token(first)) is not None
 
 
 async def test_two_addresses_in_one_flow_send_what_their_page_shows(tabs: Tabs, postern: Postern, people: People, ada: Person) -> None:

@@ -1,6 +1,7 @@
 """Signing in to a service over HTTP: the claims of its tokens, the people who become its users, the refusals, and the events."""
 
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -19,7 +20,7 @@ from tests.http.conftest import SETTINGS
 from tests.http.identity.test_sign_in import claims_of, last_trips
 from tests.http.people import People, Person
 from tests.http.postbox import Postbox
-from tests.http.signing_in import LOGIN, PASSWORD, SAFARI, Browser, enable_mfa, unlimited
+from tests.http.signing_in import FIREFOX, LOGIN, PASSWORD, SAFARI, Browser, enable_mfa, unlimited
 from tests.http.tenants import UsedService
 from tests.meanwhile import meanwhile
 
@@ -671,3 +672,68 @@ async def test_a_sign_in_beside_the_end_of_the_last_assignment_opens_nothing(
         assert (await scene.client.post("/api/auth/refresh", {"refresh_token": one["refresh_token"]})).status == 403
     assert (answer.status, answer.error_code) == (403, "FORBIDDEN")
     assert [one["service_id"] for one in scene.sessions()].count(scene.shop.id) == 1
+
+
+async def test_fifty_who_come_for_the_first_time_wait_for_each_other_in_one_order(scene: ServiceSignInScene) -> None:
+    """Each person comes twice at once: by the browser that is known, and by another one, whose sign-in is mailed to them and sends its
+    statements in other company. The two once waited for each other, by the try that is given back and the place in the service.
+    """
+    client = unlimited(scene.postern)
+    people = [scene.ada, *(scene.people.add() for _ in range(24))]
+    scene.people.change(
+        "update users set password_hash = (select password_hash from users where id = %s), email_verified_at = now() where id = any (%s)",
+        scene.ada.user,
+        [one.user for one in people],
+    )
+
+    async def come(person: Person, agent: str, place: dict[str, str]) -> Received:
+        answer = await Browser(client, agent).post(LOGIN, {"email": person.email, "password": PASSWORD, **place})
+        if answer.status == 200:
+            scene.log.remember(answer.json()["access_token"], answer.json()["refresh_token"])
+        return answer
+
+    for person in people:
+        assert (await come(person, FIREFOX, {})).status == 200
+    answers = await all_at_once(*(partial(come, person, agent, SHOP) for person in people for agent in (FIREFOX, SAFARI)))
+    assert [answer.status for answer in answers] == [200] * 50
+    assert scene.user_count() == 25
+    assert len(scene.people.rows("select from jobs where kind = 'mail'")) == 25
+
+
+async def test_two_sign_ins_of_one_person_come_one_after_the_other(
+    scene: ServiceSignInScene, database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The one that is mailed has given its try back, and wants the place in the service; the other one has the place, and wants to give
+    its try back.
+    """
+    scene.log.remember(*tokens_of(await scene.browser.post(LOGIN, {"email": scene.ada.email, "password": PASSWORD})))
+    answers: dict[str, Received] = {}
+    checked: list[str] = []
+    buckets = "select from rate_limit_buckets where limit_name = %s for update"
+
+    async def come(agent: str) -> None:
+        answers[agent] = await Browser(scene.client, agent).post(LOGIN, {"email": scene.ada.email, "password": PASSWORD, **SHOP})
+
+    with psycopg.connect(database_url) as other:
+        async with trio.open_nursery() as nursery:
+
+            async def meet() -> None:
+                checked.append("password")
+                if len(checked) == 1:
+                    nursery.start_soon(come, SAFARI)
+                    await scene.people.somebody_waits()
+                else:
+                    other.execute(buckets, [TRIES_FROM_ANYWHERE.name])
+
+            meanwhile(monkeypatch, scene.postern.identity.passwords, "examine", meet)
+            nursery.start_soon(come, FIREFOX)
+            await scene.people.all_wait(2)
+            other.rollback()
+    assert {agent: answer.status for agent, answer in answers.items()} == {FIREFOX: 200, SAFARI: 200}
+    for answer in answers.values():
+        scene.log.remember(*tokens_of(answer))
+    assert scene.user_count() == 1
+
+
+def tokens_of(answer: Received) -> tuple[str, str]:
+    return answer.json()["access_token"], answer.json()["refresh_token"]

@@ -13,8 +13,8 @@ from ports.identity.upstream.protocols import GrantEnded
 from tests.http.client import Received
 from tests.http.federation.arriving import answer_in
 from tests.http.people import BASE_URL, Person
+from tests.http.upstream.independent_provider import IndependentProvider
 from tests.http.upstream.scene import ADA, UpstreamScene
-from tests.independent_provider import IndependentProvider
 from tests.patience import PATIENCE
 
 

@@ -13,6 +13,7 @@ _PENDING: Final = "expires_at > now()"
 # For each table whose rows a page or an endpoint of the account writes and that let somebody in: the condition of a row that does so.
 OPENS: Final[Mapping[str, str]] = {
     "authorization_codes": f"redeemed_at is null and {_PENDING}",
+    "afar_requests": f"state in ('pending', 'allowed') and {_PENDING}",
     "backup_codes": "used_at is null",
     "consents": "true",
     # A known browser guesses more often, and no mail tells of its sign-ins.
@@ -32,6 +33,7 @@ OPENS: Final[Mapping[str, str]] = {
 _TIE: Final = "it is a tie to an organization, which the organization has made, and says nothing about who signs in (0108)"
 _RECORD: Final = "it is a record"
 _ORGANIZATIONS: Final = "it is the organization's, whose pages list it (core/domain/identity/endings/endings.py)"
+_GOES: Final = "it opens no account, and goes all the same (tests/http/tenancy/terms/test_terms_attacks.py)"
 _NEEDS_PROOF: Final = "nobody gets one whose address is not proved"
 STAYS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("memberships", "relations", "team_members", "provisioned_users", "service_users", "subscriptions"), _TIE),
@@ -39,10 +41,12 @@ STAYS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("service_user_marks", "billing_checkouts", "billing_subscriptions", "join_requests", "former_members"), _TIE),
     **dict.fromkeys(("audit_entries", "audit_log", "audit_personal", "events", "login_events", "mfa_events", "impersonations"), _RECORD),
     **dict.fromkeys(("logout_notices", "former_addresses", "imported_people", "privacy_requests"), _RECORD),
+    "terms_acceptances": _GOES,
     **dict.fromkeys(("guess_counts", "guess_alerts"), _RECORD),
     **dict.fromkeys(("api_keys", "client_secrets", "scim_tokens", "management_keys", "setup_links", "invitations"), _ORGANIZATIONS),
     **dict.fromkeys(("managed_objects", "proposals"), _ORGANIZATIONS),
     **dict.fromkeys(("all_organizations", "held_accounts"), _NEEDS_PROOF),
+    "afar_blocks": "it lets nobody in: it keeps an application from asking, and the person's page lists it",
     **dict.fromkeys(("pictures", "profile_values"), "name, picture and fields stay, since a directory has vouched for the person (0108)"),
 }
 _NAMING: Final = """

@@ -308,6 +308,14 @@ class FullAccount(Agents, Exchanging):
         grace = await self.person(self.inside)
         caller = Caller(UserId(self.user), Email(GRACE), SessionId(grace.session), is_platform_owner=False)
         await self.postern.federation.device_flow.approve(found.id, caller, Visitor("198.51.100.7", FIREFOX))
+        # The agent asks from afar, and nobody has answered yet. Only own members are asked, which Grace is for the moment.
+        (was,) = self.people.rows("select own_since from memberships where user_id = %s", self.user)
+        self.people.change("update memberships set own_since = now() where user_id = %s", self.user)
+        (await self.request("PATCH", f"{ACME}/sign-in-rules", {"afar_requests": "on"})).ok()
+        fields = {"login_hint": GRACE, "scope": "orders:read", "resource": ORDERS, **self.helper.posted}
+        self.given["afar"] = (await self.ask("/oauth/bc-authorize", fields)).ok()["auth_req_id"]
+        self.log.remember(self.given["afar"])
+        self.people.change("update memberships set own_since = %s where user_id = %s", was["own_since"], self.user)
         # A sign-in that awaits the second factor.
         await self.goes(Tabs(self.client), self.provider, "?org=acme")
         # Another account at another provider, to which Grace has gone to connect it.

@@ -68,9 +68,15 @@ NAMED: Final = frozenset(
         *("identities.email", "identities.issuer", "audit_entries.action", "audit_entries.target_id", "audit_entries.target_type"),
         *("audit_personal.user_agent", "login_counts.provider", "consents.scopes", "consents.saml_scopes", "consents.saml_entity_id"),
         *("api_keys.prefix", "client_secrets.prefix", "management_keys.prefix", "scim_tokens.prefix", "user_keys.prefix"),
-        *("user_keys.scopes", "saml_configurations.entity_id", "upstream_providers.scopes", "all_profile_fields.label"),
+        *(
+            "user_keys.scopes",
+            "saml_configurations.entity_id",
+            "upstream_providers.scopes",
+            "upstream_providers.second_factor_values",
+            "all_profile_fields.label",
+        ),
         *("all_services.codehost_scopes", "all_services.websuite_scopes", "all_services.officesuite_scopes", "trusted_issuers.audience"),
-        *("trusted_issuers.subject_pattern",),
+        *("trusted_issuers.subject_pattern", "terms.version"),
     )
 )
 PERMISSIONS: Final = frozenset({"service_roles.permissions"})

@@ -57,6 +57,8 @@ _REFUSED: Final = {
     (_USER, "email"): 403,  # the account is the person's own
     (f"{ORGANIZATION}/sign-in-rules", "mfa_policy"): 403,  # whoever asks for a second factor has one
     (f"{ORGANIZATION}/sign-in-rules", "admin_factor"): 403,
+    (f"{ORGANIZATION}/sign-in-rules", "all_factor"): 403,
+    (f"{ORGANIZATION}/sign-in-rules", "all_factor_role"): 400,  # the demand is none of those with a role
     **{
         (_PROVIDER, name): 400  # of a directory by SAML alone, or fetched
         for name in ("issuer", "sso_url", "slo_url", "slo_response_url", "slo_binding", "metadata_url", "preset", "subject_source")

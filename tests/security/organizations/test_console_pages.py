@@ -230,16 +230,19 @@ async def test_a_form_without_its_token_or_with_anothers_or_of_a_lesser_person_d
     pages = {walk.at(one): one for one in pages_of("POST")}
     owner, before = walk.readers.owner, walk.world.rows()
     wrong: list[str] = []
+    of_member = (await walk.readers.member.tabs.tab().open("/ui")).page.forms[0].fields["form_token"]
 
-    async def send(reader: Reader, form: SentForm, **more: str) -> None:
+    async def send(reader: Reader, form: SentForm, status: int = 403, **more: str) -> None:
         fields = {name: value for name, value in form.fields.items() if name != "form_token"}
         answer = await reader.tabs.request("POST", form.action, {**fields, **more}, with_file=form.with_file)
-        if answer.status != 403:
+        if answer.status != status:
             wrong.append(f"{form.action} by {reader.name} with {more}: {answer.status}")
 
     for form in forms.values():
         await send(owner, form)
         await send(owner, form, form_token=token_of(walk.readers.member))
+        # The whole token of another account's page is told apart.
+        await send(owner, form, 409, form_token=of_member)
         await send(walk.readers.stranger, form, form_token=token_of(owner))
         for reader in walk.readers.all:
             if form.action in pages and not reader.is_admitted(pages[form.action]):

@@ -271,6 +271,8 @@ CHANGES: Final = (
             ]
         },
     ),
+    Step("PUT", f"{ORGANIZATION}/terms", {"version": "2", "address": "https://new.example/", "due_at": "2099-01-01T00:00:00Z"}, by="owner"),
+    Step("DELETE", f"{ORGANIZATION}/terms", by="owner"),
     Step("PATCH", f"{ORGANIZATION}/sign-in-rules", {"sign_in_links": False, "device_trust_days": 3, "invitation_domains": []}),
     Step(
         "POST",
@@ -364,6 +366,15 @@ CHANGES: Final = (
         by="client",
         refused=400,
     ),
+    Step(
+        "POST",
+        "/oauth/token",
+        {"grant_type": "urn:openid:params:grant-type:ciba", "auth_req_id": "afar of {slug}"},
+        by="client",
+        refused=400,
+        touches=("afar_requests",),
+    ),
+    Step("POST", "/oauth/bc-authorize", {"scope": "openid", "login_hint": "bob@people.example"}, by="client", refused=400),
     Step("POST", "/auth/device/code", {"scope": "openid"}, by="client", touches=("server_secrets",)),
     Step("POST", "/oauth/par", {"redirect_uri": "https://app.example/back", "response_type": "code", "scope": "openid"}, by="client"),
     Step(

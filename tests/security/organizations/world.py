@@ -16,6 +16,7 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.tables.declaring import SERVICE
 from adapters.postgres.tables.every import TABLES
 from core.domain.federation.scim.tokens import MOST_TOKENS
+from core.domain.identity.upstream.further_settings import FurtherKind, FurtherSettings
 from core.domain.record.event_types import WEBHOOK_EVENTS
 from core.domain.secrets import Token
 from core.domain.services.api_keys import Permission
@@ -591,6 +592,9 @@ class World:
                 )
         decided = {"organization": str(org), "policy": str(self._id()), "name": f"Rule of {scene.slug}", "action": "tell_person"}
         self._put("risk_decisions", login_event_id=ids["login_events"], organization_id=org, decided=decided)
+        address = f"https://{scene.slug}.example/terms"
+        ids["terms"] = self._put("terms", id=self._id(), organization_id=org, version="1", address=address, due_at="tomorrow", set_at="now")
+        self._put("terms_acceptances", user_id=self.cleo.user, terms_id=ids["terms"], organization_id=org, accepted_at="now")
         self._put("login_counts", org_id=org, hour="yesterday", service_id=scene.shop.id, provider="password", logins=7)
         self._put("sign_in_pending", event_id=ids["login_events"], export_id=ids["siem_configurations"])
         for sequence in range(1, 2 if scene.slug == ASKED else 5):
@@ -650,6 +654,16 @@ class World:
         )
         self._put("device_codes", service_id=shop, scopes=["openid"], poll_interval=5, digest=Token(f"device of {scene.slug}").digest())
         self._put("pushed_requests", service_id=shop)
+        self._put(
+            "afar_requests",
+            service_id=shop,
+            user_id=self.bob.user,
+            scopes=["openid"],
+            foreign_scopes=[],
+            poll_interval=5,
+            digest=Token(f"afar of {scene.slug}").digest(),
+        )
+        self._put("afar_blocks", user_id=self.bob.user, service_id=helper)
         self._put("client_assertions", service_id=shop, digest=b"the same")
         self._put("managed_objects", org_id=scene.tenant.id, service="", kind="roles", name="support", object_id="x", named=["name"])
         scene.ids["proposals"] = self._proposal_of(scene)
@@ -720,6 +734,16 @@ class World:
         return {
             "all_profile_fields": self._put(
                 "all_profile_fields", key="badge", label="Badge", kind="text", rule={}, written_by=["person"], created_at="now"
+            ),
+            "further_providers": self._put(
+                "further_providers",
+                key="badge",
+                name="Badge",
+                preset="",
+                client_id="postern",
+                enabled=False,
+                position=1,
+                settings=dict(FurtherSettings(kind=FurtherKind.OPENID, issuer="https://badge.example", scopes=("openid",)).stored()),
             ),
             "management_keys": self._put(
                 "management_keys", name="Robot", prefix="pk_platform", capabilities=[], created_by=self.governor.user

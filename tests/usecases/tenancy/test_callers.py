@@ -1,6 +1,6 @@
 """The caller behind a bearer token: each claim that must be right, and the final decision by the database."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -60,6 +60,10 @@ class CallerPorts:
     async def find_browser(self, digest: bytes) -> Caller | None:
         assert digest == Token("cookie").digest()
         return await self.find(SessionId(SESSION), UserId(USER))
+
+    async def find_browsers(self, asked: Sequence[bytes]) -> Mapping[bytes, Caller]:
+        found = [await self.find_browser(digest) for digest in asked]
+        return {digest: caller for digest, caller in zip(asked, found, strict=True) if caller is not None}
 
     async def find_browser_member(self, digest: bytes, slug: str) -> tuple[Caller, OrganizationStanding | None] | None:
         assert digest == Token("cookie").digest()

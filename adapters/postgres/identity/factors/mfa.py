@@ -201,24 +201,46 @@ ADMINISTERS: Final = """(
            )"""
 
 
-def second_factor_due(person: LiteralString) -> LiteralString:
-    """The end of the grace period of a member who has no second factor although the organization requires one, or of an administrator who
-    lacks what the organization requires of administrators; null for all others. The statement must read `organizations` and
-    `memberships`; either row may be missing. PostgreSQL looks for the person's second factor only if the organization requires one.
-
-    `person` is the account that must have the second factor: the member, or a platform owner who acts in the member's name.
+def stated_factor_counts(session: LiteralString) -> LiteralString:
+    """Whether a directory of `organizations` has stated a second factor for the session, which counts for the organization's own rule. The
+    session of somebody who acts for the person has none.
     """
+    return f"""(
+               {session}.factor_through is not null
+           and directory_factor_counts({session}.factor_through, {session}.factor_stated, organizations.id)
+           )"""
+
+
+def second_factor_due(person: LiteralString, session: LiteralString | None = None) -> LiteralString:
+    """The end of the grace period of a member who has no second factor although the organization requires one, of an administrator who
+    lacks what the organization requires of administrators, or of a member who lacks the passkey that it requires of everybody or of those
+    with a role; null for all others. The statement must read `organizations` and `memberships`; either row may be missing. PostgreSQL
+    looks for the person's second factor only if the organization requires one.
+
+    `person` is the account that must have the second factor: the member, or a platform owner who acts in the member's name. `session` is
+    the session that asks, if one does: what its directory has stated may stand for the second factor, and never for a passkey.
+    """
+    stated: LiteralString = "" if session is None else f" and not {stated_factor_counts(session)}"
     return f"""
            least(
                case
                    when organizations.mfa_required_since is not null and memberships.user_id is not null
-                    and {second_factor_since(person)} is null
+                    and {second_factor_since(person)} is null{stated}
                    then {grace_ends("organizations.mfa_required_since")}
                end,
                case
                    when organizations.admin_factor is not null and memberships.user_id is not null and {ADMINISTERS}
-                    and ({second_factor_since(person)} is null or organizations.admin_factor = 'passkey' and not {has_passkey(person)})
+                    and case organizations.admin_factor
+                            when 'passkey' then {second_factor_since(person)} is null or not {has_passkey(person)}
+                            else {second_factor_since(person)} is null{stated}
+                        end
                    then {grace_ends("organizations.admin_required_since")}
+               end,
+               case
+                   when organizations.all_factor is not null and memberships.user_id is not null
+                    and owes_passkey(organizations.all_factor, organizations.all_factor_role_id, organizations.id, memberships.user_id,
+                                     {person})
+                   then {grace_ends("organizations.all_required_since")}
                end
            )"""
 
@@ -228,13 +250,13 @@ def grace_ends(since: LiteralString) -> LiteralString:
     return f"greatest({since}, memberships.created_at) + organizations.mfa_grace_days * interval '1 day'"
 
 
-def second_factor_due_in(organization: LiteralString, person: LiteralString) -> LiteralString:
+def second_factor_due_in(organization: LiteralString, person: LiteralString, session: LiteralString | None = None) -> LiteralString:
     """`second_factor_due` as a subquery, for the given person in the given organization. The subquery evaluates `organization` and `person`
     in a `from` clause of their own, before it joins its tables. Otherwise a column of the outer statement would be taken for a column of
     the subquery's table of the same name.
     """
     return f"""(
-               select {second_factor_due("asked.person")}
+               select {second_factor_due("asked.person", session)}
                  from (select {organization} as organization, {person} as person) as asked
                  join organizations on organizations.id = asked.organization
                  join memberships on memberships.org_id = asked.organization and memberships.user_id = asked.person
@@ -250,7 +272,7 @@ def grace_is_over(due: LiteralString, at: LiteralString = "now()") -> LiteralStr
     return f"coalesce({due} <= {at}, false)"
 
 
-OWES_SECOND_FACTOR: Final[LiteralString] = grace_is_over(second_factor_due(ACTING))
+OWES_SECOND_FACTOR: Final[LiteralString] = grace_is_over(second_factor_due(ACTING, "sessions"))
 
 
 # An enabled secret stays as it is, and the statement returns no row.

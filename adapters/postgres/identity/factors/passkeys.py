@@ -146,10 +146,10 @@ _ADD: Final[LiteralString] = f"""
              delete from passkey_challenges where digest = %(challenge)s returning expires_at
          )
   insert into passkeys (id, user_id, credential_id, public_key, sign_count, name, aaguid, transports, backup_eligible, backed_up,
-                        created_at, second_factor_since, made_in)
+                        created_at, second_factor_since, made_in, made_on)
   select %(id)s, %(user)s, %(credential_id)s, %(public_key)s, %(sign_count)s, %(name)s, %(aaguid)s, %(transports)s,
          %(backup_eligible)s, %(backed_up)s, %(created_at)s,
-         (select min(second_factor_since) from passkeys where user_id = %(user)s), %(session)s
+         (select min(second_factor_since) from passkeys where user_id = %(user)s), %(session)s, %(made_on)s
     from taken
    where taken.expires_at > now() and (select count(*) from passkeys where user_id = %(user)s) < %(most)s
      and {SESSION_LIVES}

@@ -63,10 +63,13 @@ _OF_THE_HOLDER: Final[tuple[LiteralString, ...]] = (
     "delete from mailed_tokens where user_id = %(user)s",
     "delete from preauthentications where user_id = %(user)s",
     "delete from authorization_codes where user_id = %(user)s",
+    "delete from afar_requests where user_id = %(user)s",
+    "delete from afar_blocks where user_id = %(user)s",
     "delete from flows where user_id = %(user)s",
     "delete from sessions where user_id = %(user)s or impersonator_id = %(user)s",
     "delete from devices where user_id = %(user)s",
     "delete from consents where user_id = %(user)s",
+    "delete from terms_acceptances where user_id = %(user)s",
     "delete from user_keys where user_id = %(user)s",
     # The tokens that services have at the providers go with the identities.
     "delete from identities where user_id = %(user)s",

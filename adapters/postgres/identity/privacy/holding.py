@@ -134,10 +134,11 @@ _USES: Final[tuple[tuple[LiteralString, LiteralString], ...]] = (
     *(("sessions", "user_id"), ("sessions", "impersonator_id"), ("devices", "user_id"), ("preauthentications", "user_id")),
     *(("passkeys", "user_id"), ("identities", "user_id"), ("mfa_secrets", "user_id"), ("backup_codes", "user_id")),
     *(("consents", "user_id"), ("authorization_codes", "user_id"), ("device_codes", "user_id"), ("oauth_states", "user_id")),
+    ("afar_blocks", "user_id"),
     *(("subscriptions", "user_id"), ("billing_checkouts", "user_id"), ("relations", "user_id"), ("profile_values", "user_id")),
     *(("pictures", "user_id"), ("impersonations", "impersonator_id"), ("impersonations", "user_id"), ("invitations", "invited_by")),
     *(("join_requests", "user_id"), ("join_requests", "decided_by"), ("former_members", "user_id"), ("managed_objects", "managed_by")),
-    *(("imported_people", "user_id"), ("held_accounts", "user_id")),
+    *(("imported_people", "user_id"), ("held_accounts", "user_id"), ("terms_acceptances", "user_id"), ("terms", "set_by")),
 )
 
 

@@ -32,6 +32,7 @@ from core.domain.identity.privacy import (
     PAGE,
     Belonging,
     Export,
+    ExportedBlockedClient,
     ExportedConsent,
     ExportedDevice,
     ExportedFactorEvent,
@@ -43,6 +44,7 @@ from core.domain.identity.privacy import (
     ExportedPasskey,
     ExportedProfile,
     ExportedServiceRole,
+    ExportedTerms,
     ExportedUserKey,
     PrivacyRequest,
     PrivacyRequester,
@@ -90,6 +92,8 @@ def _export(subject: Subject, scope: Scope, columns: Mapping[str, Any]) -> Expor
         user_keys=convert(columns["user_keys"], list[ExportedUserKey]),
         passkeys=convert(columns["passkeys"], list[ExportedPasskey]),
         consents=convert(columns["consents"], list[ExportedConsent]),
+        terms=convert(columns["terms"], list[ExportedTerms]),
+        blocked_clients=convert(columns["blocked_clients"], list[ExportedBlockedClient]),
         devices=convert(columns["devices"], list[ExportedDevice]),
         own_profile=_own_profile(subject.account, **columns) if scope.is_whole else None,
         profiles=convert(columns["profiles"], list[ExportedProfile]),
@@ -182,6 +186,8 @@ def _nothing(account: Account) -> Export:
         user_keys=(),
         passkeys=(),
         consents=(),
+        terms=(),
+        blocked_clients=(),
         devices=(),
         own_profile=None,
         profiles=(),
@@ -221,7 +227,11 @@ _IS_THE_ASKERS: Final[LiteralString] = f"""
                select from memberships as own
                 where own.org_id = organizations.id and own.user_id = %(asker)s::uuid and own.role = 'owner'
            )
-       and not {grace_is_over(second_factor_due_in("organizations.id", "%(asker)s::uuid"), "%(at)s")}
+       and not (
+               select {grace_is_over(second_factor_due_in("organizations.id", "%(asker)s::uuid", "asking"), "%(at)s")}
+                 from (values (true)) as this (request)
+                 left join sessions as asking on asking.id = %(asking_session)s::uuid
+           )
        and (organizations.session_hours is null or exists (
                select from sessions
                 where sessions.id = %(asking_session)s::uuid
@@ -387,6 +397,7 @@ EXPORT: Final[LiteralString] = f"""
                           jsonb_agg(
                               jsonb_build_object(
                                   'id', id, 'name', name, 'aaguid', nullif(aaguid, '00000000-0000-0000-0000-000000000000'),
+                                  'made_on', made_on,
                                   'backup_eligible', backup_eligible, 'created_at', created_at, 'last_used_at', last_used_at
                               )
                               order by id
@@ -421,6 +432,37 @@ EXPORT: Final[LiteralString] = f"""
                  join all_services on all_services.id = allowed.service_id
                 where scope.whole or all_services.org_id = any (scope.organizations)
            ) as consents,
+           (
+               select coalesce(
+                          jsonb_agg(
+                              jsonb_build_object(
+                                  'organization', terms.organization_id, 'version', terms.version, 'address', terms.address,
+                                  'accepted_at', accepted.accepted_at
+                              )
+                              order by accepted.accepted_at, accepted.id
+                          ),
+                          '[]'
+                      )
+                 from scope
+                cross join terms_acceptances as accepted
+                 join terms on terms.id = accepted.terms_id
+                where accepted.user_id = %(user)s and (scope.whole or terms.organization_id = any (scope.organizations))
+           ) as terms,
+           (
+               select coalesce(
+                          jsonb_agg(
+                              jsonb_build_object(
+                                  'organization', all_services.org_id, 'service_slug', all_services.slug,
+                                  'blocked_at', afar_blocks.blocked_at
+                              )
+                              order by afar_blocks.blocked_at, all_services.id
+                          ),
+                          '[]'
+                      )
+                 from afar_blocks
+                 join all_services on all_services.id = afar_blocks.service_id
+                where afar_blocks.user_id = %(user)s and (select whole from scope)
+           ) as blocked_clients,
            (
                select coalesce(
                           jsonb_agg(

@@ -10,14 +10,15 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.branding import links_of
 from adapters.postgres.identity.factors.devices import STRICTEST_TRUST
 from adapters.postgres.identity.upstream.own import OwnRow, own
-from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import first_made
+from adapters.postgres.rows import AnswerRow, IdRow
+from adapters.postgres.statements import first_made, only
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.ties import may_know_of_failures
 from adapters.postgres.transaction import OnStatements
 from core.domain.branding import POSTERN, branding
 from core.domain.identifiers import FlowId, OrganizationId, PreauthenticationId, ServiceId, SessionId, UserId
 from core.domain.identity.flows import Flow, FlowPurpose, Prompt, Wanted
+from core.domain.identity.passkeys import OFFERED_AGAIN_AFTER
 from core.domain.json import Json
 from core.frozen import Frozen
 
@@ -29,6 +30,14 @@ _IS_LOGGED: Final = "sign_in_is_logged"
 """A key in the column `wanted`: whether the log of the application's organization has the sign-in."""
 _OWES_ANSWERS: Final = "owes_answers"
 """A key in the column `wanted`: whether a page may have fields to ask the person for."""
+_OFFERS_PASSKEY: Final = "offers_passkey"
+"""A key in the column `wanted`: whether a page is to offer a passkey."""
+_OFFERED: Final = "passkey_was_offered"
+"""A key in the column `wanted`: whether a page has offered a passkey."""
+_ACCOUNT: Final = "account"
+"""A key in the column `wanted`: the account that the flow goes on with, without a sign-in of its own."""
+_OWES_TERMS: Final = "owes_terms"
+"""A key in the column `wanted`: whether a page has terms to ask the person for."""
 _REFUSED: Final = "refused"
 """A key in the column `wanted`: whether the person has refused the request that the flow is for."""
 
@@ -73,6 +82,7 @@ class FlowRow(Frozen):
             organization=None if self.flow_organization is None else OrganizationId(self.flow_organization),
             email=self.flow_email,
             user=None if self.flow_user is None else UserId(self.flow_user),
+            account=None if (account := self.flow_wanted.get(_ACCOUNT)) is None else UserId(UUID(account)),
             preauthentication=None if self.flow_preauthentication is None else PreauthenticationId(self.flow_preauthentication),
             session=None if self.flow_session is None else SessionId(self.flow_session),
             signed_in_at=self.flow_signed_in_at,
@@ -80,6 +90,8 @@ class FlowRow(Frozen):
             signed_in_at_provider=self.flow_wanted.get(_PROVIDER, ""),
             sign_in_is_logged=self.flow_wanted.get(_IS_LOGGED, False),
             owes_answers=self.flow_wanted.get(_OWES_ANSWERS, False),
+            offers_passkey=self.flow_wanted.get(_OFFERS_PASSKEY, False),
+            owes_terms=self.flow_wanted.get(_OWES_TERMS, False),
             proof_digest=self.flow_proof_digest,
             completed_at=self.flow_completed_at,
             refused=self.flow_wanted.get(_REFUSED, False),
@@ -122,6 +134,10 @@ def _kept(wanted: Wanted) -> Mapping[str, Json]:
     }
 
 
+def _chosen(account: UserId | None) -> Mapping[str, Json]:
+    return {} if account is None else {_ACCOUNT: str(account)}
+
+
 def flow_parameters(flow: Flow, browser_digest: bytes) -> Mapping[str, Any]:
     """The parameters of `ADD_FLOW`."""
     return {
@@ -130,7 +146,7 @@ def flow_parameters(flow: Flow, browser_digest: bytes) -> Mapping[str, Any]:
         "flow_purpose": flow.purpose.value,
         "flow_service": flow.service,
         "flow_request": Jsonb(storable(flow.request)),
-        "flow_wanted": Jsonb(storable(_kept(flow.wanted))),
+        "flow_wanted": Jsonb(storable({**_kept(flow.wanted), **_chosen(flow.account)})),
         "flow_email": storable_text(flow.email),
         "flow_created_at": flow.created_at,
         "flow_expires_at": flow.expires_at,
@@ -151,6 +167,10 @@ class FlowRows(OnStatements):
     async def name(self, flow: FlowId, email: str) -> None:
         await self._statements.tell(_NAME, {"id": flow, "email": storable_text(email)})
 
+    async def choose(self, flow: FlowId, account: UserId, email: str) -> None:
+        parameters = {"id": flow, "email": storable_text(email), "chosen": Jsonb(_chosen(account))}
+        await self._statements.tell(_CHOOSE, parameters)
+
     async def await_second_factor(self, flow: FlowId, user: UserId, preauthentication: PreauthenticationId) -> None:
         await self._statements.tell(_AWAIT_SECOND_FACTOR, {"id": flow, "user": user, "preauthentication": preauthentication})
 
@@ -166,14 +186,28 @@ class FlowRows(OnStatements):
         provider: str = "",
         is_logged: bool = False,
         owes_answers: bool = False,
+        owes_terms: bool = False,
+        offers_passkey: bool = False,
     ) -> None:
-        noted = {_IS_LOGGED: is_logged, _OWES_ANSWERS: owes_answers}
+        noted = {_IS_LOGGED: is_logged, _OWES_ANSWERS: owes_answers, _OWES_TERMS: owes_terms, _OFFERS_PASSKEY: offers_passkey}
         way = Jsonb({_SIGNED_IN_BY: by, _PROVIDER: provider, **{name: True for name, holds in noted.items() if holds}})
         parameters = {"id": flow, "user": user, "proof_digest": proof_digest, "session": session, "at": at, "way": way}
         await self._statements.tell_along(_SIGN_IN, parameters)
 
     async def have_answered(self, flow: FlowId) -> None:
         await self._statements.tell(_HAVE_ANSWERED, {"id": flow, "owed": _OWES_ANSWERS})
+
+    async def offer_passkey(self, flow: FlowId, user: UserId, at: datetime) -> bool:
+        parameters = {"id": flow, "user": user, "at": at, "before": at - OFFERED_AGAIN_AFTER, "owed": _OFFERS_PASSKEY, "noted": _OFFERED}
+        return only(await self._statements.ask(AnswerRow, _OFFER_PASSKEY, parameters)).yes
+
+    async def answer_offer(self, flow: FlowId, user: UserId, at: datetime, *, never_again: bool = False) -> None:
+        if never_again:
+            await self._statements.tell(_END_OFFERS, {"id": flow, "user": user, "at": at, "owed": _OFFERS_PASSKEY})
+        await self._statements.tell(_ANSWER_OFFER, {"id": flow, "user": user, "owed": _OFFERS_PASSKEY})
+
+    async def have_asked_terms(self, flow: FlowId) -> None:
+        await self._statements.tell(_HAVE_ANSWERED, {"id": flow, "owed": _OWES_TERMS})
 
     async def complete(self, flow: FlowId, at: datetime, *, refused: bool = False) -> bool:
         how = Jsonb({_REFUSED: True} if refused else {})
@@ -224,6 +258,12 @@ _NAME: Final = """
     update flows set email = %(email)s, user_id = null, preauthentication_id = null where id = %(id)s and signed_in_at is null
 """
 
+_CHOOSE: Final = """
+    update flows
+       set email = %(email)s, user_id = null, preauthentication_id = null, wanted = wanted || %(chosen)s
+     where id = %(id)s and signed_in_at is null
+"""
+
 _AWAIT_SECOND_FACTOR: Final = """
     update flows set user_id = %(user)s, preauthentication_id = %(preauthentication)s where id = %(id)s and signed_in_at is null
 """
@@ -237,6 +277,38 @@ _SIGN_IN: Final = """
 """
 
 _HAVE_ANSWERED: Final = "update flows set wanted = wanted - %(owed)s::text where id = %(id)s"
+
+# Of two flows of one person at once, the second waits for the row of the person, and finds that the first has offered one.
+_OFFER_PASSKEY: Final = """
+    with flow as (
+             select id, wanted ? %(noted)s::text as was_offered
+               from flows
+              where id = %(id)s and user_id = %(user)s and signed_in_at is not null and wanted ? %(owed)s::text
+                and not exists (select from passkeys where passkeys.user_id = %(user)s)
+         ),
+         due as (
+             update users
+                set passkey_offered_at = %(at)s
+               from flow
+              where users.id = %(user)s and not flow.was_offered and users.passkey_offers_ended_at is null
+                and (users.passkey_offered_at is null or users.passkey_offered_at <= %(before)s)
+          returning flow.id
+         ),
+         noted as (
+             update flows set wanted = wanted || jsonb_build_object(%(noted)s::text, true) from due where flows.id = due.id
+         )
+  select exists (select from due) or exists (select from flow where was_offered) as yes
+"""
+
+# Only whom a page has asked can want no more of it.
+_END_OFFERS: Final = """
+    update users
+       set passkey_offers_ended_at = %(at)s
+      from flows
+     where users.id = %(user)s and flows.id = %(id)s and flows.user_id = users.id and flows.wanted ? %(owed)s::text
+"""
+
+_ANSWER_OFFER: Final = "update flows set wanted = wanted - %(owed)s::text where id = %(id)s and user_id = %(user)s"
 
 _COMPLETE: Final = """
     update flows

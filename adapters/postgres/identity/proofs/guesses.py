@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from adapters.postgres.arrays import array, array_of_texts
 from adapters.postgres.transaction import OnTransaction
 from core.domain.identity.guards.guesses import SUSPICIONS, FailedGuess, GuessPlace, OriginPlaces
 
@@ -21,8 +22,9 @@ class GuessRows(OnTransaction):
             "guess_widest": guess.origin.widest,
             "guess_family": guess.origin.family,
         }
-        types = [SUSPICIONS[one.kind].alert.value for one in places]
-        await self._transaction.tell_along(_COUNT, {**counted, "guess_marks": [one.mark for one in guess.counts]})
+        types = array(SUSPICIONS[one.kind].alert.value for one in places)
+        marks = array(str(one.mark) for one in guess.counts)
+        await self._transaction.tell_along(_COUNT, {**counted, "guess_marks": marks})
         await self._transaction.tell_along(_NOTICE, {**_keys(places), **_limits(places), "guess_types": types, **moments})
 
 
@@ -34,15 +36,18 @@ def pressure_parameters(places: OriginPlaces | None) -> Mapping[str, Any]:
 
 def _keys(places: Sequence[GuessPlace]) -> Mapping[str, Any]:
     return {
-        "guess_kinds": [one.kind.value for one in places],
-        "guess_slots": [one.slot for one in places],
-        "guess_keys": [one.key for one in places],
+        "guess_kinds": array(one.kind.value for one in places),
+        "guess_slots": array(str(one.slot) for one in places),
+        "guess_keys": array_of_texts(one.key for one in places),
     }
 
 
 def _limits(places: Sequence[GuessPlace]) -> Mapping[str, Any]:
     suspicions = [SUSPICIONS[one.kind] for one in places]
-    return {"guess_failures": [one.failures for one in suspicions], "guess_spreads": [one.marks for one in suspicions]}
+    return {
+        "guess_failures": array(str(one.failures) for one in suspicions),
+        "guess_spreads": array(str(one.marks) for one in suspicions),
+    }
 
 
 # An expression: how many times as many failures as are usual came from the places, over enough accounts. 0 for less.

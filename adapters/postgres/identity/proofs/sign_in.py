@@ -17,6 +17,7 @@ from adapters.postgres.identity.proofs.sign_in_policy import admits
 from adapters.postgres.identity.realms.domains import JOIN_REALM, REALM_OF_USER, RealmRow
 from adapters.postgres.identity.sessions.profile_columns import tells_more
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
+from adapters.postgres.identity.terms.terms import pending_terms
 from adapters.postgres.identity.upstream.identities import is_connected, vouching_parameters
 from adapters.postgres.rate_limits import TAKE_WANTED, give_back
 from adapters.postgres.rows import AnswerRow
@@ -28,6 +29,7 @@ from core.domain.email import Email, mail_domain
 from core.domain.identifiers import OrganizationId, ServiceId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.guards.guesses import OriginPlaces
+from core.domain.identity.passkeys import OFFERED_AGAIN_AFTER
 from core.domain.identity.passwords.at_sign_in import AtSignIn
 from core.domain.identity.risk import Approach
 from core.domain.identity.sessions import PLATFORM, Context
@@ -145,6 +147,7 @@ class _Confirmed:
         belongs_to_several: bool,
         is_listed: bool,
         owes_answers: bool,
+        offers_passkey: bool,
         may_know_of_failures: bool,
         subscription: Mapping[str, Any] | None,
         tells_more: bool,
@@ -152,25 +155,29 @@ class _Confirmed:
         owes_second_factor: bool,
         is_made_elsewhere: bool,
         rules_asked: Sequence[Mapping[str, Any]] | None,
+        terms: Sequence[Mapping[str, Any]] | None,
         **columns: Any,
     ) -> None:
-        destination = destination_of(columns)
+        destination, pending = destination_of(columns), pending_terms(terms)
+        if destination is not None:
+            owes_terms = any(one.stops(destination.context.organization) for one in pending)
+            destination = replace(destination, admits=is_admitted or False, owes_second_factor=owes_second_factor, owes_terms=owes_terms)
         self.confirmed = Confirmed(
             account=ACCOUNT.row(**columns),
             one_factor_is_enough=one_factor_is_enough,
             is_connected=is_connected,
             flow_is_open=flow_is_open,
-            destination=None
-            if destination is None
-            else replace(destination, admits=is_admitted or False, owes_second_factor=owes_second_factor),
+            destination=destination,
             may_know_of_failures=may_know_of_failures,
             subscription=subscription_state(subscription),
             tells_more=tells_more,
             belongs_to_several=belongs_to_several,
             is_listed=is_listed,
             owes_answers=owes_answers,
+            offers_passkey=offers_passkey,
             is_made_elsewhere=is_made_elsewhere,
             rules_asked=asked_rules(rules_asked),
+            terms=pending,
         )
 
 
@@ -262,8 +269,10 @@ class SignInRows(OnTransaction):
             "flow": look.flow,
             "organization": look.organization,
             **vouching_parameters(look.email),
+            **({"offered_again_after": OFFERED_AGAIN_AFTER} if look.offers_passkey else {}),
         }
-        return first_made(await self._transaction.ask(_Confirmed, _LAST_LOOK, parameters), lambda row: row.confirmed)
+        statement = _LAST_LOOK[look.offers_passkey]
+        return first_made(await self._transaction.ask(_Confirmed, statement, parameters), lambda row: row.confirmed)
 
     async def is_known_to(self, user: UserId, application: Context) -> bool:
         parameters = {"user": user, **application_parameters(application)}
@@ -375,16 +384,20 @@ _FIND_DESTINATION: Final = _NAMED
 # A password reset or a deactivation ends all sessions. The lock on the account makes either of them wait until the new session exists, so
 # that the new session ends, too. While the person gave the proof, they may have enabled a second factor, or the trust of the device may
 # have ended. Every transaction locks the account before its flows and devices, and these before the service, so that no two deadlock. The
-# lock on the service is the one that a foreign key takes: other transactions can add sessions and users of the service meanwhile.
-_LAST_LOOK: Final[LiteralString] = f"""
+# lock on the service is the one that a foreign key takes: other transactions can add sessions and users of the service meanwhile. Sign-ins
+# of one person come one after the other from here on: they write the same rows, the try that is given back and the place in a service, and
+# in which order depends on what is sent together.
+def _last_look(*, offers_passkey: bool) -> LiteralString:
+    """The statement for a sign-in after which a page can, or cannot, offer a passkey. Most cannot, and do not pay for it."""
+    return f"""
     with held as materialized (
              select id, email, email_key, is_platform_owner, email_verified_at, deactivated_at, created_at, language,
-                    address_vouched_by, origin_org_id
+                    address_vouched_by, origin_org_id {_OFFERED[offers_passkey]}
                from users
               where id = %(user)s and deactivated_at is null
                 and (%(encoded)s::text is null or password_hash = %(encoded)s)
                 and (%(since)s::timestamptz is null or password_changed_at is null or password_changed_at <= %(since)s)
-                for share
+                for no key update
          ),
          users as materialized (
              select held.*,
@@ -404,6 +417,7 @@ _LAST_LOOK: Final[LiteralString] = f"""
                     ) as one_factor_is_enough,
                     {is_listed("held.id")} as is_listed,
                     %(flow)s::uuid is not null and owes_answers(held.id, held.created_at, %(flow)s) as owes_answers,
+                    {_OFFERS_PASSKEY[offers_passkey]} as offers_passkey,
                     exists (
                         select
                           from memberships
@@ -422,7 +436,7 @@ _LAST_LOOK: Final[LiteralString] = f"""
                 for key share
          )
   select {ACCOUNT.names}, users.is_connected, users.flow_is_open, users.one_factor_is_enough, users.is_listed, users.owes_answers,
-           users.belongs_to_several,
+           users.offers_passkey, users.belongs_to_several,
            services.id as service_id, services.slug as service_slug, services.org_id as organization_id, services.organization_slug,
            services.status = 'active' as organization_is_active, services.is_agent,
            {admits(IS_MEMBER_HERE, "users.id")} as is_admitted,
@@ -431,10 +445,21 @@ _LAST_LOOK: Final[LiteralString] = f"""
            {may_know_of_failures("services.org_id", "services.id", "users.id")} as may_know_of_failures,
            {SUBSCRIPTION_STATE} as subscription,
            {tells_more("services.id", "services.org_id", "users.id")} as tells_more,
-           risk_rules_asked(users.id, %(organization)s::uuid) as rules_asked
+           risk_rules_asked(users.id, %(organization)s::uuid) as rules_asked,
+           terms_pending(users.id, coalesce(%(organization)s::uuid, services.org_id)) as terms
     from users
     left join destination as services on true
 """
+
+
+_OFFERED: Final = {True: ", passkey_offered_at, passkey_offers_ended_at", False: ""}
+_OFFERS_PASSKEY: Final = {
+    True: """held.passkey_offers_ended_at is null
+                    and (held.passkey_offered_at is null or held.passkey_offered_at <= now() - %(offered_again_after)s::interval)
+                    and may_be_offered_passkey(held.id)""",
+    False: "false",
+}
+_LAST_LOOK: Final = {offers: _last_look(offers_passkey=offers) for offers in (False, True)}
 
 _IS_KNOWN: Final[LiteralString] = f"select {_is_known('%(user)s::uuid')} as yes"
 

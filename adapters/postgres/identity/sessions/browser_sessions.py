@@ -7,6 +7,7 @@ from uuid import UUID
 from adapters.postgres.identity.factors.mfa import second_factor_due
 from adapters.postgres.identity.sessions.doors import door_parameters
 from adapters.postgres.identity.sessions.renewed_proofs import RENEWED, proof_parameters
+from adapters.postgres.identity.terms.demands import terms_due
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import first
 from adapters.postgres.storable import storable_text
@@ -88,16 +89,18 @@ returning proved.id
 
 _CHOOSE: Final[LiteralString] = f"""
     with chosen as (
-             select organizations.id, {second_factor_due("memberships.user_id")} as second_factor_due
+             select organizations.id, {second_factor_due("memberships.user_id", "sessions")} as second_factor_due,
+                    {terms_due("memberships.user_id")} as terms_due
                from organizations
                join memberships on memberships.org_id = organizations.id and memberships.user_id = %(user)s
+               join sessions on sessions.id = %(session)s
               where organizations.slug = %(slug)s::text
           union all
-             select null::uuid, null::timestamptz where %(slug)s::text = ''
+             select null::uuid, null::timestamptz, null::timestamptz where %(slug)s::text = ''
          )
   update browser_sessions
      set chosen_organization = chosen.id
     from chosen, sessions
    where browser_sessions.session_id = %(session)s and sessions.id = browser_sessions.session_id and sessions.user_id = %(user)s
-returning chosen.second_factor_due
+returning chosen.second_factor_due, chosen.terms_due
 """

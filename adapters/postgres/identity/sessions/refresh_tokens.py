@@ -13,6 +13,7 @@ from adapters.postgres.identity.sessions.audiences import audiences, open_audien
 from adapters.postgres.identity.sessions.liveness import AUTHENTICATES, IDLE, IS_LIVE, lost_nothing_since
 from adapters.postgres.identity.sessions.profile_columns import PROFILE, profile, tells_more
 from adapters.postgres.identity.sessions.subscription_state import SUBSCRIPTION_STATE, subscription_state
+from adapters.postgres.identity.terms.demands import OWES_TERMS
 from adapters.postgres.identity.upstream.directory_contexts import directory_context
 from adapters.postgres.statements import ask, first_made
 from adapters.postgres.storable import storable_text
@@ -60,6 +61,7 @@ class _Presented(Frozen):
     email_is_verified: bool
     role: str | None
     owes_second_factor: bool
+    owes_terms: bool
     client_id: str | None
     access_token_alg: str | None
     profile: Mapping[str, Any] | None
@@ -107,6 +109,7 @@ class _Presented(Frozen):
             email_is_verified=self.email_is_verified,
             role=self.role or "",
             owes_second_factor=self.owes_second_factor,
+            owes_terms=self.owes_terms,
             client=None if self.client_id is None else shown(ClientId(self.client_id)),
             algorithm=TokenAlgorithm(self.access_token_alg or TokenAlgorithm.ES256),
             profile=profile(self.profile),
@@ -171,6 +174,7 @@ _ROTATE: Final[LiteralString] = f"""
                     {admits("memberships.role is not null", "sessions.user_id")} as is_admitted,
                     coalesce(organizations.status = 'active', false) as organization_is_active,
                     {OWES_SECOND_FACTOR} as owes_second_factor,
+                    {OWES_TERMS} as owes_terms,
                     case when sessions.scopes is not null then services.oauth_client_id end as client_id,
                     services.access_token_alg,
                     {SUBSCRIPTION_STATE} as subscription,
@@ -215,7 +219,7 @@ _ROTATE: Final[LiteralString] = f"""
                 and found.is_live
                 and %(scopes)s::text[] <@ coalesce(found.scopes, '{{}}')
                 and (found.organization_id is null
-                  or found.is_admitted and found.organization_is_active and not found.owes_second_factor)
+                  or found.is_admitted and found.organization_is_active and not found.owes_second_factor and not found.owes_terms)
           returning refresh_tokens.session_id
          ),
          added as (
@@ -248,7 +252,8 @@ _ROTATE: Final[LiteralString] = f"""
          found.impersonator_id,
          found.impersonation_id, found.email, found.is_platform_owner, found.is_admitted, found.organization_is_active, found.rotated_at,
          found.rotated_by, found.subscription, found.scopes, found.proved_at, found.second_factor_at, found.stated_at, found.parent_id,
-         found.email_is_verified, found.role, found.owes_second_factor, found.client_id, found.access_token_alg, found.profile,
+         found.email_is_verified, found.role, found.owes_second_factor, found.owes_terms, found.client_id, found.access_token_alg,
+         found.profile,
          found.directory_context, found.tells_more, jsonb_array_length(found.audiences) as granted, choice.open as audiences,
          found.is_agent, found.agents_are_forbidden, found.stays,
          rotated.session_id is not null as rotated,

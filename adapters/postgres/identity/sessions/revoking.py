@@ -45,12 +45,15 @@ def revoking(which: LiteralString) -> LiteralString:
 
 
 def ending_codes(whose: LiteralString) -> LiteralString:
-    """Deletes the authorization codes that no application has redeemed, and denies the device codes that the person has approved and no
-    device has redeemed. Use this statement beside every statement that ends all sessions of a person somewhere: otherwise an approval
-    from a moment before opens a session a moment after.
+    """Deletes the authorization codes that no application has redeemed, refuses requests from afar that wait for their tokens, and denies
+    the device codes that the person has approved and no device has redeemed. Use this statement beside every statement that ends all
+    sessions of a person somewhere: otherwise an approval from a moment before opens a session a moment after.
 
     Lock the account in a statement before this one. A request that redeems a code locks the account, too: either that request has already
     opened its session, or it finds the code gone.
+
+    A request from afar that waits for the person's answer becomes nobody's, and stays as it is for its application: otherwise the
+    application would learn that there is such a person, and the moment of a new password.
 
     The statement deletes the row of an authorization code, because a request that redeems the code at this moment has read the row
     before, and only looks whether the row still exists.
@@ -58,6 +61,14 @@ def ending_codes(whose: LiteralString) -> LiteralString:
     return f"""
     with ended as (
              delete from authorization_codes where {whose} and redeemed_at is null
+         ),
+         from_afar as (
+             update afar_requests
+                set state = case state when 'allowed' then 'refused' else state end,
+                    user_id = case state when 'allowed' then user_id end,
+                    binding_message = case state when 'allowed' then binding_message end,
+                    session_id = null
+              where {whose} and state in ('pending', 'allowed')
          )
   update device_codes
      set state = 'denied'

@@ -25,12 +25,14 @@ from core.domain.identity.proofs import Proved
 from core.domain.identity.session_limits.displaced import DisplacedPerson, Displacement
 from core.domain.identity.sessions import Parent, Session, minutes_kept
 from core.domain.identity.signing_out.frames import FrameAddress
+from core.domain.identity.upstream.directory_factors import DirectoryFactor
 from core.domain.identity.upstream.sign_in import FEDERATED
 from core.domain.languages import Language
 from core.frozen import Frozen
 from ports.identity.sessions import Opener
 
-PARENT: Final = Columns(Parent, "sessions", apart=("proved",), prefix="parent_")
+PARENT: Final = Columns(Parent, "sessions", apart=("proved", "factor"), prefix="parent_")
+FACTOR: Final = Columns(DirectoryFactor, "sessions", named={"provider": "factor_through", "stated": "factor_stated"}, prefix="shown_")
 PROVED: Final = Columns(Proved, "sessions", named={"at": "proved_at"}, prefix="proved_")
 
 
@@ -52,7 +54,7 @@ class _InOrganization(Frozen):
 
 def _opener(**columns: Any) -> Opener:
     """The account's session is the one from which another session is opened."""
-    return Opener(ACCOUNT.taken(columns), PARENT.row(proved=PROVED.taken(columns), **columns))
+    return Opener(ACCOUNT.taken(columns), PARENT.row(proved=PROVED.taken(columns), factor=FACTOR.taken_or_none(columns), **columns))
 
 
 def _displaced(*, email: str, language: str | None, country: str | None, city: str | None, **columns: Any) -> DisplacedPerson:
@@ -117,6 +119,9 @@ class SessionRows(OnTransaction):
     async def prove(self, session: SessionId, user: UserId, proved: Proved) -> None:
         parameters = {"id": session, "user": user, **proof_parameters(proved)}
         await self._transaction.tell(_PROVE, parameters)
+
+    async def keep_factor(self, session: SessionId, factor: DirectoryFactor) -> None:
+        await self._transaction.tell(_KEEP_FACTOR, {"session": session, **FACTOR.values(factor)})
 
     async def end_by(self, session: SessionId, at: datetime) -> None:
         await self._transaction.tell(_END_BY, {"id": session, "at": at})
@@ -194,7 +199,7 @@ _HOLD_DEVICE: Final = "select from devices where id = (select device_id from ses
 
 _HOLD_OPENER: Final[LiteralString] = f"""
     select {ACCOUNT.names},
-           {PARENT.names}, {PROVED.names}
+           {PARENT.names}, {PROVED.names}, {FACTOR.names}
       from sessions
       join users on users.id = sessions.user_id
      where sessions.id = %(session)s and users.id = %(user)s and users.deactivated_at is null
@@ -247,6 +252,8 @@ _ADD: Final[LiteralString] = f"""
                select least(%(expires_at)s, %(created_at)s + rules.minutes_idle * interval '1 minute') as expires_at
            ) as until
 """
+
+_KEEP_FACTOR: Final = "update sessions set factor_through = %(provider)s, factor_stated = %(stated)s where id = %(session)s"
 
 _GRANT: Final = "update sessions set audiences = %(audiences)s where id = %(session)s"
 

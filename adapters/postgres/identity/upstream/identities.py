@@ -16,7 +16,7 @@ from core.domain.email import Email, mail_domain
 from core.domain.identifiers import IdentityId, ServiceId, SessionId, UserId
 from core.domain.identity.accounts import Account
 from core.domain.identity.upstream.identities import ConnectedIdentity
-from core.domain.identity.upstream.providers import is_one_of_three
+from core.domain.identity.upstream.providers import ProviderOrigin, origin_of, own_provider_of
 from core.domain.identity.upstream.vouching import Voucher
 from core.frozen import Frozen
 from ports.identity.upstream.identities import HeldIdentity
@@ -71,7 +71,7 @@ class IdentityRows(OnStatements):
             "at": identity.linked_at,
             "made_in": made_in,
         }
-        return bool(await self._statements.ask(IdRow, _ADD[is_one_of_three(identity.provider)], parameters))
+        return bool(await self._statements.ask(IdRow, _ADD[origin_of(identity.provider)], parameters))
 
     async def reclaim(self, user: UserId, email: Email, at: datetime, *, by: Voucher | None) -> bool:
         parameters = {"user": user, "email_key": email.key, "at": at, "by": None if by is None else by.text}
@@ -88,7 +88,7 @@ class IdentityRows(OnStatements):
         await self._statements.tell_along(_KEEP_EMAIL, {"id": identity, "email": storable_text(email)})
 
     async def own_membership(self, provider: str, account: Account, at: datetime) -> None:
-        if not is_one_of_three(provider):
+        if own_provider_of(provider) is not None:
             await self._statements.tell_along(_OWN_MEMBERSHIP, {**_whose(provider, account), "at": at})
 
     async def hold(self, user: UserId, provider: str) -> HeldIdentity | None:
@@ -116,16 +116,19 @@ class IdentityRows(OnStatements):
 
 def _whose(provider: str, account: Account) -> dict[str, Any]:
     """The parameters of the account and, if the provider is an organization's own, of the provider, which must vouch for the account."""
-    if is_one_of_three(provider):
+    own_provider = own_provider_of(provider)
+    if own_provider is None:
         return {"user": account.id}
-    return {"user": account.id, "own_provider": UUID(provider), **vouching_parameters(account.email)}
+    return {"user": account.id, "own_provider": own_provider, **vouching_parameters(account.email)}
 
 
 _COLUMNS: Final = """
            identities.id, identities.user_id, identities.provider, identities.issuer, identities.subject, identities.email,
            identities.linked_at,
            coalesce(
-               (select name from upstream_providers where upstream_providers.id = identities.upstream_provider_id), ''
+               (select name from upstream_providers where upstream_providers.id = identities.upstream_provider_id),
+               (select name from further_providers where further_providers.key = identities.provider),
+               ''
            ) as provider_name"""
 
 
@@ -186,10 +189,15 @@ _UNLESS_TAKEN: Final = """
  returning id
 """
 
-# Both statements, by `is_one_of_three`.
-_ADD: Final[Mapping[bool, LiteralString]] = {
-    True: f"{_INSERT} values (%(id)s, %(user)s, %(provider)s, null, {_VALUES}) {_UNLESS_TAKEN}",
-    False: f"""
+# The statements, by whose the provider is. A deletion of a further provider waits for an identity that is being added, and removes it.
+_ADD: Final[Mapping[ProviderOrigin, LiteralString]] = {
+    ProviderOrigin.SHIPPED: f"{_INSERT} values (%(id)s, %(user)s, %(provider)s, null, {_VALUES}) {_UNLESS_TAKEN}",
+    ProviderOrigin.FURTHER: f"""
+    {_INSERT}
+    select %(id)s, %(user)s, further.key, null, {_VALUES}
+      from (select key from further_providers where key = %(provider)s and enabled for key share) as further
+    {_UNLESS_TAKEN}""",
+    ProviderOrigin.OWN: f"""
     {_INSERT}
     select %(id)s, %(user)s, %(provider)s, %(own_provider)s, {_VALUES}
       from users

@@ -11,7 +11,7 @@ from adapters.postgres.storable import storable_text
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import IdentityGrantId, IdentityId, ServiceId, UserId
 from core.domain.identity.upstream.provider_tokens import IdentityGrant
-from core.domain.identity.upstream.providers import is_one_of_three
+from core.domain.identity.upstream.providers import origin_of
 from ports.identity.upstream.provider_tokens import GrantFound
 
 
@@ -56,7 +56,7 @@ class IdentityGrantRows(OnStatements):
             "organization": storable_text(organization),
             "service_slug": storable_text(service),
         }
-        return only(await self._statements.ask(_Found, _FIND[is_one_of_three(provider)], parameters)).found()
+        return only(await self._statements.ask(_Found, _FIND[origin_of(provider)], parameters)).found()
 
     async def is_renewable(self, grant: IdentityGrantId, client: str) -> bool:
         return only(await self._statements.ask(AnswerRow, _IS_RENEWABLE, {"id": grant, "client": client})).yes

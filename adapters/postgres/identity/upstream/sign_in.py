@@ -42,7 +42,7 @@ from core.domain.identity.sign_in import NamedAccount
 from core.domain.identity.upstream.claims import Asserted
 from core.domain.identity.upstream.identities import Encounter
 from core.domain.identity.upstream.link_requests import Asker
-from core.domain.identity.upstream.providers import OwnProviders, is_one_of_three
+from core.domain.identity.upstream.providers import OwnProviders, ProviderOrigin, origin_of
 from core.domain.identity.upstream.sign_in import REPEATABLE, NewState, ServicePlace, TakenState, UsedState, WayThrough, used
 from core.domain.identity.upstream.vouching import Voucher
 from core.frozen import Frozen, replace
@@ -89,6 +89,10 @@ class _Met:
 _REALM: Final = tuple(field.name for field in fields(RealmRow))
 
 
+class _OwnBySlug(OwnRow, kw_only=True):
+    id: UUID
+
+
 class _Settled(Frozen):
     provider: str
 
@@ -97,24 +101,24 @@ class PostgresUpstreamSignIn(OnPool):
     """Implements `ports.identity.upstream.sign_in.UpstreamLookup`."""
 
     async def way(self, provider: str, place: ServicePlace) -> WayThrough:
-        return only(await ask(self._pool, WayRow, FIND_WAY[is_one_of_three(provider)], place_parameters(provider, place))).way()
+        return only(await ask(self._pool, WayRow, FIND_WAY[origin_of(provider)], place_parameters(provider, place))).way()
 
     async def own(self, organization: str) -> OwnProviders:
-        rows = await ask(self._pool, OwnRow, _OWN, {"organization": storable_text(organization)})
-        return rows[0].own() if rows else OwnProviders()
+        rows = await ask(self._pool, _OwnBySlug, _OWN, {"organization": storable_text(organization)})
+        return replace(rows[0].own(), organization=OrganizationId(rows[0].id)) if rows else OwnProviders()
 
     async def leave(self, state: NewState, place: ServicePlace, begun: Flow | None = None) -> WayThrough:
         parameters = {**place_parameters(state.provider, place), **state_parameters(state)}
         statements = LEAVE
         if begun is not None:
             statements, parameters = BEGIN_AND_LEAVE, {**parameters, **flow_parameters(begun, state.browser_digest)}
-        return only(await ask(self._pool, WayRow, statements[is_one_of_three(state.provider)], parameters)).way()
+        return only(await ask(self._pool, WayRow, statements[origin_of(state.provider)], parameters)).way()
 
     async def asker(self, session: SessionId) -> Asker | None:
         return first_made(await ask(self._pool, AskerRow, FIND_ASKER, {"session": session}), AskerRow.asker)
 
     async def take(self, digest: bytes, provider: str, browser: bytes) -> TakenState | None:
-        kind, parameters = is_one_of_three(provider), provider_parameters(provider)
+        kind, parameters = origin_of(provider), provider_parameters(provider)
         state = {"digest": digest, "used": used(digest), "browser": browser}
         rows = await ask(self._pool, TakenRow, TAKE[kind], {**parameters, **state})
         if not rows:
@@ -158,12 +162,14 @@ class PostgresUpstreamSignIn(OnPool):
             **knowledge_parameters(approach),
             **application_parameters(application),
         }
-        kind = (approach.client.device_token is not None, organization is not None, application.service is not None)
+        kind = (approach.client.device_token is not None, origin_of(provider), application.service is not None)
         rows = await ask(self._pool, _Met, _MEET[kind], parameters)
         return rows[0].encounter
 
 
-_OWN: Final[LiteralString] = f"select {own('organizations')} from organizations where slug = %(organization)s and status = 'active'"
+_OWN: Final[LiteralString] = (
+    f"select organizations.id, {own('organizations')} from organizations where slug = %(organization)s and status = 'active'"
+)
 
 
 # Whether an organization's own provider is on. The organization may have turned it off while the provider was being asked.
@@ -176,6 +182,9 @@ _IS_ON: Final = """
          )"""
 
 
+_FURTHER_IS_ON: Final = "exists (select from further_providers where further_providers.key = %(provider)s and further_providers.enabled)"
+
+
 # The provider itself, and those whose successor it is.
 _VOUCHES_AS: Final[LiteralString] = """
          (
@@ -185,9 +194,11 @@ _VOUCHES_AS: Final[LiteralString] = """
          )"""
 
 
-def _meet(*, with_token: bool, of_organization: bool, for_application: bool) -> LiteralString:
+def _meet(*, with_token: bool, origin: ProviderOrigin, for_application: bool) -> LiteralString:
     proved = ""
-    if of_organization:
+    if origin is ProviderOrigin.FURTHER:
+        proved = f", {_FURTHER_IS_ON} as provider_is_on"
+    if origin is ProviderOrigin.OWN:
         proved = f", {_IS_ON} as provider_is_on, {_VOUCHES_AS} as vouches_as, {proved_domains('%(organization)s::uuid')} as proved_domains"
     return f"""
   select identities.id as identity_id, {ACCOUNT_AND_WHO_DEACTIVATED}, users.password_hash,
@@ -212,13 +223,11 @@ def _meet(*, with_token: bool, of_organization: bool, for_application: bool) -> 
 """
 
 
-# The statements by whether the request shows a device token, whether the provider is an organization's own, and whether the flow leads to
+# The statements by whether the request shows a device token, whose the provider is, and whether the flow leads to
 # an application.
 _MEET: Final = {
-    (with_token, of_organization, for_application): _meet(
-        with_token=with_token, of_organization=of_organization, for_application=for_application
-    )
+    (with_token, origin, for_application): _meet(with_token=with_token, origin=origin, for_application=for_application)
     for with_token in (False, True)
-    for of_organization in (False, True)
+    for origin in ProviderOrigin
     for for_application in (False, True)
 }

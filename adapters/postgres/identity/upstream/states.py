@@ -26,6 +26,7 @@ class TakenRow:
         asked_in: UUID | None,
         client_id: str,
         asked_consent: bool,
+        tests: bool,
         **flow_and_way: Any,
     ) -> None:
         flow = {name: flow_and_way.pop(name) for name in _FLOW}
@@ -35,6 +36,7 @@ class TakenRow:
         self._asked_in = asked_in
         self._client_id = client_id
         self._asked_consent = asked_consent
+        self._tests = tests
         self._way = WayRow(**flow_and_way).way()
 
     @property
@@ -51,6 +53,7 @@ class TakenRow:
             client_id=self._client_id,
             asked_consent=self._asked_consent,
             way=self._way,
+            tests=self._tests,
         )
 
 
@@ -114,6 +117,7 @@ def state_parameters(state: NewState) -> Mapping[str, Any]:
         "asked_in": state.asked_in,
         "installed_client": state.installed_client,
         "asks_consent": state.asks_consent,
+        "tests": state.tests,
         "created_at": state.created_at,
         "expires_at": state.expires_at,
     }
@@ -134,9 +138,9 @@ def _keep_state(parts: Parts) -> LiteralString:
          way as ({_find_way(parts)}),
          kept as (
              insert into oauth_states (digest, browser_digest, provider, flow_id, user_id, session_id, asked_in, client_id, realm_id,
-                                       asked_consent, created_at, expires_at)
+                                       asked_consent, tests, created_at, expires_at)
              select %(digest)s, %(browser)s, %(provider)s, %(flow)s, %(user)s, %(session)s, %(asked_in)s, {parts.client}, {parts.realm},
-                    %(asks_consent)s, %(created_at)s, %(expires_at)s
+                    %(asks_consent)s, %(tests)s, %(created_at)s, %(expires_at)s
                from way
               where {parts.client} is not null
                 and (%(flow)s::uuid is null or %(organization)s::text = '' or way.organization_id is not null)
@@ -152,9 +156,9 @@ def _take(parts: Parts) -> LiteralString:
              update oauth_states
                 set digest = %(used)s, used_at = now()
               where digest = %(digest)s and provider = %(provider)s and browser_digest = %(browser)s and expires_at > now()
-          returning flow_id, user_id, session_id, asked_in, client_id, asked_consent, realm_id
+          returning flow_id, user_id, session_id, asked_in, client_id, asked_consent, tests, realm_id
          )
-  select taken.flow_id, taken.user_id, taken.session_id, taken.asked_in, taken.client_id, taken.asked_consent, {parts.way},
+  select taken.flow_id, taken.user_id, taken.session_id, taken.asked_in, taken.client_id, taken.asked_consent, taken.tests, {parts.way},
          {flow_columns("homes")}
     from taken
     left join flows on flows.id = taken.flow_id and flows.browser_digest = %(browser)s and flows.expires_at > now()

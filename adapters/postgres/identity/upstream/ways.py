@@ -1,8 +1,8 @@
 """The data that a sign-in through an upstream provider depends on, as parts of SQL for any statement that knows where the sign-in leads.
 
-Each statement exists twice: for the three providers that all organizations may use, and for an organization's own provider. The request
-alone says which of the two is needed. One statement for both would cost more, because PostgreSQL initializes every part of a statement,
-also the parts that find nothing.
+Each statement exists three times: for the three providers that all organizations may use, for further ones of the installation, and for an
+organization's own provider. The request alone says which of them is needed. One statement for all would cost more, because PostgreSQL
+initializes every part of a statement, also the parts that find nothing.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,9 +12,10 @@ from uuid import UUID
 from adapters.postgres.identity.upstream.saml_settings import ldap_settings, saml_settings
 from core.domain.identifiers import OrganizationId, ServiceId, UpstreamProviderId
 from core.domain.identity.upstream.connections import private_key_context
+from core.domain.identity.upstream.further_settings import restored_settings
 from core.domain.identity.upstream.ldap.settings import bind_password_context
-from core.domain.identity.upstream.providers import NOTHING_MAPPED, is_one_of_three
-from core.domain.identity.upstream.sign_in import ConfiguredProvider, SealedClient, WayThrough
+from core.domain.identity.upstream.providers import NOTHING_MAPPED, ProviderOrigin, own_provider_of
+from core.domain.identity.upstream.sign_in import ConfiguredFurther, ConfiguredProvider, SealedClient, WayThrough
 from core.frozen import Frozen, replace
 
 
@@ -42,15 +43,24 @@ class WayRow(Frozen, kw_only=True):
     provider_secret: bytes | None = None
     provider_scopes: list[str] | None = None
     provider_mapping: Mapping[str, str] | None = None
+    provider_factors: list[str] | None = None
     provider_saml: str | None = None
     provider_ldap: str | None = None
     provider_certificate: str | None = None
+    # Only for a further provider of the installation.
+    further_id: UUID | None = None
+    further_name: str | None = None
+    further_settings: Mapping[str, Any] | None = None
+    further_client: str | None = None
+    further_secret: bytes | None = None
+    further_is_on: bool | None = None
 
     def way(self) -> WayThrough:
         return WayThrough(
             organization=None if self.organization_id is None else OrganizationId(self.organization_id),
             own_client=_client("oauth_credentials", self.credentials_id, self.credentials_client, self.credentials_secret),
             configured=self._configured(),
+            further=self._further(),
             service=None if self.service_id is None else ServiceId(self.service_id),
             service_scopes=tuple(self.service_scopes or ()),
             is_lent=self.is_lent,
@@ -58,6 +68,17 @@ class WayRow(Frozen, kw_only=True):
             realm=None if self.realm_id is None else OrganizationId(self.realm_id),
             is_away=self.is_away,
             falls_back=self.falls_back,
+        )
+
+    def _further(self) -> ConfiguredFurther | None:
+        client = _client("further_providers", self.further_id, self.further_client, self.further_secret)
+        if client is None or self.further_name is None or self.further_settings is None:
+            return None
+        return ConfiguredFurther(
+            name=self.further_name,
+            settings=restored_settings(self.further_settings),
+            client=client,
+            is_on=self.further_is_on is True,
         )
 
     def _configured(self) -> ConfiguredProvider | None:
@@ -79,6 +100,7 @@ class WayRow(Frozen, kw_only=True):
             client=client,
             scopes=tuple(self.provider_scopes or ()),
             profile_mapping=self.provider_mapping or NOTHING_MAPPED,
+            second_factor_values=tuple(self.provider_factors or ()),
             saml=saml,
             ldap=ldap,
             certificate=self.provider_certificate or "",
@@ -108,7 +130,7 @@ class Parts(Frozen):
 
 def provider_parameters(provider: str) -> dict[str, Any]:
     """The parameters of the provider, for statements made of `Parts`."""
-    return {"provider": provider, "provider_id": None if is_one_of_three(provider) else UUID(provider)}
+    return {"provider": provider, "provider_id": own_provider_of(provider)}
 
 
 _PLACE: Final = """
@@ -151,7 +173,7 @@ _TO_OWN: Final[LiteralString] = f"""{_PLACE}, exists ({_FALLS_BACK} and domain_r
            coalesce(providers.sealed_client_secret, providers.sealed_private_key, providers.sealed_bind_password) as provider_secret,
            providers.scopes as provider_scopes, providers.profile_mapping as provider_mapping, providers.saml::text as provider_saml,
            providers.ldap::text as provider_ldap,
-           providers.certificate as provider_certificate"""
+           providers.certificate as provider_certificate, providers.second_factor_values as provider_factors"""
 
 
 def _places_of_three(home: LiteralString, service: LiteralString, realm: LiteralString) -> LiteralString:
@@ -193,10 +215,26 @@ def _places_of_own(home: LiteralString, service: LiteralString, _realm: LiteralS
 """
 
 
+_TO_FURTHER: Final[LiteralString] = f"""{_PLACE}, false as falls_back,
+           furthers.id as further_id, furthers.name as further_name, furthers.settings as further_settings,
+           furthers.client_id as further_client, furthers.sealed_client_secret as further_secret,
+           furthers.enabled and (furthers.organizations is null or homes.id = any (furthers.organizations)) as further_is_on"""
+
+
+def _places_of_further(home: LiteralString, service: LiteralString, _realm: LiteralString) -> LiteralString:
+    """A provider that is offered to named organizations counts in flows of these alone."""
+    return f"""
+      left join organizations as homes on {home} and homes.status = 'active'
+      left join services on {service}
+      left join further_providers as furthers on furthers.key = %(provider)s
+"""
+
+
 _THREE: Final = Parts(_TO_ONE_OF_THREE, "coalesce(way.credentials_client, %(installed_client)s::text)", "way.realm_id", _places_of_three)
+_FURTHER: Final = Parts(_TO_FURTHER, "way.further_client", "null::uuid", _places_of_further)
 _OWN: Final = Parts(_TO_OWN, "way.provider_client", "null::uuid", _places_of_own)
 
 
-def of_each_kind(make: Callable[[Parts], LiteralString]) -> Mapping[bool, LiteralString]:
-    """Both statements, by `is_one_of_three`."""
-    return {True: make(_THREE), False: make(_OWN)}
+def of_each_kind(make: Callable[[Parts], LiteralString]) -> Mapping[ProviderOrigin, LiteralString]:
+    """The statements, by whose the provider is."""
+    return {ProviderOrigin.SHIPPED: make(_THREE), ProviderOrigin.FURTHER: make(_FURTHER), ProviderOrigin.OWN: make(_OWN)}

@@ -82,7 +82,27 @@ _PLATFORM_FIELDS: Final[LiteralString] = """
      where org_id is null
 """
 
-_OF_PLATFORM: Final[dict[str, LiteralString]] = {PLATFORM_FIELDS: _PLATFORM_FIELDS, PLATFORM_RISK: PLATFORM_RISK_POLICIES}
+_FURTHER_PROVIDERS: Final[LiteralString] = """
+    select '' as organization, key as name, key as id,
+           jsonb_build_object(
+               'preset', preset, 'name', name, 'client_id', client_id, 'enabled', enabled, 'position', position,
+               'organizations', case
+                   when organizations is not null then array(
+                       select offered.slug
+                         from organizations as offered
+                        where offered.id = any (further_providers.organizations)
+                        order by offered.slug
+                   )
+               end
+           ) || (settings - 'secret_kind') as fields
+      from further_providers
+"""
+
+_OF_PLATFORM: Final[dict[str, LiteralString]] = {
+    PLATFORM_FIELDS: _PLATFORM_FIELDS,
+    "providers": _FURTHER_PROVIDERS,
+    PLATFORM_RISK: PLATFORM_RISK_POLICIES,
+}
 
 _IDS: Final = {
     SERVICE: """

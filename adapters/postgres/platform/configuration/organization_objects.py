@@ -30,6 +30,14 @@ _SIGN_IN_RULES: Final = """
                'mfa_grace_days', mfa_grace_days, 'device_trust_days', device_trust_days, 'session_lifetime_hours', session_hours,
                'invitation_domains', invitation_domains, 'sign_in_links', sign_in_links,
                'admin_factor', coalesce(admin_factor, 'optional'), 'agents', agents,
+               'afar_requests', case when afar_since is null then 'off' else 'on' end,
+               'all_factor', coalesce(all_factor, 'optional'), 'passkey_offers', passkey_offers,
+               'all_factor_role', (
+                   select services.slug || '/' || service_roles.slug
+                     from service_roles
+                     join services on services.id = service_roles.service_id
+                    where service_roles.id = organizations.all_factor_role_id and services.org_id = organizations.id
+               ),
                'metadata_clients', metadata_clients, 'metadata_hosts', metadata_hosts, 'registered_clients', registered_clients,
                'shortest_password', shortest_password, 'breached_at_sign_in', breached_at_sign_in,
                'session_idle_minutes', session_idle_minutes, 'most_sessions', most_sessions,
@@ -113,7 +121,8 @@ _WEBHOOKS: Final = """
 _UPSTREAM_PROVIDERS: Final = """
     select organizations.slug as organization, upstream_providers.name, upstream_providers.id::text as id,
            (select count(*) from identities where identities.upstream_provider_id = upstream_providers.id)::integer as people,
-           jsonb_build_object('kind', kind, 'profile_mapping', profile_mapping) || case kind
+           jsonb_build_object('kind', kind, 'profile_mapping', profile_mapping)
+           || case kind when 'ldap' then '{}' else jsonb_build_object('second_factor_values', second_factor_values) end || case kind
                when 'ldap' then jsonb_strip_nulls(ldap - '{read_threshold,read_seconds}'::text[])
                when 'oidc' then jsonb_build_object(
                    'issuer', issuer, 'client_id', client_id, 'scopes', scopes, 'enabled', enabled or state <> 'active')

@@ -15,6 +15,7 @@ from core.domain.claims import NO_PROFILE, StandardProfile
 from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.federation.oauth.grants import TokenRequest, one_resource
+from core.domain.federation.oauth.scopes import OFFLINE_ACCESS
 from core.domain.identifiers import AuthorizationCodeId, ClientId, EventId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.login_events import LoginEvent
 from core.domain.identity.sessions import IDLE_LIFETIME, Session, SubscriptionState
@@ -112,6 +113,8 @@ class Opening(Frozen, kw_only=True):
     """The longest time that a session lasts."""
     idle: timedelta = IDLE_LIFETIME
     """The longest time without a use."""
+    root: str = OFFLINE_ACCESS
+    """A code with this scope opens a session that outlives the browser's."""
 
 
 class EarlierUse(Frozen):

@@ -21,6 +21,7 @@ from core.domain.federation.oauth.redirects import ResponseMode, proves_nothing
 from core.domain.federation.oauth.unplaced_clients import UnplacedClient
 from core.domain.federation.refusal_reasons import RefusalReason
 from core.domain.identifiers import OrganizationId, ResourceServerId, ServiceId, SessionId, UserId
+from core.domain.identity.callers import Caller
 from core.domain.identity.proofs import Proved
 from core.domain.identity.sessions import ONE_FACTOR, TWO_FACTORS, context_class
 from core.domain.services.services import SignInPolicy
@@ -92,6 +93,8 @@ class SignedInPerson(Frozen, kw_only=True):
     """A member who has to set up a second factor can do so until this moment. None when the organization asks nothing of the member."""
     is_kept_out: bool = False
     """The rules for risk of the application's organization do not let this session in."""
+    terms_due: datetime | None = None
+    """Until when the person may go on without accepting terms of the organization or of the installation. None when nothing is missing."""
     consented: Sequence[str] | None
     """The scopes that the person has allowed the application. None when the application never asked, or the person has
     revoked the consent.
@@ -127,6 +130,8 @@ class Progress(Frozen):
     """The page has asked whether the person belongs to the application's organization. The person may answer another time."""
     cannot_prove: bool = False
     """The page that asks for a fresh proof has found no way in which the person could give one."""
+    must_choose: bool = False
+    """Several accounts are signed in in this browser, and nothing says which of them the application gets; see `must_choose`."""
 
 
 class AuthorizationStep(Enum):
@@ -144,6 +149,8 @@ class AuthorizationStep(Enum):
     """
     SET_UP_SECOND_FACTOR = auto()
     """The organization requires a second factor of this member. Until the grace period is over, the person may put it off."""
+    ACCEPT_TERMS = auto()
+    """The time to accept terms of the organization, or of the installation, is over."""
     CONSENT = auto()
     TURN_AWAY = auto()
     """The sign-in policy of the application does not admit the person."""
@@ -205,6 +212,34 @@ def wants_second_factor(request: AuthorizationRequest) -> bool:
     return TWO_FACTORS in request.acr_values and ONE_FACTOR not in request.acr_values
 
 
+def must_choose(request: AuthorizationRequest, current: Caller | None, others: Sequence[Caller]) -> bool:
+    """Whether the person has to say which of several accounts in this browser the application gets. A request that names the account in use
+    needs no question. One that names another account here never takes that account by itself: any site can send a browser with a name.
+    Where nobody may be asked, an application must not learn whether the person of an ID token is here, but has allowed it nothing.
+    """
+    if not others:
+        return False
+    if request.subject is not None:
+        is_here = (current is None or current.user != request.subject) and named_account(request, others) is not None
+        return is_here and AuthorizationPrompt.NONE not in request.prompts
+    return current is None or named_account(request, [current]) is None
+
+
+def named_account(request: AuthorizationRequest, accounts: Sequence[Caller]) -> Caller | None:
+    """The account that the request names, by an ID token or a claim, or else by its address."""
+    if request.subject is not None:
+        return next((one for one in accounts if one.user == request.subject), None)
+    hint = request.login_hint
+    if hint is None or "@" not in hint:
+        return None
+    return next((one for one in accounts if one.email.key == Email(hint.strip()).key), None)
+
+
+def has_consented(request: AuthorizationRequest, application: RequestingApplication, signed_in: SignedInPerson) -> bool:
+    """Whether the person has nothing to allow any more before this application gets its answer."""
+    return not _must_consent(request, application, signed_in, Progress())
+
+
 def relies_on_consent(application: RequestingApplication, signed_in: SignedInPerson) -> bool:
     """Whether the person's own consent is needed, and the organization's trust is not enough. An organization can list anybody as its
     member, so its trust counts only for people who have joined or confirmed the membership themselves. Trust lets no agent act for anybody.
@@ -215,8 +250,11 @@ def relies_on_consent(application: RequestingApplication, signed_in: SignedInPer
 def _step(
     request: AuthorizationRequest, application: RequestingApplication, signed_in: SignedInPerson | None, progress: Progress, now: datetime
 ) -> AuthorizationStep:
-    if signed_in is None:
-        return AuthorizationStep.CREATE if AuthorizationPrompt.CREATE in request.prompts else AuthorizationStep.SIGN_IN
+    creates = AuthorizationPrompt.CREATE in request.prompts
+    asks = progress.must_choose and not progress.account_chosen and not creates
+    if signed_in is None or asks:
+        whose = AuthorizationStep.CHOOSE_ACCOUNT if asks else AuthorizationStep.SIGN_IN
+        return AuthorizationStep.CREATE if creates else whose
     # The person signed in for this request, and not before it.
     afresh = progress.began is not None and signed_in.proved_at >= progress.began
     if (step := _sign_in_step(request, application, signed_in, progress, now, afresh=afresh)) is not None:
@@ -243,12 +281,14 @@ def _member_step(
     *,
     afresh: bool,
 ) -> AuthorizationStep | None:
-    """The steps of members of the application's organization."""
+    """The steps of members of the application's organization, and then the terms, which concern everybody."""
     if _is_asked_membership(request, application, signed_in, progress, afresh=afresh):
         return AuthorizationStep.CONFIRM_MEMBERSHIP
     if _must_set_up(request, signed_in.second_factor_due, progress, now, afresh=afresh):
         return AuthorizationStep.SET_UP_SECOND_FACTOR
-    return None
+    # Until then, the sign-in asks.
+    owes_terms = signed_in.terms_due is not None and signed_in.terms_due <= now
+    return AuthorizationStep.ACCEPT_TERMS if owes_terms else None
 
 
 def _is_asked_membership(
@@ -352,12 +392,13 @@ _UNASKED: Final = {
     AuthorizationStep.SECOND_FACTOR: (AuthorizationErrorCode.INTERACTION_REQUIRED, "The person has to show a second factor"),
     AuthorizationStep.CHOOSE_ACCOUNT: (
         AuthorizationErrorCode.ACCOUNT_SELECTION_REQUIRED,
-        "Another person is signed in than the request names",
+        "The person has to choose an account",
     ),
     AuthorizationStep.SET_UP_SECOND_FACTOR: (
         AuthorizationErrorCode.INTERACTION_REQUIRED,
         "The person has to set up a second factor for this organization",
     ),
+    AuthorizationStep.ACCEPT_TERMS: (AuthorizationErrorCode.INTERACTION_REQUIRED, "The person has to accept terms"),
     AuthorizationStep.CONSENT: (AuthorizationErrorCode.CONSENT_REQUIRED, "The person has to give consent"),
     AuthorizationStep.TURN_AWAY: (
         AuthorizationErrorCode.ACCESS_DENIED,

@@ -21,6 +21,7 @@ REFRESH_TOKEN: Final = "refresh_token"  # noqa: S105 - the name of a grant
 CLIENT_CREDENTIALS: Final = "client_credentials"
 DEVICE_CODE: Final = "urn:ietf:params:oauth:grant-type:device_code"
 TOKEN_EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"  # noqa: S105 - the name of a grant
+CIBA: Final = "urn:openid:params:grant-type:ciba"
 JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"
 
 
@@ -32,6 +33,8 @@ class TokenRequest(Frozen, kw_only=True):
     redirect_uri: str | None = None
     code_verifier: Token | None = None
     refresh_token: Token | None = None
+    auth_req_id: Token | None = None
+    """Names a request from afar."""
     assertion: Token | None = None
     """The signed token of an issuer outside (RFC 7523)."""
     scope: str | None = None

@@ -46,7 +46,9 @@ class CredentialKind(StrEnum):
     MAILED_LINK = "mailed link"
     """Or code."""
     UNFINISHED = "unfinished sign-in"
-    """A code that no application has redeemed, an approved device, a second factor that is awaited, a flow."""
+    """A code that no application has redeemed, an approved device, a second factor that is awaited, a flow, a request from afar that waits
+    or whose yes no application has fetched.
+    """
     API_KEY = "API key"
     CLIENT_SECRET = "client secret"  # noqa: S105 - a kind
     DIRECTORY_TOKEN = "directory's token"  # noqa: S105 - a kind
@@ -436,7 +438,7 @@ OWED: Final[Mapping[CredentialKind, Owed]] = {
         exported=_OF_MINUTES,
     ),
     CredentialKind.UNFINISHED: Owed(
-        page=Because("it lives for minutes, and ends with the browser's session"),
+        page=Because("it lives for minutes, and ends with the browser's session; requests from afar wait on `/ui/requests`"),
         mails=Because("it becomes a session, which tells"),
         exported=_OF_MINUTES,
     ),

@@ -11,7 +11,9 @@ from typing import Any, Final
 
 from core.domain.identity.profile.profiles import NOTHING_STATED, StatedProfile, stated_profile
 from core.domain.identity.upstream.directory_visits import DirectoryVisit
+from core.domain.identity.upstream.further_settings import FurtherSettings
 from core.domain.identity.upstream.providers import TENANT
+from core.domain.identity.upstream.public_issuers import is_public, names_domain
 from core.domain.json import Json
 from core.frozen import Frozen, replace
 
@@ -53,6 +55,8 @@ class Asserted(Frozen):
     """When the person signed in at the provider. None when the provider does not say."""
     refuses_applications: bool = False
     """The provider lets the person be signed in to our own pages, and to no application."""
+    methods: tuple[str, ...] = ()
+    """The provider's words, as it has signed them, for how the person signed in there."""
 
     @property
     def domain(self) -> str:
@@ -60,10 +64,18 @@ class Asserted(Frozen):
 
 
 def require_claims(
-    claims: Mapping[str, Any], *, issuer: str, client_id: str, nonce: str, now: datetime, since: datetime | None = None
+    claims: Mapping[str, Any],
+    *,
+    issuer: str,
+    client_id: str,
+    nonce: str,
+    now: datetime,
+    since: datetime | None = None,
+    repeats: bool = True,
 ) -> None:
     """Checks the claims of an ID token whose signature is good (OpenID Connect Core, section 3.1.3.7). The person must have signed in at
-    the provider after `since`, if the provider tells when. Raises `NotVouched`.
+    the provider after `since`, if the provider tells when. Unless the provider `repeats` the nonce, only another one is refused. Raises
+    `NotVouched`.
     """
     if claims.get("iss") != issued_by(issuer, claims):
         raise NotVouched("another issuer")
@@ -72,7 +84,7 @@ def require_claims(
         raise NotVouched("another audience")
     if claims.get("azp", client_id) != client_id:
         raise NotVouched("for another party")
-    given = claims.get("nonce")
+    given = claims.get("nonce") if repeats else claims.get("nonce", nonce)
     if not isinstance(given, str) or not hmac.compare_digest(given.encode("utf-8", "surrogatepass"), nonce.encode()):
         raise NotVouched("another nonce")
     expires_at, issued_at = _seconds(claims, "exp"), _seconds(claims, "iat")
@@ -108,13 +120,26 @@ def of_openid(claims: Mapping[str, Any]) -> Asserted:
     return _asserted(claims, _text(claims, "sub"), claims.get("email_verified") is True)
 
 
+def of_own_openid(claims: Mapping[str, Any]) -> Asserted:
+    """An organization's own provider. One of a family where anybody can have an account vouches for nothing, or only for the accounts that
+    an organization manages there.
+    """
+    asserted = of_openid(claims)
+    is_anybodys = is_public(asserted.issuer) or (names_domain(asserted.issuer) and not _is_managed(claims))
+    return replace(asserted, email_is_verified=False) if is_anybodys else asserted
+
+
 def of_websuite(claims: Mapping[str, Any]) -> Asserted:
     """An address in another domain may have changed hands since the provider verified it. Addresses that the provider manages itself cannot
     have: those in its own mail domain, or in a domain that it hosts (`hd`).
     """
     asserted = of_openid(claims)
-    manages = asserted.domain in _WEBSUITE_DOMAINS or (isinstance(claims.get("hd"), str) and claims["hd"] != "")
+    manages = asserted.domain in _WEBSUITE_DOMAINS or _is_managed(claims)
     return replace(_asserted(claims, asserted.subject, asserted.email_is_verified and manages), stated=stated_profile(claims))
+
+
+def _is_managed(claims: Mapping[str, Any]) -> bool:
+    return isinstance(claims.get("hd"), str) and claims["hd"] != ""
 
 
 def of_officesuite(claims: Mapping[str, Any]) -> Asserted:
@@ -138,6 +163,38 @@ def of_codehost(issuer: str, person: Mapping[str, Any], emails: Sequence[Any]) -
         if isinstance(one, Mapping) and one.get("primary") is True and (stated := stated_address(one.get("email"))):
             return Asserted(issuer, str(number), stated, one.get("verified") is True, stated_names)
     return Asserted(issuer, str(number), stated=stated_names)
+
+
+def of_further_openid(claims: Mapping[str, Any]) -> Asserted:
+    """An address is only what the page that asks for one suggests, so it is never verified here. One that the provider says is not
+    verified is not even suggested. Some providers write truth as a text.
+    """
+    is_doubted = claims.get("email_verified", True) not in (True, "true")
+    asserted = _asserted({**claims, "email": "" if is_doubted else claims.get("email")}, _text(claims, "sub"), False)
+    return replace(asserted, stated=stated_profile(claims))
+
+
+def of_further_profile(settings: FurtherSettings, profile: Mapping[str, Any]) -> Asserted:
+    """Reads the profile of a provider of OAuth 2.0 by the mapping. It says nothing about when the person has signed in there. Raises
+    `NotVouched`.
+    """
+    subject = at_path(profile, settings.subject)
+    if isinstance(subject, int) and not isinstance(subject, bool):
+        subject = str(subject)
+    if not isinstance(subject, str) or not 0 < len(subject) <= LONGEST_SUBJECT:
+        raise NotVouched(f"the profile has no id at {settings.subject}")
+    is_doubted = settings.verified != "" and at_path(profile, settings.verified) not in (True, "true")
+    stated = "" if is_doubted or not settings.email else stated_address(at_path(profile, settings.email))
+    name = at_path(profile, settings.full_name) if settings.full_name else None
+    return Asserted(settings.identity_issuer, subject, stated, stated=stated_profile({"name": name}))
+
+
+def at_path(profile: Mapping[str, Any], path: str) -> Any:
+    """The value at names of members with dots between them. None where there is none."""
+    found: Any = profile
+    for name in path.split("."):
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found
 
 
 def with_userinfo(claims: Mapping[str, Any], userinfo: Mapping[str, Any], wanted: Collection[str] = ()) -> Mapping[str, Any]:

@@ -86,19 +86,25 @@ class Linking(Enum):
     """
     NOT_FOR_ACCOUNT = auto()
     """An organization's own provider tells of an account that the organization may not vouch for."""
+    ASK = auto()
+    """A further provider of the installation tells of somebody who is not connected. Its word about an address is worth nothing: a mailed
+    code has to show whose address it is.
+    """
     DEACTIVATED = auto()
     NOT_REGISTERED = auto()
     """No account has the address, and the rules of registration give it none. `linking` does not know these rules."""
 
 
-def linking(asserted: Asserted, met: Encounter, provider: str, *, of_organization: bool) -> Linking:
+def linking(asserted: Asserted, met: Encounter, provider: str, *, of_organization: bool, proves: bool = True) -> Linking:
     """`of_organization`: the provider is an organization's own, whose owner can make it say anything. Its word counts for addresses in a
-    domain that the organization has proved, and never for platform owners.
+    domain that the organization has proved, and never for platform owners. Unless it `proves`, its word about an address never counts.
     """
     if met.connected is not None:
         if of_organization and (met.connected.account.is_platform_owner or not met.account_domain_is_theirs):
             return Linking.NOT_FOR_ACCOUNT
         return Linking.SIGN_IN if met.connected.account.deactivated_at is None else Linking.DEACTIVATED
+    if not proves:
+        return Linking.ASK
     vouches = asserted.email != "" and asserted.email_is_verified and (not of_organization or met.asserted_domain_is_theirs)
     if not vouches:
         return Linking.UNVERIFIED
@@ -177,6 +183,7 @@ NOT_FOR_ACCOUNT: Final = "not_for_account"
 TAKEN: Final = "taken"
 DEACTIVATED: Final = "deactivated"
 NOT_REGISTERED: Final = "not_registered"
+ADDRESS_TAKEN: Final = "address_taken"
 CANCELLED: Final = "cancelled"
 
 

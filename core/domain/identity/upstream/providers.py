@@ -1,5 +1,5 @@
 """Upstream providers: services elsewhere at which people have an account, and by which they sign in here. The installation has three, each
-by its public protocol. Organizations can have more of their own.
+by its public protocol, and further ones that platform owners add. Organizations can have more of their own.
 """
 
 import re
@@ -9,9 +9,11 @@ from types import MappingProxyType
 from typing import Final
 from uuid import UUID
 
+from core.domain.branding import logo_path
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId
 from core.domain.identity.upstream.connections import SamlSettings
+from core.domain.identity.upstream.further_settings import FurtherSettings
 from core.domain.identity.upstream.ldap.answers import LdapSite
 from core.domain.saml.entities import KeyPair
 from core.domain.secrets import Secret
@@ -24,6 +26,17 @@ TENANT: Final = "{tenantid}"
 _ID: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
+class ProviderOrigin(StrEnum):
+    """Whose a provider is, as its key says."""
+
+    SHIPPED = "shipped"
+    """One of the three."""
+    FURTHER = "further"
+    """Added by platform owners. The key is its short name."""
+    OWN = "own"
+    """An organization's own. The key is its id."""
+
+
 class Provider(StrEnum):
     CODEHOST = "codehost"
     WEBSUITE = "websuite"
@@ -31,6 +44,17 @@ class Provider(StrEnum):
 
 
 _THREE: Final = frozenset(Provider)
+# Names that a further provider cannot have: those of the three and of kinds, and every word that stands, or may come to stand, below
+# `/auth/`. A test compares them with the endpoints.
+RESERVED_NAMES: Final = frozenset(
+    {
+        *_THREE,
+        *("verify-email", "device", "token", "revoke", "userinfo", "authorize", "introspect", "register", "par", "callback", "logout"),
+        *("login", "link", "password", "email", "magic-link", "passkey", "mfa", "sms", "saml", "ldap", "oidc", "openid", "oauth", "oauth2"),
+        *("upstream", "api", "admin", "new", "none", "own", "postern", "test", "logo", "providers", "presets"),
+    }
+)
+SHORT_NAME: Final = re.compile(r"[a-z](?:-?[a-z0-9]){1,29}")
 # These providers give a refresh token only after the person consents.
 _RENEWABLE_BY_CONSENT: Final = frozenset({Provider.WEBSUITE})
 # The names that pages show.
@@ -98,15 +122,15 @@ class ProviderSite(Frozen, kw_only=True):
     """The place where a provider answers."""
 
     key: str
-    """The word of a shared provider, or the id of an organization's own."""
+    """The word or the short name of one of the installation, or the id of an organization's own."""
     endpoints: ProviderEndpoints
     organization: OrganizationId | None = None
-    """The organization that owns the provider. None for a shared provider."""
+    """The organization that owns the provider. None for one of the installation."""
 
     @property
     def kind(self) -> Provider | None:
-        """None for an organization's own provider."""
-        return None if self.organization is not None else Provider(self.key)
+        """None for any but the three."""
+        return Provider(self.key) if is_one_of_three(self.key) else None
 
     @property
     def label(self) -> str:
@@ -132,10 +156,24 @@ class Upstream(ProviderSite, kw_only=True):
     """Scopes to ask for, besides those that identify a person."""
     profile_mapping: Mapping[str, str] = NOTHING_MAPPED
     """The keys of the organization's fields, by the claims that go into them."""
+    second_factor_values: tuple[str, ...] = ()
+    """The provider's words for a second factor that counts for the organization's own rule."""
     saml: SamlAtProvider | None = None
     """None for any other kind."""
     ldap: LdapSite | None = None
     """None for any other kind."""
+    further: FurtherSettings | None = None
+    """None for any but a further provider of the installation."""
+
+    @property
+    def proves(self) -> bool:
+        """Whether the provider's word about an address counts at all. That of a further provider never does."""
+        return self.further is None
+
+    @property
+    def states_issuer(self) -> bool:
+        """Whether we know which issuer its answers may name. Nobody need state one for a further provider of OAuth 2.0."""
+        return self.further is None or self.further.issuer != ""
 
     @property
     def speaks_saml(self) -> bool:
@@ -161,6 +199,25 @@ class ProviderOffer(Frozen):
 
     key: str
     name: str
+    logo: str = ""
+    """The path of its logo. Empty when it has none."""
+
+
+class OfferedFurther(Frozen):
+    """A further provider of the installation that pages may lead to."""
+
+    key: str
+    name: str
+    organizations: frozenset[OrganizationId] | None = None
+    """None when it is offered everywhere."""
+    logo_digest: str | None = None
+
+    @property
+    def offer(self) -> ProviderOffer:
+        return ProviderOffer(self.key, self.name, "" if self.logo_digest is None else logo_path(self.logo_digest))
+
+    def is_offered_in(self, organization: OrganizationId | None) -> bool:
+        return self.organizations is None or organization in self.organizations
 
 
 class OwnProviders(Frozen):
@@ -168,6 +225,8 @@ class OwnProviders(Frozen):
 
     clients: tuple[str, ...] = ()
     providers: tuple[ProviderOffer, ...] = ()
+    organization: OrganizationId | None = None
+    """The organization, where it was looked up by its slug."""
 
 
 NO_OWN_PROVIDERS: Final = OwnProviders()
@@ -175,16 +234,23 @@ NO_OWN_PROVIDERS: Final = OwnProviders()
 
 def own_provider_of(key: str) -> UUID | None:
     """The id of an organization's own provider. None for one of the installation's, and for none."""
-    return UUID(key) if key and not is_one_of_three(key) else None
+    return UUID(key) if _ID.fullmatch(key) else None
+
+
+def origin_of(key: str) -> ProviderOrigin:
+    """Whose provider has this key."""
+    if _ID.fullmatch(key):
+        return ProviderOrigin.OWN
+    return ProviderOrigin.SHIPPED if is_one_of_three(key) else ProviderOrigin.FURTHER
 
 
 def is_one_of_three(key: str) -> bool:
-    """Whether the key names a shared provider. Otherwise it is the id of an organization's own."""
+    """Whether the key names one of the three, which everything that concerns tokens of people at providers is about."""
     return key in _THREE
 
 
 def provider_key(text: str) -> str:
     """The text, if it can be the key of a provider. Raises `UnknownProvider`."""
-    if is_one_of_three(text) or _ID.fullmatch(text):
+    if is_one_of_three(text) or _ID.fullmatch(text) or (SHORT_NAME.fullmatch(text) and text not in RESERVED_NAMES):
         return text
     raise UnknownProvider

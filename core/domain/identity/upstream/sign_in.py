@@ -11,6 +11,7 @@ from core.domain.errors import BadRequest, Refusal
 from core.domain.identifiers import FlowId, OrganizationId, ServiceId, SessionId, UserId
 from core.domain.identity.flows import Flow
 from core.domain.identity.upstream.connections import SamlSettings
+from core.domain.identity.upstream.further_settings import FurtherSettings
 from core.domain.identity.upstream.ldap.answers import ldap_site
 from core.domain.identity.upstream.ldap.settings import LdapSettings
 from core.domain.identity.upstream.providers import (
@@ -21,9 +22,12 @@ from core.domain.identity.upstream.providers import (
     Provider,
     ProviderEndpoints,
     ProviderOff,
+    ProviderOrigin,
     SamlAtProvider,
+    UnknownProvider,
     Upstream,
     is_one_of_three,
+    origin_of,
 )
 from core.domain.saml.entities import KeyPair
 from core.domain.secrets import Secret, Token
@@ -95,12 +99,23 @@ class ConfiguredProvider(Frozen, kw_only=True):
     client: SealedClient
     scopes: tuple[str, ...]
     profile_mapping: Mapping[str, str] = NOTHING_MAPPED
+    second_factor_values: tuple[str, ...] = ()
     saml: SamlSettings | None = None
     """None for any other kind. For SAML, the client's id is the issuer, and its secret our private key."""
     ldap: LdapSettings | None = None
     """None for any other kind. For LDAP, the client's id is the issuer, and its secret the bind password."""
     certificate: str = ""
     """Our certificate, for SAML."""
+
+
+class ConfiguredFurther(Frozen, kw_only=True):
+    """A further provider of the installation, as it is stored."""
+
+    name: str
+    settings: FurtherSettings
+    client: SealedClient
+    is_on: bool
+    """It is turned on, and offered where the sign-in leads to."""
 
 
 class WayThrough(Frozen, kw_only=True):
@@ -114,6 +129,8 @@ class WayThrough(Frozen, kw_only=True):
     """None when no provider has this id, when it is turned off, when its organization is not active, or when the flow belongs to another
     organization.
     """
+    further: ConfiguredFurther | None = None
+    """None when no further provider has this short name."""
     service: ServiceId | None = None
     """The service in which the person signs in, or connects an identity."""
     service_scopes: tuple[str, ...] = ()
@@ -160,6 +177,8 @@ class NewState(Frozen, kw_only=True):
     """The installation's client. The organization's own client replaces it, if there is one. The client that was used is stored, because
     the provider's answer counts only for the same client.
     """
+    tests: bool = False
+    """A platform owner tests the provider in this session: nobody signs in, and nothing is connected."""
     asks_consent: bool = False
     """The page at the provider asks the person again to allow what the service wants."""
     created_at: datetime
@@ -183,6 +202,8 @@ class TakenState(Frozen, kw_only=True):
     client_id: str
     asked_consent: bool
     way: WayThrough
+    tests: bool = False
+    """See `NewState.tests`."""
     on_pages: bool = False
     """The person asked for the connection on our own pages."""
 
@@ -266,9 +287,16 @@ def derived(state: Token, key: bytes) -> tuple[str, Token]:
     return _derived(b"nonce", state, key), Token(_derived(b"verifier", state, key))
 
 
-def upstream_of(provider: str, installed: Mapping[Provider, Installed], way: WayThrough, opened: Secret | None) -> Upstream:
-    """The provider for this sign-in. `opened` is the secret of the client that `client_kept` named, if any. Raises `ProviderOff`."""
-    if not is_one_of_three(provider):
+def upstream_of(
+    provider: str, installed: Mapping[Provider, Installed], way: WayThrough, opened: Secret | None, *, even_off: bool = False
+) -> Upstream:
+    """The provider for this sign-in. `opened` is the secret of the client that `client_kept` named, if any. Raises `ProviderOff`,
+    and `UnknownProvider`.
+    """
+    origin = origin_of(provider)
+    if origin is ProviderOrigin.FURTHER:
+        return _further(provider, way.further, opened, even_off=even_off)
+    if origin is ProviderOrigin.OWN:
         configured = way.configured
         if configured is None or opened is None:
             raise ProviderOff(detail="the organization has no such provider, or it is turned off")
@@ -280,6 +308,7 @@ def upstream_of(provider: str, installed: Mapping[Provider, Installed], way: Way
             scopes=configured.scopes,
             organization=configured.organization,
             profile_mapping=configured.profile_mapping,
+            second_factor_values=configured.second_factor_values,
             saml=None if configured.saml is None else SamlAtProvider(configured.saml, KeyPair(configured.certificate, opened)),
             ldap=None if configured.ldap is None else ldap_site(configured.ldap, opened),
         )
@@ -291,10 +320,33 @@ def upstream_of(provider: str, installed: Mapping[Provider, Installed], way: Way
     return Upstream(key=provider, name=NAMES[one], endpoints=ours.endpoints, client=client)
 
 
+def _further(provider: str, kept: ConfiguredFurther | None, opened: Secret | None, *, even_off: bool) -> Upstream:
+    if kept is None or opened is None:
+        raise UnknownProvider
+    if not kept.is_on and not even_off:
+        raise ProviderOff(detail="the provider is turned off, or not offered there")
+    settings = kept.settings
+    return Upstream(
+        key=provider,
+        name=kept.name,
+        endpoints=ProviderEndpoints(
+            issuer=settings.identity_issuer,
+            authorization_url=settings.authorization_url,
+            token_url=settings.token_url,
+            userinfo_url=settings.profile_url,
+        ),
+        client=ClientAtProvider(kept.client.client_id, opened),
+        scopes=settings.scopes,
+        further=settings,
+    )
+
+
 def client_kept(provider: str, way: WayThrough) -> SealedClient | None:
     """The client whose secret has to be opened. None when the installation's client is used."""
     if is_one_of_three(provider):
         return way.own_client
+    if way.further is not None:
+        return way.further.client
     return None if way.configured is None else way.configured.client
 
 

@@ -8,7 +8,7 @@ from hashlib import sha256
 from typing import Final
 from uuid import UUID
 
-from core.domain.errors import BadRequest, Forbidden, NotFound, ReauthenticationRequired, SecondFactorRequired
+from core.domain.errors import BadRequest, Forbidden, NotFound, ReauthenticationRequired, SecondFactorRequired, TermsRequired
 from core.domain.federation.oauth.authorization_steps import (
     AuthorizationStep,
     Progress,
@@ -26,6 +26,7 @@ from core.domain.federation.saml.sign_in import (
     as_authorization,
     asked,
     declined,
+    goes_by,
     has_allowed,
     require_askable,
     require_no_agent,
@@ -53,6 +54,17 @@ from ports.system import System
 from ports.unit_of_work import UnitOfWorkFactory
 
 FLOW_LIFETIME: Final = timedelta(minutes=15)
+# Steps that the person of the account in use has to do, and nobody else.
+_OF_ONE_ACCOUNT: Final = frozenset(
+    {
+        AuthorizationStep.PROVE,
+        AuthorizationStep.CONFIRM_MEMBERSHIP,
+        AuthorizationStep.ACCEPT_TERMS,
+        AuthorizationStep.SET_UP_SECOND_FACTOR,
+        AuthorizationStep.CONSENT,
+        AuthorizationStep.TURN_AWAY,
+    }
+)
 _ADMINISTERS: Final = frozenset({BuiltInRole.OWNER.value, BuiltInRole.ADMIN.value})
 
 
@@ -89,9 +101,10 @@ class SamlSignIn(Frozen):
         """The service and the caller, for a request of a browser with this session's cookie, in one round trip."""
         return await self.visits.meet(place, browser)
 
-    async def arrive(self, met: Met, envelope: Envelope, client: Client, *, waits: bool = False) -> Outcome:
+    async def arrive(self, met: Met, envelope: Envelope, client: Client, *, waits: bool = False, others: Sequence[Caller] = ()) -> Outcome:
         """Takes a request that a browser brings. If the person has to do something first, `begin` keeps the request. With `waits`, the
-        person in the browser is not known yet, and the browser comes back with its cookies. Raises `MessageRefused`, `NotFound` and
+        person in the browser is not known yet, and the browser comes back with its cookies. `others` are the accounts that are signed in
+        in the browser beside the caller's. Raises `MessageRefused`, `NotFound` and
         `OrganizationNotActive`, which the person sees.
         """
         meeting = usable(met.meeting)
@@ -108,7 +121,8 @@ class SamlSignIn(Frozen):
             visit = SamlVisit(meeting, wanted, arrives_by=envelope.binding)
             if waits:
                 return UnfinishedSamlSignIn(AuthorizationStep.DONE, wanted, meeting.application, None, visit.signer, visit.arrives_by)
-            return await self._settled(visit, Progress(), client)
+            asks = bool(others) and not await self._names_present(visit)
+            return await self._settled(visit, Progress(must_choose=asks), client)
 
     async def begin(self, unfinished: UnfinishedSamlSignIn, wanted: Wanted, *, browser: Token | None, email: str) -> Flow:
         """Keeps a request while the person does the missing steps. Without `browser`, the first browser that brings the flow's id owns the
@@ -117,6 +131,8 @@ class SamlSignIn(Frozen):
         application, request = unfinished.application, unfinished.asked
         kept = {**request.stored(), "organization": application.organization_slug, "service": application.slug}
         flow = self.flows.made(FlowPurpose.SAML, kept, wanted, FLOW_LIFETIME, service=application.service, email=email)
+        if unfinished.signed_in is not None and unfinished.step in _OF_ONE_ACCOUNT:
+            flow = replace(flow, account=unfinished.signed_in.user)
         digest = unclaimed_digest(flow.id) if browser is None else browser.digest()
         if unfinished.arrives_by is None or request.request_id is None:
             async with self.unit_of_work() as uow:
@@ -139,15 +155,26 @@ class SamlSignIn(Frozen):
         return own
 
     async def resume(
-        self, flow: Flow, caller: Caller | None, client: Client, *, set_up_later: bool = False, cannot_prove: bool = False
+        self,
+        flow: Flow,
+        caller: Caller | None,
+        client: Client,
+        *,
+        set_up_later: bool = False,
+        cannot_prove: bool = False,
+        others: Sequence[Caller] = (),
     ) -> Outcome:
-        """Resumes a request after the person has done a step. Raises `FlowOver`, and the errors of `arrive`."""
+        """Resumes a request after the person has done a step. `others` are the accounts in the browser beside the caller's, if the person
+        may still have to choose. Raises `FlowOver`, and the errors of `arrive`.
+        """
         visit = await self.visits.met_again(flow, caller)
+        asks = bool(others) and flow.belongs_to is None and not await self._names_present(visit)
         # A person who signed in through the API has no session in this browser, so no page can ask about the membership.
         asked_membership = flow.asked_memberships or set_up_later or caller is None
         progress = Progress(
             flow.created_at,
-            account_chosen=True,
+            account_chosen=not asks,
+            must_choose=asks,
             set_up_later=set_up_later,
             asked_membership=asked_membership,
             cannot_prove=cannot_prove,
@@ -177,8 +204,8 @@ class SamlSignIn(Frozen):
         self, place: ServiceName, caller: Caller, client: Client, state: str | None, *, next_certificate: bool = False
     ) -> Outcome:
         """Begins a sign-in here, without a request. The sign-in is unfinished only when the person has to give consent. Raises `NotFound`,
-        `OrganizationNotActive`, `BadRequest`, and `Forbidden`, `SecondFactorRequired` or `ReauthenticationRequired` when the person has to
-        do something else first.
+        `OrganizationNotActive`, `BadRequest`, and `Forbidden`, `SecondFactorRequired`, `TermsRequired` or `ReauthenticationRequired` when
+        the person has to do something else first.
         """
         meeting = usable(await self.lookup.meet(place.organization, place.service, caller))
         try:
@@ -196,6 +223,8 @@ class SamlSignIn(Frozen):
                 raise members_only()
             case AuthorizationStep.SET_UP_SECOND_FACTOR:
                 raise SecondFactorRequired
+            case AuthorizationStep.ACCEPT_TERMS:
+                raise TermsRequired
             case _:
                 raise ReauthenticationRequired(max_age=meeting.application.session_lifetime or timedelta(0))
 
@@ -245,6 +274,13 @@ class SamlSignIn(Frozen):
         except RequestDeclined as refusal:
             return await self.answers.declined(visit, refusal)
         return await self.answers.entered(visit, signed_in, meeting.subject, client, consents=consents)
+
+    async def _names_present(self, visit: SamlVisit) -> bool:
+        """Whether the request names the person of the account in use."""
+        named, subject = visit.request.subject, visit.meeting.subject
+        if named is None or subject is None:
+            return False
+        return goes_by(named, subject.user, subject.email, visit.application.service, await self.server_secrets.get(NAME_IDS))
 
 
 FINISH: Final = "/ui/saml"

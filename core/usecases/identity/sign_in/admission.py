@@ -17,6 +17,8 @@ from core.domain.identity.risk_policies.verdicts import Came, RefusedByRule, Ris
 from core.domain.identity.risk_policies.ways import way_of
 from core.domain.identity.sessions import NOT_JUDGED, PLATFORM, Context, Doors
 from core.domain.identity.sign_in import PASSWORD_PROVIDER, Confirmed, LastLook, NamedAccount, is_unusual, methods, open_context
+from core.domain.identity.terms.terms import PendingTerms
+from core.domain.identity.upstream.directory_factors import DirectoryFactor
 from core.domain.identity.upstream.directory_visits import DirectoryVisit
 from core.frozen import Frozen
 from core.usecases.identity.devices import Devices
@@ -49,6 +51,8 @@ class Arrived(Frozen, kw_only=True):
     """The provider that vouched for the person, if one did: its key, or the id of an organization's own provider."""
     visit: DirectoryVisit | None = None
     """The visit to a directory by SAML, which the session remembers."""
+    factor: DirectoryFactor | None = None
+    """The second factor that the provider has stated. None after a second factor of ours, beside which it says nothing more."""
     doors: Doors = NOT_JUDGED
     """The organizations whose rules for risk let the sign-in in, and those that it stays out of."""
     decided: Decided | None = None
@@ -77,6 +81,10 @@ class Landing(Protocol[_Kept_co]):
     def flow(self) -> FlowId | None:
         """The browser's flow. The admission checks that nobody has signed in by this flow yet."""
 
+    @property
+    def offers_passkey(self) -> bool:
+        """Whether a page can offer a passkey after the sign-in."""
+
     async def open(self, uow: UnitOfWork, arrived: Arrived, device: DeviceId) -> _Kept_co: ...
 
     async def wait(self, uow: UnitOfWork, awaiting: Preauthentication) -> None:
@@ -86,6 +94,8 @@ class Landing(Protocol[_Kept_co]):
 class Admitted(Frozen, Generic[Kept]):
     kept: Kept
     remembered: Remembered
+    terms: tuple[PendingTerms, ...] = ()
+    """What the person has not accepted yet."""
 
 
 class Admission(Frozen):
@@ -135,7 +145,13 @@ class Admission(Frozen):
         async with self.unit_of_work() as uow:
             device = None if insists else sighting.device
             confirmed = await arrival.last_look(
-                uow, service=service, device=device, flow=landing.flow, organization=_entered(arrival.context, landing)
+                uow,
+                service=service,
+                device=device,
+                flow=landing.flow,
+                organization=_entered(arrival.context, landing),
+                # Behind a trusted device, the person would have to show the second factor first.
+                offers_passkey=landing.offers_passkey and proof.provider == PASSWORD_PROVIDER and not arrival.named.mfa_enabled,
             )
             if not (confirmed.one_factor_is_enough or proof.shows_two_factors):
                 raise Overtaken
@@ -161,6 +177,7 @@ class Admission(Frozen):
                 provider=proof.provider,
                 upstream=proof.word.provider,
                 visit=proof.visit,
+                factor=proof.factor,
                 doors=_doors(verdict),
                 decided=verdict.decided,
                 by_installation=verdict.by_installation,
@@ -207,7 +224,7 @@ class Admission(Frozen):
         client = approach.client
         async with self.unit_of_work() as uow:
             # The account is held before the pre-authentication: code that ends both takes them in this order.
-            await uow.accounts.hold_shared(user)
+            await uow.accounts.hold(user)
             awaiting = await uow.mfa.find_preauthentication(preauthentication)
             if awaiting is None or awaiting.user != user:
                 raise SignInEnded
@@ -217,6 +234,7 @@ class Admission(Frozen):
                 service=awaiting.service,
                 flow=landing.flow,
                 organization=awaiting.organization or landing.leads_to.organization,
+                offers_passkey=landing.offers_passkey and awaiting.provider == PASSWORD_PROVIDER,
             )
             confirmed = await last_look(uow, look, SignInEnded)
             if not awaiting.counts_for(confirmed.account):
@@ -307,7 +325,7 @@ class Admission(Frozen):
                 await uow.sign_ins.let_hold(account.id, context.service, arrived.authenticated_by, now)
             # This write comes last, because simultaneous newcomers to one service wait here for each other.
             await uow.sign_ins.enter(account.id, context.service, now)
-        return Admitted(kept, remembered)
+        return Admitted(kept, remembered, arrived.confirmed.terms)
 
     def _judged(
         self, arrival: Arrival, confirmed: Confirmed, sighting: Sighting, landing: Landing[Kept], *, shows_two_factors: bool

@@ -16,7 +16,7 @@ from core.domain.identity.upstream.identities import (
     Encounter,
     connecting,
 )
-from core.domain.identity.upstream.providers import provider_key
+from core.domain.identity.upstream.providers import ProviderOrigin, UnknownProvider, origin_of, provider_key
 from core.domain.identity.upstream.sign_in import TakenState, UpstreamRefused
 from core.domain.identity.ways_in import require_another
 from core.domain.record.events import Actor
@@ -112,6 +112,8 @@ class Identities(Frozen):
             else:
                 held = await uow.identities.hold(caller.user, key)
             if held is None:
+                if origin_of(key) is ProviderOrigin.FURTHER and await uow.further_providers.find(key) is None:
+                    raise UnknownProvider
                 raise NotFound("You are not connected to this provider", words="provider_not_connected")
             identity, service = held.identity, held.service
             if service is not None and await uow.identities.is_used_elsewhere(identity.id, service):

@@ -15,7 +15,14 @@ from core.domain.identity.upstream.connections import directory_contexts
 from core.domain.identity.upstream.directories import DirectoryRefused
 from core.domain.identity.upstream.exchanges import ConnectionExchange, ConnectionExchangeKind
 from core.domain.identity.upstream.link_requests import Asker
-from core.domain.identity.upstream.providers import ProviderOffer, Upstream, provider_key
+from core.domain.identity.upstream.providers import (
+    ProviderOffer,
+    ProviderOrigin,
+    UnknownProvider,
+    Upstream,
+    origin_of,
+    provider_key,
+)
 from core.domain.identity.upstream.sign_in import (
     NewState,
     OAuthError,
@@ -78,7 +85,13 @@ class Journeys(Frozen):
 
     async def offered_at(self, organization: str) -> Sequence[ProviderOffer]:
         """Returns the providers for the services of the organization with this slug: the installation's and the organization's own."""
-        return self.providers.offered(await self.lookup.own(organization))
+        await self.providers.further.refresh()
+        own = await self.lookup.own(organization)
+        return self.providers.offered(own, own.organization)
+
+    async def refresh_offers(self) -> None:
+        """Before a page shows what `offered_in` returns."""
+        await self.providers.further.refresh()
 
     async def offered_to(self, caller: Caller) -> Sequence[ProviderOffer]:
         """Returns the providers that the caller can connect: the installation's, and those of the organization that the caller's session is
@@ -137,6 +150,14 @@ class Journeys(Frozen):
         leaving = _Leaving(user=caller.user, session=caller.session, asked_in=asked_in, choose=True, consent=True)
         return await self._gone(provider_key(provider), browser, place, leaving)
 
+    async def leave_to_test(self, provider: str, browser: Token, caller: Caller) -> str:
+        """Does what `leave` does, for a platform owner who tests a further provider, also one that is off. Raises the errors of `leave`."""
+        key = provider_key(provider)
+        if origin_of(key) is not ProviderOrigin.FURTHER:
+            raise UnknownProvider
+        leaving = _Leaving(user=caller.user, session=caller.session, choose=True, tests=True)
+        return await self._gone(key, browser, ServicePlace(), leaving)
+
     async def take(self, provider: str, state: Token, browser: Token | None) -> TakenState:
         """Returns, once, what the returning person left for. Raises `UnknownProvider`, and `FlowOver` when the state does not exist, has
         expired, was used, or belongs to another browser.
@@ -151,9 +172,12 @@ class Journeys(Frozen):
         """Exchanges the code for the provider's word. `issuer` is the issuer that the answer names. Raises `ProviderOff` when the provider
         has been turned off meanwhile, or has another client, and `OAuthError` when the provider's word shows no identity.
         """
-        upstream = self.providers.found(taken.provider, taken.way)
+        upstream = self.providers.found(taken.provider, taken.way, even_off=taken.tests)
         if upstream.client.client_id != taken.client_id:
             raise OAuthError(detail="the client at the provider was changed meanwhile")
+        if not upstream.states_issuer:
+            # Nothing is there to compare it with. The state and the way back, which are of this provider alone, say whose the answer is.
+            issuer = None
         try:
             if issuer is not None and not may_be_issued_by(upstream.endpoints.issuer, issuer):
                 raise NotVouched("the answer is another issuer's")  # noqa: TRY301 - one way out for all of them
@@ -216,11 +240,14 @@ class Journeys(Frozen):
             session=leaving.session,
             asked_in=leaving.asked_in,
             installed_client=self.providers.installed_client(provider),
+            tests=leaving.tests,
             asks_consent=leaving.consent,
             created_at=self.system.clock.now(),
         )
         way = await self.lookup.leave(kept, place, leaving.begun)
-        upstream = self.providers.found(provider, way) if leaving.flow is None else self._found(provider, place, way)
+        upstream = (
+            self.providers.found(provider, way, even_off=leaving.tests) if leaving.flow is None else self._found(provider, place, way)
+        )
         asked = await self._asked(provider, state, leaving=leaving, scopes=way.service_scopes)
         if upstream.organization is not None and upstream.organization == way.organization:
             asked = replace(asked, contexts=leaving.contexts)
@@ -267,6 +294,7 @@ class _Leaving(Frozen, kw_only=True):
     choose: bool = False
     fresh: bool = False
     consent: bool = False
+    tests: bool = False
     contexts: tuple[str, ...] = ()
 
 

@@ -4,6 +4,7 @@ organizations' own providers.
 
 from collections.abc import Mapping, Sequence
 
+from core.domain.identifiers import OrganizationId
 from core.domain.identity.flows import Flow
 from core.domain.identity.upstream.providers import (
     NAMES,
@@ -17,21 +18,21 @@ from core.domain.identity.upstream.providers import (
 )
 from core.domain.identity.upstream.sign_in import WayThrough, client_kept, upstream_of
 from core.domain.secrets import Secret
+from core.usecases.identity.upstream.further_offers import FurtherOffers
 from ports.encryption import KeyRing
 
 
 class UpstreamProviders:
-    def __init__(self, installed: Mapping[Provider, Installed], keyring: KeyRing) -> None:
+    def __init__(self, installed: Mapping[Provider, Installed], keyring: KeyRing, further: FurtherOffers) -> None:
         self._installed = installed
         self._keyring = keyring
-        self.offers: Sequence[ProviderOffer] = self.offered(NO_OWN_PROVIDERS)
-        """The providers that everybody can use, in any organization."""
+        self.further = further
 
-    def found(self, key: str, way: WayThrough) -> Upstream:
-        """Raises `ProviderOff`."""
+    def found(self, key: str, way: WayThrough, *, even_off: bool = False) -> Upstream:
+        """With `even_off`, also a further provider that is off. Raises `ProviderOff`, and `UnknownProvider`."""
         kept = client_kept(key, way)
         opened = None if kept is None else Secret(self._keyring.open(kept.sealed_secret, kept.context).decode())
-        return upstream_of(key, self._installed, way, opened)
+        return upstream_of(key, self._installed, way, opened, even_off=even_off)
 
     def installed_client(self, key: str) -> str | None:
         """Returns the installation's client id at the provider. None for an organization's own provider, and when the installation has no
@@ -47,15 +48,15 @@ class UpstreamProviders:
 
     def offered_in(self, flow: Flow | None) -> Sequence[ProviderOffer]:
         """Returns the providers that the pages of a flow offer: only those that work there."""
-        return self.offers if flow is None else self.offered(flow.own)
+        return self.offered(NO_OWN_PROVIDERS) if flow is None else self.offered(flow.own, flow.organization)
 
-    def offered(self, own: OwnProviders) -> Sequence[ProviderOffer]:
-        """Returns the shared providers and an organization's own."""
+    def offered(self, own: OwnProviders, organization: OrganizationId | None = None) -> Sequence[ProviderOffer]:
+        """Returns the three, the further ones of the installation, and an organization's own."""
         three = [
             ProviderOffer(one.value, NAMES[one]) for one in Provider if self._installed[one].client is not None or one.value in own.clients
         ]
-        return [*three, *own.providers]
+        return [*three, *self.further.offered_in(organization), *own.providers]
 
     def name(self, key: str, otherwise: str = "") -> str:
-        """Returns the provider's name for people. `otherwise` is the name of an organization's own provider."""
+        """Returns the provider's name for people. `otherwise` is the name of any but the three."""
         return NAMES[Provider(key)] if is_one_of_three(key) else otherwise

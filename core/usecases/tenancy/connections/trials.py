@@ -245,6 +245,8 @@ class ConnectionTests(Frozen):
 
 _REACH: Final = "See that the issuer's metadata and its endpoints can be reached, and that id and secret of the client are right."
 _ALLOW: Final = "Allow the redirect URI of this provider for the client, and let the person use the client."
+_SAYS_HOW: Final = "The provider says how the person signed in there (amr, acr). Values that mean a second factor can count for your rule."
+_SAYS_NOTHING: Final = "The provider does not say how the person signed in there, so no second factor of it can count."
 _CLIENT: Final = "Compare issuer and client id with those at the provider."
 
 
@@ -266,6 +268,12 @@ def _passed(asserted: Asserted) -> TestResult:
                 told="The provider vouches for an email address." if has_address else "The provider vouches for no email address.",
                 came=asserted.email,
                 mend="" if has_address else "Let the provider send email and email_verified with the value true.",
+            ),
+            TestedCheck(
+                name="authentication",
+                state=CheckState.PASSED,
+                told=_SAYS_HOW if asserted.methods else _SAYS_NOTHING,
+                came=", ".join(asserted.methods)[:200],
             ),
         ]
     )

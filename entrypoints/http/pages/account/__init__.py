@@ -12,15 +12,18 @@ from urllib.parse import quote
 import msgspec
 
 from core.domain.errors import Refusal
+from core.domain.federation.afar.afar_requests import PAGE
+from core.domain.identity.passkeys import Obstacle
 from core.domain.identity.profile.pictures import portrait
 from core.domain.pages import Page as Part
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
-from entrypoints.http.machinery.browser_cookies import look_of
-from entrypoints.http.machinery.browsers import BROWSER, HOME, SECOND_FACTOR, token_for
+from entrypoints.http.machinery.browser_cookies import look_of, other_tokens
+from entrypoints.http.machinery.browsers import BROWSER, HOME, SECOND_FACTOR, TERMS, token_for
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.refusals import in_words
+from entrypoints.http.passkeys import PasskeySignal, details_signal
 from ports.texts import Text
 
 AnyCall = Call[Any, Any, Any]
@@ -38,6 +41,7 @@ LOCK: Final = "/ui/lock"
 ORGANIZATIONS: Final = "/ui/organizations"
 APPLICATIONS: Final = "/ui/applications"
 CONNECTIONS: Final = "/ui/settings/connections"
+REQUESTS: Final = PAGE
 # The groups of the side list, each with the text key of its heading; the first needs none.
 _SECTIONS: Final = (
     # Only people of whom something is kept need the details: the profile leads them there, so that no other page has to ask.
@@ -52,7 +56,13 @@ _SECTIONS: Final = (
         ),
     ),
     ("account.activity", ((DEVICES, "devices.page"), (SESSIONS, "sessions.page"), (SIGN_INS, "sign_ins.page"), (LOCK, "lock_own.page"))),
-    ("account.access", ((ORGANIZATIONS, "organizations.page"), (APPLICATIONS, "applications.page"))),
+    (
+        "account.access",
+        (
+            *((ORGANIZATIONS, "organizations.page"), (APPLICATIONS, "applications.page"), (REQUESTS, "afar_requests.page")),
+            (TERMS, "terms.page"),
+        ),
+    ),
 )
 NO_ERRORS: Final[Mapping[str, Refusal]] = MappingProxyType({})
 ON_A_PAGE: Final = 20
@@ -94,6 +104,7 @@ def show(
         person_name=call.caller.profile.shown_name or "",
         person_portrait=portrait(call.caller.user, call.caller.profile, call.caller.email),
         form_token=token_for(BROWSER, call.request, postern),
+        several=bool(other_tokens(call.request, postern.foundation.public_url)),
         now=postern.foundation.clock.now(),
         errors={field: in_words(refusal, text) for field, refusal in errors.items()},
         done=text(done) if done else "",
@@ -154,6 +165,16 @@ def ask(
         kind=kind,
         afterwards=afterwards,
     )
+
+
+def details_signals(call: AnyCall, postern: Postern) -> Sequence[PasskeySignal]:
+    """Authenticators may show the person's address and name beside a passkey, so the browser learns how both are now. Nothing in the
+    browser of somebody who acts in the person's name.
+    """
+    relying_party, caller = postern.identity.passkeys.relying_party, call.caller
+    if isinstance(relying_party, Obstacle) or caller.impersonator is not None:
+        return ()
+    return (details_signal(relying_party, caller.user, caller.email.address, caller.profile.name or ""),)
 
 
 def isolated(name: str) -> str:

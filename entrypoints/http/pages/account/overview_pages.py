@@ -19,7 +19,7 @@ _PLATFORM: Final = "/ui/platform"
 async def account_overview(call: Call, postern: Postern) -> Page:
     """See your applications, the organizations that you look after, and your account at a glance"""
     caller = call.caller
-    summary, places = await postern.identity.account_summaries.start(caller.user)
+    summary, places = await postern.identity.account_summaries.start(caller.user, caller.session)
     governs = caller.is_platform_owner and caller.impersonator is None
     if governs and not summary.organizations and not (await postern.platform.installation.first_steps()).organization:
         # Nothing can happen here yet, so the first sign-in leads to what is to be done.

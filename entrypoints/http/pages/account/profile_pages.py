@@ -21,7 +21,7 @@ from entrypoints.http.machinery.browsers import BROWSER, BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.errors import status_of
 from entrypoints.http.machinery.limits import PAGE_LOADS
-from entrypoints.http.pages.account import NO_ERRORS, PROFILE, AnyCall, Done, Page, back_to, show
+from entrypoints.http.pages.account import NO_ERRORS, PROFILE, AnyCall, Done, Page, back_to, details_signals, show
 from entrypoints.http.pages.declaring import WITH_FORM, Advised, WayOn, page
 
 _LANGUAGE: Final = f"{PROFILE}/language"
@@ -90,6 +90,7 @@ async def show_profile(call: Call[None, Done], postern: Postern) -> bytes:
         PROFILE,
         summary=summary,
         profile=call.caller.profile,
+        signals=details_signals(call, postern),
         details=_DETAILS,
         picture=_PICTURE,
         change=_EMAIL,

@@ -1,11 +1,13 @@
 """`/oauth/authorize`: applications send people here to sign in, and people go back from here to the applications."""
 
+from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlencode
 
 import msgspec
 
 from core.domain.branding import Branding
+from core.domain.email import Email
 from core.domain.errors import OrganizationNotActive, Refusal
 from core.domain.federation.authorization_refusals import RefusingEndpoint
 from core.domain.federation.oauth.authorization_parameters import Parameters, locales
@@ -22,6 +24,7 @@ from core.frozen import replace
 from core.usecases.federation.authorizations import AGREED, FinishedAuthorization, Outcome, UnfinishedAuthorization
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
+from entrypoints.http.machinery.browser_cookies import other_tokens
 from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, SIGN_IN
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
@@ -32,6 +35,8 @@ from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.authorization.foreign_forms import FOREIGN_FORM, pairs
 from entrypoints.http.pages.declaring import TO_CONFIRM_ADDRESS, Advised, page
 from entrypoints.http.pages.flows import (
+    ACCEPT_TERMS,
+    CHOOSE_ACCOUNT,
     CONFIRM_MEMBERSHIP,
     CONTINUATIONS,
     REGISTER,
@@ -52,7 +57,6 @@ from entrypoints.http.refused_authorizations import answered_on_arrival, answere
 
 GO_ON: Final = "/ui/authorize"
 CONSENT: Final = "/ui/consent"
-CHOOSE_ACCOUNT: Final = "/ui/choose-account"
 SECOND_FACTOR_REQUIRED: Final = "/ui/second-factor-required"
 PROVIDERS: Final = "/auth/"
 
@@ -144,7 +148,8 @@ async def authorize(call: Call[None, AuthorizationQuery, None, Caller | None], p
     # The page of a refusal uses these languages, too, so they are set before anything can be refused.
     call.request.asked_languages = locales(parameters.get("ui_locales"))
     try:
-        outcome = await postern.federation.authorizations.arrive(parameters, call.presented)
+        others = await _other_accounts(call, postern, parameters.get("login_hint"))
+        outcome = await postern.federation.authorizations.arrive(parameters, call.presented, others)
     except (UnknownRecipient, OrganizationNotActive) as refusal:
         refused_on_arrival(postern, parameters, refusal)
         raise
@@ -185,6 +190,16 @@ async def go_on_to_application(call: Call[None, ProvedLink, None, Caller | None]
         return await settled(call, postern, flow, outcome)
 
     return await even_twice(call, postern, call.query.flow, gone_on)
+
+
+async def _other_accounts(call: AnyCall, postern: Postern, hint: str | None) -> Sequence[Caller]:
+    """The accounts of this browser beside the one in use. Nobody looks for them if the request names the one in use by its address."""
+    caller: Caller | None = call.request.caller
+    tokens = other_tokens(call.request, postern.foundation.public_url)
+    if not tokens or (caller is not None and hint is not None and caller.email.key == Email(hint.strip()).key):
+        return ()
+    _, found = await postern.tenancy.callers.resolve_browser_accounts(None, tokens)
+    return [one.caller for one in found if caller is None or one.caller.user != caller.user]
 
 
 def form_of(page: str, flow: Flow) -> str:
@@ -264,6 +279,7 @@ _PLACES: Final = {
     AuthorizationStep.CHOOSE_ACCOUNT: CHOOSE_ACCOUNT,
     AuthorizationStep.CONFIRM_MEMBERSHIP: CONFIRM_MEMBERSHIP,
     AuthorizationStep.SET_UP_SECOND_FACTOR: SECOND_FACTOR_REQUIRED,
+    AuthorizationStep.ACCEPT_TERMS: ACCEPT_TERMS,
     AuthorizationStep.CONSENT: CONSENT,
     AuthorizationStep.TURN_AWAY: CONSENT,
 }
@@ -284,7 +300,9 @@ async def _begun(call: AnyCall, postern: Postern, unfinished: UnfinishedAuthoriz
             call, postern, FlowPurpose.AUTHORIZE, stored(request), wanted, service=application.kept_service, expected=request.subject
         )
     browser, headers = browser_secret(call, postern)
-    flow = await postern.identity.flows.begin(browser, FlowPurpose.AUTHORIZE, stored(request), wanted, service=application.kept_service)
+    chosen = None if step is AuthorizationStep.CHOOSE_ACCOUNT or unfinished.signed_in is None else unfinished.signed_in.user
+    service = application.kept_service
+    flow = await postern.identity.flows.begin(browser, FlowPurpose.AUTHORIZE, stored(request), wanted, service=service, account=chosen)
     begun = to(_PLACES[step], flow)
     return Answer(begun.value, begun.status, (*begun.headers, *headers))
 

@@ -1,4 +1,4 @@
-"""The pages between sign-in and an application: the choice of an account, and the consent to the application's access."""
+"""The page between sign-in and an application that asks for consent to the application's access."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -14,20 +14,18 @@ from core.domain.federation.oauth.client_documents import ClientRefused
 from core.domain.federation.oauth.consents import ConsentChoice
 from core.domain.federation.oauth.resources import OfferedResource, OfferedScope, Ticked
 from core.domain.identifiers import ResourceServerId
-from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt
+from core.domain.identity.flows import Flow, FlowOver
 from core.domain.services.services import LONGEST_NAME
-from core.frozen import replace
 from core.usecases.federation.authorizations import UnfinishedAuthorization
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
-from entrypoints.http.machinery.browsers import BROWSER, SIGN_IN, BoundForm, token_for
+from entrypoints.http.machinery.browsers import BROWSER, BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
-from entrypoints.http.pages import account_of, shipped_pages
-from entrypoints.http.pages.authorization.authorization_pages import CHOOSE_ACCOUNT, CONSENT, LEAVING, advice, form_of, left, settled
+from entrypoints.http.pages.authorization.authorization_pages import CONSENT, LEAVING, advice, form_of, left, settled
 from entrypoints.http.pages.authorization.interim_pages import interim_page, leading_to
 from entrypoints.http.pages.declaring import IN_POPUP, page
-from entrypoints.http.pages.flows import AnyCall, FlowLink, Page, browser_secret, even_twice, flow_of, named_before_consent, to
+from entrypoints.http.pages.flows import FlowLink, Page, even_twice, flow_of, with_another_account
 from entrypoints.http.refused_authorizations import refused_on_the_way
 
 _MOST_SCOPES: Final = 500
@@ -48,11 +46,6 @@ class ConsentForm(BoundForm, frozen=True, kw_only=True):
     """The name that the page has shown of a client that nobody has allowed yet."""
     days: Literal["", "1", "7", "30", "90"] = ""
     """How long an agent may act."""
-
-
-class AccountForm(BoundForm, frozen=True, kw_only=True):
-    flow: str
-    answer: Literal["current", "another"]
 
 
 @page.get(CONSENT, caller=BROWSER, limit=PAGE_LOADS, policy=IN_POPUP, advice=advice, refuses=_REFUSES)
@@ -94,7 +87,7 @@ async def answer_consent(call: Call[ConsentForm], postern: Postern) -> Page:
         match call.body.answer:
             case "allow":
                 days = int(call.body.days) if call.body.days else None
-                choice = ConsentChoice(_ticked(call.body.scopes), days, _digest(call.body.document), call.body.name)
+                choice = ConsentChoice(ticked(call.body.scopes), days, _digest(call.body.document), call.body.name)
                 try:
                     outcome = await authorizations.allow(flow, call.caller, call.actor, call.client, choice)
                 except ClientRefused as refusal:
@@ -104,36 +97,7 @@ async def answer_consent(call: Call[ConsentForm], postern: Postern) -> Page:
             case "deny":
                 return left(call, flow, await authorizations.deny(flow))
             case "another":
-                return await _with_another_account(call, postern, flow)
-
-    return await even_twice(call, postern, call.body.flow, answered)
-
-
-@page.get(CHOOSE_ACCOUNT, caller=BROWSER, limit=PAGE_LOADS, policy=IN_POPUP, advice=advice, refuses=_REFUSES)
-async def show_accounts(call: Call[None, FlowLink], postern: Postern) -> bytes:
-    """Ask which account to use for an application"""
-    flow = await flow_of(call, postern, call.query.flow)
-    return shipped_pages().page(
-        "sign_in/choose_account.html",
-        call.language,
-        brand=flow.branding,
-        action=form_of(CHOOSE_ACCOUNT, flow),
-        flow=str(flow.id),
-        form_token=token_for(BROWSER, call.request, postern),
-        service=named_before_consent(flow),
-        **account_of(call.caller),
-    )
-
-
-@page.post(CHOOSE_ACCOUNT, caller=BROWSER, limit=PAGE_STEPS, policy=LEAVING, advice=advice, refuses=_REFUSES)
-async def choose_account(call: Call[AccountForm], postern: Postern) -> Page:
-    """Go on with the account that is signed in, or with another one"""
-
-    async def answered(flow: Flow) -> Page:
-        if call.body.answer == "another":
-            return await _with_another_account(call, postern, flow)
-        outcome = await postern.federation.authorizations.resume(flow, call.caller, call.client, account_chosen=True)
-        return await settled(call, postern, flow, outcome)
+                return await with_another_account(call, postern, flow)
 
     return await even_twice(call, postern, call.body.flow, answered)
 
@@ -168,7 +132,7 @@ def _days(outcome: UnfinishedAuthorization, now: datetime) -> Sequence[tuple[int
     return [(days, grant_end(days, now), days == USUAL_DAYS) for days in DAYS_OFFERED] if outcome.application.is_agent else ()
 
 
-def _ticked(sent: Sequence[str]) -> Ticked:
+def ticked(sent: Sequence[str]) -> Ticked:
     ticked = set()
     for one in sent:
         resource, _, scope = one.partition(" ")
@@ -184,13 +148,3 @@ def _digest(sent: str) -> bytes | None:
         return bytes.fromhex(sent) or None
     except ValueError:
         return None
-
-
-async def _with_another_account(call: AnyCall, postern: Postern, flow: Flow) -> Page:
-    """Begins the same request again, in a new flow that starts with a sign-in, because a flow takes one sign-in."""
-    browser, _ = browser_secret(call, postern)
-    wanted = replace(flow.wanted, prompt=Prompt.LOGIN)
-    again = await postern.identity.flows.begin(
-        browser, FlowPurpose.AUTHORIZE, flow.request, wanted, service=flow.service, email=flow.wanted.login_hint
-    )
-    return to(SIGN_IN, again)

@@ -12,7 +12,7 @@ from core.domain.identity.callers import Caller
 from core.usecases.federation.logouts import Farewell
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
-from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, HOME, SIGNING_OUT, BoundForm, token_for
+from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, BROWSER_WITH_OTHERS, HOME, SIGNING_OUT, BoundForm, token_for
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.error_shapes import Refused
@@ -57,7 +57,7 @@ def _advice(refused: Refused) -> str | Advised:
 
 @page.get(
     END_SESSION_ENDPOINT,
-    caller=BROWSER_OR_NOBODY,
+    caller=BROWSER_WITH_OTHERS,
     limit=PAGE_LOADS,
     policy=WITH_FORM,
     advice=_advice,
@@ -71,14 +71,17 @@ async def end_session(call: Call[None, LogoutQuery, None, Caller | None], poster
     This ends the session in the person's browser, and all sessions that services opened from it, except those with `offline_access`.
     Without a matching `id_token_hint` we ask the person first. The person's SAML service providers are told on the way, and so are
     applications with a `frontchannel_logout_uri`, in frames of a page that waits for two seconds at most. Then the person goes to
-    `post_logout_redirect_uri`, with `state`, or stays on a page that confirms the sign-out.
+    `post_logout_redirect_uri`, with `state`, or stays on a page that confirms the sign-out. If several accounts are signed in in the
+    browser, the sign-out is for the one of the hint, or else for the one in use; the others stay.
     """
     asked = logout_request(pairs(call.request.query_string))
     call.request.asked_languages = asked.ui_locales
     farewell = await postern.federation.logouts.look(asked, call.presented)
-    if call.presented is not None and farewell.must_ask:
+    other = next((one for one in call.request.others or () if one.caller.user == farewell.person), None)
+    if other is None and call.presented is not None and farewell.must_ask:
         return Answer(_question(call, postern, call.presented, farewell, asked), 200)
-    onward, headers = await sign_out_here(call, postern, farewell.way_back)
+    leaving = () if other is None else (other,)
+    onward, headers = await sign_out_here(call, postern, farewell.way_back, leaving)
     return Answer(*_plain(redirect(onward or farewell.way_back or signed_out_place(call)), headers))
 
 

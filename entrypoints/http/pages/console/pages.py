@@ -44,6 +44,7 @@ from entrypoints.http.pages.console.organization.settings import (
     mail_server,
     own_domain,
     rules,
+    terms,
 )
 from entrypoints.http.pages.console.platform import pages as platform
 
@@ -85,6 +86,7 @@ CONSOLE: Final = Endpoints(
         *looks.PAGES,
         *own_domain.PAGES,
         *mail_server.PAGES,
+        *terms.PAGES,
         *billing.PAGES,
         *danger.PAGES,
         *documents.PAGES,

@@ -19,7 +19,7 @@ from core.domain.tenancy.members import Member
 from core.frozen import Frozen, replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody
-from entrypoints.http.machinery.browser_cookies import look_of
+from entrypoints.http.machinery.browser_cookies import look_of, other_tokens
 from entrypoints.http.machinery.browsers import BROWSER, admits, token_for
 from entrypoints.http.machinery.callers import MemberRule, SessionRule
 from entrypoints.http.machinery.calls import Call
@@ -197,6 +197,7 @@ class PageVisit:
             person_portrait=portrait(person.user, person.profile, person.email),
             impersonating=person.impersonator is not None,
             form_token=token_for(BROWSER, self.call.request, self.postern),
+            several=bool(other_tokens(self.call.request, self.postern.foundation.public_url)),
             now=self.postern.foundation.clock.now(),
             **values,
         )

@@ -11,7 +11,15 @@ from uuid import UUID
 
 import msgspec
 
-from core.domain.errors import Forbidden, NotFound, OrganizationNotActive, RateLimited, ReauthenticationRequired, SecondFactorRequired
+from core.domain.errors import (
+    Forbidden,
+    NotFound,
+    OrganizationNotActive,
+    RateLimited,
+    ReauthenticationRequired,
+    SecondFactorRequired,
+    TermsRequired,
+)
 from core.domain.federation.oauth.demands import NO_DEMAND, SignInDemand
 from core.domain.federation.oauth.device_flow import (
     ACTIVATION_PAGE,
@@ -32,8 +40,8 @@ from core.domain.rate_limits import client_key
 from core.domain.secrets import Token
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
-from entrypoints.http.machinery.answers import Answer
-from entrypoints.http.machinery.browsers import BROWSER, IN_FLOW, FlowForm, bound_to, sign_in_again, token_for
+from entrypoints.http.machinery.answers import Answer, redirect
+from entrypoints.http.machinery.browsers import BROWSER, IN_FLOW, FlowForm, bound_to, terms_page, token_for
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.error_shapes import Refused
 from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS, USER_CODES
@@ -41,7 +49,18 @@ from entrypoints.http.pages import account_of, shipped_pages
 from entrypoints.http.pages.account import set_up_first
 from entrypoints.http.pages.authorization.authorization_pages import form_of
 from entrypoints.http.pages.declaring import WITH_FORM, Advised, WayOn, page, refused_page
-from entrypoints.http.pages.flows import CONTINUATIONS, AnyCall, FlowLink, Page, ask_memberships, begin, browser_secret, flow_of, to
+from entrypoints.http.pages.flows import (
+    CONTINUATIONS,
+    AnyCall,
+    FlowLink,
+    Page,
+    ask_memberships,
+    begin,
+    browser_secret,
+    flow_of,
+    to,
+    with_another_account,
+)
 from entrypoints.http.pages.refusals import in_words
 
 _DECISION: Final = f"{ACTIVATION_PAGE}/decision"
@@ -60,7 +79,7 @@ class UserCodeForm(FlowForm, frozen=True, kw_only=True):
 
 
 class DecisionForm(FlowForm, frozen=True, kw_only=True):
-    answer: Literal["approve", "deny"]
+    answer: Literal["approve", "deny", "another"]
 
 
 def _advice(refused: Refused) -> str | Advised:
@@ -128,7 +147,6 @@ async def show_decision(call: Call[None, FlowLink], postern: Postern) -> Page:
         action=form_of(_DECISION, flow),
         flow=str(flow.id),
         form_token=token_for(BROWSER, call.request, postern),
-        other=sign_in_again(form_of(_DECISION, flow)),
         user_code=as_shown(user_code),
         service=entered.service_name,
         organization=entered.organization_name,
@@ -146,13 +164,18 @@ async def show_decision(call: Call[None, FlowLink], postern: Postern) -> Page:
 
 @page.post(_DECISION, caller=BROWSER, limit=PAGE_STEPS, advice=_advice, refuses=(*_REFUSED, Forbidden))
 async def send_decision(call: Call[DecisionForm], postern: Postern) -> Page:
-    """Let a device in, or turn it away"""
+    """Let a device in, turn it away, or decide with another account"""
     flow, code = await _decided_in(call, postern, call.body.flow)
+    if call.body.answer == "another":
+        # The page of this flow stays the present account's.
+        return await with_another_account(call, postern, flow)
     if call.body.answer == "approve":
         try:
             await postern.federation.device_flow.approve(code, call.caller, call.client)
         except ReauthenticationRequired:
             return await _after_a_sign_in(call, postern, flow)
+        except TermsRequired:
+            return redirect(terms_page(form_of(_DECISION, flow)))
         except SecondFactorRequired as refusal:
             # Once the second factor is set up, the person comes back here, as long as the code is valid.
             advised = Advised("two_step.required_advice", WayOn(set_up_first(form_of(_DECISION, flow))))

@@ -1,5 +1,6 @@
 """`/saml/…/slo`: sign-out at a service provider's request, and telling the other service providers."""
 
+from collections.abc import Sequence
 from typing import Final
 from urllib.parse import urlencode
 from uuid import UUID
@@ -8,6 +9,7 @@ import msgspec
 
 from core.domain.errors import NotFound, OrganizationNotActive, Overloaded
 from core.domain.identifiers import FlowId
+from core.domain.identity.browser_sessions import BrowserAccount
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import FlowOver
 from core.domain.identity.sign_in import ServiceName
@@ -18,8 +20,8 @@ from core.frozen import replace
 from core.usecases.federation.saml.logouts import Bounced, FinishedLogout, FramedLogout, Next, OnwardInBrowser, ServiceMessage
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
-from entrypoints.http.machinery.browser_cookies import forget_session, session_token
-from entrypoints.http.machinery.browsers import BROWSER_OR_NOBODY, SIGN_IN
+from entrypoints.http.machinery.browser_cookies import forget_session, keep_others, other_tokens, session_token
+from entrypoints.http.machinery.browsers import ACCOUNTS, BROWSER_OR_NOBODY, SIGN_IN
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import ServicePath
@@ -75,9 +77,11 @@ async def sign_out_by_saml(call: Call[None, LogoutMessageQuery, ServicePath, Cal
     query = call.request.query_string
     browser, headers = browser_secret(call, postern)
     if has(query, RESPONSE):
-        return led_on(call, await postern.federation.saml_logouts.answered(place, in_address(query, RESPONSE), browser))
+        return led_on(call, postern, await postern.federation.saml_logouts.answered(place, in_address(query, RESPONSE), browser))
     envelope = in_address(query, REQUEST)
-    return led_on(call, await postern.federation.saml_logouts.asked(place, envelope, call.presented, call.client, browser=browser), headers)
+    return led_on(
+        call, postern, await postern.federation.saml_logouts.asked(place, envelope, call.presented, call.client, browser=browser), headers
+    )
 
 
 @page.post(
@@ -104,21 +108,26 @@ async def sign_out_by_saml_form(call: Call[bytes, None, ServicePath], postern: P
     if has_cookies(call.request, postern):
         browser, headers = browser_secret(call, postern)
     if has(call.body, RESPONSE):
-        return led_on(call, await postern.federation.saml_logouts.answered(place, await in_form(call.body, RESPONSE), browser))
+        return led_on(call, postern, await postern.federation.saml_logouts.answered(place, await in_form(call.body, RESPONSE), browser))
     envelope = await in_form(call.body, REQUEST)
     caller = await own_caller(call.request, postern)
     outcome = await postern.federation.saml_logouts.asked(place, envelope, caller, call.client, browser=browser)
     if isinstance(outcome, Bounced):
         path = _SLO.format(org_slug=place.organization, service_slug=place.service)
         return redirect(await address(path, REQUEST, envelope))
-    return led_on(call, outcome, headers)
+    return led_on(call, postern, outcome, headers)
 
 
-async def sign_out_here(call: AnyCall, postern: Postern, way_back: str | None = None) -> tuple[str | None, Headers]:
-    """Ends the session of this browser. Returns the address of the page that tells the applications which hear of it in the browser, None
-    if there are none, and the headers of the answer. That page finally leads to `way_back`.
+async def sign_out_here(
+    call: AnyCall, postern: Postern, way_back: str | None = None, leaving: Sequence[BrowserAccount] = ()
+) -> tuple[str | None, Headers]:
+    """Ends the session of the account that is in use in this browser, or the sessions of the accounts that are `leaving`. Returns the
+    address of the page that tells the applications which hear of it in the browser, None if there are none, and the headers of the answer.
+    That page finally leads to `way_back`.
     """
     caller: Caller | None = call.request.caller
+    if leaving:
+        return await _sign_accounts_out(call, postern, way_back, leaving)
     logouts = postern.federation.saml_logouts
     browser, kept = browser_secret(call, postern)
     flow = None if caller is None else await logouts.sign_out(caller, call.client, browser, way_back, call.request.asked_languages)
@@ -131,6 +140,26 @@ async def sign_out_here(call: AnyCall, postern: Postern, way_back: str | None = 
     return (None, headers) if flow is None else (f"{_SIGN_OUT_ONWARD}?flow={flow.id}", (*headers, *kept))
 
 
+async def _sign_accounts_out(
+    call: AnyCall, postern: Postern, way_back: str | None, leaving: Sequence[BrowserAccount]
+) -> tuple[str | None, Headers]:
+    """Each account has a sign-out of its own, whose page leads to the next one's."""
+    base_url, request = postern.foundation.public_url, call.request
+    browser, headers = browser_secret(call, postern)
+    onward = None
+    for account in reversed(leaving):
+        flow = await postern.federation.saml_logouts.sign_out(account.caller, call.client, browser, way_back, request.asked_languages)
+        if flow is not None:
+            way_back = onward = f"{_SIGN_OUT_ONWARD}?flow={flow.id}"
+    left = {account.token.reveal() for account in leaving}
+    present, others = session_token(request, base_url), other_tokens(request, base_url)
+    if present is not None and present.reveal() in left:
+        headers = (*headers, *forget_session(base_url))
+    if any(token.reveal() in left for token in others):
+        headers = (*headers, *keep_others([token for token in others if token.reveal() not in left], base_url))
+    return onward, headers
+
+
 @page.get(_SIGN_OUT_ONWARD, caller=BROWSER_OR_NOBODY, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=_REFUSES)
 async def tell_service_providers(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
     """Tell the applications and service providers of a session that it has ended"""
@@ -139,7 +168,7 @@ async def tell_service_providers(call: Call[None, FlowLink, None, Caller | None]
     except FlowOver:
         return await _claimed(call, postern)
     speak_as_asked(call, flow)
-    return led_on(call, await postern.federation.saml_logouts.go_on(flow))
+    return led_on(call, postern, await postern.federation.saml_logouts.go_on(flow))
 
 
 async def _claimed(call: Call[None, FlowLink, None, Caller | None], postern: Postern) -> Page:
@@ -150,16 +179,16 @@ async def _claimed(call: Call[None, FlowLink, None, Caller | None], postern: Pos
         flow = FlowId(UUID(call.query.flow))
     except ValueError:
         raise FlowOver from None
-    return led_on(call, await postern.federation.saml_logouts.claim(flow, browser, session), headers)
+    return led_on(call, postern, await postern.federation.saml_logouts.claim(flow, browser, session), headers)
 
 
-def led_on(call: AnyCall, outcome: Next, headers: Headers = ()) -> Page:
+def led_on(call: AnyCall, postern: Postern, outcome: Next, headers: Headers = ()) -> Page:
     """Leads to the next service provider, or to the page that confirms the sign-out."""
-    answer = _message_page(call, outcome)
+    answer = _message_page(call, postern, outcome)
     return replace(answer, headers=(*answer.headers, *headers))
 
 
-def _message_page(call: AnyCall, outcome: Next) -> Answer[bytes] | Answer[NoBody]:
+def _message_page(call: AnyCall, postern: Postern, outcome: Next) -> Answer[bytes] | Answer[NoBody]:
     pages = shipped_pages()
     text = pages.text(call.language)
     if isinstance(outcome, OnwardInBrowser):
@@ -173,9 +202,26 @@ def _message_page(call: AnyCall, outcome: Next) -> Answer[bytes] | Answer[NoBody
         return _framed(call, outcome)
     if isinstance(outcome, FinishedLogout) and outcome.way_back is not None:
         return _at(call, outcome.way_back, 303, text("signed_out.title"))
-    partial = not isinstance(outcome, Bounced) and outcome.partial
-    explained = text("saml.signed_out_partly") if partial else text("signed_out.text")
-    return Answer(pages.said(text("signed_out.title"), explained, call.language, good=True, onward=SIGN_IN), 200)
+    return _ended(call, postern, partly=not isinstance(outcome, Bounced) and outcome.partial)
+
+
+def _ended(call: AnyCall, postern: Postern, *, partly: bool) -> Answer[bytes] | Answer[NoBody]:
+    if call.request.method == "POST":
+        # The form of another site brings no cookies, so only the next request tells whether other accounts stay.
+        return redirect(signed_out_place(call, partly=partly))
+    return Answer(signed_out_page(call, postern, partly=partly), 200)
+
+
+def signed_out_page(call: AnyCall, postern: Postern, *, partly: bool = False) -> bytes:
+    """Says that the person is signed out, and whether other accounts of this browser stay."""
+    pages = shipped_pages()
+    text = pages.text(call.language)
+    explained = text("saml.signed_out_partly" if partly else "signed_out.text")
+    if other_tokens(call.request, postern.foundation.public_url):
+        # Whoever leaves a shared computer must not believe that nobody is signed in there any more.
+        explained, onward = f"{explained} {text('accounts.others_stay')}", ACCOUNTS
+        return pages.said(text("signed_out.title"), explained, call.language, good=True, onward=onward, label=text("accounts.see"))
+    return pages.said(text("signed_out.title"), explained, call.language, good=True, onward=SIGN_IN)
 
 
 def _framed(call: AnyCall, outcome: FramedLogout) -> Answer[bytes]:

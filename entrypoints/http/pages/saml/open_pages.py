@@ -12,6 +12,7 @@ from core.domain.errors import (
     Overloaded,
     ReauthenticationRequired,
     SecondFactorRequired,
+    TermsRequired,
 )
 from core.domain.identity.callers import Caller
 from core.domain.identity.sign_in import ServiceName
@@ -55,6 +56,7 @@ _REFUSES_LOGIN: Final = (
     Forbidden,
     OrganizationNotActive,
     SecondFactorRequired,
+    TermsRequired,
     ReauthenticationRequired,
     Overloaded,
 )

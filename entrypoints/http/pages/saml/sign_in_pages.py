@@ -1,5 +1,6 @@
 """`/saml/…/sso`, and the pages between a SAML request and its assertion."""
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Annotated, Final, Literal
 from urllib.parse import urlencode
@@ -18,19 +19,20 @@ from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Prompt, Want
 from core.domain.identity.sign_in import ServiceName
 from core.domain.saml.messages import MessageRefused
 from core.domain.secrets import Token
-from core.frozen import replace
 from core.usecases.federation.saml.answers import Delivered
 from core.usecases.federation.saml.sign_in import FINISH, Outcome, UnfinishedSamlSignIn
 from core.usecases.federation.saml.visits import Met
 from entrypoints.bootstrap import Postern
 from entrypoints.event_loop_rounds import fair_turn
 from entrypoints.http.machinery.answers import Answer, Headers, NoBody, redirect
-from entrypoints.http.machinery.browser_cookies import flow_secret, session_token
+from entrypoints.http.machinery.browser_cookies import flow_secret, other_tokens, session_token
 from entrypoints.http.machinery.browsers import (
     BROWSER_FOUND_BY_HANDLER,
     BROWSER_OR_NOBODY,
+    BROWSER_WITH_OTHERS,
     SIGN_IN,
     BoundForm,
+    look_around,
 )
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call, Request
@@ -44,6 +46,8 @@ from entrypoints.http.pages.authorization.interim_pages import interim_page, lea
 from entrypoints.http.pages.declaring import IN_POPUP_WITH_PASSKEYS, page
 from entrypoints.http.pages.few_at_once import FewAtOnce
 from entrypoints.http.pages.flows import (
+    ACCEPT_TERMS,
+    CHOOSE_ACCOUNT,
     CONFIRM_MEMBERSHIP,
     CONTINUATIONS,
     PASSWORD,
@@ -53,8 +57,10 @@ from entrypoints.http.pages.flows import (
     browser_secret,
     even_twice,
     flow_of,
+    place_in,
     to,
     to_proof,
+    with_another_account,
     with_headers,
 )
 from entrypoints.http.pages.flows import SECOND_FACTOR as CODE_PAGE
@@ -143,7 +149,7 @@ async def begin_saml_sign_in(call: Call[None, SamlQuery, ServicePath, Token | No
     async with EXCHANGES:
         met = await _met(call, postern, call.path, call.presented)
         envelope = in_address(call.request.query_string, REQUEST)
-        outcome = await postern.federation.saml_sign_in.arrive(met, envelope, call.client)
+        outcome = await postern.federation.saml_sign_in.arrive(met, envelope, call.client, others=_others(call))
     return await _arrived(call, postern, outcome, own=True)
 
 
@@ -168,13 +174,13 @@ async def begin_saml_sign_in_by_form(call: Call[bytes, None, ServicePath], poste
     own = has_cookies(call.request, postern)
     async with EXCHANGES:
         met = await _met(call, postern, call.path, session_token(call.request, postern.foundation.public_url))
-        outcome = await postern.federation.saml_sign_in.arrive(met, envelope, call.client, waits=not own)
+        outcome = await postern.federation.saml_sign_in.arrive(met, envelope, call.client, waits=not own, others=_others(call))
     return await _arrived(call, postern, outcome, own=own)
 
 
 @page.get(
     _AUTHENTICATE,
-    caller=BROWSER_OR_NOBODY,
+    caller=BROWSER_WITH_OTHERS,
     limit=PAGE_LOADS,
     policy=IN_POPUP_WITH_PASSKEYS,
     refuses=(FlowOver,),
@@ -197,10 +203,13 @@ async def complete_saml_sign_in(call: Call[None, StateLink, ServicePath, Caller 
     ):
         raise FlowOver
     caller = call.presented
-    if flow.signed_in_at is not None or flow.request["passive"]:
+    is_ready = caller is not None and flow.wanted.is_met(caller.proved, flow.created_at, postern.foundation.clock.now())
+    # After the form of another site, only this request says who is signed in here.
+    asks = bool(call.request.others) and flow.belongs_to is None and not flow.email
+    if flow.signed_in_at is not None or flow.request["passive"] or (is_ready and not asks):
         return to(FINISH, flow)
-    if caller is not None and flow.wanted.is_met(caller.proved, flow.created_at, postern.foundation.clock.now()):
-        return to(FINISH, flow)
+    if asks:
+        return to(CHOOSE_ACCOUNT, flow)
     if flow.awaits_second_factor:
         return to(CODE_PAGE, flow)
     if caller is not None and flow.email == caller.email.address:
@@ -209,12 +218,13 @@ async def complete_saml_sign_in(call: Call[None, StateLink, ServicePath, Caller 
     return Answer(address_page(call, postern, flow, flow.email), 200)
 
 
-@page.get(FINISH, caller=BROWSER_OR_NOBODY, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=(FlowOver, *_REFUSES))
+@page.get(FINISH, caller=BROWSER_WITH_OTHERS, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=(FlowOver, *_REFUSES))
 async def finish_saml_sign_in(call: Call[None, ProvedLink, None, Caller | None], postern: Postern) -> Page:
     """Go on to the service provider, or to the next page of the sign-in"""
     flow = await flow_of(call, postern, call.query.flow)
     async with EXCHANGES:
-        outcome = await postern.federation.saml_sign_in.resume(flow, call.presented, call.client, cannot_prove=bool(call.query.unproved))
+        cannot_prove, others = bool(call.query.unproved), _others(call)
+        outcome = await postern.federation.saml_sign_in.resume(flow, call.presented, call.client, cannot_prove=cannot_prove, others=others)
     return await _finished(call, postern, flow, outcome)
 
 
@@ -232,7 +242,7 @@ async def answer_saml_consent(call: Call[SamlConsentForm, None, None, Caller | N
             case "deny":
                 return delivered(call, await saml.deny(flow))
             case "another":
-                return await _with_another_account(call, postern, flow)
+                return await with_another_account(call, postern, flow)
 
     return await even_twice(call, postern, form.flow, answered)
 
@@ -252,7 +262,7 @@ async def leave_saml_sign_in(call: Call[ElsewhereForm, None, None, Caller | None
     flow = await flow_of(call, postern, call.body.flow)
     if call.body.answer == "deny":
         return delivered(call, await postern.federation.saml_sign_in.deny(flow))
-    return await _with_another_account(call, postern, flow)
+    return await with_another_account(call, postern, flow)
 
 
 async def own_caller(request: Request, postern: Postern) -> Caller | None:
@@ -287,14 +297,6 @@ def delivered(call: AnyCall, outcome: Delivered) -> Answer[bytes]:
     return Answer(content, 200)
 
 
-async def _with_another_account(call: AnyCall, postern: Postern, flow: Flow) -> Page:
-    """Begins the same request again, in a new flow that starts with a sign-in."""
-    browser, _ = browser_secret(call, postern)
-    wanted = replace(flow.wanted, prompt=Prompt.LOGIN)
-    again = await postern.identity.flows.begin(browser, FlowPurpose.SAML, flow.request, wanted, service=flow.service)
-    return to(SIGN_IN, again)
-
-
 async def to_consent(call: AnyCall, postern: Postern, unfinished: UnfinishedSamlSignIn) -> Page:
     """For a sign-in that begins at Postern, with a person who has to allow it first."""
     browser, headers = browser_secret(call, postern)
@@ -306,9 +308,19 @@ async def to_consent(call: AnyCall, postern: Postern, unfinished: UnfinishedSaml
 async def _met(call: AnyCall, postern: Postern, path: ServicePath, browser: Token | None) -> Met:
     """The service, and the person in the browser. From here on this person is the caller of the HTTP request."""
     met = await postern.federation.saml_sign_in.meet(ServiceName(path.org_slug, path.service_slug), browser)
+    if other_tokens(call.request, postern.foundation.public_url):
+        await look_around(call.request, postern)
     call.request.caller = met.caller
     await fair_turn()
     return met
+
+
+def _others(call: AnyCall) -> Sequence[Caller]:
+    return [one.caller for one in call.request.others or ()]
+
+
+def _place(outcome: UnfinishedSamlSignIn) -> str:
+    return CHOOSE_ACCOUNT if outcome.step is AuthorizationStep.CHOOSE_ACCOUNT else FINISH
 
 
 async def _arrived(call: AnyCall, postern: Postern, outcome: Outcome, *, own: bool) -> Page:
@@ -324,7 +336,7 @@ async def _arrived(call: AnyCall, postern: Postern, outcome: Outcome, *, own: bo
     email = hint if "@" in hint else "" if caller is None or hint else caller.email.address
     flow = await postern.federation.saml_sign_in.begin(outcome, _wanted(outcome), browser=browser, email=email)
     path = _AUTHENTICATE.format(org_slug=outcome.application.organization_slug, service_slug=outcome.application.slug)
-    where = f"{path}?{urlencode({'state': str(flow.id)})}" if outcome.step in _BY_SIGN_IN else f"{FINISH}?flow={flow.id}"
+    where = f"{path}?{urlencode({'state': str(flow.id)})}" if outcome.step in _BY_SIGN_IN else place_in(flow, _place(outcome))
     answer = redirect(where, 302)
     return Answer(answer.value, answer.status, (*answer.headers, *headers))
 
@@ -356,6 +368,13 @@ async def _claimed(call: Call[None, StateLink, ServicePath, Caller | None], post
     return Answer(answer.value, answer.status, (*answer.headers, *headers))
 
 
+_ASKING: Final = {
+    AuthorizationStep.CHOOSE_ACCOUNT: CHOOSE_ACCOUNT,
+    AuthorizationStep.CONFIRM_MEMBERSHIP: CONFIRM_MEMBERSHIP,
+    AuthorizationStep.ACCEPT_TERMS: ACCEPT_TERMS,
+}
+
+
 async def _finished(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcome) -> Page:
     if isinstance(outcome, Delivered):
         return delivered(call, outcome)
@@ -369,8 +388,8 @@ async def _finished(call: AnyCall, postern: Postern, flow: Flow, outcome: Outcom
         case AuthorizationStep.TURN_AWAY:
             await record_turned_away(call, postern, outcome.application, outcome.signed_in, at=RefusingEndpoint.SAML, flow=flow)
             return Answer(show("authorization/turned_away.html", action=_ELSEWHERE), 403)
-        case AuthorizationStep.PROVE | AuthorizationStep.CONFIRM_MEMBERSHIP as step:
-            return to_proof(FINISH, flow) if step is AuthorizationStep.PROVE else to(CONFIRM_MEMBERSHIP, flow)
+        case step if step is AuthorizationStep.PROVE or step in _ASKING:
+            return to_proof(FINISH, flow) if step is AuthorizationStep.PROVE else to(_ASKING[step], flow)
         case AuthorizationStep.SET_UP_SECOND_FACTOR:
             time = until_second_factor(postern, flow, outcome, FINISH)
             return Answer(show("sign_in/second_factor_required.html", action=_LATER, elsewhere=_ELSEWHERE, **time), 200)

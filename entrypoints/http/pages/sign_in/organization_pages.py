@@ -4,11 +4,11 @@ from urllib.parse import quote
 
 import msgspec
 
-from core.domain.errors import Forbidden, SecondFactorRequired
+from core.domain.errors import Forbidden, SecondFactorRequired, TermsRequired
 from core.domain.tenancy.organizations import LONGEST_SLUG
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
-from entrypoints.http.machinery.browsers import BROWSER, BoundForm, token_for
+from entrypoints.http.machinery.browsers import BROWSER, BoundForm, terms_page, token_for
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.pages import shipped_pages
@@ -51,6 +51,8 @@ async def choose_organization(call: Call[ChoiceForm], postern: Postern) -> Answe
     """
     try:
         await postern.tenancy.organizations.choose(call.caller, call.body.organization[: LONGEST_SLUG + 1])
+    except TermsRequired:
+        return redirect(terms_page(own_place(call.body.to)))
     except SecondFactorRequired:
         return redirect(set_up_first(f"{CHOOSE_ORGANIZATION}?to={quote(own_place(call.body.to), safe='/')}"))
     return redirect(own_place(call.body.to))

@@ -2,14 +2,15 @@
 shows them. The script first asks for a challenge with the same form, so that showing a page writes nothing to the database.
 """
 
+from collections.abc import Sequence
 from typing import Final, TypeVar
 
 import msgspec
 
-from core.domain.errors import BadRequest, RateLimited, Unauthorized
+from core.domain.errors import BadRequest, RateLimited, Refusal, Unauthorized
 from core.domain.identity.callers import Caller
 from core.domain.identity.flows import FlowOver, FlowPurpose, Wanted
-from core.domain.identity.passkeys import Ceremony
+from core.domain.identity.passkeys import Ceremony, PasskeyRefused
 from core.domain.identity.realms import ProviderRequired
 from core.usecases.identity.sign_in.admission import SignInEnded
 from entrypoints.bootstrap import Postern
@@ -34,7 +35,7 @@ from entrypoints.http.pages.flows import (
 )
 from entrypoints.http.pages.refusals import in_words
 from entrypoints.http.pages.sign_in.sign_in_pages import address_page, at_provider, code_page, once_over, password_page, when_over
-from entrypoints.http.passkeys import AssertionCredential, request_options
+from entrypoints.http.passkeys import AssertionCredential, PasskeySignal, request_options, unknown_signal
 
 _JSON: Final = ((b"content-type", b"application/json"),)
 _BY_PASSKEY: Final = f"{SECOND_FACTOR}/passkey"
@@ -78,7 +79,7 @@ async def sign_in_with_own_passkey(call: Call[PlaceForm, None, None, Caller | No
         return await at_provider(call, postern, flow, refusal)
     except (Unauthorized, BadRequest) as refusal:
         told = {"": in_words(refusal, shipped_pages().text(call.language))}
-        return Answer(address_page(call, postern, flow, flow.email, told), 400)
+        return Answer(address_page(call, postern, flow, flow.email, told, signals=_signals(postern, form.credential, refusal)), 400)
     return await signed_in(call, postern, flow, entered)
 
 
@@ -121,6 +122,13 @@ async def show_lost_factor(call: Call[None, FlowLink, None, Caller | None], post
     back = to(SECOND_FACTOR if flow.awaits_second_factor else SIGN_IN, flow)
     place = next(value for name, value in back.headers if name == b"location").decode()
     return Answer(shipped_pages().page("sign_in/lost_factor.html", call.language, brand=flow.branding, back=place), 200)
+
+
+def _signals(postern: Postern, credential: str, refusal: Refusal) -> Sequence[PasskeySignal]:
+    """The browser learns that it need not offer a passkey any more whose key nobody here knows."""
+    if not isinstance(refusal, PasskeyRefused) or not refusal.shows_no_key:
+        return ()
+    return (unknown_signal(postern.identity.passkeys.require_relying_party(), read(credential, AssertionCredential).id.rstrip("=")),)
 
 
 def as_json(options: msgspec.Struct) -> Answer[bytes]:

@@ -1,6 +1,6 @@
 """`/ui/register` and `/ui/check-mail`: registering an account, and waiting for the mail."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -8,6 +8,7 @@ import msgspec
 from core.domain.branding import POSTERN, Branding
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive, Overloaded, RateLimited
+from core.domain.identifiers import TermsId
 from core.domain.identity.account_mails import AccountMail, Onward
 from core.domain.identity.accounts import LONGEST_PASSWORD
 from core.domain.identity.callers import Caller
@@ -28,11 +29,13 @@ from entrypoints.http.machinery.errors import headers_of
 from entrypoints.http.machinery.fields import email_field
 from entrypoints.http.machinery.limits import FORGOT_PASSWORD, PAGE_LOADS, REGISTER, RESEND_VERIFICATION, UNLIMITED
 from entrypoints.http.pages import shipped_pages
-from entrypoints.http.pages.declaring import IN_POPUP, IN_POPUP_WITH_PUZZLE, page
+from entrypoints.http.pages.account.terms import shown_in, shown_terms
+from entrypoints.http.pages.declaring import IN_POPUP, IN_POPUP_WITH_BOTH, IN_POPUP_WITH_PUZZLE, page
 from entrypoints.http.pages.flows import (
     CHECK_MAIL,
     FORGOTTEN,
     NO_ERRORS,
+    PASSKEY,
     PASSWORD,
     AnyCall,
     Page,
@@ -74,6 +77,8 @@ class RegistrationForm(PuzzleForm, frozen=True, kw_only=True):
     password: Password = Password("")
     to: str = ""
     org_slug: str = ""
+    terms: str = ""
+    """The terms that the page has named."""
 
 
 class ForgottenForm(PuzzleForm, frozen=True, kw_only=True):
@@ -88,6 +93,7 @@ async def show_registration(call: Call[None, EntryLink, None, Caller | None], po
     flow = await flow_of(call, postern, link.flow) if link.flow else None
     browser, headers = browser_secret(call, postern)
     shown = _Entry(browser, flow, flow.email if flow is not None else "", link.to, link.org_slug)
+    await postern.identity.journeys.refresh_offers()
     return Answer(await _registration_page(call, postern, shown), 200, headers)
 
 
@@ -132,8 +138,9 @@ async def send_registration(call: Call[RegistrationForm, None, None, Caller | No
         return await refused(errors)
     # The link in the mail leads back to this flow.
     onward = flow or postern.identity.flows.made(FlowPurpose.ACCOUNT, {"to": own_place(form.to)}, wanted, email=email.address)
+    accepting = await postern.identity.terms.shown(wanted.organization, shown_terms(form.terms)) if form.terms else ()
     try:
-        errors = await _register(call, postern, fitting, onward, browser, solved=solved)
+        errors = await _register(call, postern, fitting, onward, browser, solved=solved, accepting=accepting)
     except RateLimited as refusal:
         over = None if solved else asked.at_least(BUDGET_BITS).elsewhere(form, REGISTER_PAGE, status=429, headers=headers_of(refusal))
         # What the person has typed stays. A limit by address answers before this handler.
@@ -180,6 +187,7 @@ async def _register(
     browser: Token,
     *,
     solved: bool,
+    accepting: Sequence[TermsId],
 ) -> dict[str, str]:
     """What stands in the way, by field."""
     text, wanted, email = shipped_pages().text(call.language), flow.wanted, new.email
@@ -187,7 +195,7 @@ async def _register(
     try:
         service = service_named(wanted.organization, wanted.service_slug)
         await postern.identity.accounts.register(
-            email, new, wanted.organization, call.actor, service, browser=browser, onward=onward, solved=solved
+            email, new, wanted.organization, call.actor, service, browser=browser, onward=onward, solved=solved, accepting=accepting
         )
     except BadRequest as refusal:
         return {"email" if refusal.words == REFUSED_DOMAIN else "password": in_words(refusal, text)}
@@ -245,7 +253,7 @@ async def resend_mail(call: Call[PuzzleForm, None, None, Caller | None], postern
     return to(CHECK_MAIL, flow)
 
 
-@page.get(FORGOTTEN, caller=IN_FLOW, limit=PAGE_LOADS, policy=IN_POPUP_WITH_PUZZLE)
+@page.get(FORGOTTEN, caller=IN_FLOW, limit=PAGE_LOADS, policy=IN_POPUP_WITH_BOTH)
 async def show_forgotten(call: Call[None, EntryLink, None, Caller | None], postern: Postern) -> Page:
     """Ask for the address of an account whose password is forgotten"""
     link = call.query
@@ -254,7 +262,7 @@ async def show_forgotten(call: Call[None, EntryLink, None, Caller | None], poste
     return Answer(_forgotten_page(call, postern, _Entry(browser, flow, flow.email if flow is not None else "", link.to)), 200, headers)
 
 
-@page.post(FORGOTTEN, caller=IN_FLOW, limit=FORGOT_PASSWORD, policy=IN_POPUP_WITH_PUZZLE, accepts=WITH_WIDGET)
+@page.post(FORGOTTEN, caller=IN_FLOW, limit=FORGOT_PASSWORD, policy=IN_POPUP_WITH_BOTH, accepts=WITH_WIDGET)
 async def send_forgotten(call: Call[ForgottenForm, None, None, Caller | None], postern: Postern) -> Page:
     """Mail a link to choose a new password, whether or not there is such an account"""
     flow = await flow_of(call, postern, call.body.flow) if call.body.flow else None
@@ -329,6 +337,7 @@ async def _registration_page(call: AnyCall, postern: Postern, shown: _Entry, err
             invites=closed is RegistrationPolicy.INVITATION,
             sign_in=_with_flow(SIGN_IN, shown),
         )
+    named = await postern.identity.terms.in_force(organization)
     return shipped_pages().page(
         "sign_in/register.html",
         call.language,
@@ -340,6 +349,8 @@ async def _registration_page(call: AnyCall, postern: Postern, shown: _Entry, err
         puzzle=shown.puzzle(call, postern, PuzzlePurpose.REGISTRATION),
         shortest=postern.identity.account_passwords.rules.shortest,
         longest=LONGEST_PASSWORD,
+        terms=named,
+        shown=shown_in(named),
         **shown.fields,
     )
 
@@ -352,6 +363,9 @@ def _forgotten_page(call: AnyCall, postern: Postern, shown: _Entry, errors: Mapp
         brand=brand,
         action=FORGOTTEN,
         sign_in=_with_flow(SIGN_IN, shown),
+        passkeys=postern.identity.passkeys.obstacle is None,
+        passkey=PASSKEY,
+        place=shown.place,
         errors=errors,
         puzzle=shown.puzzle(call, postern, PuzzlePurpose.RESET),
         **shown.fields,

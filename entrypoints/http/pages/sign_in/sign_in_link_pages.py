@@ -31,6 +31,7 @@ from entrypoints.http.pages.flows import (
     AnyCall,
     Page,
     browser_secret,
+    first_to_end,
     flow_of,
     own_place,
     signed_in,
@@ -89,6 +90,8 @@ async def show_sign_in_link(call: Call[None, LinkOpened, None, Caller | None], p
         token=link.token.reveal(),
         email=email.address,
         elsewhere=bool(link.flow) and asked_in is None,
+        present="" if call.presented is None or call.presented.email.key == email.key else call.presented.email.address,
+        ends=first_to_end(call, postern),
     )
     return Answer(body, 200, headers)
 

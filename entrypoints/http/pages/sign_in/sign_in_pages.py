@@ -7,7 +7,7 @@ The first form of a sign-in begins its flow, if there is none yet. So showing th
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from secrets import token_hex
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeAlias
 from urllib.parse import urlencode
 
 import msgspec
@@ -30,7 +30,7 @@ from core.usecases.identity.sign_in.admission import SignInEnded
 from core.usecases.identity.sign_in.proofs.proof import EmailNotVerified
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
-from entrypoints.http.machinery.browsers import ANOTHER, IN_FLOW, SIGN_IN, FlowForm, bound_to, token_for
+from entrypoints.http.machinery.browsers import ACCOUNTS, ANOTHER, IN_FLOW, SIGN_IN, FlowForm, bound_to, token_for
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import email_field
 from entrypoints.http.machinery.limits import FORGOT_PASSWORD, PAGE_SIGN_INS, PAGE_STEPS, UNLIMITED
@@ -50,6 +50,7 @@ from entrypoints.http.pages.flows import (
     Page,
     begin,
     browser_secret,
+    first_to_end,
     flow_of,
     go_on,
     named_before_consent,
@@ -61,12 +62,15 @@ from entrypoints.http.pages.flows import (
 from entrypoints.http.pages.puzzle.puzzles import WITH_WIDGET, PagePuzzle, PuzzleForm
 from entrypoints.http.pages.refusals import in_words
 from entrypoints.http.pages.sign_in.providers import provider_address, provider_name, to_provider
+from entrypoints.http.passkeys import PasskeySignal
 
 # A placeholder for the form's token in the cached page. It is random, so no value from a request can contain it.
 _TOKEN_PLACE: Final = f"{{form_token {token_hex()}}}"
 _LONGEST_EMAIL: Final = 320
 _RESEND: Final = "/ui/check-mail/resend"
 _MAIL_LINK: Final = "/ui/sign-in/mail-link"
+ProviderButton: TypeAlias = tuple[str, str, str, str]
+"""The key and the name of a provider, the address of its button, and the path of its logo."""
 _Flag = Annotated[str, msgspec.Meta(pattern="^(yes)?$")]
 
 
@@ -86,11 +90,14 @@ class AddressForm(FlowForm, frozen=True, kw_only=True):
 class PasswordForm(PuzzleForm, frozen=True, kw_only=True):
     email: str = ""
     password: Password = Password("")
+    makes_passkeys: _Flag = ""
+    """Filled in by the script of a page whose browser can make passkeys."""
 
 
 class CodeForm(FlowForm, frozen=True, kw_only=True):
     code: str = ""
     trust_device: _Flag = ""
+    makes_passkeys: _Flag = ""
 
 
 @page.get(SIGN_IN, caller=IN_FLOW, limit=UNLIMITED, policy=IN_POPUP_WITH_PASSKEYS)
@@ -100,6 +107,7 @@ async def show_sign_in(call: Call[None, SignInLink, None, Caller | None], poster
     if link.flow:
         flow = await flow_of(call, postern, link.flow)
         over = await when_over(call, postern, flow)
+        await postern.identity.journeys.refresh_offers()
         return over or Answer(address_page(call, postern, flow, flow.email), 200)
     if caller is not None:
         if not link.again:
@@ -108,7 +116,10 @@ async def show_sign_in(call: Call[None, SignInLink, None, Caller | None], poster
         wanted = Wanted(prompt=Prompt.LOGIN, second_factor=True)
         request = {"to": own_place(link.to)}
         return await begin(call, postern, FlowPurpose.ACCOUNT, request, wanted, another=link.again == ANOTHER)
+    if call.request.others and not link.again:
+        return redirect(f"{ACCOUNTS}?{urlencode({'to': own_place(link.to)})}")
     browser, headers = browser_secret(call, postern)
+    await postern.identity.journeys.refresh_offers()
     passkeys, registers = _have_passkeys(postern), postern.identity.registrations.has_form
     parts = _first_page(call.language, link.to, tuple(offered(postern, None, link.to)), passkeys=passkeys, registers=registers)
     return Answer(form_token(browser, bound_to("")).encode().join(parts), 200, headers)
@@ -145,6 +156,7 @@ async def show_password(call: Call[None, FlowLink, None, Caller | None], postern
         return over
     if not flow.email:
         return to(SIGN_IN, flow)
+    await postern.identity.journeys.refresh_offers()
     way = await _way_in(postern, flow.email)
     # A form may lead here, too, from pages of ours that already know the address. So the answer is a page that leaves, not a redirect.
     elsewhere = to_provider(call, postern, flow, flow.email, way)
@@ -172,7 +184,7 @@ async def send_password(call: Call[PasswordForm, None, None, Caller | None], pos
         if flow.signed_in_at is None:
             await asked.check(form)
         entered = await postern.identity.browser_sessions.sign_in_with_password(
-            visit(call, postern, flow), Email(form.email), form.password
+            visit(call, postern, flow, makes_passkeys=bool(form.makes_passkeys)), Email(form.email), form.password
         )
     except FlowOver:
         return await once_over(call, postern, flow)
@@ -276,7 +288,7 @@ async def send_code(call: Call[CodeForm, None, None, Caller | None], postern: Po
     flow = await flow_of(call, postern, form.flow)
     try:
         entered = await postern.identity.browser_sessions.sign_in_with_second_factor(
-            visit(call, postern, flow), form.code, trust_device=bool(form.trust_device)
+            visit(call, postern, flow, makes_passkeys=bool(form.makes_passkeys)), form.code, trust_device=bool(form.trust_device)
         )
     except SignInEnded as refusal:
         # The flow still has the address, but the first proof no longer counts.
@@ -308,19 +320,38 @@ async def at_provider(call: AnyCall, postern: Postern, flow: Flow, refusal: Prov
 
 
 def address_page(
-    call: AnyCall, postern: Postern, flow: Flow | None, email: str, errors: Mapping[str, str] = NO_ERRORS, *, place: str = ""
+    call: AnyCall,
+    postern: Postern,
+    flow: Flow | None,
+    email: str,
+    errors: Mapping[str, str] = NO_ERRORS,
+    *,
+    place: str = "",
+    signals: Sequence[PasskeySignal] = (),
 ) -> bytes:
     browser, _ = browser_secret(call, postern)
     token = form_token(browser, bound_to("" if flow is None else str(flow.id)))
-    offers = offered(postern, flow, place)
+    offers, ends = offered(postern, flow, place), first_to_end(call, postern)
     passkeys, registers = _have_passkeys(postern), postern.identity.registrations.has_form
-    return _rendered(call.language, flow, token, email, errors, place=place, offers=offers, passkeys=passkeys, registers=registers)
+    return _rendered(
+        call.language,
+        flow,
+        token,
+        email,
+        errors,
+        place=place,
+        offers=offers,
+        passkeys=passkeys,
+        registers=registers,
+        signals=signals,
+        ends=ends,
+    )
 
 
-def offered(postern: Postern, flow: Flow | None, place: str = "", *, but: str = "") -> Sequence[tuple[str, str, str]]:
-    """The keys and names of the available providers, and the addresses of their buttons."""
+def offered(postern: Postern, flow: Flow | None, place: str = "", *, but: str = "") -> Sequence[ProviderButton]:
+    """The buttons of the available providers."""
     offers = postern.identity.journeys.offered_in(flow)
-    return [(one.key, one.name, _onward(f"/auth/{one.key}", flow, place)) for one in offers if one.key != but]
+    return [(one.key, one.name, _onward(f"/auth/{one.key}", flow, place), one.logo) for one in offers if one.key != but]
 
 
 def _rendered(
@@ -331,11 +362,13 @@ def _rendered(
     errors: Mapping[str, str] = NO_ERRORS,
     *,
     place: str = "",
-    offers: Sequence[tuple[str, str, str]],
+    offers: Sequence[ProviderButton],
     passkeys: bool,
     registers: bool,
+    signals: Sequence[PasskeySignal] = (),
+    ends: str = "",
 ) -> bytes:
-    """`registers`: the installation gives accounts to people who register."""
+    """`registers`: the installation gives accounts to people who register. `ends` is the account that has to make room for another."""
     return shipped_pages().page(
         "sign_in/sign_in.html",
         language,
@@ -347,9 +380,11 @@ def _rendered(
         place=place,
         passkeys=passkeys,
         passkey=PASSKEY,
+        signals=signals,
         email=email,
         register=_onward(REGISTER, flow, place) if registers else "",
         offers=offers,
+        ends=ends,
         errors=errors,
     )
 
@@ -360,9 +395,7 @@ def sign_in_again(call: AnyCall, postern: Postern, flow: Flow, refusal: Refusal,
 
 
 @lru_cache(maxsize=64)
-def _first_page(
-    language: Language, place: str, offers: tuple[tuple[str, str, str], ...], *, passkeys: bool, registers: bool
-) -> list[bytes]:
+def _first_page(language: Language, place: str, offers: tuple[ProviderButton, ...], *, passkeys: bool, registers: bool) -> list[bytes]:
     """The page that most people see first, and robots again and again. Apart from its token it is the same for all, so we cache it."""
     shown = _rendered(language, None, _TOKEN_PLACE, "", place=place, offers=offers, passkeys=passkeys, registers=registers)
     return shown.split(_TOKEN_PLACE.encode())
@@ -411,6 +444,7 @@ def password_page(
         resend=_RESEND,
         # The button of the realm's provider is above the others.
         offers=offered(postern, flow, but="" if realm is None else realm.provider),
+        passkeys=_have_passkeys(postern),
         errors=errors,
         longest=LONGEST_PASSWORD,
     )
@@ -428,6 +462,7 @@ def code_page(call: AnyCall, postern: Postern, flow: Flow, errors: Mapping[str, 
         lost=f"{LOST_FACTOR}?flow={flow.id}",
         by_app=flow.has_authenticator,
         by_passkey=flow.has_passkey and _have_passkeys(postern),
+        passkeys=_have_passkeys(postern),
         passkey=f"{SECOND_FACTOR}/passkey",
         trust_days=trust_period(flow.trust_days).days,
         errors=errors,

@@ -8,14 +8,14 @@ from core.domain.federation.oauth.authorization_parameters import locales
 from core.domain.identity.callers import Caller
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
-from entrypoints.http.machinery.browser_cookies import acting_token, forget_acting
-from entrypoints.http.machinery.browsers import SIGN_IN, SIGNING_OUT, BoundForm
+from entrypoints.http.machinery.browser_cookies import acting_token, forget_acting, forget_session, keep_others
+from entrypoints.http.machinery.browsers import SIGNING_ALL_OUT, SIGNING_OUT, BoundForm
 from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import UNLIMITED
-from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import page
-from entrypoints.http.pages.saml.logout_pages import SIGNED_OUT, sign_out_here
+from entrypoints.http.pages.flows import accounts_here
+from entrypoints.http.pages.saml.logout_pages import SIGNED_OUT, sign_out_here, signed_out_page
 
 
 class SignedOutLink(msgspec.Struct, frozen=True):
@@ -37,11 +37,19 @@ async def sign_out_of_browser(call: Call[BoundForm, None, None, Caller | None], 
     return Answer(answer.value, answer.status, (*answer.headers, *headers, *acting))
 
 
+@page.post("/ui/sign-out/all", caller=SIGNING_ALL_OUT, limit=UNLIMITED)
+async def sign_all_out_of_browser(call: Call[BoundForm, None, None, Caller | None], postern: Postern) -> Answer[NoBody]:
+    """Sign out of all accounts of this browser, and of all applications that you signed in to from here"""
+    onward, headers = await sign_out_here(call, postern, leaving=accounts_here(call, postern))
+    base_url = postern.foundation.public_url
+    forgotten = (*forget_session(base_url), *keep_others((), base_url))
+    acting = () if acting_token(call.request, base_url) is None else forget_acting(base_url)
+    answer = redirect(onward or SIGNED_OUT)
+    return Answer(answer.value, answer.status, (*answer.headers, *headers, *forgotten, *acting))
+
+
 @page.get(SIGNED_OUT, caller=ANYONE, limit=UNLIMITED)
-def signed_out(call: Call[None, SignedOutLink], _postern: Postern) -> bytes:
+def signed_out(call: Call[None, SignedOutLink], postern: Postern) -> bytes:
     """Say that the person is signed out"""
     call.request.asked_languages = locales(call.query.ui_locales)
-    pages = shipped_pages()
-    text = pages.text(call.language)
-    explained = text("saml.signed_out_partly" if call.query.partly else "signed_out.text")
-    return pages.said(text("signed_out.title"), explained, call.language, good=True, onward=SIGN_IN)
+    return signed_out_page(call, postern, partly=bool(call.query.partly))

@@ -18,6 +18,7 @@ from core.domain.identity.callers import Caller
 from core.domain.identity.flows import Flow, FlowOver, FlowPurpose, Wanted
 from core.domain.identity.realms import ClientRequired, ProviderRequired
 from core.domain.identity.upstream.identities import CANCELLED
+from core.domain.identity.upstream.newcomers import AddressNeeded
 from core.domain.identity.upstream.providers import ProviderOff, UnknownProvider, is_one_of_three, provider_key
 from core.domain.identity.upstream.sign_in import OAuthError, ProviderAway, TakenState, UpstreamRefused
 from core.domain.secrets import Secret, Token
@@ -25,14 +26,18 @@ from core.usecases.identity.upstream.journeys import Vouched
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, NoBody, redirect
 from entrypoints.http.machinery.browser_cookies import flow_secret
-from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN
+from entrypoints.http.machinery.browsers import IN_FLOW, SIGN_IN, OtherAccount
+from entrypoints.http.machinery.callers import ANYONE
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import example
-from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS, USER_CODES
+from entrypoints.http.machinery.limits import AUTH, PAGE_LOADS, PAGE_STEPS, USER_CODES
+from entrypoints.http.pages.account import CONNECTIONS
 from entrypoints.http.pages.authorization.authorization_pages import PROVIDERS, advice
+from entrypoints.http.pages.authorization.foreign_forms import FOREIGN_FORM, pairs
 from entrypoints.http.pages.declaring import IN_POPUP, page
 from entrypoints.http.pages.device.device_flow_pages import device_flow
 from entrypoints.http.pages.flows import (
+    NEWCOMER,
     SECOND_FACTOR,
     Page,
     browser_secret,
@@ -45,6 +50,7 @@ from entrypoints.http.pages.flows import (
     visit,
     with_headers,
 )
+from entrypoints.http.pages.newcomers.provider_test_pages import tested
 from entrypoints.http.pages.sign_in.providers import address_again, ask_to_leave, back_to_asker
 from entrypoints.http.pages.sign_in.sign_in_pages import once_over, sign_in_again, when_over
 
@@ -59,7 +65,9 @@ _ProviderInPath = Annotated[str, example("codehost")]
 
 class ProviderPath(msgspec.Struct, frozen=True):
     provider: _ProviderInPath
-    """`codehost`, `websuite`, `officesuite`, or the id of an organization's own provider."""
+    """`codehost`, `websuite`, `officesuite`, the short name of a further provider of the installation, or the id of an organization's own
+    provider.
+    """
 
 
 class Beginning(msgspec.Struct, frozen=True):
@@ -158,7 +166,7 @@ async def begin_provider_sign_in(call: Call[None, Beginning, ProviderPath, Calle
     caller=IN_FLOW,
     limit=PAGE_LOADS,
     policy=IN_POPUP,
-    refuses=(BadRequest, OAuthError, Unauthorized, ProviderRequired),
+    refuses=(BadRequest, OAuthError, OtherAccount, Unauthorized, ProviderRequired),
     also={302: NoBody, 303: NoBody},
     tags=("oauth",),
 )
@@ -177,7 +185,7 @@ async def complete_provider_sign_in(call: Call[None, Returned, ProviderPath, Cal
     # same.
     call.request.finish()
     if taken.user is not None:
-        return await _connected(call, postern, taken, state)
+        return await _of_person(call, postern, taken, state)
     flow = taken.flow
     if flow is None:
         raise FlowOver
@@ -186,7 +194,7 @@ async def complete_provider_sign_in(call: Call[None, Returned, ProviderPath, Cal
         entered = await _entered(call, postern, taken, flow, state)
     except FlowOver:
         return await once_over(call, postern, flow)
-    except (UpstreamRefused, ProviderOff, OAuthError, Unauthorized, ProviderRequired) as refusal:
+    except (UpstreamRefused, ProviderOff, UnknownProvider, OAuthError, Unauthorized, ProviderRequired) as refusal:
         if isinstance(refusal, UpstreamRefused) and refusal.reason == CANCELLED and THROUGH in flow.request:
             return await _denied(postern, flow, state)
         # A second request of the same way back cannot see this refusal. It goes on to the sign-in page, which has all ways to sign in.
@@ -199,6 +207,36 @@ async def complete_provider_sign_in(call: Call[None, Returned, ProviderPath, Cal
             await postern.identity.repeated_returns.tell_of_failure(provider, state, browser, place_in(flow, SIGN_IN))
         raise
     return await _onward(call, postern, flow, entered)
+
+
+@page.post(
+    f"{START}/callback",
+    caller=ANYONE,
+    limit=PAGE_STEPS,
+    policy=IN_POPUP,
+    refuses=(BadRequest,),
+    accepts=FOREIGN_FORM,
+    foreign=True,
+    also={303: NoBody},
+    tags=("oauth",),
+)
+async def receive_provider_answer(call: Call[bytes, None, ProviderPath], postern: Postern) -> Page:
+    """Take a provider's answer by a form
+
+    Some further providers of the installation send their answer so (`response_mode=form_post`). The answer waits, and the browser goes on
+    to the way back, which goes on with the sign-in that began in this browser.
+    """
+    form = dict(pairs(call.body))
+    call.request.finish()
+    address = await postern.identity.posted_answers.receive(
+        call.path.provider,
+        state=form.get("state", ""),
+        code=form.get("code", ""),
+        stated=form.get("user", ""),
+        error=form.get("error", ""),
+        issuer=form.get("iss"),
+    )
+    return redirect(address, 303)
 
 
 def _status(refusal: Refusal) -> int:
@@ -257,6 +295,8 @@ async def _entered(
         address = address_again(taken.provider, flow, consent=ASKED)
     except ClientRequired as refusal:
         address = address_again(taken.provider, flow, org=refusal.realm.organization_slug)
+    except AddressNeeded:
+        address = place_in(flow, NEWCOMER)
     await postern.identity.repeated_returns.tell(state, address)
     return address
 
@@ -324,10 +364,21 @@ async def _vouched(call: Call[None, Returned, ProviderPath, Caller | None], post
     return await postern.identity.journeys.vouched(taken, state, Token(back.code), back.iss)
 
 
+async def _of_person(call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern, taken: TakenState, state: Token) -> Page:
+    if taken.tests:
+        return await tested(call, postern, taken, state, lambda: _vouched(call, postern, taken, state))
+    return await _connected(call, postern, taken, state)
+
+
 async def _connected(
     call: Call[None, Returned, ProviderPath, Caller | None], postern: Postern, taken: TakenState, state: Token
 ) -> Answer[NoBody]:
     """The redirect to the place where the person asked to connect an identity."""
+    caller = call.presented
+    if caller is not None and caller.user != taken.user:
+        # The person has changed the account meanwhile, and would read on the pages of the other one what happened to the first.
+        await postern.identity.repeated_returns.tell(state, CONNECTIONS)
+        raise OtherAccount(CONNECTIONS)
     told = {"status": "success", "provider": taken.provider, "action": "link"}
     back = back_to_asker(postern, taken.way.redirect_uri, on_pages=taken.on_pages)
     try:

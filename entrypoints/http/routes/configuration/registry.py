@@ -9,7 +9,7 @@ from entrypoints.http.routes.configuration.kinds import ObjectKind, Within
 from entrypoints.http.routes.configuration.organization_kinds import ORGANIZATION_KINDS, bounds, stated_bounds
 from entrypoints.http.routes.configuration.risk_kinds import PLATFORM_RISK_KIND, RISK_KIND
 from entrypoints.http.routes.configuration.service_kinds import SERVICE_KINDS
-from entrypoints.http.routes.platform import platform_fields
+from entrypoints.http.routes.platform import further_providers, platform_fields
 
 _PLATFORM_KINDS: Final = (
     ObjectKind(
@@ -29,10 +29,33 @@ _PLATFORM_KINDS: Final = (
         stored={"rule": bounds},
         shown={"rule": stated_bounds},
     ),
+    ObjectKind(
+        name="providers",
+        within=Within.PLATFORM,
+        entry=entry("FurtherProviderEntry", further_providers.NewFurtherProvider, without=("key",)),
+        shown_by=further_providers.list_further_providers,
+        make=further_providers.create_further_provider,
+        change=further_providers.change_further_provider,
+        end=further_providers.delete_further_provider,
+        key="key",
+        parameter="key",
+        new_id="key",
+        secrets=("client_secret",),
+        fixed=frozenset({"preset", "kind"}),
+        unordered=frozenset({"organizations"}),
+    ),
     PLATFORM_RISK_KIND,
 )
 
-KINDS: Final[tuple[ObjectKind, ...]] = (*_PLATFORM_KINDS, *ORGANIZATION_KINDS, *SERVICE_KINDS, RISK_KIND)
+# The rules of an organization may name the role of a service, which is made before.
+_AFTER_SERVICES: Final = frozenset({"sign_in_rules"})
+KINDS: Final[tuple[ObjectKind, ...]] = (
+    *_PLATFORM_KINDS,
+    *(kind for kind in ORGANIZATION_KINDS if kind.name not in _AFTER_SERVICES),
+    *SERVICE_KINDS,
+    *(kind for kind in ORGANIZATION_KINDS if kind.name in _AFTER_SERVICES),
+    RISK_KIND,
+)
 BY_ID: Final[Mapping[str, ObjectKind]] = {kind.id: kind for kind in KINDS}
 RULES: Final = tuple(kind.rules for kind in KINDS)
 

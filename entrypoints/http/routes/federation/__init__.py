@@ -4,6 +4,7 @@ from typing import Final
 
 from entrypoints.http.machinery.endpoints import Endpoints
 from entrypoints.http.routes.federation import (
+    afar_requests,
     agent_grants,
     authorization_refusals,
     device_flow,
@@ -28,7 +29,7 @@ from entrypoints.http.routes.federation import (
 
 ROUTES: Final = Endpoints.of(
     *(grants, device_flow, given_sessions, oidc, pushed_requests, logout_notices, saml, token_preview, authorization_refusals),
-    *(open_registrations, document_refusals, identity_assertions, agent_grants),
+    *(open_registrations, document_refusals, identity_assertions, agent_grants, afar_requests),
     *(scim_settings, scim_tokens, scim_users, scim_groups, scim_search, scim_discovery),
     directory_runs,
 )

@@ -7,6 +7,7 @@ from typing import Annotated, Final
 import msgspec
 
 from core.domain.errors import BadRequest, RateLimited, Refusal, Unauthorized
+from core.domain.federation.afar.afar_requests import AfarExpired, AfarPending, AfarRefused, AfarSlowDown
 from core.domain.federation.oauth.clients import AuthenticatedClient, AuthenticationMethod, ClientCredentials
 from core.domain.federation.oauth.device_flow import DeviceCodeExpired, DeviceCodePending, DeviceDenied, SlowDown, TooManyPolls
 from core.domain.federation.oauth.exchanges import ACCESS_TOKEN_TYPE
@@ -66,7 +67,8 @@ class TokenRequestBody(ClientFields, frozen=True, kw_only=True):
 
     grant_type: Annotated[str, msgspec.Meta(max_length=_LONGEST_TYPE), example("authorization_code")] | None = None
     """`authorization_code`, `refresh_token`, `client_credentials`, `urn:ietf:params:oauth:grant-type:token-exchange`,
-    `urn:ietf:params:oauth:grant-type:jwt-bearer`, or
+    `urn:ietf:params:oauth:grant-type:jwt-bearer`,
+    `urn:openid:params:grant-type:ciba`, or
     `urn:ietf:params:oauth:grant-type:device_code`, which you may leave out beside a device code.
     """
     code: Annotated[Token, example("qk3Z0u6n9aVtWc7sEw1pYd5xLbHf2RgTj8mKoQvNi4U")] | None = None
@@ -79,6 +81,8 @@ class TokenRequestBody(ClientFields, frozen=True, kw_only=True):
     """The latest refresh token."""
     device_code: Token | None = None
     """The code of the device flow (RFC 8628)."""
+    auth_req_id: Annotated[Token, example("1c266114-a1be-4252-8ad1-04986c5b9ac1")] | None = None
+    """With `urn:openid:params:grant-type:ciba`: the name of a request from afar, which `POST /oauth/bc-authorize` gave."""
     assertion: Annotated[Token, example("eyJhbGciOiJSUzI1NiIsImtpZCI6ImEifQ.eyJzdWIiOiJyZXBvIn0.c2ln")] | None = None
     """With `urn:ietf:params:oauth:grant-type:jwt-bearer`: the signed token of a trusted issuer (RFC 7523), in place of a secret, or the
     identity assertion (ID-JAG) of a person's directory, beside the client's credentials.
@@ -127,6 +131,7 @@ _DECLARED: Final[Statement] = {
     "refuses": (
         *(BadRequest, InvalidGrant, InvalidScope, InvalidTarget, UnauthorizedClient, UnsupportedGrantType),
         *(DeviceCodePending, SlowDown, DeviceCodeExpired, DeviceDenied, KeyProofRefused, KeyProofMissing, NonceNeeded),
+        *(AfarPending, AfarSlowDown, AfarExpired, AfarRefused),
     ),
     "reads": (DEVICE_TOKEN, DPOP),
     "sends": {200: (_PRAGMA,)},
@@ -153,7 +158,9 @@ async def exchange_for_tokens(call: Call[TokenRequestBody], postern: Postern) ->
     the service that stands for an API: it shows an access token that the API received, and gets one for another API that names the service.
     The new token says in `act` who acts, ends with the first one, and opens nothing here. With an identity assertion of a directory
     (`jwt-bearer`, and the `typ` `oauth-id-jag+jwt`), a client that authenticates gets a token of ten minutes for one API in a person's
-    name: the directory's connection must issue them. An agent gets a token of five minutes at most, which names the person as `sub` and the
+    name: the directory's connection must issue them. With
+    `urn:openid:params:grant-type:ciba`, a client polls for the answer of a person whom it has asked by `POST /oauth/bc-authorize`. An agent
+    gets a token of five minutes at most, which names the person as `sub` and the
     agent as `act.sub`. `/oauth/token` is another name for this endpoint.
     """
     return await _exchange(call, postern)
@@ -272,6 +279,7 @@ def _request(call: Call[TokenRequestBody]) -> TokenRequest:
         redirect_uri=said(fields.redirect_uri),
         code_verifier=said(fields.code_verifier),
         refresh_token=said(fields.refresh_token),
+        auth_req_id=said(fields.auth_req_id),
         assertion=said(fields.assertion),
         scope=said(fields.scope),
         resources=all_said(fields.resource),

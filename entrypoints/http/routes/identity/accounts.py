@@ -1,5 +1,6 @@
 """Accounts: registering one, proving its e-mail address, and the caller's own profile."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Final
 
@@ -30,6 +31,7 @@ from entrypoints.http.machinery.limits import AUTH, REGISTER, RESEND_VERIFICATIO
 from entrypoints.http.machinery.step_up import require_fresh_proof
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.declaring import Advised, WayOn, page, refused_page
+from entrypoints.http.routes.identity.own_terms import TermsSeen
 from entrypoints.http.routes.identity.program_puzzles import PUZZLE_HEADERS, solvable
 from ports.unit_of_work import UnitOfWork
 
@@ -45,6 +47,8 @@ class NewRegistration(msgspec.Struct, frozen=True):
     """The organization whose branding the mail gets."""
     service_slug: Annotated[Slug, example("billing")] | None = None
     """The service of this organization that the account is registered for. The mail then gets the service's branding."""
+    accept_terms: Annotated[Sequence[TermsSeen], msgspec.Meta(max_length=2)] | None = None
+    """The terms that the person has read and accepts: of the installation, and of the organization. The first sign-in asks for the rest."""
 
 
 class AccountAddress(msgspec.Struct, frozen=True):
@@ -144,14 +148,19 @@ async def register_account(call: Call[NewRegistration], postern: Postern) -> Mes
     account that is registered for a service becomes a user of this service at its first sign-in there.
 
     The installation, and the organization that you name, say who may register. Where nobody may, the answer is 403; for an address of a
-    mail domain that may not, it is 400. Both are the same whether or not such an account exists.
+    mail domain that may not, it is 400. Both are the same whether or not such an account exists. If terms that you accept are not those in
+    force, the answer is 409, and there is no account.
     """
     body = call.body
     email = email_field(body.email, postern.foundation.email_syntax)
     organization = body.org_slug or ""
     service = service_named(organization, body.service_slug or "")
+    seen = [(one.organization or "", one.version) for one in body.accept_terms or ()]
+    accepting = await postern.identity.terms.named(organization, seen) if seen else ()
     async with solvable(call, postern, PuzzlePurpose.REGISTRATION, email) as solved:
-        await postern.identity.accounts.register(email, body.password, organization, call.actor, service, solved=solved)
+        await postern.identity.accounts.register(
+            email, body.password, organization, call.actor, service, solved=solved, accepting=accepting
+        )
     return Message("The account is registered. To confirm the address, open the link in the mail that we have sent.")
 
 

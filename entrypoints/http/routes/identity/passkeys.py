@@ -8,7 +8,7 @@ from uuid import UUID
 import msgspec
 
 from core.domain.branding import POSTERN
-from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive, SecondFactorRequired, Unauthorized
+from core.domain.errors import BadRequest, Conflict, NotFound, OrganizationNotActive, SecondFactorRequired, TermsRequired, Unauthorized
 from core.domain.identifiers import PasskeyId
 from core.domain.identity.passkeys import NOBODY, Ceremony, Passkey
 from core.domain.identity.proofs import StepUp
@@ -23,6 +23,7 @@ from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import AccessTokenText, CreatedAt, ExpiresIn, Id, Name, RefreshTokenText, Slug, Total, example
 from entrypoints.http.machinery.headers import COOKIES, DEVICE_TOKEN, NEW_DEVICE_TOKEN
 from entrypoints.http.machinery.limits import AUTH, CREDENTIALS, LOGIN
+from entrypoints.http.passkey_makers import maker_named
 from entrypoints.http.passkeys import (
     AssertionCredential,
     PasskeyCreationOptions,
@@ -31,6 +32,8 @@ from entrypoints.http.passkeys import (
     creation_options,
     request_options,
 )
+from entrypoints.http.routes.identity.own_terms import PendingTermsRecord
+from entrypoints.http.routes.identity.sign_in import pending_of
 
 _TAGS = ("passkeys",)
 
@@ -48,6 +51,12 @@ class PasskeyDetail(msgspec.Struct, frozen=True, kw_only=True):
     """Your name for the passkey; at first, the browser that made it."""
     aaguid: UUID | None
     """The authenticator's model; null if the authenticator did not state it."""
+    maker: Annotated[str, example("Google Password Manager")] | None
+    """Who makes this model, from a short list of ours; null for others. Nothing proves what an authenticator states, so decide nothing by
+    it.
+    """
+    made_on: Annotated[str, example("Firefox on Linux")] | None
+    """The browser and system that made the passkey; null if another system made it, or if it is older than this field."""
     backup_eligible: bool
     """Whether your passkey provider may copy the passkey to your other devices."""
     backed_up: bool
@@ -102,6 +111,10 @@ class PasskeyTokens(msgspec.Struct, frozen=True):
     expires_in: ExpiresIn
     token_type: Annotated[str, example("Bearer")]
     """Always `Bearer`."""
+    terms_pending: Sequence[PendingTermsRecord] | msgspec.UnsetType = msgspec.UNSET
+    """Terms that the person has not accepted: of the installation, of the service's organization, and of those that the person belongs to.
+    `POST /api/user/terms` accepts them. Absent if there are none.
+    """
 
 
 @endpoint.get("/api/user/passkeys", caller=OWN_USER, tags=_TAGS)
@@ -188,7 +201,7 @@ async def begin_passkey_sign_in(_call: Call, postern: Postern) -> PasskeyRequest
     "/api/auth/passkeys",
     caller=ANYONE,
     limit=(AUTH, LOGIN),
-    refuses=(BadRequest, Unauthorized, OrganizationNotActive, SecondFactorRequired, ProviderRequired, NotFound),
+    refuses=(BadRequest, Unauthorized, OrganizationNotActive, SecondFactorRequired, TermsRequired, ProviderRequired, NotFound),
     reads=(DEVICE_TOKEN,),
     sends={200: (NEW_DEVICE_TOKEN, COOKIES)},
     tags=("sign-in",),
@@ -204,7 +217,7 @@ async def sign_in_with_passkey(call: Call[PasskeySignIn], postern: Postern) -> A
     service = service_named(body.org_slug or "", body.service_slug or "")
     signed_in = await postern.identity.sign_in.with_passkey(body.credential.assertion(), call.device, service)
     pair = signed_in.tokens
-    tokens = PasskeyTokens(pair.access_token.reveal(), pair.refresh_token.reveal(), pair.expires_in, "Bearer")
+    tokens = PasskeyTokens(pair.access_token.reveal(), pair.refresh_token.reveal(), pair.expires_in, "Bearer", pending_of(signed_in))
     return Answer(tokens, 200, device_headers(signed_in.remembered, postern.foundation.public_url))
 
 
@@ -213,6 +226,8 @@ def _detail(passkey: Passkey) -> PasskeyDetail:
         id=passkey.id,
         name=passkey.name,
         aaguid=passkey.aaguid if passkey.aaguid.int else None,
+        maker=maker_named(passkey.aaguid) or None,
+        made_on=passkey.made_on,
         backup_eligible=passkey.backup_eligible,
         backed_up=passkey.backed_up,
         second_factor=passkey.second_factor_since is not None,

@@ -147,6 +147,8 @@ class PasskeyExport(msgspec.Struct, frozen=True, kw_only=True):
     """The person's name for the passkey."""
     aaguid: Annotated[str, example("ee882879-721c-4913-9775-3dfcce97072a")] | None
     """The model of the authenticator; null if the authenticator did not state it."""
+    made_on: Annotated[str, example("Firefox on Linux")] | None
+    """The browser and system that made the passkey; null if it was made elsewhere."""
     backup_eligible: bool
     """Whether the authenticator may copy the passkey to other devices."""
     created_at: CreatedAt
@@ -168,6 +170,29 @@ class ConsentExport(msgspec.Struct, frozen=True, kw_only=True):
     """When the person last allowed this."""
     expires_at: datetime | None
     """When an agent may no longer act; null for all others."""
+
+
+class TermsExport(msgspec.Struct, frozen=True, kw_only=True):
+    """Terms that the person has accepted."""
+
+    organization_id: UUID | None
+    """The organization whose terms they are; null for those of the installation."""
+    version: Annotated[str, example("2026-11")]
+    """The version."""
+    address: Annotated[str, example("https://acme.example/terms")]
+    """Where its text stands."""
+    accepted_at: datetime
+    """When the person accepted it."""
+
+
+class BlockedClientExport(msgspec.Struct, frozen=True, kw_only=True):
+    """An application that may no longer ask the person from afar."""
+
+    organization_id: OrganizationUuid
+    service_slug: Annotated[str, example("billing")]
+    """The service's slug."""
+    blocked_at: datetime
+    """When the person said so."""
 
 
 class DeviceExport(msgspec.Struct, frozen=True, kw_only=True):
@@ -284,6 +309,10 @@ class PersonalDataExport(msgspec.Struct, frozen=True, kw_only=True):
     """Passkeys, the oldest first."""
     consents: Sequence[ConsentExport]
     """What the person has allowed applications, the oldest first."""
+    terms: Sequence[TermsExport]
+    """Terms that the person has accepted, the oldest first."""
+    blocked_clients: Sequence[BlockedClientExport]
+    """Applications that may no longer ask the person from afar, the oldest first; none in an export for an organization."""
     devices: Sequence[DeviceExport]
     """Devices from which the person has signed in; none in an export for an organization."""
     profile: OwnProfileExport | None
@@ -383,6 +412,8 @@ async def parts_of_export(exported: Exported) -> AsyncGenerator[bytes, None]:
         "user_keys": [_user_key(one) for one in export.user_keys],
         "passkeys": [_passkey(one) for one in export.passkeys],
         "consents": [_consent(one) for one in export.consents],
+        "terms": [_terms(one) for one in export.terms],
+        "blocked_clients": [_blocked_client(one) for one in export.blocked_clients],
         "devices": [_device(one) for one in export.devices],
         "profile": None if export.own_profile is None else _own_profile(export.own_profile),
         "directory_profiles": [_profile(one) for one in export.profiles],
@@ -413,6 +444,7 @@ def _passkey(one: privacy.ExportedPasskey) -> PasskeyExport:
         id=one.id,
         name=one.name,
         aaguid=None if one.aaguid is None else str(one.aaguid),
+        made_on=one.made_on,
         backup_eligible=one.backup_eligible,
         created_at=one.created_at,
         last_used_at=one.last_used_at,
@@ -473,5 +505,7 @@ def _receipt(found: PrivacyRequest) -> PrivacyReceipt:
 
 
 _consent = shown(privacy.ExportedConsent, ConsentExport, named={"organization_id": "organization"})
+_terms = shown(privacy.ExportedTerms, TermsExport, named={"organization_id": "organization"})
+_blocked_client = shown(privacy.ExportedBlockedClient, BlockedClientExport, named={"organization_id": "organization"})
 _device = shown(privacy.ExportedDevice, DeviceExport)
 _user_key = shown(privacy.ExportedUserKey, UserKeyExport, named={"organization_id": "organization"})

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from core.domain.errors import BadRequest, Forbidden, OrganizationNotActive, SecondFactorRequired, Unauthorized
+from core.domain.errors import BadRequest, Forbidden, OrganizationNotActive, SecondFactorRequired, TermsRequired, Unauthorized
 from core.domain.secrets import Token
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Message
@@ -37,7 +37,7 @@ class RefreshedTokens(msgspec.Struct, frozen=True):
     "/api/auth/refresh",
     caller=ANYONE,
     limit=AUTH,
-    refuses=(BadRequest, Unauthorized, Forbidden, OrganizationNotActive, SecondFactorRequired),
+    refuses=(BadRequest, Unauthorized, Forbidden, OrganizationNotActive, SecondFactorRequired, TermsRequired),
     reads=(DEVICE_TOKEN,),
     tags=("sign-in",),
 )

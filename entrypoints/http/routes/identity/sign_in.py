@@ -1,12 +1,22 @@
 """Sign-in with a password, and with a second factor if the account has one."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
 from core.domain.email import Email
-from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, Overloaded, RateLimited, SecondFactorRequired, Unauthorized
+from core.domain.errors import (
+    BadRequest,
+    NotFound,
+    OrganizationNotActive,
+    Overloaded,
+    RateLimited,
+    SecondFactorRequired,
+    TermsRequired,
+    Unauthorized,
+)
 from core.domain.identity.realms import ProviderRequired
 from core.domain.identity.sign_in import AwaitingSecondFactor, SignedIn, service_named
 from core.domain.secrets import Password, Token
@@ -19,6 +29,7 @@ from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.fields import AccessTokenText, ExpiresIn, RefreshTokenText, Slug, example
 from entrypoints.http.machinery.headers import COOKIES, DEVICE_TOKEN, DEVICE_TRUST_TOKEN, NEW_DEVICE_TOKEN
 from entrypoints.http.machinery.limits import AUTH, LOGIN, MFA_VERIFY
+from entrypoints.http.routes.identity.own_terms import PendingTermsRecord, pending_record
 
 # RFC 5321 section 4.5.3.1: 64 octets, an @, 255 octets.
 _EmailText = Annotated[str, msgspec.Meta(min_length=1, max_length=320)]
@@ -56,6 +67,10 @@ class LoginTokens(msgspec.Struct, frozen=True):
         UNSET
     )
     """With `saml_state`: the URL at which the person's browser goes on to the service provider."""
+    terms_pending: Sequence[PendingTermsRecord] | UnsetType = UNSET
+    """Terms that the person has not accepted: of the installation and of the organization that the sign-in leads to, or, at a sign-in on
+    the platform, of all that the person belongs to. `POST /api/user/terms` accepts them. Absent if there are none.
+    """
 
 
 class SecondFactor(msgspec.Struct, frozen=True):
@@ -86,6 +101,10 @@ class SessionTokens(msgspec.Struct, frozen=True):
         UNSET
     )
     """If the sign-in was for a SAML request: the URL at which the person's browser goes on to the service provider."""
+    terms_pending: Sequence[PendingTermsRecord] | UnsetType = UNSET
+    """Terms that the person has not accepted: of the installation and of the organization that the sign-in leads to, or, at a sign-in on
+    the platform, of all that the person belongs to. `POST /api/user/terms` accepts them. Absent if there are none.
+    """
 
 
 @endpoint.post(
@@ -97,6 +116,7 @@ class SessionTokens(msgspec.Struct, frozen=True):
         Unauthorized,
         OrganizationNotActive,
         SecondFactorRequired,
+        TermsRequired,
         ProviderRequired,
         NotFound,
         RateLimited,
@@ -124,7 +144,9 @@ async def sign_in(call: Call[Login], postern: Postern) -> Answer[LoginTokens]:
         return Answer(LoginTokens(result.preauth_token.reveal(), "", result.expires_in, mfa_required=True), 200)
     pair = result.tokens
     onward = UNSET if waiting is None else await postern.federation.saml_sign_in.signed_in(waiting, result.user, result.session)
-    tokens = LoginTokens(pair.access_token.reveal(), pair.refresh_token.reveal(), pair.expires_in, saml_redirect_url=onward)
+    tokens = LoginTokens(
+        pair.access_token.reveal(), pair.refresh_token.reveal(), pair.expires_in, saml_redirect_url=onward, terms_pending=pending_of(result)
+    )
     return Answer(tokens, 200, _headers(result, postern))
 
 
@@ -132,7 +154,7 @@ async def sign_in(call: Call[Login], postern: Postern) -> Answer[LoginTokens]:
     "/api/auth/mfa/verify",
     caller=PREAUTHENTICATED,
     limit=(AUTH, MFA_VERIFY),
-    refuses=(BadRequest, OrganizationNotActive, RateLimited),
+    refuses=(BadRequest, OrganizationNotActive, TermsRequired, RateLimited),
     reads=(DEVICE_TOKEN, DEVICE_TRUST_TOKEN),
     sends={200: (NEW_DEVICE_TOKEN, COOKIES)},
     tags=("sign-in",),
@@ -160,8 +182,13 @@ async def verify_second_factor(call: Call[SecondFactor, None, None, Token | None
         "Bearer",
         UNSET if trust_token is None else trust_token.reveal(),
         onward,
+        pending_of(result),
     )
     return Answer(tokens, 200, _headers(result, postern))
+
+
+def pending_of(signed_in: SignedIn) -> Sequence[PendingTermsRecord] | UnsetType:
+    return [pending_record(one) for one in signed_in.terms] or UNSET
 
 
 def _headers(signed_in: SignedIn, postern: Postern) -> tuple[tuple[bytes, bytes], ...]:

@@ -9,8 +9,10 @@ from entrypoints.http.routes.platform import (
     audit_log,
     dead_jobs,
     expiries,
+    further_providers,
     governance,
     installation_risk,
+    installation_terms,
     management_keys,
     platform_fields,
     platform_users,
@@ -38,5 +40,7 @@ ROUTES: Final = Endpoints.of(
     dead_jobs,
     signing_keys,
     settings_in_force,
+    further_providers,
     installation_risk,
+    installation_terms,
 )

@@ -29,6 +29,7 @@ from entrypoints.http.routes.tenancy import (
     webhooks,
 )
 from entrypoints.http.routes.tenancy.risk import risk_policies
+from entrypoints.http.routes.tenancy.terms import terms
 
 ROUTES: Final = Endpoints.of(
     organizations,
@@ -47,6 +48,7 @@ ROUTES: Final = Endpoints.of(
     profile_fields,
     profile_values,
     teams,
+    terms,
     invitations,
     join_requests,
     webhooks,

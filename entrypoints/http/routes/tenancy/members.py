@@ -7,7 +7,7 @@ from uuid import UUID
 
 import msgspec
 
-from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, ReauthenticationRequired, SecondFactorRequired
+from core.domain.errors import BadRequest, NotFound, OrganizationNotActive, ReauthenticationRequired, SecondFactorRequired, TermsRequired
 from core.domain.identifiers import UserId
 from core.domain.identity.proofs import StepUp
 from core.domain.tenancy.members import LONGEST_SEARCH, ListedMember, Member, Membership, MembershipOrigin, OwnershipAnswer, knows_of_office
@@ -38,7 +38,7 @@ from entrypoints.http.machinery.paging import Pagination, Paging, page_of
 from entrypoints.http.routes.identity.mfa import MfaForceDisabled, StatedReason
 
 _TAGS = ("members",)
-_SELECTION = (NotFound, OrganizationNotActive, ReauthenticationRequired, SecondFactorRequired)
+_SELECTION = (NotFound, OrganizationNotActive, ReauthenticationRequired, SecondFactorRequired, TermsRequired)
 _MEMBER = "/api/organizations/{org_slug}/members/{user_id}"
 
 

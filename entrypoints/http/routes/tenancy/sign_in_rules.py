@@ -26,7 +26,9 @@ from core.domain.tenancy.sign_in_rules import (
     LONGEST_GRACE_DAYS,
     MOST_DOMAINS,
     AdminFactor,
+    AfarRule,
     AgentRule,
+    AllFactor,
     MfaPolicy,
     SignInRules,
     SignInRulesChange,
@@ -48,6 +50,7 @@ _SessionHours = Annotated[int, msgspec.Meta(ge=1, le=LONGEST_SESSION_HOURS, exam
 _IdleMinutes = Annotated[int, msgspec.Meta(ge=SHORTEST_IDLE_MINUTES, le=LONGEST_IDLE_MINUTES, examples=[60])]
 _MostSessions = Annotated[int, msgspec.Meta(ge=1, le=MOST_SESSIONS, examples=[3])]
 _PasswordLength = Annotated[int, msgspec.Meta(ge=SHORTEST_PASSWORD, le=LONGEST_LEAST, examples=[12])]
+_ServiceRole = Annotated[str, msgspec.Meta(min_length=3, max_length=101, examples=["billing/approver"])]
 _Domain = Annotated[str, msgspec.Meta(min_length=1, max_length=253)]
 _Domains = Annotated[Sequence[_Domain], msgspec.Meta(max_length=MOST_DOMAINS, examples=[["acme.example"]])]
 
@@ -85,6 +88,18 @@ class SignInRulesPatch(msgspec.Struct, frozen=True, kw_only=True):
     """What owners and administrators need beyond what all members need: a second factor, or a second factor and a passkey. The grace days
     begin anew when it asks for more.
     """
+    all_factor: Annotated[AllFactor, example("passkey")] | msgspec.UnsetType = msgspec.UNSET
+    """Whether members need a second factor and a passkey: `passkey` for all of them, `role_passkey` for those who have the role of
+    `all_factor_role`. The grace days begin anew when it reaches others.
+    """
+    all_factor_role: _ServiceRole | msgspec.UnsetType | None = msgspec.UNSET
+    """The role of an application, by the slugs of both. Only with `role_passkey`, which needs it. If the role ends, the demand reaches
+    nobody.
+    """
+    passkey_offers: bool | msgspec.UnsetType = msgspec.UNSET
+    """Whether we offer a passkey to members who have signed in by a password, once in thirty days. False counts for those who belong to the
+    organization by their own act.
+    """
     metadata_clients: MetadataClients | msgspec.UnsetType = msgspec.UNSET
     """Whether clients that describe themselves in a document may sign people in: `off` for nobody's, `named` for those whose documents are
     at the hosts of `metadata_hosts`, `any` for everybody's. The organization and the API must both let a client in.
@@ -100,6 +115,10 @@ class SignInRulesPatch(msgspec.Struct, frozen=True, kw_only=True):
     agents: Annotated[AgentRule, example("forbidden")] | msgspec.UnsetType = msgspec.UNSET
     """Whether agents may act for people at the organization's APIs, for members and for others. What people have allowed them ends when you
     forbid it, and they are asked again when you allow it again.
+    """
+    afar_requests: Annotated[AfarRule, example("on")] | msgspec.UnsetType = msgspec.UNSET
+    """Whether the organization's agents and confidential applications may ask its own members for a yes while these are elsewhere (OpenID
+    CIBA, `POST /oauth/bc-authorize`). Requests that wait end when you turn it off.
     """
     shortest_password: _PasswordLength | msgspec.UnsetType | None = msgspec.UNSET
     """How many characters the next password of a member must have; null for what the installation asks for. The strictest of the
@@ -153,6 +172,14 @@ class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
     """What owners and administrators need beyond what all members need."""
     admin_required_since: datetime | None
     """When this was last made stricter; null if nothing more is needed."""
+    all_factor: Annotated[AllFactor, example("passkey")]
+    """Whether members need a second factor and a passkey."""
+    all_factor_role: Annotated[str, example("billing/approver")] | None
+    """The role of those who need them; null if everybody or nobody does, and if the role has ended."""
+    all_required_since: datetime | None
+    """When this was last asked of others than before; null if it is asked of nobody."""
+    passkey_offers: bool
+    """Whether we offer a passkey to members who have signed in by a password."""
     metadata_clients: MetadataClients
     """The applications that may sign people in although nobody has registered them, because a document describes them."""
     metadata_hosts: MetadataHosts
@@ -161,6 +188,8 @@ class SignInRulesRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Whether programs that have registered themselves may sign people in."""
     agents: Annotated[AgentRule, example("allowed")]
     """Whether agents may act for people at the organization's APIs."""
+    afar_requests: Annotated[AfarRule, example("off")]
+    """Whether its agents and confidential applications may ask its own members for a yes while these are elsewhere."""
     shortest_password: Annotated[int, example(12)] | None
     """How many characters the next password of a member must have; null for what the installation asks for."""
     breached_at_sign_in: Annotated[BreachRule, example("tell")] | None
@@ -194,8 +223,8 @@ async def change_sign_in_rules(call: Call[SignInRulesPatch, None, OrganizationPa
 
     The rules apply from the next request and the next sign-in on. After the grace days, members without a second factor get `MFA_REQUIRED`
     from the organization and its services; they can still sign in and set up a second factor. The same holds for administrators who lack
-    what `admin_factor` asks of them. What you require, you need yourself. You need a recent proof of who you are: of the second factor, if
-    you have one.
+    what `admin_factor` asks of them, and for members who lack what `all_factor` asks. What you require, you need yourself. You need a
+    recent proof of who you are: of the second factor, if you have one.
     """
     return _record(await postern.tenancy.sign_in_rules.change(call.caller, change_of(call.body), call.actor))
 

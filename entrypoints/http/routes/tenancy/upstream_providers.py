@@ -44,6 +44,7 @@ from core.domain.tenancy.oauth_credentials import LONGEST
 from core.domain.tenancy.roles import Capability
 from core.domain.tenancy.upstream_providers import LONGEST_ISSUER, UpstreamProvider, UpstreamProviderChange
 from core.frozen import names_of
+from core.usecases.tenancy.upstream_providers import NO_FACTOR_BY_LDAP
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import able
@@ -118,6 +119,7 @@ class UpstreamProviderPath(OrganizationPath, frozen=True):
     """The provider's id."""
 
 
+_Factors = Annotated[Sequence[str], example(["mfa"])]
 _Mapped = Annotated[Mapping[str, str], example({"https://idp.example.org/department": "department"})]
 
 
@@ -144,6 +146,11 @@ class NewUpstreamProvider(msgspec.Struct, frozen=True, kw_only=True):
     profile_mapping: _Mapped = msgspec.field(default_factory=dict)
     """The keys of fields of your organization, by the claims of the provider that go into them at each sign-in, or by the names of the
     attributes: at most 50. The fields need `provider` in `written_by`. Wrong values are ignored.
+    """
+    second_factor_values: _Factors = ()
+    """The provider's words for a second factor that counts for your organization's own rule: values of `amr` and `acr` of its ID tokens, or
+    of `AuthnContextClassRef` and Microsoft's `authnmethodsreferences`, such as `mfa`; at most 20. Empty, as at first: none counts. Not for
+    LDAP.
     """
     sso_url: _SsoUrl | msgspec.UnsetType = msgspec.UNSET
     """For SAML: the provider's address for sign-ins."""
@@ -236,6 +243,10 @@ class UpstreamProviderPatch(msgspec.Struct, frozen=True, kw_only=True):
     """Whether people can sign in through the provider."""
     profile_mapping: _Mapped | msgspec.UnsetType = msgspec.UNSET
     """The keys of fields of your organization, by the claims that go into them. The mapping replaces the old one."""
+    second_factor_values: _Factors | msgspec.UnsetType = msgspec.UNSET
+    """The provider's words for a second factor that counts for your organization's own rule. The list replaces the old one; empty: none
+    counts any more. Only an owner adds to it without making a draft.
+    """
     sso_url: _SsoUrl | msgspec.UnsetType = msgspec.UNSET
     """For SAML: the provider's address for sign-ins."""
     slo_url: _SloUrl | msgspec.UnsetType = msgspec.UNSET
@@ -455,6 +466,10 @@ class UpstreamProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Whether people can sign in through the provider."""
     profile_mapping: _Mapped
     """The keys of fields of your organization, by the claims that go into them at each sign-in."""
+    second_factor_values: _Factors
+    """The provider's words for a second factor that counts for your organization's own rule, in sessions that it has opened; empty if none
+    counts.
+    """
     saml: SamlProviderRecord | None
     """What a provider of SAML has besides; null for any other kind."""
     ldap: LdapProviderRecord | None
@@ -478,7 +493,7 @@ class UpstreamProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
 
 
 # What a body says besides the settings of SAML, and what only metadata say of these settings.
-_BESIDES = ("name", "issuer", "client_id", "client_secret", "scopes", "enabled", "profile_mapping", "certificates")
+_BESIDES = ("name", "issuer", "client_id", "client_secret", "scopes", "enabled", "profile_mapping", "second_factor_values", "certificates")
 _OF_LDAP = ("bind_password", *names_of(LdapChange))
 _BY_METADATA = ("certificates", "certificate_source", "by_hand", "metadata")
 
@@ -591,6 +606,7 @@ async def create_upstream_provider(
             issued_by=given(body.issuer) or "",
             settings=settings,
             mapping=body.profile_mapping,
+            factors=body.second_factor_values,
             certificates=given(body.certificates),
         )
         return record_of(postern, made)
@@ -599,6 +615,8 @@ async def create_upstream_provider(
     if body.kind is ProviderKind.LDAP:
         if body.issuer or body.client_id or body.client_secret or body.scopes:
             raise BadRequest("issuer, client_id, client_secret, scopes: a provider of the kind ldap has none", words="provider_kind")
+        if body.second_factor_values:
+            raise BadRequest(NO_FACTOR_BY_LDAP, words="provider_kind")
         described = await providers.create_ldap(
             call.caller,
             call.actor,
@@ -618,6 +636,7 @@ async def create_upstream_provider(
         asked=body.scopes,
         enabled=body.enabled,
         mapping=body.profile_mapping,
+        factors=body.second_factor_values,
     )
     return record_of(postern, created)
 

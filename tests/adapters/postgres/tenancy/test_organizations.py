@@ -258,7 +258,7 @@ async def test_the_list_and_the_detail_read_by_index_the_rows_that_they_show(fre
     assert found is not None
     assert (found.organization.id, found.member_count, found.service_count, found.role_name) == (organization, 4, 1, "Auditor")
     for statement, most in ((LIST, 20), (GET, 1)):
-        parameters = {"user": user, "organization": organization, "most": MOST_LISTED}
+        parameters = {"user": user, "organization": organization, "session": None, "most": MOST_LISTED}
         (row,) = await fresh_store.query(f"explain (analyze, format json) {statement}", parameters)
         plan = list(nodes(row["QUERY PLAN"][0]["Plan"]))
         read = {one["Relation Name"]: one for one in plan if "Relation Name" in one}

@@ -203,6 +203,35 @@ async def test_a_second_factor_that_a_member_owes_is_told(store: Store) -> None:
         assert seen.second_factor_due == found.second_factor_due is not None
 
 
+async def test_terms_that_a_member_has_not_accepted_are_told(store: Store) -> None:
+    """Those of the organization and of the installation; not of another organization, which keep nobody out of this one."""
+    tenants = StoredTenants(store)
+    acme, globex, (ada, _) = await tenants.add(), await tenants.add("globex"), await store.sign_up()
+    for organization in (acme, globex):
+        await tenants.join(organization, ada, "admin")
+    set_terms = (
+        "insert into terms (organization_id, version, address, due_at, set_at)"
+        " values (%(organization)s, %(version)s, 'https://example.org/', now() + %(hours)s * interval '1 hour', now())"
+    )
+    lookup = PostgresRelations(store.pool)
+    for organization, version, hours in ((globex, "9", -1), (acme, "1", 1)):
+        await store.query(set_terms, {"organization": organization, "version": version, "hours": hours})
+        seen = await lookup.find(ADA, "acme")
+        assert seen is not None
+        assert seen.gets_in
+    await store.query(set_terms, {"organization": None, "version": "7", "hours": -1})
+    seen = await lookup.find(ADA, "acme")
+    assert seen is not None
+    assert not seen.gets_in
+    assert [(one.organization, one.version, one.is_over) for one in seen.terms] == [(None, "7", True), (acme, "1", False)]
+    await store.query(
+        "insert into terms_acceptances (user_id, terms_id, accepted_at) select %(user)s, id, now() from terms", {"user": ada.id}
+    )
+    seen = await lookup.find(ADA, "acme")
+    assert seen is not None
+    assert (seen.terms, seen.gets_in) == ([], True)
+
+
 async def test_an_organization_that_goes_is_gone_for_the_check_and_its_name_is_free(store: Store) -> None:
     tenants = StoredTenants(store)
     acme, (ada, session) = await tenants.add(), await store.sign_up()

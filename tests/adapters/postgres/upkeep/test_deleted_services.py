@@ -101,6 +101,8 @@ async def test_all_of_it_goes_and_nothing_of_another(store: Store, remains: Post
         "client_assertions": 20,
         "device_codes": 20,
         "pushed_requests": 20,
+        "afar_requests": 20,
+        "afar_blocks": USERS,
         "consents": USERS,
         "saml_configurations": 1,
         "service_claims": 20,

@@ -201,7 +201,19 @@ async def test_the_rule_that_decides(telling: Telling) -> None:
     telling.people.change("update all_organizations set mfa_required_since = now() - interval '99 days', mfa_grace_days = 1")
     telling.people.change("update memberships set created_at = now() - interval '99 days' where user_id = %s", telling.ada.user)
     assert (await decided(telling.ada), await decided(grace)) == ((False, "second_factor_required"), (True, "policy_anyone"))
+    telling.people.change("update all_organizations set mfa_required_since = null, asks_terms = true")
+    telling.people.change(
+        "insert into terms (version, address, due_at, set_at) values ('1', 'https://acme.example/', now() - interval '1 hour', now())"
+    )
+    telling.people.change(
+        "insert into terms_acceptances (user_id, terms_id, accepted_at) select users.id, terms.id, now() from users cross join terms"
+        " where users.id not in (%s, %s)",
+        *(telling.ada.user, grace.user),
+    )
+    # An organization is not told what people have accepted whom it merely lists.
+    assert (await decided(telling.ada), await decided(grace)) == ((False, "terms_required"), (True, "policy_anyone"))
     telling.people.change("update service_users set own_since = now() where user_id = %s", grace.user)
+    assert await decided(grace) == (False, "terms_required")
     telling.people.change("update users set deactivated_at = now() where id = %s", grace.user)
     assert await decided(grace) == (False, "account_deactivated")
 

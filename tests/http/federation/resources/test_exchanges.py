@@ -355,3 +355,12 @@ async def test_a_token_whose_consent_is_about_another_document_is_not_exchanged(
     between.people.change("update all_services set document_digest = 'another' where id = %s", between.shop.service.id)
     assert not await between.is_active(between.other, token)
     assert oauth(await between.exchange(between.desk, subject)) == INVALID
+
+
+async def test_a_directorys_second_factor_is_not_handed_on(between: Exchanging) -> None:
+    """It counts in sessions that the directory has opened: see `tests/http/connections/factors/test_directory_factors.py`."""
+    subject = await between.subject()
+    between.people.change("update sessions set factor_through = gen_random_uuid(), factor_stated = 'mfa'")
+    await between.exchanged(between.desk, subject)
+    rows = between.people.rows("select factor_through, factor_stated from sessions where exchanged_from is not null")
+    assert rows == [{"factor_through": None, "factor_stated": None}]

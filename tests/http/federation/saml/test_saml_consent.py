@@ -329,9 +329,9 @@ async def test_a_form_of_another_site_or_session_allows_nothing(provider: Provid
         assert answer.status in {400, 403}, wrong
     # Bob knows every field of Ada's page, and even her cookie for flows.
     bob = visitor(provider, provider.people.add("bob@example.org"))
-    is_page(await bob.request("POST", ANSWER, fields), 403, "out of date")
+    is_page(await bob.request("POST", ANSWER, fields), 409, "another account")
     bob.cookies = {**browser.cookies, **bob.cookies}
-    is_page(await bob.request("POST", ANSWER, fields), 403, "out of date")
+    is_page(await bob.request("POST", ANSWER, fields), 409, "another account")
     is_page(await provider.browser().request("POST", ANSWER, fields), 403, "out of date")
     headers = [*_CROSS_SITE, ("cookie", "; ".join(f"{name}={value}" for name, value in browser.cookies.items()))]
     answer = await provider.unlimited.request("POST", ANSWER, body=urlencode(fields).encode(), headers=headers)
@@ -378,7 +378,7 @@ async def test_a_double_click_on_allow_leads_to_the_service_provider(provider: P
     # The second click neither restores a consent that was taken back meanwhile, nor works in another browser.
     provider.people.change("delete from consents")
     is_page(await tab.tabs.request("POST", ANSWER, form), 400, "out of date")
-    is_page(await visitor(provider, provider.people.add()).request("POST", ANSWER, form), 403, "out of date")
+    is_page(await visitor(provider, provider.people.add()).request("POST", ANSWER, form), 409, "another account")
     assert provider.people.rows("select from consents") == []
 
 

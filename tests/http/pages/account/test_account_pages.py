@@ -20,6 +20,7 @@ SECTIONS = (
     "/ui/sign-ins",
     "/ui/organizations",
     "/ui/applications",
+    "/ui/requests",
 )
 OTHERS = ("/ui/organizations/invitations", "/ui/join-requests", "/ui/profile/email", "/ui/profile/details", "/ui/profile/picture")
 SOME_ID = "0199d3a0-0000-7000-8000-000000000001"
@@ -61,6 +62,7 @@ def path_of(one: Endpoint) -> str:
         invitation_id=SOME_ID,
         service_id=SOME_ID,
         resource_id=SOME_ID,
+        request_id=SOME_ID,
         user_key_id=SOME_ID,
         org_slug="acme",
         service_slug="shop",
@@ -70,15 +72,17 @@ def path_of(one: Endpoint) -> str:
 
 @pytest.mark.parametrize("one", FORMS, ids=str)
 async def test_a_form_without_the_token_of_this_session_does_nothing(one: Endpoint, home: AccountPagesScene) -> None:
-    """A token from another person's browser does not work either."""
+    """A token from another person's browser does not work either, and the page says that it is another account's."""
     eve = home.people.add("eve@example.org")
     theirs = await home.browser(eve).tab().open("/ui")
     for token in ("", "0" * 64, theirs.page.forms[0].fields["form_token"]):
-        answered = "decline" if one.path.endswith("/ownership") else "accept"
-        fields = {"form_token": token, "form": SOME_ID, "invitation": "x", "organization": SOME_ID, "answer": answered, "language": "de"}
+        answered = {"ownership": "decline", "passkey-offer": "later"}.get(one.path.rpartition("/")[2], "accept")
+        named = {"form": SOME_ID, "flow": SOME_ID, "organization": SOME_ID}
+        fields = {"form_token": token, **named, "invitation": "x", "answer": answered, "language": "de"}
         answer = await home.tabs.request("POST", path_of(one), fields, with_file=isinstance(one.accepts, FormWithFile))
-        assert answer.status == 403, one
-        assert b"out of date" in answer.body
+        is_theirs = token == theirs.page.forms[0].fields["form_token"]
+        assert answer.status == (409 if is_theirs else 403), one
+        assert (b"belongs to another account" if is_theirs else b"out of date") in answer.body
     assert home.told() == []
 
 

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import pytest
 
 from core.domain.identity.passkeys import Obstacle
-from tests.authenticator import ELIGIBLE, GOOD, Passkey
+from tests.authenticator import BACKED_UP, ELIGIBLE, GOOD, Passkey
 from tests.changed_fields import put
 from tests.http.browsing import PageForm, Tab
 from tests.http.cast import all_at_once
@@ -53,6 +53,19 @@ async def test_a_name_that_we_gave_is_told_in_the_language_of_the_reader(home: A
         assert "Firefox unter Linux" in (await home.open(f"{PAGE}{place}")).page.text, place
 
 
+async def test_the_page_says_which_device_has_which(home: AccountPagesScene) -> None:
+    await added(home, Passkey.made(aaguid=UUID("ea9b8d66-4d01-1d21-3ce4-b6b48cb575d4"), flags=GOOD | ELIGIBLE | BACKED_UP), name="One")
+    await added(home, Passkey.made(aaguid=UUID("fdb141b2-5d84-443e-8a35-4698c205a502"), flags=GOOD | ELIGIBLE), name="Two")
+    await added(home, name="Three")
+    said = (await home.open(PAGE)).page.text
+    assert "Google Password Manager. On your devices, kept in step" in said
+    assert "KeePassXC. On one device so far" in said
+    assert "Three On one device alone Made on Firefox on Linux," in said
+    for number, words in enumerate(("Made by Google Password Manager Added Firefox on Linux,", "Made by KeePassXC", "On one device alone")):
+        assert words in (await home.open(f"{PAGE}/{kept(home)[number]}")).page.text
+    assert "Made by" not in (await home.open(f"{PAGE}/{kept(home)[2]}")).page.text
+
+
 async def test_one_is_added_looked_at_named_and_removed(home: AccountPagesScene) -> None:
     empty = await home.open(PAGE)
     assert is_account_page(empty.shown)
@@ -67,7 +80,7 @@ async def test_one_is_added_looked_at_named_and_removed(home: AccountPagesScene)
     first, second = kept(home)
     shown = (await home.open(f"{PAGE}/{second}")).page.text
     assert "Passkey: مفتاح" in shown
-    assert "kept in step by" in shown
+    assert "may copy it" in shown
     assert "On one device alone" in (await home.open(f"{PAGE}/{first}")).page.text
     await home.send(name="Laptop")
     assert home.tab.place == f"{PAGE}/{first}?done=renamed"

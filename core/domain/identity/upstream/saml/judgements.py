@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
+from core.domain.identity.upstream.directory_factors import METHODS_OF_MICROSOFT
 from core.domain.identity.upstream.saml import faults
 from core.domain.identity.upstream.saml.assertions import (
     Asserting,
@@ -19,7 +20,6 @@ from core.domain.identity.upstream.saml.received import (
     ReceivedConfirmation,
     ReceivedProxying,
     ReceivedResponse,
-    ReceivedStatement,
 )
 from core.domain.identity.upstream.saml.requests import TOLERANCE, Expected
 from core.domain.saml.messages import Status, moment
@@ -109,7 +109,7 @@ def judge_assertion(
             _audience(said, expected),
             *_times(said, expected),
             _applications(said, expected),
-            _authentication(statement, expected),
+            _authentication(said, expected),
             *named,
         )
     )
@@ -259,7 +259,8 @@ def _times(said: ReceivedAssertion, expected: Expected) -> Iterable[Check]:
     yield passed(CheckName.TIMES, "The assertion is valid now.", came=said.issue_instant, expected=now)
 
 
-def _authentication(statement: ReceivedStatement | None, expected: Expected) -> Check:
+def _authentication(said: ReceivedAssertion, expected: Expected) -> Check:
+    statement = said.statement
     at = None if statement is None else _moment(statement.authn_instant)
     if statement is None or at is None:
         return faults.NO_AUTHENTICATION.found()
@@ -278,7 +279,10 @@ def _authentication(statement: ReceivedStatement | None, expected: Expected) -> 
             came=f"{_detailed(at)}, {how}",
             expected=wanted,
         )
-    return passed(CheckName.AUTHENTICATION, "The directory says when and how the person signed in.", came=f"{_detailed(at)}, {how}")
+    # Microsoft's directories say there what others say in the context.
+    more = (value for one in said.attributes if one.name == METHODS_OF_MICROSOFT for value in one.values)
+    told = ", ".join((_detailed(at), how, *more))
+    return passed(CheckName.AUTHENTICATION, "The directory says when and how the person signed in.", came=told)
 
 
 def _lowest_status(received: ReceivedResponse) -> str:

@@ -2,6 +2,7 @@
 
 from core.domain.identifiers import UpstreamProviderId
 from core.domain.identity.upstream.claims import LONGEST_SUBJECT, Asserted, NotVouched, stated_address
+from core.domain.identity.upstream.directory_factors import methods_of_assertion
 from core.domain.identity.upstream.directory_visits import DirectoryVisit, name_digest
 from core.domain.identity.upstream.saml.assertions import Asserting
 from core.domain.identity.upstream.saml.requests import TOLERANCE
@@ -34,4 +35,5 @@ def asserted_by(provider: UpstreamProviderId, asserting: Asserting) -> Asserted:
         visit=visit,
         authenticated_at=assertion.authenticated_at,
         refuses_applications=assertion.refuses_applications,
+        methods=methods_of_assertion(assertion),
     )

@@ -5,7 +5,7 @@ from uuid import UUID
 from core.domain.email import Email
 from core.domain.errors import TokenInvalid
 from core.domain.identifiers import DeviceId, FlowId, PreauthenticationId, UserId
-from core.domain.identity.devices import Client, Remembered
+from core.domain.identity.devices import Client
 from core.domain.identity.mfa import PREAUTHENTICATION_LIFETIME, Preauthentication
 from core.domain.identity.passkeys import NOBODY, Assertion
 from core.domain.identity.sessions import PLATFORM, Application, Context, OpenedSession, TokenUse
@@ -21,7 +21,7 @@ from core.domain.secrets import Password, Token
 from core.frozen import Frozen
 from core.usecases.identity.devices import Devices
 from core.usecases.identity.sessions import Sessions
-from core.usecases.identity.sign_in.admission import Admission, Arrived
+from core.usecases.identity.sign_in.admission import Admission, Admitted, Arrived
 from core.usecases.identity.sign_in.proofs.passkey import PasskeyProofs
 from core.usecases.identity.sign_in.proofs.password import PasswordProofs
 from core.usecases.identity.sign_in.proofs.proof import Arrival
@@ -40,6 +40,7 @@ class WithTokens(Frozen):
     may_know_of_failures: bool = False
     key: KeyThumbprint | None = None
     """The session is bound to it."""
+    offers_passkey: bool = False
 
     async def open(self, uow: UnitOfWork, arrived: Arrived, device: DeviceId) -> OpenedSession:
         return await self.sessions.open(
@@ -53,6 +54,7 @@ class WithTokens(Frozen):
             proved=arrived.proved,
             application=self.application,
             opened_through=arrived.upstream,
+            factor=arrived.factor,
             doors=arrived.doors,
             key=self.key,
         )
@@ -95,7 +97,7 @@ class SignIn(Frozen):
         admitted = await self.admission.admit(arrival, sighting, WithTokens(self.sessions))
         if isinstance(admitted, Preauthentication):
             return await self._preauthenticated(admitted, state)
-        return await self._signed_in(admitted.kept, admitted.remembered)
+        return await self._signed_in(admitted)
 
     async def preauthenticated(self, preauth_token: Token) -> Preauthenticated:
         """Returns the claims of the token, without a look-up. Raises `TokenExpired`, or `TokenInvalid` for a token that Postern has not
@@ -117,10 +119,16 @@ class SignIn(Frozen):
         admitted = await self.admission.admit_with_second_factor(
             by.id, by.user, code, client, WithTokens(self.sessions), trust_device=trust_device
         )
-        return await self._signed_in(admitted.kept, admitted.remembered)
+        return await self._signed_in(admitted)
 
-    async def _signed_in(self, opened: OpenedSession, remembered: Remembered) -> SignedIn:
-        return SignedIn(await self.sessions.tokens(opened), remembered, opened.session.user, opened.session.id)
+    async def _signed_in(self, admitted: Admitted[OpenedSession]) -> SignedIn:
+        opened = admitted.kept
+        tokens = await self.sessions.tokens(opened)
+        terms, entered = admitted.terms, opened.session.context.organization
+        if entered is not None:
+            # An organization learns nothing of the others that the person belongs to.
+            terms = tuple(one for one in terms if one.concern(entered))
+        return SignedIn(tokens, admitted.remembered, opened.session.user, opened.session.id, terms)
 
     async def _preauthenticated(self, awaiting: Preauthentication, state: str) -> AwaitingSecondFactor:
         now, expires_at = awaiting.created_at, awaiting.expires_at

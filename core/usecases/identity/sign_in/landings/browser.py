@@ -45,8 +45,8 @@ class BrowserSessions(Frozen):
 
     async def sign_in_with_password(self, visit: Visit, email: Email, password: Password) -> SignedInBrowser | None:
         """Signs in with a password. Returns None when a second factor is still missing. If the person is signed in already, their session
-        goes on with a new proof and a new cookie; a session of another person in this browser ends. Raises `FlowOver`, and the errors of
-        `PasswordProofs.make` and `Admission.admit`.
+        goes on with a new proof and a new cookie. Sessions of other people in this browser stay, as long as there is room. Raises
+        `FlowOver`, and the errors of `PasswordProofs.make` and `Admission.admit`.
         """
         repeated = await self._repeated(visit, password)
         if repeated is not None:
@@ -152,9 +152,9 @@ class BrowserSessions(Frozen):
 
     async def _signed_in(self, visit: Visit, admitted: Admitted["_Landed"]) -> SignedInBrowser:
         landed = admitted.kept
-        if visit.current is not None and visit.current.user != landed.user:
+        for other in visit.ended_by(landed.user):
             # The other person's session ends in a unit of work of its own, because ending it holds another account.
-            await self.sessions.sign_out(visit.current.session, visit.client.actor(visit.current.user))
+            await self.sessions.sign_out(other.session, visit.client.actor(other.user))
         return SignedInBrowser(landed.token, admitted.remembered, landed.caller, landed.flow)
 
     async def _repeated(self, visit: Visit, secret: Secret) -> SignedInBrowser | None:
@@ -202,19 +202,38 @@ class _InBrowser(Frozen):
     def may_know_of_failures(self) -> bool:
         return self.visit.flow.may_know_of_failures
 
+    @property
+    def offers_passkey(self) -> bool:
+        return self.visit.makes_passkeys
+
     async def open(self, uow: UnitOfWork, arrived: Arrived, device: DeviceId) -> _Landed:
         user, now, caller = arrived.confirmed.account.id, self.clock.now(), None
         session = await self._renewed(uow, arrived)
         if session is None:
             begun = await self._begun(uow, arrived, device)
             session, caller = begun.id, caller_in(begun, arrived.confirmed)
-        elif arrived.visit is not None and arrived.visit.ends_at is not None:
-            await uow.sessions.end_by(session, arrived.visit.ends_at)
+        else:
+            if arrived.visit is not None and arrived.visit.ends_at is not None:
+                await uow.sessions.end_by(session, arrived.visit.ends_at)
+            if arrived.factor is not None:
+                await uow.sessions.keep_factor(session, arrived.factor)
         if arrived.visit is not None:
             await uow.directory_sessions.keep(session, arrived.visit, now)
         owes_answers, is_logged = arrived.confirmed.owes_answers, arrived.log_place.service is not None
-        way = {"by": arrived.provider, "provider": arrived.upstream}
-        await uow.flows.sign_in(self.flow, user, self.digest, session, now, **way, is_logged=is_logged, owes_answers=owes_answers)
+        owes_terms, offers_passkey = bool(arrived.confirmed.terms), arrived.confirmed.offers_passkey
+        await uow.flows.sign_in(
+            self.flow,
+            user,
+            self.digest,
+            session,
+            now,
+            by=arrived.provider,
+            provider=arrived.upstream,
+            is_logged=is_logged,
+            owes_answers=owes_answers,
+            owes_terms=owes_terms,
+            offers_passkey=offers_passkey,
+        )
         flow = replace(
             self.visit.flow,
             user=user,
@@ -224,6 +243,8 @@ class _InBrowser(Frozen):
             signed_in_at_provider=arrived.upstream,
             sign_in_is_logged=is_logged,
             owes_answers=owes_answers,
+            offers_passkey=offers_passkey,
+            owes_terms=owes_terms,
             proof_digest=self.digest,
         )
         return _Landed(user, self.token, caller, flow)
@@ -233,19 +254,20 @@ class _InBrowser(Frozen):
 
     async def _renewed(self, uow: UnitOfWork, arrived: Arrived) -> SessionId | None:
         """Continues the session of a person who is signed in already. None when nobody is signed in, or when the session has ended."""
-        current, user = self.visit.current, arrived.confirmed.account.id
-        if current is None or current.user != user:
+        user = arrived.confirmed.account.id
+        session = self.visit.session_of(user)
+        if session is None:
             return None
         renewed = await uow.browser_sessions.renew(
             self.token.digest(),
-            current.session,
+            session,
             user,
             arrived.proved,
             arrived.authenticated_by,
             opened_through=own_provider_of(arrived.upstream),
             doors=arrived.doors,
         )
-        return current.session if renewed else None
+        return session if renewed else None
 
     async def _begun(self, uow: UnitOfWork, arrived: Arrived, device: DeviceId) -> Session:
         session = await self.sessions.begin(
@@ -256,6 +278,7 @@ class _InBrowser(Frozen):
             proved=arrived.proved,
             ends_by=None if arrived.visit is None else arrived.visit.ends_at,
             opened_through=arrived.upstream,
+            factor=arrived.factor,
             doors=arrived.doors,
         )
         await uow.browser_sessions.add(self.token.digest(), session.id)

@@ -127,11 +127,12 @@ class PasskeyProofs(Frozen):
         if taken is None or not taken.is_fresh:
             raise PasskeyChallengeOver
         if taken.passkey is None or taken.named is None:
-            raise await self._refused(read.fault or "nobody has this passkey", approach, None, application)
+            raise await self._refused(read.fault or "nobody has this passkey", approach, None, application, shows_no_key=True)
         used = UsedPasskey(_described(taken.passkey, read), taken.named, approach, read)
         fault = self._fault_of(used, user)
         if fault:
-            raise await self._refused(fault, approach, used.named, application)
+            shows_key = self.authenticators.verify(read, used.passkey.public_key)
+            raise await self._refused(fault, approach, used.named, application, shows_no_key=not shows_key)
         if has_gone_back(used.passkey.sign_count, read.sign_count):
             raise await self._copied(used, application)
         account = used.named.account
@@ -165,9 +166,11 @@ class PasskeyProofs(Frozen):
             return "whether it may be copied has changed"
         return "" if self.authenticators.verify(used.read, used.passkey.public_key) else "the signature is wrong"
 
-    async def _refused(self, detail: str, approach: Approach, named: NamedAccount | None, application: Context) -> Unauthorized:
+    async def _refused(
+        self, detail: str, approach: Approach, named: NamedAccount | None, application: Context, *, shows_no_key: bool = False
+    ) -> Unauthorized:
         await self._log_failure(LoginFailure.WRONG_PASSKEY, approach, named, application)
-        return PasskeyRefused(detail)
+        return PasskeyRefused(detail, shows_no_key=shows_no_key)
 
     async def _copied(self, used: UsedPasskey, application: Context) -> Unauthorized:
         """Refuses a passkey whose counter is not higher than before, and mails the person: somebody may have copied the key out of the

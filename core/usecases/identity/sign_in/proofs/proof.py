@@ -12,6 +12,7 @@ from core.domain.identity.realms import OUR_OWN, Realm, Word
 from core.domain.identity.risk import Approach
 from core.domain.identity.sessions import Context
 from core.domain.identity.sign_in import Confirmed, LastLook, NamedAccount
+from core.domain.identity.upstream.directory_factors import DirectoryFactor
 from core.domain.identity.upstream.directory_visits import DirectoryVisit
 from core.domain.json import Json
 from core.frozen import Frozen
@@ -81,6 +82,8 @@ class Proof(Frozen, kw_only=True):
     """When the person signed in at the provider, by the provider's word; see `Proved.stated_at`. None for a proof that was given here."""
     refuses_applications: bool = False
     """The provider lets the person use our own pages alone."""
+    factor: DirectoryFactor | None = None
+    """What an organization's own provider has stated of a second factor. It counts for that organization's rule alone."""
 
 
 class Arrival(Frozen):
@@ -101,6 +104,7 @@ class Arrival(Frozen):
         device: DeviceId | None = None,
         flow: FlowId | None = None,
         organization: OrganizationId | None = None,
+        offers_passkey: bool = False,
     ) -> Confirmed:
         """Raises the proof's refusal, and `FlowOver` when somebody has signed in by the flow."""
         account, proof = self.named.account, self.proof
@@ -120,6 +124,7 @@ class Arrival(Frozen):
             service=service,
             flow=flow,
             organization=organization,
+            offers_passkey=offers_passkey,
         )
         return await last_look(uow, look, proof.refusal)
 

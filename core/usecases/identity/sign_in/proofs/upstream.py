@@ -6,9 +6,10 @@ from uuid import UUID
 
 from core.domain.email import Email, mail_domain
 from core.domain.errors import BadRequest, Unavailable
-from core.domain.identifiers import IdentityId, UserId
+from core.domain.identifiers import FlowId, IdentityId, UserId
 from core.domain.identity.accounts import opened_by_proof, signed_up, unverified_account
 from core.domain.identity.devices import Client
+from core.domain.identity.flows import Flow
 from core.domain.identity.login_events import LoginFailure
 from core.domain.identity.proofs import ProofMethod, stated
 from core.domain.identity.realms import Realm, Word
@@ -16,7 +17,9 @@ from core.domain.identity.risk import NOTHING_KNOWN, Approach
 from core.domain.identity.sessions import PLATFORM, Context
 from core.domain.identity.sign_in import LastLook, NamedAccount
 from core.domain.identity.upstream.claims import Asserted
+from core.domain.identity.upstream.directory_factors import stated_factor
 from core.domain.identity.upstream.identities import (
+    ADDRESS_TAKEN,
     DEACTIVATED,
     NOT_FOR_ACCOUNT,
     NOT_REGISTERED,
@@ -29,8 +32,11 @@ from core.domain.identity.upstream.identities import (
     is_elsewhere,
     linking,
 )
+from core.domain.identity.upstream.newcomers import AddressNeeded
+from core.domain.identity.upstream.providers import Upstream
 from core.domain.identity.upstream.sign_in import (
     FEDERATED,
+    ServicePlace,
     TakenState,
     UpstreamRefused,
     WayThrough,
@@ -48,6 +54,7 @@ from core.usecases.identity.sign_in.proofs.proof import Arrival, Proof, StatedFi
 from core.usecases.identity.upstream.identity_grants import IdentityGrants
 from core.usecases.identity.upstream.journeys import Vouched
 from core.usecases.identity.upstream.linked_identities import LOOKS, LinkedIdentities
+from core.usecases.identity.upstream.newcomers import NewcomerWords
 from ports.identity.accounts import EmailSyntax
 from ports.identity.upstream.sign_in import UpstreamLookup
 from ports.metrics import Metrics
@@ -63,7 +70,7 @@ def _stated(vouched: Vouched) -> StatedFields | None:
 
 
 def _voucher(vouched: Vouched) -> Voucher | None:
-    """None for a provider of the installation, whose word proves an address."""
+    """None for a provider of the installation: the word of one of the three proves an address, and a code proves that of a newcomer."""
     organization = vouched.upstream.organization
     return None if organization is None else Voucher(organization, UUID(vouched.upstream.key))
 
@@ -86,12 +93,13 @@ class UpstreamProofs(Frozen):
     login_events: LoginEvents
     email_syntax: EmailSyntax
     registrations: Registrations
+    newcomers: NewcomerWords
     metrics: Metrics
     system: System
 
     async def make(self, taken: TakenState, vouched: Vouched, client: Client) -> Arrival:
         """Makes the proof. If the provider's word is enough, also connects the identity or creates the account. Raises `UpstreamRefused`,
-        `ProviderOff`, and `ProviderRequired` when people with this address sign in at another provider.
+        `ProviderOff`, `AddressNeeded` for a newcomer, and `ProviderRequired` when people with this address sign in at another provider.
         """
         upstream, asserted, way = vouched.upstream, vouched.asserted, taken.way
         approach = await self.devices.observe(client)
@@ -104,24 +112,77 @@ class UpstreamProofs(Frozen):
             )
             known = await self._known(met, vouched, way, approach, application)
             if known is not None:
-                self.metrics.upstream_sign_in(upstream.label, "succeeded")
-                now = self.system.clock.now()
-                proof = Proof(
-                    method=ProofMethod.UPSTREAM,
-                    provider=upstream.label,
-                    amr=_METHODS,
-                    at=now,
-                    use=self._use(known.identity, vouched, way),
-                    since=now,
-                    word=self._word(vouched, way, met),
-                    stated=_stated(vouched),
-                    identity=known.identity,
-                    visit=asserted.visit,
-                    stated_at=stated(asserted.authenticated_at, now),
-                    refuses_applications=asserted.refuses_applications,
-                )
-                return Arrival(known.named, proof, approach, PLATFORM, await self._realm(known, met, email))
+                return Arrival(known.named, self._proof(known, met, vouched, way), approach, PLATFORM, await self._realm(known, met, email))
+            if taken.flow is not None and self._is_new(met, upstream):
+                await self.newcomers.keep(taken.flow.id, vouched)
+                self.metrics.upstream_sign_in(upstream.label, "newcomer")
+                raise AddressNeeded
         raise Unavailable(retry_after=1, detail="an identity stayed contended")
+
+    async def foreseen(self, vouched: Vouched, client: Client) -> tuple[str, str]:
+        """Returns what would come of a further provider's word, in one word, and the address of the account that it would open. Writes
+        nothing.
+        """
+        asserted, approach = vouched.asserted, await self.devices.observe(client)
+        email = self._email(asserted)
+        met = await self.lookup.meet(vouched.upstream.key, asserted, email, approach)
+        if met.connected is not None:
+            account = met.connected.account
+            return ("deactivated" if account.deactivated_at is not None else "signs_in"), account.email.address
+        return ("taken" if met.named is not None else "asked"), ""
+
+    async def make_of_newcomer(self, flow: Flow, vouched: Vouched, email: Email, client: Client) -> Arrival:
+        """Makes the account of a newcomer who has shown that the address is theirs, connects the identity, and makes the proof. Whoever was
+        connected meanwhile signs in. Raises `UpstreamRefused` when an account has the address: whoever signs in to it can connect the
+        provider there. Raises `ProviderOff`, and `ProviderRequired` when people with this address sign in at another provider.
+        """
+        upstream = vouched.upstream
+        place = ServicePlace(organization=flow.wanted.organization, service=flow.service)
+        approach, way = await self.devices.observe(client), await self.lookup.way(upstream.key, place)
+        for _ in range(LOOKS):
+            met = await self.lookup.meet(upstream.key, vouched.asserted, email, approach, application=flow.application)
+            met.require_provider()
+            if met.connected is not None or met.named is not None:
+                known = await self._known(met, vouched, way, approach, flow.application)
+            else:
+                known = await self._made(met, vouched, email, way, flow=flow, client=client)
+            if known is not None:
+                return Arrival(known.named, self._proof(known, met, vouched, way), approach, PLATFORM, await self._realm(known, met, email))
+            if met.named is not None:
+                self.metrics.upstream_sign_in(upstream.label, "refused")
+                raise UpstreamRefused(ADDRESS_TAKEN)
+        raise Unavailable(retry_after=1, detail="an identity stayed contended")
+
+    async def _made(self, met: Encounter, vouched: Vouched, email: Email, way: WayThrough, *, flow: Flow, client: Client) -> _Known | None:
+        if met.realm is not None:
+            await self.realms.require(met.realm, self._word(vouched, way, met), is_platform_owner=False)
+        if await self.registrations.refuses_arrival(email, way.organization, None):
+            self.metrics.upstream_sign_in(vouched.upstream.label, "refused")
+            raise UpstreamRefused(NOT_REGISTERED)
+        return await self._created(vouched, email, way, client, newcomer=flow.id)
+
+    @staticmethod
+    def _is_new(met: Encounter, upstream: Upstream) -> bool:
+        return met.connected is None and not upstream.proves
+
+    def _proof(self, known: _Known, met: Encounter, vouched: Vouched, way: WayThrough) -> Proof:
+        asserted, now = vouched.asserted, self.system.clock.now()
+        self.metrics.upstream_sign_in(vouched.upstream.label, "succeeded")
+        return Proof(
+            method=ProofMethod.UPSTREAM,
+            provider=vouched.upstream.label,
+            amr=_METHODS,
+            at=now,
+            use=self._use(known.identity, vouched, way),
+            since=now,
+            word=self._word(vouched, way, met),
+            stated=_stated(vouched),
+            identity=known.identity,
+            visit=asserted.visit,
+            stated_at=stated(asserted.authenticated_at, now),
+            refuses_applications=asserted.refuses_applications,
+            factor=stated_factor(vouched.upstream, asserted.methods),
+        )
 
     async def needs_consent(self, taken: TakenState, vouched: Vouched, arrival: Arrival) -> bool:
         """Returns whether the person has to return to the provider for consent before the sign-in: the provider gives refresh tokens only
@@ -138,7 +199,9 @@ class UpstreamProofs(Frozen):
         met.require_provider()
         email = None if met.connected is not None else self._email(asserted)
         stated = asserted if email is not None else Asserted(asserted.issuer, asserted.subject)
-        decided = linking(stated, met, upstream.key, of_organization=upstream.organization is not None)
+        decided = linking(stated, met, upstream.key, of_organization=upstream.organization is not None, proves=upstream.proves)
+        if decided is Linking.ASK:
+            return None
         named = met.connected or met.named
         if met.realm is not None and decided in _WRITES:
             # The check comes before anything is written. For an identity that is connected already, the admission checks, as for all
@@ -175,7 +238,10 @@ class UpstreamProofs(Frozen):
             return met.realm
         return await self.realms.of(account)
 
-    async def _created(self, vouched: Vouched, email: Email, way: WayThrough, client: Client) -> _Known | None:
+    async def _created(
+        self, vouched: Vouched, email: Email, way: WayThrough, client: Client, *, newcomer: FlowId | None = None
+    ) -> _Known | None:
+        """`newcomer` is the flow in which somebody waits whose address a mailed code has shown."""
         now = self.system.clock.now()
         voucher = _voucher(vouched)
         fresh = unverified_account(UserId(self.system.ids.new()), email, now, client.language, voucher)
@@ -191,6 +257,8 @@ class UpstreamProofs(Frozen):
             await uow.record(signed_up(account.id, actor, vouched.upstream.label, through))
             await uow.record(identity_linked(identity, actor, service=way.service, how="created"))
             await self._fill(uow, account.id, vouched, actor)
+            if newcomer is not None:
+                await uow.newcomers.remove(newcomer)
             await uow.commit()
         return _Known(identity.id, NamedAccount(account, None, False, NOTHING_KNOWN))
 

@@ -54,7 +54,7 @@ async def show_connections(call: Call[None, ConnectionsLink], postern: Postern) 
 async def ask_to_connect(call: Call[None, None, ConnectionPath], postern: Postern) -> bytes:
     """Explain the connection of an account at a provider before it is made"""
     provider = call.path.provider
-    name = dict(await _offered(call, postern)).get(provider)
+    name = {key: name for key, name, _ in await _offered(call, postern)}.get(provider)
     if name is None:
         raise UnknownProvider
     text = shipped_pages().text(call.language)
@@ -125,6 +125,7 @@ async def _asked_to_disconnect(call: AnyCall, postern: Postern, refusal: LastWay
 async def _page(call: AnyCall, postern: Postern, *, errors: dict[str, UpstreamRefused | OAuthError | ProviderOff], done: str = "") -> bytes:
     connected = await postern.identity.identities.list(call.caller)
     known = {one.provider for one in connected}
+    offers = await _offered(call, postern)
     return show(
         call,
         postern,
@@ -132,14 +133,17 @@ async def _page(call: AnyCall, postern: Postern, *, errors: dict[str, UpstreamRe
         CONNECTIONS,
         errors=errors,
         connected=[(one, _name(postern, one)) for one in connected],
-        offers=[(key, name) for key, name in await _offered(call, postern) if key not in known],
+        offers=[one for one in offers if one[0] not in known],
+        logos={key: logo for key, _, logo in offers},
         done=done,
     )
 
 
-async def _offered(call: AnyCall, postern: Postern) -> list[tuple[str, str]]:
-    """The providers that the person can connect: the installation's own, and those of the organization that the person manages here."""
-    return [(one.key, one.name) for one in await postern.identity.journeys.offered_to(call.caller)]
+async def _offered(call: AnyCall, postern: Postern) -> list[tuple[str, str, str]]:
+    """The providers that the person can connect, with their names and logos: the installation's own, and those of the organization that
+    the person manages here.
+    """
+    return [(one.key, one.name, one.logo) for one in await postern.identity.journeys.offered_to(call.caller)]
 
 
 def _name(postern: Postern, identity: ConnectedIdentity) -> str:

@@ -5,6 +5,7 @@ from uuid import UUID
 
 import msgspec
 
+from core.domain.federation.afar.afar_requests import PROVIDER as AFAR_PROVIDER
 from core.domain.federation.oauth.authorization_codes import SESSION_PROVIDER
 from core.domain.federation.oauth.device_flow import PROVIDER as DEVICE_PROVIDER
 from core.domain.federation.saml.sign_in import PROVIDER as SAML_PROVIDER
@@ -26,6 +27,7 @@ NAMED: Final = {
     PASSKEY_PROVIDER: "sign_ins.by_passkey",
     OWN_PROVIDER: "sign_ins.by_provider",
     DEVICE_PROVIDER: "sign_ins.by_device",
+    AFAR_PROVIDER: "sign_ins.by_afar",
     SAML_PROVIDER: "sign_ins.by_saml",
     SESSION_PROVIDER: "sign_ins.by_session",
 }

@@ -1,5 +1,6 @@
 """`/ui/passkeys`: a person's passkeys: adding, naming and removing one."""
 
+from collections.abc import Sequence
 from typing import Final
 from uuid import UUID
 
@@ -9,7 +10,7 @@ from core.domain.branding import POSTERN
 from core.domain.errors import BadRequest, Conflict, NotFound, RateLimited, Refusal, Unauthorized
 from core.domain.identifiers import PasskeyId
 from core.domain.identity.devices import LONGEST_NAME
-from core.domain.identity.passkeys import Passkey
+from core.domain.identity.passkeys import Obstacle, Passkey
 from core.domain.identity.proofs import StepUp
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer
@@ -17,12 +18,13 @@ from entrypoints.http.machinery.browsers import BROWSER, BoundForm
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.limits import CREDENTIALS, PAGE_LOADS
 from entrypoints.http.pages import device_in, shipped_pages
-from entrypoints.http.pages.account import ADD_PASSKEY, PASSKEYS, AnyCall, Done, Page, ask, back_to, isolated, show
+from entrypoints.http.pages.account import ADD_PASSKEY, PASSKEYS, AnyCall, Done, Page, ask, back_to, details_signals, isolated, show
 from entrypoints.http.pages.declaring import WITH_FORM, WITH_PASSKEYS, page
 from entrypoints.http.pages.sign_in.passkey_pages import as_json, read
-from entrypoints.http.passkeys import RegistrationCredential, creation_options
+from entrypoints.http.passkey_makers import maker_named
+from entrypoints.http.passkeys import PasskeySignal, RegistrationCredential, accepted_signals, creation_options
 
-_OPTIONS: Final = f"{ADD_PASSKEY}/options"
+NEW_PASSKEY_OPTIONS: Final = f"{ADD_PASSKEY}/options"
 _ONE: Final = f"{PASSKEYS}/{{passkey_id}}"
 _REMOVE: Final = f"{_ONE}/remove"
 _DONE: Final = {"added": "passkeys.done_added", "removed": "passkeys.done_removed"}
@@ -53,6 +55,8 @@ async def show_passkeys(call: Call[None, Done], postern: Postern) -> bytes:
         "factors/passkeys.html",
         PASSKEYS,
         passkeys=passkeys,
+        signals=[*details_signals(call, postern), *_accepted(call, postern, passkeys)],
+        makers={one.id: maker_named(one.aaguid) for one in passkeys},
         obstacle=_obstacle(postern),
         add=ADD_PASSKEY,
         done=_DONE.get(call.query.done, ""),
@@ -65,7 +69,7 @@ def show_new_passkey(call: Call, postern: Postern) -> bytes:
     return _new(call, postern)
 
 
-@page.post(_OPTIONS, caller=BROWSER, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, refuses=(BadRequest,))
+@page.post(NEW_PASSKEY_OPTIONS, caller=BROWSER, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, refuses=(BadRequest,))
 async def new_passkey_options(call: Call[NewPasskeyForm], postern: Postern) -> Answer[bytes]:
     """Give the script what a browser needs to make a passkey"""
     return as_json(creation_options(await postern.identity.passkeys.begin(call.caller), POSTERN.name))
@@ -135,6 +139,13 @@ def _obstacle(postern: Postern) -> str:
     return "" if obstacle is None else f"refusals.passkeys_{obstacle.value}"
 
 
+def _accepted(call: AnyCall, postern: Postern, passkeys: Sequence[Passkey]) -> Sequence[PasskeySignal]:
+    relying_party = postern.identity.passkeys.relying_party
+    if isinstance(relying_party, Obstacle) or call.caller.impersonator is not None:
+        return ()
+    return accepted_signals(relying_party, call.caller.user, passkeys)
+
+
 def _new(call: AnyCall, postern: Postern, name: str = "", refusal: Refusal | None = None) -> bytes:
     field = "name" if refusal is not None and refusal.words.startswith("name_") else ""
     return show(
@@ -144,7 +155,7 @@ def _new(call: AnyCall, postern: Postern, name: str = "", refusal: Refusal | Non
         PASSKEYS,
         obstacle=_obstacle(postern),
         action=ADD_PASSKEY,
-        options=_OPTIONS,
+        options=NEW_PASSKEY_OPTIONS,
         back=PASSKEYS,
         name=name,
         longest=LONGEST_NAME,
@@ -162,6 +173,7 @@ def _one(
         "factors/passkey.html",
         PASSKEYS,
         passkey=passkey,
+        maker=maker_named(passkey.aaguid),
         action=place,
         remove=f"{place}/remove",
         back=PASSKEYS,

@@ -62,7 +62,7 @@ class RenewForm(BoundForm, frozen=True, kw_only=True):
 @page.get(SECOND_FACTOR, caller=BROWSER, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(Unauthorized,))
 async def show_second_factor_state(call: Call[None, SetUpLink], postern: Postern) -> bytes:
     """See whether two-step sign-in is on"""
-    summary = await postern.identity.account_summaries.of(call.caller.user)
+    summary = await postern.identity.account_summaries.of(call.caller.user, call.caller.session)
     done = _DONE.get(call.query.done, "")
     return show(
         call,

@@ -71,7 +71,7 @@ class AnswerForm(BoundForm, frozen=True, kw_only=True):
 async def show_organizations(call: Call[None, Listing], postern: Postern) -> bytes:
     """List your organizations"""
     link = call.query
-    organizations = await postern.tenancy.organizations.list(call.caller.user)
+    organizations = await postern.tenancy.organizations.list(call.caller.user, call.caller.session)
     return show(
         call,
         postern,
@@ -91,7 +91,7 @@ async def show_organizations(call: Call[None, Listing], postern: Postern) -> byt
 @page.get(_ONE, caller=BROWSER_OR_ACTING, limit=PAGE_LOADS, policy=WITH_FORM, refuses=(NotFound,))
 async def show_organization(call: Call[None, Done, OrganizationPath], postern: Postern) -> bytes:
     """See one of your organizations"""
-    for one in await postern.tenancy.organizations.list(call.caller.user):
+    for one in await postern.tenancy.organizations.list(call.caller.user, call.caller.session):
         if one.organization.slug == call.path.org_slug:
             return show(
                 call,

@@ -32,6 +32,7 @@ from entrypoints.http.routes.tenancy.setup_links import list_setup_links
 from entrypoints.http.routes.tenancy.siem import get_siem_configuration
 from entrypoints.http.routes.tenancy.sign_in_rules import get_sign_in_rules
 from entrypoints.http.routes.tenancy.teams import list_teams
+from entrypoints.http.routes.tenancy.terms.terms import get_terms
 from entrypoints.http.routes.tenancy.trusted_issuers import list_trusted_issuers
 from entrypoints.http.routes.tenancy.upstream_providers import list_upstream_providers
 from entrypoints.http.routes.tenancy.webhooks import list_webhooks
@@ -82,6 +83,7 @@ GENERAL_TAB: Final = Tab("console.tab.general", SETTINGS, change_organization.ca
 LOOKS_TAB: Final = Tab("console.tab.looks", f"{SETTINGS}/looks", change_branding.caller)
 DOMAIN_TAB: Final = Tab("console.tab.domain", f"{SETTINGS}/domain", get_domain.caller)
 MAIL_SERVER_TAB: Final = Tab("console.tab.mail_server", f"{SETTINGS}/mail-server", get_mail_server.caller)
+TERMS_TAB: Final = Tab("console.tab.terms", f"{SETTINGS}/terms", get_terms.caller)
 BILLING_TAB: Final = Tab("console.tab.billing", f"{SETTINGS}/billing", open_billing_portal.caller)
 DOCUMENTS_TAB: Final = Tab("console.tab.documents", DOCUMENTS, get_organization_configuration.caller)
 DANGER_TAB: Final = Tab("console.tab.danger", f"{SETTINGS}/danger", delete_organization.caller)
@@ -109,7 +111,7 @@ SIGN_IN_ENTRY: Final = SideEntry("console.entry.sign_in", (RULES_TAB, RISK_TAB, 
 AUDIT_LOG_ENTRY: Final = SideEntry("console.entry.audit_log", (AUDIT_LOG_TAB,))
 SETTINGS_ENTRY: Final = SideEntry(
     "console.entry.settings",
-    (GENERAL_TAB, LOOKS_TAB, DOMAIN_TAB, MAIL_SERVER_TAB, BILLING_TAB, DOCUMENTS_TAB, DANGER_TAB),
+    (GENERAL_TAB, LOOKS_TAB, DOMAIN_TAB, MAIL_SERVER_TAB, TERMS_TAB, BILLING_TAB, DOCUMENTS_TAB, DANGER_TAB),
     todos=(Todo.MAIL_SERVER,),
 )
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from core.domain.federation.afar.afar_requests import PROVIDER as AFAR_PROVIDER
 from core.domain.federation.oauth.authorization_codes import SESSION_PROVIDER
 from core.domain.federation.oauth.device_flow import PROVIDER as DEVICE_PROVIDER
 from core.domain.federation.saml.sign_in import PROVIDER as SAML_PROVIDER
@@ -41,6 +42,7 @@ _WAYS: Final = (
     *Provider,
     SESSION_PROVIDER,
     DEVICE_PROVIDER,
+    AFAR_PROVIDER,
     SAML_PROVIDER,
 )
 _GOT_IN: Final = "got_in"

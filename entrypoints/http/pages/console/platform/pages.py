@@ -2,7 +2,17 @@
 
 from typing import Final
 
-from entrypoints.http.pages.console.platform import api_approvals, customer_links, organizations, risk_rules, search_pages, terms
+from entrypoints.http.pages.console.platform import (
+    api_approvals,
+    customer_links,
+    installation_terms,
+    organizations,
+    provider_logo,
+    providers,
+    risk_rules,
+    search_pages,
+    terms,
+)
 from entrypoints.http.pages.console.platform.keys import management_keys, signing_key_pages
 from entrypoints.http.pages.console.platform.overview import expiry_pages, health_pages, held_back_pages, job_pages, overview_pages
 from entrypoints.http.pages.console.platform.people import acting_pages, list_pages, person_pages, session_pages, value_pages
@@ -24,9 +34,12 @@ PAGES: Final = (
     *acting_pages.PAGES,
     *value_pages.PAGES,
     *terms.PAGES,
+    *providers.PAGES,
+    *provider_logo.PAGES,
     *management_keys.PAGES,
     *risk_rules.PAGES,
     *signing_key_pages.PAGES,
     *audit_log_pages.PAGES,
     *settings_pages.PAGES,
+    *installation_terms.PAGES,
 )

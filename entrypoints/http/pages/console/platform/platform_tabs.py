@@ -23,9 +23,11 @@ FIELDS: Final = f"{HOME}/fields"
 KEYS: Final = f"{HOME}/keys"
 SIGNING_KEYS: Final = f"{HOME}/signing-keys"
 RISK: Final = f"{HOME}/risk"
+PROVIDERS: Final = f"{HOME}/providers"
 AUDIT_LOG: Final = f"{HOME}/audit-log"
 SETTINGS: Final = f"{HOME}/settings"
 DOCUMENTS: Final = f"{SETTINGS}/documents"
+TERMS: Final = f"{SETTINGS}/terms"
 
 OVERVIEW_TAB: Final = Tab("console.tab.overview", HOME, PLATFORM_OWNER)
 HEALTH_TAB: Final = Tab("console.tab.health", HEALTH, PLATFORM_OWNER)
@@ -41,9 +43,11 @@ TIERS_TAB: Final = Tab("console.tab.tiers", TIERS, PLATFORM_OWNER)
 FIELDS_TAB: Final = Tab("console.tab.fields", FIELDS, PLATFORM_OWNER)
 KEYS_TAB: Final = Tab("console.tab.keys", KEYS, PLATFORM_OWNER)
 SIGNING_KEYS_TAB: Final = Tab("console.tab.signing_keys", SIGNING_KEYS, PLATFORM_OWNER)
+PROVIDERS_TAB: Final = Tab("console.tab.platform_providers", PROVIDERS, PLATFORM_OWNER)
 RISK_TAB: Final = Tab("console.tab.risk", RISK, PLATFORM_OWNER)
 AUDIT_LOG_TAB: Final = Tab("console.tab.audit_log", AUDIT_LOG, PLATFORM_OWNER)
 SETTINGS_TAB: Final = Tab("console.tab.settings_in_force", SETTINGS, PLATFORM_OWNER)
+TERMS_TAB: Final = Tab("console.tab.terms", TERMS, PLATFORM_OWNER)
 DOCUMENTS_TAB: Final = Tab("console.tab.documents", DOCUMENTS, PLATFORM_OWNER)
 
 OVERVIEW_ENTRY: Final = SideEntry(
@@ -57,15 +61,16 @@ TIERS_ENTRY: Final = SideEntry("console.entry.tiers", (TIERS_TAB,))
 FIELDS_ENTRY: Final = SideEntry("console.entry.fields", (FIELDS_TAB,))
 KEYS_ENTRY: Final = SideEntry("console.entry.keys", (KEYS_TAB,))
 SIGNING_KEYS_ENTRY: Final = SideEntry("console.entry.signing_keys", (SIGNING_KEYS_TAB,))
+PROVIDERS_ENTRY: Final = SideEntry("console.tab.platform_providers", (PROVIDERS_TAB,), icon="sign_in")
 RISK_ENTRY: Final = SideEntry("console.tab.risk", (RISK_TAB,), icon="sign_in")
 AUDIT_LOG_ENTRY: Final = SideEntry("console.entry.audit_log", (AUDIT_LOG_TAB,))
-SETTINGS_ENTRY: Final = SideEntry("console.entry.settings", (SETTINGS_TAB, DOCUMENTS_TAB))
+SETTINGS_ENTRY: Final = SideEntry("console.entry.settings", (SETTINGS_TAB, TERMS_TAB, DOCUMENTS_TAB))
 
 PLATFORM: Final = ConsolePlace(
     (
         ("", (OVERVIEW_ENTRY, ORGANIZATIONS_ENTRY, PEOPLE_ENTRY)),
         ("console.group.terms", (TIERS_ENTRY, FIELDS_ENTRY, KEYS_ENTRY)),
-        ("console.group.installation", (RISK_ENTRY, SIGNING_KEYS_ENTRY, AUDIT_LOG_ENTRY, SETTINGS_ENTRY)),
+        ("console.group.installation", (PROVIDERS_ENTRY, RISK_ENTRY, SIGNING_KEYS_ENTRY, AUDIT_LOG_ENTRY, SETTINGS_ENTRY)),
     ),
     change=OWN_ORGANIZATIONS,
     search=SEARCH,

@@ -64,6 +64,37 @@ async def test_administrators_are_counted_before_more_is_asked_of_them(console: 
     assert [(one.name, one.passkey) for one in summary.unmet] == [("Acme", True)]
 
 
+async def test_members_are_counted_before_a_passkey_is_asked_of_them(console: ConsoleScene) -> None:
+    console.people.give_passkey(console.ada, second_factor=True)
+    console.people.change("update sessions set second_factor_at = now() where id = %s", console.ada.session)
+    one, other = console.people.add(), console.people.add()
+    for person in (one, other):
+        console.tenants.join(person, console.acme)
+    await console.at(CHANGE)
+    tab = await console.submit(CHANGE, all_factor="passkey")
+    assert "2 members whom this reaches do not have both a passkey and a second factor" in tab.page.text
+    assert console.people.rows("select all_factor from organizations") == [{"all_factor": None}]
+    console.people.give_passkey(one, second_factor=True)
+    await console.at(CHANGE)
+    tab = await console.submit(CHANGE, all_factor="passkey")
+    assert "One member whom this reaches does not have both" in tab.page.text
+    tab = await console.submit(CHANGE)
+    assert tab.place == f"/ui/o/acme{RULES}?done=saved"
+    assert "Passkey for members Second factor and passkey" in tab.page.text
+    assert console.people.rows("select all_factor from organizations") == [{"all_factor": "passkey"}]
+
+
+async def test_a_role_is_named_for_those_who_have_it(console: ConsoleScene) -> None:
+    console.people.give_passkey(console.ada, second_factor=True)
+    console.people.change("update sessions set second_factor_at = now() where id = %s", console.ada.session)
+    await console.at(CHANGE)
+    for role, said in (("", "Name the role, such as billing/approver"), ("shop/nobody", "There is no such application with such a role")):
+        tab = await console.submit(CHANGE, all_factor="role_passkey", all_factor_role=role)
+        assert tab.status == 400
+        assert "#all_factor_role" in tab.page.links
+        assert said in tab.page.text
+
+
 async def test_sessions_that_would_end_are_counted(console: ConsoleScene) -> None:
     for hours in (1, 5, 9):
         person = console.people.add()

@@ -38,6 +38,7 @@ def settings_of(provider: Callable[[Any], Any]) -> tuple[Column, ...]:
         listed(of_saml("email_sources"), f"{_LABELS}.email_sources"),
         yes_or_no(of_saml("wants_encrypted"), f"{_LABELS}.wants_encrypted"),
         listed(of_saml("requested_contexts"), f"{_LABELS}.requested_contexts"),
+        listed(of("second_factor_values"), f"{_LABELS}.second_factor_values"),
         listed(of_ldap("hosts"), f"{_LABELS}.hosts"),
         yes_or_no(of_ldap("start_tls"), f"{_LABELS}.start_tls"),
         code(of_ldap("ca_certificates"), f"{_LABELS}.ca_certificates"),

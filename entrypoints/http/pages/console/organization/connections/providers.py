@@ -181,6 +181,7 @@ PROVIDERS: Final = Resource(
                 _oidc("client_secret", kind=InputKind.SECRET, hint="console.siem.secret_hint"),
                 "enabled",
                 _SCOPES,
+                _oidc("second_factor_values", hint="console.providers.factors_hint"),
                 _MAPPING,
             ),
         ),
@@ -196,6 +197,7 @@ PROVIDERS: Final = Resource(
                 _saml("email_sources", hint="console.providers.email_sources_hint"),
                 _saml("wants_encrypted"),
                 _saml("requested_contexts"),
+                Asked("second_factor_values", under=("kind", ProviderKind.SAML), hint="console.providers.factors_hint"),
             ),
         ),
         Section(

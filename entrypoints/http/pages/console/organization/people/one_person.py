@@ -8,7 +8,7 @@ from uuid import UUID
 from core.domain.errors import NotFound
 from core.domain.identity.profile.pictures import Portrait
 from core.domain.tenancy.roles import BuiltInRole
-from core.domain.tenancy.sign_in_rules import AdminFactor, MfaPolicy
+from core.domain.tenancy.sign_in_rules import AdminFactor, AllFactor, MfaPolicy
 from entrypoints.http.pages.console.cells import Cell, Tone, linked, rows_of, sentence, when
 from entrypoints.http.pages.console.framing.marks import mark_of
 from entrypoints.http.pages.console.lists import latest_of
@@ -76,7 +76,11 @@ async def _factor(visit: PageVisit, member: Any) -> tuple[str, Cell] | None:
         return label, Cell("state", visit.text("console.one_person.has_factor"), tone=Tone.GOOD)
     rules = await visit.ask(get_sign_in_rules) if visit.may(get_sign_in_rules) else None
     governs = member.membership.role in {BuiltInRole.OWNER, BuiltInRole.ADMIN}
-    asked = rules is not None and (rules.mfa_policy is MfaPolicy.REQUIRED or (governs and rules.admin_factor is not AdminFactor.OPTIONAL))
+    asked = rules is not None and (
+        rules.mfa_policy is MfaPolicy.REQUIRED
+        or rules.all_factor is AllFactor.PASSKEY
+        or (governs and rules.admin_factor is not AdminFactor.OPTIONAL)
+    )
     return label, Cell(
         "state",
         visit.text("console.one_person.lacks_factor" if asked else "console.one_person.no_factor"),

@@ -8,7 +8,7 @@ from core.domain.tenancy.members import Member
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.fields import OrganizationPath
-from entrypoints.http.pages.console.cells import listed, number, when, words, yes_or_no
+from entrypoints.http.pages.console.cells import listed, number, plain, when, words, yes_or_no
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.effects.asked_changes import AskedChange, asking_form
 from entrypoints.http.pages.console.forms import Asked, shape
@@ -25,11 +25,14 @@ _SHAPE: Final = shape(
     change_sign_in_rules,
     "mfa_policy",
     Asked("admin_factor", hint="console.rules.admin_hint"),
+    Asked("all_factor", hint="console.rules.all_hint"),
+    Asked("all_factor_role", hint="console.rules.all_role_hint", under=("all_factor", "role_passkey")),
     Asked("mfa_grace_days", hint="console.rules.grace_hint"),
     Asked("device_trust_days", hint="console.rules.trust_hint"),
     Asked("session_lifetime_hours", hint="console.rules.hours_hint"),
     Asked("session_idle_minutes", hint="console.rules.idle_hint"),
     Asked("most_sessions", hint="console.rules.most_hint"),
+    Asked("passkey_offers", hint="console.rules.offers_hint"),
     Asked("shortest_password", hint="console.rules.shortest_hint"),
     Asked("breached_at_sign_in", hint="console.rules.breached_hint"),
     Asked("registration_policy", hint="console.rules.registration_hint"),
@@ -40,6 +43,7 @@ _SHAPE: Final = shape(
     metadata_clients.REGISTERED,
     metadata_clients.HOSTS,
     Asked("agents", hint="console.rules.agents_hint"),
+    Asked("afar_requests", hint="console.rules.afar_requests_hint"),
 )
 
 _POSITION: Final = position(SIGN_IN_ENTRY, RULES_TAB)
@@ -63,6 +67,10 @@ RULES: Final = Resource(
         when("mfa_required_since"),
         words("admin_factor"),
         when("admin_required_since"),
+        words("all_factor"),
+        plain("all_factor_role"),
+        when("all_required_since"),
+        yes_or_no("passkey_offers"),
         number("mfa_grace_days"),
         number("device_trust_days"),
         number("session_lifetime_hours"),
@@ -76,6 +84,7 @@ RULES: Final = Resource(
         yes_or_no("sign_in_links"),
         *metadata_clients.SHOWN,
         words("agents"),
+        words("afar_requests"),
     ),
     below=(("console.rules.change", _CHANGE, change_sign_in_rules),),
     undone=(_UNDOABLE,),
@@ -86,12 +95,12 @@ async def _reach(visit: PageVisit, body: Any) -> Mapping[str, Any]:
     effects = await visit.postern.tenancy.sign_in_rules.effects(visit.call.caller, change_of(body))
     reach = effects.sessions
     counts = (
-        *(effects.without_second_factor, effects.uninvitable, effects.administrators_without),
+        *(effects.without_second_factor, effects.uninvitable, effects.administrators_without, effects.members_without),
         *(reach.outlasted_sessions, reach.people_beyond),
     )
     return {
         "effects": effects,
-        "reaches": any(counts) or effects.due or effects.administrators_due,
+        "reaches": any(counts) or effects.due or effects.administrators_due or effects.members_due,
         "at_least": MOST_COUNTED if MOST_COUNTED in counts else 0,
     }
 

@@ -18,6 +18,7 @@ from entrypoints.http.pages.console.platform.platform_tabs import (
     HEALTH_TAB,
     JOBS,
     OVERVIEW_ENTRY,
+    PROVIDERS,
     SETTINGS,
     SIGNING_KEYS,
     position,
@@ -44,6 +45,7 @@ _THERE: Final[Mapping[str, str]] = {
     "keys": SIGNING_KEYS,
     "SAML certificates": EXPIRIES,
     "jobs": JOBS,
+    "providers": PROVIDERS,
 }
 """The page that has what a check is about."""
 

@@ -1,0 +1,33 @@
+"""Parts for any statement: whether somebody has to accept terms before they go further. `organizations.asks_terms` is read with a row that
+the statement reads anyway, so where nobody asks for terms, no part calls a function.
+"""
+
+from typing import Final, LiteralString
+
+
+def terms_due(person: LiteralString) -> LiteralString:
+    """Until when the person may go on without accepting; null if nothing is missing. The statement reads `organizations`, whose row may be
+    missing.
+    """
+    return f"case when organizations.asks_terms then terms_due({person}, organizations.id) end"
+
+
+def terms_due_in(organization: LiteralString, person: LiteralString) -> LiteralString:
+    """The same as a subquery, for a statement that does not read `organizations`."""
+    return f"""(
+               select case when asking.asks_terms then terms_due(asked.person, asking.id) end
+                 from (select {organization} as organization, {person} as person) as asked
+                 join organizations as asking on asking.id = asked.organization
+           )"""
+
+
+def time_is_over(due: LiteralString) -> LiteralString:
+    """`due` is one of the above."""
+    return f"coalesce({due} <= now(), false)"
+
+
+# The person of a session. A platform owner who acts in somebody's name goes on: they cannot accept for the person, and nobody asks them.
+OF_SESSION: Final = "case when sessions.impersonator_id is null then sessions.user_id end"
+OWES_TERMS: Final[LiteralString] = time_is_over(
+    "case when organizations.asks_terms and sessions.impersonator_id is null then terms_due(sessions.user_id, organizations.id) end"
+)

@@ -1,0 +1,107 @@
+"""Further providers of the installation: OpenID Connect by the issuer, and OAuth 2.0 by addresses with a profile."""
+
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from adapters.upstream.calls import Calls
+from adapters.upstream.client_secrets import made_secret
+from adapters.upstream.oauth import authorization_url, redeemed, tokens_of
+from adapters.upstream.oidc import OpenId
+from adapters.upstream.remembered import PublishedAnswers
+from core.domain.identity.upstream.claims import Asserted, NotVouched, of_further_openid, of_further_profile
+from core.domain.identity.upstream.further_settings import FurtherSettings
+from core.domain.identity.upstream.posted_answers import answer_context, with_stated
+from core.domain.identity.upstream.providers import ProviderSite, Upstream
+from core.domain.identity.upstream.sign_in import OAuthError, ProviderRequest, ReceivedTokens
+from core.domain.json import Json
+from core.domain.secrets import Secret, Token
+from core.frozen import replace
+from ports.clock import Clock
+from ports.encryption import KeyRing
+from ports.identity.upstream.further import PostedAnswerStore
+
+
+class WaitingAnswers:
+    """Answers that came by a form, and wait for their browser."""
+
+    def __init__(self, store: PostedAnswerStore, keyring: KeyRing) -> None:
+        self._store = store
+        self._keyring = keyring
+
+    async def fetch(self, upstream: Upstream, code: Token, asked: ProviderRequest) -> tuple[Token, Json]:
+        """The provider's code, and what it has stated beside the code. Raises `NotVouched`."""
+        waiting = await self._store.redeem(upstream.key, code.digest(), asked.state.digest())
+        if waiting is None:
+            raise NotVouched("no answer waits for this code")
+        answer, sealed = waiting
+        kept = json.loads(self._keyring.open(sealed, answer_context(answer)))
+        return Token(kept["code"]), kept["stated"]
+
+
+class FurtherOpenId(OpenId):
+    scopes = ()
+
+    def __init__(self, calls: Calls, clock: Clock, answers: WaitingAnswers) -> None:
+        super().__init__(calls, clock)
+        self._answers = answers
+
+    async def authorization_url(self, upstream: Upstream, asked: ProviderRequest) -> str:
+        url = await super().authorization_url(upstream, asked)
+        return f"{url}&{urlencode({'response_mode': 'form_post'})}" if _settings(upstream).posts_answer else url
+
+    async def redeem(self, upstream: Upstream, code: Token, asked: ProviderRequest) -> tuple[Asserted, ReceivedTokens]:
+        form: Json = None
+        if _settings(upstream).posts_answer:
+            code, form = await self._answers.fetch(upstream, code, asked)
+        asserted, tokens = await super().redeem(self._with_secret(upstream), code, asked)
+        return with_stated(asserted, form), tokens
+
+    async def refresh(self, upstream: Upstream, refresh_token: Secret) -> ReceivedTokens:
+        return await super().refresh(self._with_secret(upstream), refresh_token)
+
+    def wanted(self, upstream: Upstream) -> Collection[str]:
+        del upstream
+        return ("name",)
+
+    def asserted(self, claims: Mapping[str, Any]) -> Asserted:
+        return of_further_openid(claims)
+
+    def _with_secret(self, upstream: Upstream) -> Upstream:
+        return replace(upstream, client=made_secret(_settings(upstream), upstream.client, self._clock.now()))
+
+
+class FurtherOAuth:
+    def __init__(self, calls: Calls) -> None:
+        self._calls = calls
+        self._reached = PublishedAnswers(self._reach)
+
+    async def authorization_url(self, upstream: Upstream, asked: ProviderRequest) -> str:
+        return authorization_url(upstream.endpoints.authorization_url, upstream.client.client_id, asked, upstream.scopes, {})
+
+    async def look(self, site: ProviderSite, *, at_attempt: bool, is_away: bool) -> None:
+        """Call for the profile without a token. A refusal is answer enough."""
+        await self._reached.look(site.endpoints.userinfo_url, at_attempt=at_attempt, is_away=is_away)
+
+    async def redeem(self, upstream: Upstream, code: Token, asked: ProviderRequest) -> tuple[Asserted, ReceivedTokens]:
+        tokens, _ = await redeemed(self._calls, upstream.endpoints.token_url, upstream.client, code, asked)
+        bearer = {"authorization": f"Bearer {tokens.access_token.reveal()}"}
+        profile = await self._calls.get(upstream.endpoints.userinfo_url, bearer)
+        if not isinstance(profile, dict):
+            raise NotVouched("the profile is no object")
+        return of_further_profile(_settings(upstream), profile), tokens
+
+    async def refresh(self, upstream: Upstream, refresh_token: Secret) -> ReceivedTokens:
+        form = {"grant_type": "refresh_token", "refresh_token": refresh_token.reveal()}
+        return (await tokens_of(self._calls, upstream.endpoints.token_url, upstream.client, form))[0]
+
+    async def _reach(self, url: str) -> bool:
+        await self._calls.reach(url)
+        return True
+
+
+def _settings(upstream: Upstream) -> FurtherSettings:
+    if upstream.further is None:
+        raise OAuthError(detail="no further provider of the installation")
+    return upstream.further

@@ -1,0 +1,1 @@
+"""A yes from afar (OpenID CIBA)."""

@@ -1,0 +1,199 @@
+"""Further providers of the installation: platform owners add, change and remove them. The caller has checked that the request comes from a
+platform owner with a fresh proof, or from the operator.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Any
+
+from core.domain.errors import BadRequest, Conflict, NotFound, found
+from core.domain.identifiers import FurtherProviderId
+from core.domain.identity.upstream.further import (
+    FurtherChange,
+    FurtherProvider,
+    ProviderPreset,
+    client_secret,
+    further_created,
+    further_deleted,
+    further_updated,
+    require_room,
+    sealing_context,
+    short_name,
+)
+from core.domain.identity.upstream.further_settings import FurtherKind, FurtherSettings
+from core.domain.identity.upstream.providers import ClientAtProvider
+from core.domain.record.events import Actor
+from core.domain.secrets import Secret
+from core.domain.tenancy.branding import Logo, uploaded_logo
+from core.frozen import Frozen, replace
+from core.usecases.identity.upstream.further_offers import FurtherOffers
+from ports.encryption import CannotOpen, KeyRing
+from ports.identity.upstream.further import FurtherProviderStore, ProviderPresets
+from ports.identity.upstream.protocols import UpstreamProtocols
+from ports.system import System
+from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
+
+NO_SUCH_PROVIDER = "There is no such provider"
+
+
+class NewFurther(Frozen, kw_only=True):
+    """A provider to add. What the preset says counts where the change says nothing."""
+
+    key: str
+    preset: str = ""
+    kind: FurtherKind | None = None
+    secret: str
+    change: FurtherChange
+
+
+class FurtherProviders(Frozen):
+    unit_of_work: UnitOfWorkFactory
+    lookup: FurtherProviderStore
+    presets: ProviderPresets
+    protocols: UpstreamProtocols
+    offers: FurtherOffers
+    keyring: KeyRing
+    system: System
+
+    def known_presets(self) -> Sequence[ProviderPreset]:
+        return self.presets.all()
+
+    async def list(self) -> Sequence[FurtherProvider]:
+        return await self.lookup.list()
+
+    async def looks(self) -> Sequence[tuple[str, Callable[[], Awaitable[None]]]]:
+        """For each provider that is on, its short name, and what looks whether people can sign in through it. That raises `BadRequest`."""
+        return [(one.key, partial(self._look, one, sealed)) for one, sealed in await self.lookup.kept()]
+
+    async def get(self, key: str) -> FurtherProvider:
+        """Raises `NotFound`."""
+        return found(await self.lookup.find(key), NO_SUCH_PROVIDER)
+
+    async def add(self, new: NewFurther, actor: Actor) -> FurtherProvider:
+        """Raises `BadRequest`, also when an issuer does not answer as one, and `Conflict` when the short name is taken."""
+        preset = None if not new.preset else self.presets.find(new.preset)
+        if new.preset and preset is None:
+            raise BadRequest("preset: there is no such preset", words="provider_preset_unknown")
+        now = self.system.clock.now()
+        settings = preset.settings if preset is not None else FurtherSettings(kind=new.kind or FurtherKind.OPENID)
+        if preset is None and settings.kind is FurtherKind.OPENID and "scopes" not in new.change.said:
+            settings = replace(settings, scopes=("openid", "email", "profile"))
+        begun = FurtherProvider(
+            id=FurtherProviderId(self.system.ids.new()),
+            key=short_name(new.key or (preset.key if preset is not None else "")),
+            preset=new.preset,
+            name=preset.name if preset is not None else "",
+            settings=settings,
+            client_id="",
+            enabled=True,
+            position=0,
+            secret_set_at=now,
+            created_at=now,
+            updated_at=now,
+        )
+        secret = client_secret(new.secret)
+        # The secret is new, wherever it goes to.
+        provider = replace(new.change, client_secret=secret).applied(begun, now)
+        _require_named(provider)
+        await self.protocols.check_further(provider.settings, ClientAtProvider(provider.client_id, Secret(secret)))
+        async with self.unit_of_work() as uow:
+            await uow.further_providers.hold_all()
+            known = await uow.further_providers.list()
+            require_room(len(known))
+            if any(one.key == provider.key for one in known):
+                raise Conflict("key: another provider has this short name", words="provider_key_taken")
+            await self._require_organizations(uow, provider)
+            await uow.further_providers.save(provider, self.keyring.seal(secret.encode(), sealing_context(provider.id)))
+            await uow.record(further_created(provider, actor))
+            await uow.commit()
+        self.offers.forget()
+        return provider
+
+    async def change(self, key: str, change: FurtherChange, actor: Actor) -> FurtherProvider:
+        """Raises `NotFound`, and `BadRequest`, also when an issuer does not answer as one."""
+        said: dict[str, Any] = dict(change.said)
+        if isinstance(change.client_secret, str):
+            said["client_secret"] = client_secret(change.client_secret)
+        change, now = FurtherChange(**said), self.system.clock.now()
+        before = await self.get(key)
+        after = change.applied(before, now)
+        if after.settings != before.settings or "client_secret" in said:
+            await self._check(before, after, said.get("client_secret"))
+        async with self.unit_of_work() as uow:
+            held = await uow.further_providers.hold(key)
+            if held is None:
+                raise NotFound(NO_SUCH_PROVIDER)
+            before, sealed = held
+            after = change.applied(before, now)
+            if after == before:
+                return before
+            await self._require_organizations(uow, after)
+            if "client_secret" in said:
+                sealed = self.keyring.seal(said["client_secret"].encode(), sealing_context(after.id))
+            await uow.further_providers.save(after, sealed)
+            await uow.record(further_updated(before, after, actor))
+            await uow.commit()
+        self.offers.forget()
+        return after
+
+    async def put_logo(self, key: str, content: bytes, actor: Actor, *, declared: str = "") -> FurtherProvider:
+        """Sets an uploaded picture as the logo. Raises `BadRequest`, `PayloadTooLarge` and `NotFound`."""
+        return await self._replace_logo(key, uploaded_logo(content, declared), actor)
+
+    async def remove_logo(self, key: str, actor: Actor) -> None:
+        """Does nothing when there is no logo. Raises `NotFound`."""
+        await self._replace_logo(key, None, actor)
+
+    async def _replace_logo(self, key: str, logo: Logo | None, actor: Actor) -> FurtherProvider:
+        async with self.unit_of_work() as uow:
+            held = await uow.further_providers.hold(key)
+            if held is None:
+                raise NotFound(NO_SUCH_PROVIDER)
+            before, _ = held
+            after = before.with_logo(None if logo is None else logo.digest, self.system.clock.now())
+            if after == before:
+                return before
+            await uow.further_providers.save_logo(after, logo)
+            await uow.record(further_updated(before, after, actor))
+            await uow.commit()
+        self.offers.forget()
+        return after
+
+    async def remove(self, key: str, actor: Actor) -> None:
+        """Removes the provider, and disconnects everybody from it. Raises `NotFound`."""
+        async with self.unit_of_work() as uow:
+            held = await uow.further_providers.hold(key)
+            if held is None:
+                raise NotFound(NO_SUCH_PROVIDER)
+            people = await uow.further_providers.remove(held[0])
+            await uow.record(further_deleted(held[0], people, actor))
+            await uow.commit()
+        self.offers.forget()
+
+    async def _look(self, provider: FurtherProvider, sealed: bytes) -> None:
+        try:
+            secret = self.keyring.open(sealed, sealing_context(provider.id)).decode()
+        except CannotOpen:
+            raise BadRequest("client_secret: no encryption key in force decrypts it, so it has to be given anew") from None
+        await self.protocols.check_further(provider.settings, ClientAtProvider(provider.client_id, Secret(secret)))
+
+    async def _check(self, before: FurtherProvider, after: FurtherProvider, given: str | None) -> None:
+        secret = given
+        if secret is None:
+            async with self.unit_of_work() as uow:
+                held = await uow.further_providers.hold(before.key)
+            if held is None:
+                raise NotFound(NO_SUCH_PROVIDER)
+            secret = self.keyring.open(held[1], sealing_context(before.id)).decode()
+        await self.protocols.check_further(after.settings, ClientAtProvider(after.client_id, Secret(secret)))
+
+    async def _require_organizations(self, uow: UnitOfWork, provider: FurtherProvider) -> None:
+        named: Sequence[str] = provider.organizations or ()
+        if named and await uow.further_providers.unknown_organizations(named):
+            raise BadRequest("organizations: there is no such organization", words="provider_organization_unknown")
+
+
+def _require_named(provider: FurtherProvider) -> None:
+    for field, value in (("name", provider.name), ("client_id", provider.client_id)):
+        if not value:
+            raise BadRequest(f"{field}: needed", words="provider_setting_missing")

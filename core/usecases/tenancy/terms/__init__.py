@@ -1,0 +1,1 @@
+"""Whoever says which terms people are asked to accept."""

@@ -1,0 +1,91 @@
+"""`/ui/accept-terms`: a page after the sign-in, and before whatever the sign-in leads to, that asks a person to accept terms."""
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Final
+
+from core.domain.errors import Conflict
+from core.domain.identity.flows import Flow, FlowOver
+from core.domain.identity.terms.terms import PendingTerms
+from core.frozen import replace
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.answers import Answer
+from entrypoints.http.machinery.browsers import BROWSER, BoundForm, token_for
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.limits import PAGE_LOADS, PAGE_STEPS
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.account.terms import shown_in, shown_terms
+from entrypoints.http.pages.authorization.authorization_pages import LEAVING, advice, form_of
+from entrypoints.http.pages.declaring import page
+from entrypoints.http.pages.flows import ACCEPT_TERMS, AnyCall, FlowLink, Page, even_twice, flow_of, go_on
+from entrypoints.http.pages.refusals import in_words
+
+_LATER: Final = "later"
+_NO_ERRORS: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class AcceptForm(BoundForm, frozen=True, kw_only=True):
+    flow: str
+    terms: str = ""
+    """The versions that the page has shown."""
+    answer: str = ""
+
+
+@page.get(ACCEPT_TERMS, caller=BROWSER, limit=PAGE_LOADS, policy=LEAVING, advice=advice, refuses=(FlowOver,))
+async def show_terms_to_accept(call: Call[None, FlowLink], postern: Postern) -> Page:
+    """Ask a person to accept terms"""
+    flow = await flow_of(call, postern, call.query.flow)
+    pending = await postern.identity.terms.pending(call.caller.user, flow.organization)
+    if not pending:
+        return await _onward(call, postern, flow)
+    return Answer(_page(call, postern, flow, pending), 200)
+
+
+@page.post(ACCEPT_TERMS, caller=BROWSER, limit=PAGE_STEPS, policy=LEAVING, advice=advice, refuses=(FlowOver,))
+async def answer_terms(call: Call[AcceptForm], postern: Postern) -> Page:
+    """Accept terms, or go on without as long as there is time
+
+    A form that is sent twice finds nothing left to accept, and goes on.
+    """
+    form, terms = call.body, postern.identity.terms
+
+    async def answered(flow: Flow) -> Page:
+        errors: Mapping[str, str] = _NO_ERRORS
+        if form.answer != _LATER:
+            try:
+                await terms.accept_shown(call.caller, shown_terms(form.terms), call.actor)
+            except Conflict as refusal:
+                errors = {"": in_words(refusal, shipped_pages().text(call.language))}
+        pending = await terms.pending(call.caller.user, flow.organization)
+        if errors or _stopped(flow, pending):
+            return Answer(_page(call, postern, flow, pending, errors), 409 if errors else 403)
+        return await _onward(call, postern, flow)
+
+    return await even_twice(call, postern, form.flow, answered)
+
+
+def _stopped(flow: Flow, pending: Sequence[PendingTerms]) -> bool:
+    return any(one.stops(flow.organization) for one in pending)
+
+
+async def _onward(call: AnyCall, postern: Postern, flow: Flow) -> Page:
+    if flow.owes_terms and not flow.repeats:
+        await postern.identity.terms.pass_on(flow)
+    return await go_on(call, postern, replace(flow, owes_terms=False), call.caller)
+
+
+def _page(call: AnyCall, postern: Postern, flow: Flow, pending: Sequence[PendingTerms], errors: Mapping[str, str] = _NO_ERRORS) -> bytes:
+    return shipped_pages().page(
+        "account/terms/accept_terms.html",
+        call.language,
+        brand=flow.branding,
+        action=form_of(ACCEPT_TERMS, flow),
+        flow=str(flow.id),
+        form_token=token_for(BROWSER, call.request, postern),
+        pending=pending,
+        shown=shown_in(pending),
+        stopped=_stopped(flow, pending),
+        email=call.caller.email.address,
+        person_name=call.caller.profile.shown_name or "",
+        errors=errors,
+    )

@@ -1,0 +1,1 @@
+"""Several accounts in one browser: the choice of the one in use, and the list of all."""

@@ -1,0 +1,124 @@
+"""Further providers of the installation: listed in the order of their buttons, added from a preset or by their addresses, and changed."""
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from core.domain.identity.upstream.further_settings import ClientSecretKind, FurtherKind
+from entrypoints.http.pages.console.cells import Tone, code, copied, listed, number, plain, state, when, words
+from entrypoints.http.pages.console.forms import Asked, Choice, InputKind, shape
+from entrypoints.http.pages.console.platform.platform_tabs import PROVIDERS, PROVIDERS_ENTRY, PROVIDERS_TAB, position
+from entrypoints.http.pages.console.platform.provider_logo import LOGO
+from entrypoints.http.pages.console.resource_pages import pages
+from entrypoints.http.pages.console.resources import Ending, Making, Resource, Section
+from entrypoints.http.pages.console.visit import PageVisit
+from entrypoints.http.routes.platform.further_providers import (
+    change_further_provider,
+    create_further_provider,
+    delete_further_provider,
+    list_further_providers,
+    list_provider_presets,
+)
+
+_STATES: Final = {True: ("console.state.active", Tone.GOOD), False: ("console.state.off", Tone.WARN)}
+
+
+async def _presets(visit: PageVisit) -> Sequence[Choice]:
+    found = await visit.ask(list_provider_presets)
+    return [Choice("", visit.text("console.platform_providers.no_preset")), *(Choice(one.key, one.name, one.guide) for one in found)]
+
+
+def _openid(name: str, **more: Any) -> Asked:
+    return Asked(name, under=("kind", FurtherKind.OPENID), **more)
+
+
+def _oauth(name: str, **more: Any) -> Asked:
+    return Asked(name, under=("kind", FurtherKind.OAUTH), **more)
+
+
+def _apple(name: str) -> Asked:
+    return Asked(name, under=("secret_kind", ClientSecretKind.SIGNING_KEY))
+
+
+FURTHER: Final = Resource(
+    name="platform_providers",
+    position=position(PROVIDERS_ENTRY, PROVIDERS_TAB),
+    at=PROVIDERS,
+    listed=list_further_providers,
+    columns=(plain("name"), code("key", "console.field.short_name"), words("kind"), number("position"), state("enabled", _STATES)),
+    parameter="key",
+    key=lambda one: one.key,
+    facts=(
+        code("key", "console.field.short_name"),
+        words("kind"),
+        copied("callback_url"),
+        listed("scopes"),
+        when("secret_set_at"),
+        when("created_at"),
+        when("updated_at"),
+    ),
+    making=Making(
+        shape(
+            create_further_provider,
+            Asked("preset", kind=InputKind.CHOICE, choices=_presets, hint="console.platform_providers.preset_hint"),
+            Asked("client_id", kind=InputKind.TEXT),
+            Asked("client_secret", kind=InputKind.LONG, hint="console.platform_providers.secret_hint"),
+            Asked("key", label="console.field.short_name", hint="console.platform_providers.key_hint"),
+            "name",
+            "kind",
+            Asked("issuer", hint="console.platform_providers.issuer_hint"),
+            "authorization_url",
+            "token_url",
+            "profile_url",
+            "scopes",
+            Asked("subject", hint="console.platform_providers.path_hint"),
+            Asked("email", label="console.field.email_path"),
+            "verified",
+            "full_name",
+            Asked("team_id", hint="console.platform_providers.apple_hint"),
+            "key_id",
+        ),
+    ),
+    sections=(
+        Section(
+            "change",
+            shape(
+                change_further_provider,
+                "name",
+                Asked("client_id", kind=InputKind.TEXT),
+                Asked("client_secret", kind=InputKind.LONG, hint="console.siem.secret_hint"),
+                "enabled",
+                "position",
+                Asked("organizations", hint="console.platform_providers.organizations_hint"),
+                "scopes",
+            ),
+            undone=False,
+        ),
+        Section(
+            "protocol",
+            shape(
+                change_further_provider,
+                Asked("issuer", hint="console.platform_providers.issuer_hint"),
+                _openid("posts_answer"),
+                _openid("repeats_nonce"),
+                _oauth("authorization_url"),
+                _oauth("token_url"),
+                _oauth("profile_url"),
+                _oauth("subject", hint="console.platform_providers.path_hint"),
+                _oauth("email", label="console.field.email_path"),
+                _oauth("verified"),
+                _oauth("full_name"),
+                _apple("team_id"),
+                _apple("key_id"),
+            ),
+            undone=False,
+        ),
+    ),
+    below=(
+        ("console.provider_logo.title", LOGO, list_further_providers),
+        ("console.platform_providers.test", "/ui/test-provider/{key}", list_further_providers),
+    ),
+    ending=Ending(delete_further_provider, typed=lambda one: str(one.key)),
+    also=(list_provider_presets,),
+)
+
+PAGES: Final = pages(FURTHER)

@@ -1,0 +1,361 @@
+"""Further providers of the installation, besides the three."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+
+from core.domain.branding import logo_path
+from core.domain.changes import UNCHANGED
+from core.domain.errors import BadRequest, Conflict, NotFound
+from core.domain.identity.profile.pictures import LARGEST_PICTURE, PICTURE_TYPES
+from core.domain.identity.proofs import StepUp
+from core.domain.identity.upstream.further import (
+    LONGEST_ADDRESS,
+    LONGEST_CLIENT,
+    LONGEST_NAME,
+    LONGEST_PATH,
+    LONGEST_SCOPE,
+    LONGEST_SECRET,
+    LONGEST_SHORT_NAME,
+    MOST_OFFERED,
+    MOST_SCOPES,
+    FurtherChange,
+    FurtherProvider,
+    ProviderPreset,
+)
+from core.domain.identity.upstream.further_settings import ClientSecretKind, FurtherKind
+from core.usecases.platform.further_providers import NewFurther
+from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.accepts import RawOfTypes
+from entrypoints.http.machinery.answers import NO_BODY, NoBody
+from entrypoints.http.machinery.callers import PLATFORM_OWNER
+from entrypoints.http.machinery.calls import Call
+from entrypoints.http.machinery.decoding import media_type_of
+from entrypoints.http.machinery.endpoints import endpoint
+from entrypoints.http.machinery.fields import SECRET, example
+from entrypoints.http.machinery.limits import CREDENTIALS
+
+_TAGS = ("installation",)
+_PROVIDERS = "/api/platform/providers"
+_ONE = f"{_PROVIDERS}/{{key}}"
+_LOGO = f"{_ONE}/logo"
+
+_Word = msgspec.Meta(extra_json_schema={"maxLength": LONGEST_SHORT_NAME})
+_Label = msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_NAME})
+_Client = msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_CLIENT})
+_Secret = msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST_SECRET})
+_Url = msgspec.Meta(extra_json_schema={"maxLength": LONGEST_ADDRESS})
+_Path = msgspec.Meta(extra_json_schema={"maxLength": LONGEST_PATH})
+_Apple = msgspec.Meta(extra_json_schema={"maxLength": 10})
+
+_Key = Annotated[str, _Word, example("discord")]
+_Preset = Annotated[str, _Word, example("discord")]
+_Name = Annotated[str, _Label, example("Discord")]
+_ClientId = Annotated[str, _Client, example("1234567890")]
+_ClientSecret = Annotated[str, _Secret, SECRET, example("3c6e0b8a9c15224a8228b9a98ca1531d")]
+_Issuer = Annotated[str, _Url, example("https://id.example.org")]
+_AuthorizationUrl = Annotated[str, _Url, example("https://id.example.org/authorize")]
+_TokenUrl = Annotated[str, _Url, example("https://id.example.org/token")]
+_ProfileUrl = Annotated[str, _Url, example("https://id.example.org/profile")]
+_Scope = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": LONGEST_SCOPE})]
+_Scopes = Annotated[Sequence[_Scope], msgspec.Meta(extra_json_schema={"maxItems": MOST_SCOPES}), example(["openid", "email"])]
+_Subject = Annotated[str, _Path, example("id")]
+_Email = Annotated[str, _Path, example("email")]
+_Verified = Annotated[str, _Path, example("verified")]
+_FullName = Annotated[str, _Path, example("name")]
+_TeamId = Annotated[str, _Apple, example("A1B2C3D4E5")]
+_KeyId = Annotated[str, _Apple, example("F6G7H8I9J0")]
+_Position = Annotated[int, msgspec.Meta(extra_json_schema={"minimum": 0, "maximum": MOST_OFFERED}), example(1)]
+_Slug = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": 50})]
+_Organizations = Annotated[Sequence[_Slug], msgspec.Meta(extra_json_schema={"maxItems": MOST_OFFERED}), example(["acme"])]
+_Flag = Annotated[bool, example(True)]
+_No = Annotated[bool, example(False)]
+
+
+class FurtherProviderPath(msgspec.Struct, frozen=True):
+    key: _Key
+    """The provider's short name."""
+
+
+class FurtherProviderSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What can be changed. Fields that are left out stay as they are, or as the preset has them."""
+
+    name: _Name | msgspec.UnsetType = msgspec.UNSET
+    """The name that pages show."""
+    client_id: _ClientId | msgspec.UnsetType = msgspec.UNSET
+    """The id of our client there."""
+    enabled: _Flag | msgspec.UnsetType = msgspec.UNSET
+    """Whether people can sign in through it."""
+    position: _Position | msgspec.UnsetType = msgspec.UNSET
+    """Buttons stand in this order."""
+    organizations: _Organizations | msgspec.UnsetType | None = msgspec.UNSET
+    """The slugs of the organizations on whose pages it is offered; null offers it everywhere."""
+    issuer: _Issuer | msgspec.UnsetType = msgspec.UNSET
+    """For OpenID Connect, byte for byte as its tokens have it. For OAuth 2.0, what people's ids belong to, and the `iss` of its answers, if
+    they have one; empty takes the address of the profile.
+    """
+    authorization_url: _AuthorizationUrl | msgspec.UnsetType = msgspec.UNSET
+    """For OAuth 2.0."""
+    token_url: _TokenUrl | msgspec.UnsetType = msgspec.UNSET
+    """For OAuth 2.0."""
+    profile_url: _ProfileUrl | msgspec.UnsetType = msgspec.UNSET
+    """For OAuth 2.0: the address that tells about the person."""
+    scopes: _Scopes | msgspec.UnsetType = msgspec.UNSET
+    """The scopes to ask for."""
+    subject: _Subject | msgspec.UnsetType = msgspec.UNSET
+    """For OAuth 2.0: where the profile has the person's id, as names of members with dots between them."""
+    email: _Email | msgspec.UnsetType = msgspec.UNSET
+    """For OAuth 2.0: where the profile has the address."""
+    verified: _Verified | msgspec.UnsetType = msgspec.UNSET
+    """For OAuth 2.0: where the profile says whether the address is verified."""
+    full_name: _FullName | msgspec.UnsetType = msgspec.UNSET
+    """For OAuth 2.0: where the profile has the person's name."""
+    posts_answer: _No | msgspec.UnsetType = msgspec.UNSET
+    """For OpenID Connect: ask for the answer by a form (`response_mode=form_post`)."""
+    repeats_nonce: _Flag | msgspec.UnsetType = msgspec.UNSET
+    """For OpenID Connect: whether ID tokens repeat the nonce."""
+    team_id: _TeamId | msgspec.UnsetType = msgspec.UNSET
+    """For a secret that is made of a signing key: who signs it."""
+    key_id: _KeyId | msgspec.UnsetType = msgspec.UNSET
+    """For a secret that is made of a signing key: the key's id."""
+
+    def change(self, secret: str | None = None) -> FurtherChange:
+        said = {name: getattr(self, name) for name in FURTHER_FIELDS if getattr(self, name) is not msgspec.UNSET}
+        return FurtherChange(**said, client_secret=UNCHANGED if secret is None else secret)
+
+
+FURTHER_FIELDS = FurtherProviderSettings.__struct_fields__
+
+
+class NewFurtherProvider(FurtherProviderSettings, frozen=True, kw_only=True):
+    """A provider to add: of a preset with a client there, or with all that its kind needs."""
+
+    key: _Key = ""
+    """The short name in `/auth/{provider}`, which never changes. Empty takes that of the preset."""
+    preset: _Preset = ""
+    """The short name of a preset. Empty takes none."""
+    kind: FurtherKind | None = None
+    """The protocol, where no preset says it."""
+    client_secret: _ClientSecret
+    """The secret of our client there, or the private key in PEM that makes one. We store it encrypted, and no answer shows it."""
+
+
+class FurtherProviderChange(FurtherProviderSettings, frozen=True, kw_only=True):
+    """A change. With another issuer or token address, the secret has to be given anew."""
+
+    client_secret: _ClientSecret | msgspec.UnsetType = msgspec.UNSET
+    """The secret of our client there, or the private key in PEM that makes one."""
+
+
+class FurtherProviderRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A further provider of the installation, without the secret of our client there."""
+
+    key: _Key
+    """The short name in `/auth/{provider}`."""
+    preset: _Preset
+    """The preset that it was made from. Empty for none."""
+    name: _Name
+    """The name that pages show."""
+    kind: FurtherKind
+    """The protocol."""
+    client_id: _ClientId
+    """The id of our client there."""
+    secret_kind: ClientSecretKind
+    """What the secret is."""
+    secret_set_at: datetime
+    """When the secret was last set."""
+    enabled: _Flag
+    """Whether people can sign in through it."""
+    position: _Position
+    """Buttons stand in this order."""
+    organizations: _Organizations | None
+    """The slugs of the organizations on whose pages it is offered; null everywhere."""
+    issuer: _Issuer
+    """The provider's issuer. Empty for OAuth 2.0 where nobody has stated one."""
+    authorization_url: _AuthorizationUrl
+    """Of OAuth 2.0."""
+    token_url: _TokenUrl
+    """Of OAuth 2.0."""
+    profile_url: _ProfileUrl
+    """Of OAuth 2.0."""
+    scopes: _Scopes
+    """The scopes that we ask for."""
+    subject: _Subject
+    """Where the profile has the person's id."""
+    email: _Email
+    """Where the profile has the address."""
+    verified: _Verified
+    """Where the profile says whether the address is verified."""
+    full_name: _FullName
+    """Where the profile has the person's name."""
+    posts_answer: _No
+    """Whether the answer comes by a form."""
+    repeats_nonce: _Flag
+    """Whether ID tokens repeat the nonce."""
+    team_id: _TeamId
+    """Who signs a secret that is made of a signing key."""
+    key_id: _KeyId
+    """The signing key's id."""
+    callback_url: Annotated[str, example("https://id.example.com/auth/discord/callback")]
+    """The redirect URI to register there."""
+    logo: Annotated[str, example("https://id.example.org/logos/9f86d081884c7d65")] | None
+    """The address at which we show the uploaded logo; null if there is none. Each logo has a new one."""
+    created_at: datetime
+    """When it was added."""
+    updated_at: datetime
+    """When it was last changed."""
+
+
+class ProviderPresetRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """What is known of a provider that many people use."""
+
+    key: _Key
+    """The preset's short name."""
+    name: _Name
+    """The provider's name for people."""
+    kind: FurtherKind
+    """The protocol."""
+    secret_kind: ClientSecretKind
+    """What the secret of a client there is."""
+    guide: Annotated[str, example("https://discord.com/developers/docs/topics/oauth2")]
+    """Where the provider says how a client is registered."""
+
+
+@endpoint.get(_PROVIDERS, caller=PLATFORM_OWNER, tags=_TAGS)
+async def list_further_providers(_call: Call, postern: Postern) -> Sequence[FurtherProviderRecord]:
+    """List the further providers of the installation
+
+    They stand in the order of their buttons. The three that the settings name are not among them.
+    """
+    return [_record(one, postern) for one in await postern.platform.further_providers.list()]
+
+
+@endpoint.get("/api/platform/provider-presets", caller=PLATFORM_OWNER, tags=_TAGS)
+async def list_provider_presets(_call: Call, postern: Postern) -> Sequence[ProviderPresetRecord]:
+    """List the presets of providers
+
+    A provider of a preset needs a client there, and nothing else.
+    """
+    return [_preset(one) for one in postern.platform.further_providers.known_presets()]
+
+
+@endpoint.post(
+    _PROVIDERS,
+    caller=PLATFORM_OWNER,
+    limit=CREDENTIALS,
+    step_up=StepUp.ACCOUNT,
+    status=201,
+    refuses=(BadRequest, Conflict),
+    tags=_TAGS,
+)
+async def create_further_provider(call: Call[NewFurtherProvider], postern: Postern) -> FurtherProviderRecord:
+    """Add a further provider of the installation
+
+    Any provider of OpenID Connect by its issuer, any of OAuth 2.0 by its addresses, or one of a preset. What such a provider says of an
+    address proves nothing: a new account is made after a mailed code, and an account that is there is connected by its owner alone. You
+    need a recent proof of who you are.
+    """
+    body = call.body
+    new = NewFurther(key=body.key, preset=body.preset, kind=body.kind, secret=body.client_secret, change=body.change())
+    return _record(await postern.platform.further_providers.add(new, call.actor), postern)
+
+
+@endpoint.get(_ONE, caller=PLATFORM_OWNER, refuses=(NotFound,), tags=_TAGS)
+async def get_further_provider(call: Call[None, None, FurtherProviderPath], postern: Postern) -> FurtherProviderRecord:
+    """Get a further provider of the installation, without the secret
+
+    Register its `callback_url` there as the redirect URI.
+    """
+    return _record(await postern.platform.further_providers.get(call.path.key), postern)
+
+
+@endpoint.patch(_ONE, caller=PLATFORM_OWNER, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, refuses=(BadRequest, NotFound), tags=_TAGS)
+async def change_further_provider(call: Call[FurtherProviderChange, None, FurtherProviderPath], postern: Postern) -> FurtherProviderRecord:
+    """Change a further provider of the installation
+
+    Its short name and its kind stay. People are known by the issuer, or by the address of the profile: with another one, everybody there
+    has to connect anew. You need a recent proof of who you are.
+    """
+    secret = None if call.body.client_secret is msgspec.UNSET else str(call.body.client_secret)
+    after = await postern.platform.further_providers.change(call.path.key, call.body.change(secret), call.actor)
+    return _record(after, postern)
+
+
+@endpoint.delete(_ONE, caller=PLATFORM_OWNER, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, status=204, refuses=(NotFound,), tags=_TAGS)
+async def delete_further_provider(call: Call[None, None, FurtherProviderPath], postern: Postern) -> NoBody:
+    """Delete a further provider of the installation
+
+    Everybody is disconnected from it. Their accounts stay, and a mailed link leads back to them. You need a recent proof of who you are.
+    """
+    await postern.platform.further_providers.remove(call.path.key, call.actor)
+    return NO_BODY
+
+
+@endpoint.put(
+    _LOGO,
+    caller=PLATFORM_OWNER,
+    limit=CREDENTIALS,
+    step_up=StepUp.ACCOUNT,
+    accepts=RawOfTypes(PICTURE_TYPES, LARGEST_PICTURE),
+    refuses=(BadRequest, NotFound),
+    tags=_TAGS,
+)
+async def upload_further_logo(call: Call[bytes, None, FurtherProviderPath], postern: Postern) -> FurtherProviderRecord:
+    """Upload the logo of a further provider
+
+    The body is the picture: PNG, JPEG or WebP, of at most 256 KiB and 2048 pixels on a side. We keep what is drawn, and drop metadata. It
+    stands on the provider's buttons. You need a recent proof of who you are.
+    """
+    declared = media_type_of(call.request.header(b"content-type") or b"").decode("ascii", "replace")
+    after = await postern.platform.further_providers.put_logo(call.path.key, call.body, call.actor, declared=declared)
+    return _record(after, postern)
+
+
+@endpoint.delete(_LOGO, caller=PLATFORM_OWNER, limit=CREDENTIALS, step_up=StepUp.ACCOUNT, status=204, refuses=(NotFound,), tags=_TAGS)
+async def remove_further_logo(call: Call[None, None, FurtherProviderPath], postern: Postern) -> NoBody:
+    """Remove the logo of a further provider
+
+    The answer is the same if there was none. Browsers that have shown the logo may keep it. You need a recent proof of who you are.
+    """
+    await postern.platform.further_providers.remove_logo(call.path.key, call.actor)
+    return NO_BODY
+
+
+def _record(one: FurtherProvider, postern: Postern) -> FurtherProviderRecord:
+    settings = one.settings
+    return FurtherProviderRecord(
+        key=one.key,
+        preset=one.preset,
+        name=one.name,
+        kind=settings.kind,
+        client_id=one.client_id,
+        secret_kind=settings.secret_kind,
+        secret_set_at=one.secret_set_at,
+        enabled=one.enabled,
+        position=one.position,
+        organizations=one.organizations,
+        issuer=settings.issuer,
+        authorization_url=settings.authorization_url,
+        token_url=settings.token_url,
+        profile_url=settings.profile_url,
+        scopes=settings.scopes,
+        subject=settings.subject,
+        email=settings.email,
+        verified=settings.verified,
+        full_name=settings.full_name,
+        posts_answer=settings.posts_answer,
+        repeats_nonce=settings.repeats_nonce,
+        team_id=settings.team_id,
+        key_id=settings.key_id,
+        callback_url=postern.identity.journeys.callback(one.key),
+        logo=None if one.logo_digest is None else f"{postern.foundation.public_url}{logo_path(one.logo_digest)}",
+        created_at=one.created_at,
+        updated_at=one.updated_at,
+    )
+
+
+def _preset(one: ProviderPreset) -> ProviderPresetRecord:
+    settings = one.settings
+    return ProviderPresetRecord(key=one.key, name=one.name, kind=settings.kind, secret_kind=settings.secret_kind, guide=one.guide)

@@ -1,0 +1,1 @@
+"""The terms that organizations ask people to accept."""

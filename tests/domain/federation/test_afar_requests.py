@@ -1,0 +1,155 @@
+"""Requests from afar: words and times that an application may send, and what a poll gets."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from core.domain.errors import BadRequest
+from core.domain.federation.afar.afar_requests import (
+    LONGEST_EXPIRY,
+    LONGEST_MESSAGE,
+    SHORTEST_EXPIRY,
+    TELL_JOB,
+    AfarDecision,
+    AfarExpired,
+    AfarNotice,
+    AfarPending,
+    AfarRefused,
+    AfarSlowDown,
+    AfarState,
+    AskedAfar,
+    InvalidBindingMessage,
+    PolledRequest,
+    allowed,
+    read_expiry,
+    read_message,
+    require_asker,
+    require_scopes,
+)
+from core.domain.federation.oauth.clients import AuthenticatedClient, AuthenticationMethod, RegisteredClient
+from core.domain.federation.oauth.oauth_errors import InvalidGrant, InvalidScope, UnauthorizedClient
+from core.domain.identifiers import AfarRequestId, ClientId, OrganizationId, ServiceId, SessionId, UserId
+from core.domain.identity.sessions import Context
+from core.domain.key_proofs.proofs import KeyThumbprint
+from core.domain.services.services import ServiceType
+from core.domain.signing_keys import TokenAlgorithm
+from core.frozen import replace
+
+NOW = datetime(2026, 11, 27, tzinfo=UTC)
+KEY = KeyThumbprint("0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I")
+POLLED = PolledRequest(
+    id=AfarRequestId(UUID(int=1)),
+    state=AfarState.PENDING,
+    expires_at=NOW + timedelta(minutes=1),
+    is_slowed=False,
+    is_open=True,
+    key=None,
+    allowed=None,
+)
+YES = AfarDecision(user=UserId(UUID(int=2)), email="ada@example.org", session=SessionId(UUID(int=3)), scopes=(), granted=())
+SHOP = RegisteredClient(
+    client=ClientId("0199d3a0-0000-7000-8000-000000000001"),
+    context=Context(OrganizationId(UUID(int=6)), "acme", ServiceId(UUID(int=4)), "shop"),
+    service=ServiceId(UUID(int=4)),
+    organization=OrganizationId(UUID(int=6)),
+    organization_is_active=True,
+    service_type=ServiceType.WEB,
+    id_token_algorithm=TokenAlgorithm.RS256,
+    access_token_algorithm=TokenAlgorithm.ES256,
+    keys=None,
+    has_secret=True,
+    secret=None,
+)
+SAID = replace(POLLED, state=AfarState.ALLOWED, allowed=YES)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", " ", "a" * (LONGEST_MESSAGE + 1), "\ufdfa" * 10),
+        *("see https://evil.example", "evil.example", "www.evil", "EVIL.EXAMPLE/x", "evil\u3002example", "evil\uff0eexample", "10.0.0.1"),
+        *("mail ada@example.org", "two\nlines", "tab\there", "nul\0", "turn\u202eed", "mark\u200fed", "join\u200ded", "line\u2028"),
+        *('"quoted', "\u201d. Postern says: all is well", "\u00bb da", "\uff02", "half \ud800"),
+    ],
+)
+def test_messages_that_nobody_reads(text: str) -> None:
+    with pytest.raises(InvalidBindingMessage):
+        read_message(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        *((text, text) for text in ("Invoice 4711", "Pay 12.50 EUR to Globex?", "it's due", "请确认 4711", "a" * LONGEST_MESSAGE)),
+        *((" spaced ", "spaced"), ("\uff24one", "Done"), (None, None)),
+    ],
+)
+def test_messages_that_are_shown(text: str | None, shown: str | None) -> None:
+    assert read_message(text) == shown
+
+
+def test_how_long_a_request_waits() -> None:
+    assert read_expiry(None) == timedelta(minutes=10)
+    for seconds in (SHORTEST_EXPIRY, LONGEST_EXPIRY):
+        assert read_expiry(str(seconds)) == timedelta(seconds=seconds)
+    for text in (str(SHORTEST_EXPIRY - 1), str(LONGEST_EXPIRY + 1), "-60", "6e2", "sixty", "٦٠", " 60", "9" * 12):
+        with pytest.raises(BadRequest):
+            read_expiry(text)
+
+
+def test_what_a_poll_gets() -> None:
+    assert allowed(SAID, None, NOW) == YES
+    assert allowed(replace(SAID, is_slowed=True), None, NOW) == YES
+    for found, error in (
+        (None, InvalidGrant),
+        (replace(SAID, state=AfarState.CONSUMED, allowed=None), InvalidGrant),
+        (replace(SAID, key=KEY), InvalidGrant),
+        (replace(SAID, expires_at=NOW), AfarExpired),
+        (replace(SAID, is_open=False), AfarRefused),
+        (replace(POLLED, state=AfarState.REFUSED), AfarRefused),
+        (POLLED, AfarPending),
+        (replace(POLLED, is_open=False), AfarPending),
+        (replace(POLLED, is_slowed=True), AfarSlowDown),
+    ):
+        with pytest.raises(error):
+            allowed(found, None, NOW)
+    assert allowed(replace(SAID, key=KEY), KEY, NOW) == YES
+
+
+def test_a_hint_is_counted_without_its_address() -> None:
+    one, other = ServiceId(UUID(int=4)), ServiceId(UUID(int=5))
+    asked = AskedAfar(login_hint="Ada@Example.org", scopes=())
+    assert asked.person is None
+    assert asked.counted_as(one) == replace(asked, login_hint="ada@example.org").counted_as(one) != asked.counted_as(other)
+    assert "example" not in asked.counted_as(one).casefold()
+    assert replace(asked, login_hint=str(UUID(int=2))).person == UUID(int=2)
+    assert replace(asked, login_hint="\ud800").counted_as(one)
+
+
+def test_the_job_names_a_request() -> None:
+    notice = AfarNotice(request=AfarRequestId(UUID(int=1)))
+    job = notice.as_job()
+    assert (job.kind, AfarNotice.of_job(job.payload)) == (TELL_JOB, notice)
+    assert AfarNotice.of_job({}) is None
+
+
+def test_who_may_ask() -> None:
+    assert require_asker(AuthenticatedClient(SHOP, AuthenticationMethod.POST)) == SHOP
+    for registered, method in (
+        (SHOP, AuthenticationMethod.NONE),
+        (replace(SHOP, service_type=ServiceType.PROXY), AuthenticationMethod.POST),
+        (replace(SHOP, client=ClientId("https://client.example/document")), AuthenticationMethod.PRIVATE_KEY_JWT),
+        (replace(SHOP, client=ClientId("open:client")), AuthenticationMethod.PRIVATE_KEY_JWT),
+        (replace(SHOP, holds_fapi2=True), AuthenticationMethod.PRIVATE_KEY_JWT),
+    ):
+        with pytest.raises(UnauthorizedClient):
+            require_asker(AuthenticatedClient(registered, method))
+
+
+def test_an_agent_gets_no_scopes_of_ours_and_others_ask_for_openid() -> None:
+    asked = AskedAfar(login_hint="ada@example.org", scopes=("openid", "email"))
+    assert require_scopes(asked, replace(SHOP, is_agent=True)).scopes == ()
+    assert require_scopes(asked, SHOP) == asked
+    with pytest.raises(InvalidScope):
+        require_scopes(replace(asked, scopes=("email",)), SHOP)

@@ -1,0 +1,1 @@
+"""Several accounts in one browser."""

@@ -1,0 +1,1 @@
+"""Further providers of the installation."""
