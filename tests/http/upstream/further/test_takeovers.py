@@ -16,7 +16,7 @@ from tests.http.upstream.scene import ADA
 KINDS: Final = (*PRESETS, "company")
 
 
-async def _has(scene: FurtherScene, kind: str) -> FakeProvider:
+async def has_kind(scene: FurtherScene, kind: str) -> FakeProvider:
     if kind != "company":
         return await scene.has(kind)
     made = await scene.add({**OPENID, "issuer": scene.fakes["company"].issuer})
@@ -27,7 +27,7 @@ async def _has(scene: FurtherScene, kind: str) -> FakeProvider:
 @pytest.mark.parametrize("kind", KINDS)
 async def test_without_the_code_there_is_no_account(scene: FurtherScene, kind: str) -> None:
     """The provider comes first, and the mailbox's owner after it."""
-    await _has(scene, kind)
+    await has_kind(scene, kind)
     evil = scene.browser()
     page = await scene.asked(evil, await scene.come(evil, kind))
     sent = await scene.send(evil, page, ADDRESS, email=ADA)
@@ -50,7 +50,7 @@ async def test_without_the_code_there_is_no_account(scene: FurtherScene, kind: s
 async def test_an_account_comes_first_and_stays_its_owners(scene: FurtherScene, kind: str, proved: bool) -> None:
     """Also one that nobody has proved: whoever reads the mailbox signs in there first, as always."""
     ada = scene.verified() if proved else scene.people.add(ADA)
-    await _has(scene, kind)
+    await has_kind(scene, kind)
     before = scene.people.rows("select * from users where id = %s", ada.user)
     tabs = scene.browser()
     answer = await scene.register(tabs, await scene.asked(tabs, await scene.come(tabs, kind)))
@@ -62,7 +62,7 @@ async def test_an_account_comes_first_and_stays_its_owners(scene: FurtherScene, 
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_code_of_one_address_is_worth_nothing_for_another(scene: FurtherScene, kind: str) -> None:
-    await _has(scene, kind)
+    await has_kind(scene, kind)
     tabs = scene.browser()
     page = await scene.asked(tabs, await scene.come(tabs, kind))
     await scene.send(tabs, page, ADDRESS, email="mine@example.org")
@@ -75,7 +75,7 @@ async def test_a_code_of_one_address_is_worth_nothing_for_another(scene: Further
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_an_identity_of_one_provider_is_none_of_another(scene: FurtherScene, kind: str) -> None:
-    await _has(scene, kind)
+    await has_kind(scene, kind)
     tabs = scene.browser()
     await scene.register(tabs, await scene.asked(tabs, await scene.come(tabs, kind)))
     other = "discord" if kind != "discord" else "slack"
@@ -92,7 +92,7 @@ async def test_an_identity_of_one_provider_is_none_of_another(scene: FurtherScen
 
 @pytest.mark.parametrize("kind", KINDS)
 async def test_a_browser_that_does_not_wait_there_gets_no_page(scene: FurtherScene, kind: str) -> None:
-    await _has(scene, kind)
+    await has_kind(scene, kind)
     tabs, other = scene.browser(), scene.browser()
     came = await scene.come(tabs, kind)
     place = came.header("location") or ""
@@ -127,7 +127,7 @@ async def test_the_answer_of_one_provider_is_none_for_another(scene: FurtherScen
 @pytest.mark.parametrize("wrong", [{"nonce": "another"}, {"iss": "https://evil.example"}, {"aud": "another"}, {"sub": None}, {"exp": 1}])
 @pytest.mark.parametrize("kind", ["apple", "gitlab", "linkedin", "slack", "company"])
 async def test_a_wrong_token_shows_nobody(scene: FurtherScene, kind: str, wrong: dict[str, object]) -> None:
-    fake = await _has(scene, kind)
+    fake = await has_kind(scene, kind)
     fake.wrong = wrong
     tabs = scene.browser()
     assert (await scene.come(tabs, kind)).status == 502
