@@ -34,7 +34,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "user_key_made": {"called": "Laptop", "application": "Shop", "organization": "Globex", "by_application": False, **CIRCUMSTANCES},
     "afar_request": {
         "application": "Helper",
-        "organization": "Acme",
+        "organization": "Globex",
         "api": "Orders",
         "says": ("See your orders",),
         "message": "Invoice 4711",
