@@ -35,7 +35,7 @@ def spelled(schema: Schema) -> str:
             kinds.pop("int", None)
         return " | ".join(sorted(kinds, key=lambda kind: kind == "None"))
     if "enum" in schema:
-        return f"Literal[{', '.join(_quoted(one) for one in schema['enum'])}]"
+        return f"Literal[{', '.join(_quoted(one) if isinstance(one, str) else str(one) for one in schema['enum'])}]"
     kind = schema.get("type")
     if kind == "array":
         return f"list[{spelled(schema['items'])}]"
