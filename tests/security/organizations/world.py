@@ -592,8 +592,11 @@ class World:
                 )
         decided = {"organization": str(org), "policy": str(self._id()), "name": f"Rule of {scene.slug}", "action": "tell_person"}
         self._put("risk_decisions", login_event_id=ids["login_events"], organization_id=org, decided=decided)
+        # They are in force no more, so no walk through pages meets the question.
         address = f"https://{scene.slug}.example/terms"
-        ids["terms"] = self._put("terms", id=self._id(), organization_id=org, version="1", address=address, due_at="tomorrow", set_at="now")
+        ids["terms"] = self._put(
+            "terms", id=self._id(), organization_id=org, version="1", address=address, due_at="tomorrow", set_at="now", ended_at="now"
+        )
         self._put("terms_acceptances", user_id=self.cleo.user, terms_id=ids["terms"], organization_id=org, accepted_at="now")
         self._put("login_counts", org_id=org, hour="yesterday", service_id=scene.shop.id, provider="password", logins=7)
         self._put("sign_in_pending", event_id=ids["login_events"], export_id=ids["siem_configurations"])
