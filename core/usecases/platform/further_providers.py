@@ -174,7 +174,9 @@ class FurtherProviders(Frozen):
         try:
             secret = self.keyring.open(sealed, sealing_context(provider.id)).decode()
         except CannotOpen:
-            raise BadRequest("client_secret: no encryption key in force decrypts it, so it has to be given anew") from None
+            raise BadRequest(
+                "client_secret: no encryption key in force decrypts it, so it has to be given anew", words="secret_unreadable"
+            ) from None
         await self.protocols.check_further(provider.settings, ClientAtProvider(provider.client_id, Secret(secret)))
 
     async def _check(self, before: FurtherProvider, after: FurtherProvider, given: str | None) -> None:

@@ -371,9 +371,9 @@ async def test_the_page_needs_the_person_and_its_own_form(scene: MembershipPageS
     tab = await scene.sign_in(ada)
     fields = tab.page.forms[0].fields
     other = (await scene.sign_in(bob)).tabs
-    # Another person's browser has neither the flow nor the token.
+    # Another person's browser has neither the flow nor the token, and the form says whose account it was made for.
     assert (await other.request("GET", tab.place)).status == 400
-    assert (await other.request("POST", tab.place, {**fields, "answers": f"yes:{tenant.id}"})).status in {400, 403}
+    assert (await other.request("POST", tab.place, {**fields, "answers": f"yes:{tenant.id}"})).status == 409
     assert (await tab.tabs.request("POST", tab.place, {**fields, "form_token": "x", "answers": f"yes:{tenant.id}"})).status == 403
     assert scene.ties(ada) == {"globex": False}
     nobody = await scene.browser().request("GET", tab.place)
