@@ -80,7 +80,7 @@ def test_a_line_stands_above_the_button_if_there_is_one(offers: list[str]) -> No
         "register": "/ui/register",
         "signals": (),
     }
-    page = shipped_pages().page("sign_in/sign_in.html", Language.ENGLISH, offers=[(one, one, "/") for one in offers], **told).decode()
+    page = shipped_pages().page("sign_in/sign_in.html", Language.ENGLISH, offers=[(one, one, "/", "") for one in offers], **told).decode()
     before, form = page.split(f'<form method="post" action="{BY_PASSKEY}"')
     line = '<p class="or">or</p>'
     assert (before.count(line), form.partition("</form>")[0].count(line)) == ((1, 0) if offers else (0, 1))

@@ -45,6 +45,7 @@ DEFAULTS: Final[dict[str, Any]] = {
     "all_factor_role": None,
     "all_required_since": None,
     "passkey_offers": True,
+    "afar_requests": "off",
     "shortest_password": None,
     "breached_at_sign_in": None,
     "registration_policy": "anybody",

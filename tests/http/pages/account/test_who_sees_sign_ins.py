@@ -148,12 +148,12 @@ async def test_a_refused_visit_is_a_kind_of_its_own_in_the_log_of_whom_the_organ
 
 
 async def test_somebody_else_in_the_browser_is_not_the_one_of_the_flow(seen: Seen) -> None:
-    """The code belongs to another session than the flow's own, so its redemption is seen."""
+    """The flow belongs to the account that signed in by it, so nobody else gets a code of it."""
     await seen.member()
     bob = seen.people.add("bob@example.org")
     seen.allow(bob)
     tab = await (await _to_password(seen.browser(), seen.asking())).send(password=PASSWORD)
     tab.tabs.cookies[SESSION_COOKIE] = seen.signed_in(seen.people.session_of(bob)).cookies[SESSION_COOKIE]
     tab = await tab.open(tab.place)
-    await seen.redeem(left(tab)["code"])
-    assert await seen.log_of() == [("app", "password", None), ("app", "session", None)]
+    assert tab.status == 409
+    assert await seen.log_of() == [("app", "password", None)]

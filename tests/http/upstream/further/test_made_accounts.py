@@ -1,5 +1,5 @@
-"""A further provider that states an address takes no account over that an organization has made: by its directory, by a key of its service, or
-by its own provider. Nor does it with the code that the mailbox got: who reads the mailbox signs in to the account as always.
+"""A further provider that states an address takes no account over that an organization has made: by its directory, by a key of its service,
+or by its own provider. Nor does it with the code that the mailbox got: who reads the mailbox signs in to the account as always.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
