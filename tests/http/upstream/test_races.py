@@ -9,6 +9,7 @@ import trio
 
 from core.domain.email import Email
 from core.domain.errors import Unavailable
+from core.domain.identity.browser_sessions import MOST_ACCOUNTS
 from core.domain.identity.upstream.provider_tokens import LEASE
 from core.frozen import replace
 from core.usecases.identity.upstream import provider_tokens
@@ -618,8 +619,9 @@ async def test_who_took_too_long_gets_on_at_once_too(scene: UpstreamScene, monke
 async def test_who_is_signed_in_when_something_breaks_is_so_once_more(scene: UpstreamScene, monkeypatch: pytest.MonkeyPatch) -> None:
     fake = scene.sits()
     ada = scene.verified()
-    # Her session exists before another person's session in this browser ends.
-    tabs = scene.signed_in(scene.people.session_of(scene.verified("grace@example.org")))
+    # Her session exists before the session of the account that has to make room for hers ends.
+    tabs, *others = [scene.signed_in(scene.people.session_of(scene.verified(f"p{number}@example.org"))) for number in range(MOST_ACCOUNTS)]
+    tabs.cookies["__Host-postern_accounts"] = ".".join(one.cookies[SESSION_COOKIE] for one in others)
     place = fake.consent(await scene.leave(tabs, scene.direct()))
     with monkeypatch.context() as patch:
         answer_by(patch, scene.postern.identity.browser_sessions.sessions, "sign_out", breaks)
