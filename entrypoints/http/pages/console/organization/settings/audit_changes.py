@@ -27,11 +27,13 @@ _FORMS: Final[Sequence[tuple[str, str]]] = (
     ("service.user_keys.", "console.user_keys"),
     ("service.proxy.", "console.proxy"),
     ("trusted_issuer.", "console.trusted_issuers"),
+    ("terms.", "console.terms"),
 )
 _SHARED: Final = "console.field"
 # Parts that entries call otherwise than forms do.
 _OTHERWISE: Final[Mapping[str, str]] = {
     "owner_user_id": f"{_SHARED}.owner",
+    "secret_kind": f"{_SHARED}.client_secret",
     "key_ids": f"{_SHARED}.jwks",
     "backchannel_logout_host": f"{_SHARED}.backchannel_logout_uri",
     "claim": f"{_SHARED}.name",
