@@ -20,7 +20,7 @@ from core.usecases.tenancy.invitations import LISTED_TOKENS
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.limits import INVITATION_ANSWERS
 from tests.conftest import CapturedLog
-from tests.http.client import Client
+from tests.http.client import Client, Received
 from tests.http.inviting import ACCEPT, DECLINE, OWN, Inviting, at_once
 from tests.http.people import BASE_URL, People, Person
 from tests.http.postbox import token_in
@@ -468,12 +468,19 @@ async def test_nobody_brings_in_more_than_they_hold(held: tuple[Capability, ...]
     assert scene.statuses() == ["accepted" if status == 200 else "pending"]
 
 
+async def accept_in_the_end(scene: Inviting, token: str) -> Received:
+    """A busy machine answers some of a crowd with 503, and they ask again."""
+    while (answer := await scene.accept(token)).status == 503:
+        pass
+    return answer
+
+
 async def test_of_fifty_for_the_last_seat_one_gets_it(scene: Inviting) -> None:
     for turn in range(ROUNDS):
         invited = [await scene.invite(f"p{number}.{turn}@example.org") for number in range(50)]
         scene.people.change("update organizations set max_users = member_count + 1")
         before = len(scene.members())
-        answers = await at_once(50, lambda number, invited=invited: scene.accept(invited[number]["token"]))  # type: ignore[misc]  # mypy knows no default here
+        answers = await at_once(50, lambda number, invited=invited: accept_in_the_end(scene, invited[number]["token"]))  # type: ignore[misc]  # mypy knows no default here
         assert sorted(answer.status for answer in answers) == [200] + [400] * 49
         assert {answer.error_code for answer in answers if answer.status == 400} == {"TEAM_LIMIT_EXCEEDED"}
         assert len(scene.members()) == before + 1
