@@ -241,9 +241,9 @@ class AfarRequests(Frozen):
         if request.auth_req_id is None:
             raise InvalidGrant
         found = await self.requests.poll(request.auth_req_id.digest(), registered.service, self.system.clock.now())
-        decision = allowed(found, request.key, self.system.clock.now())
         if found is None:
             raise InvalidGrant
+        decision = allowed(found, request.key, self.system.clock.now())
         named = one_resource(request.resources)
         if named is not None and named not in {one.identifier for one in decision.granted}:
             raise InvalidTarget
@@ -276,8 +276,6 @@ class AfarRequests(Frozen):
         if len(named) > 1 or (client.is_agent and not named):
             raise InvalidTarget(ONE_API)
         if not named:
-            if asked.foreign_scopes:
-                raise InvalidScope("scope: scopes of an API need its identifier in resource")
             return None
         offered = await self.resources.find(client.service, asked.resources, None)
         try:

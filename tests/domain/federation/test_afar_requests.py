@@ -102,7 +102,6 @@ def test_what_a_poll_gets() -> None:
     assert allowed(SAID, None, NOW) == YES
     assert allowed(replace(SAID, is_slowed=True), None, NOW) == YES
     for found, error in (
-        (None, InvalidGrant),
         (replace(SAID, state=AfarState.CONSUMED, allowed=None), InvalidGrant),
         (replace(SAID, key=KEY), InvalidGrant),
         (replace(SAID, expires_at=NOW), AfarExpired),

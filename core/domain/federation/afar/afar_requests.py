@@ -304,11 +304,11 @@ def require_scopes(asked: AskedAfar, client: RegisteredClient) -> AskedAfar:
     return asked
 
 
-def allowed(found: PolledRequest | None, key: KeyThumbprint | None, now: datetime) -> AfarDecision:
+def allowed(found: PolledRequest, key: KeyThumbprint | None, now: datetime) -> AfarDecision:
     """The yes that a poll waits for, also for one that came too soon. `key` is the one that the poll has shown. Raises `AfarPending`,
     `AfarSlowDown`, `AfarRefused`, `AfarExpired`, `InvalidGrant`.
     """
-    if found is None or found.state is AfarState.CONSUMED or found.key not in {None, key}:
+    if found.state is AfarState.CONSUMED or found.key not in {None, key}:
         raise InvalidGrant
     if now >= found.expires_at:
         raise AfarExpired
