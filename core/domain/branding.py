@@ -1,10 +1,14 @@
-"""Branding: the name, logo and colour that an organization lends to mails and pages."""
+"""Branding: the name, looks, languages and own texts that an organization lends to mails and pages."""
 
+import json
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
+from core.domain.languages import Language
 from core.domain.lines import one_line
+from core.domain.own_texts import NO_OWN_TEXTS, OwnTexts
 from core.frozen import Frozen
 
 LONGEST_NAME: Final = 100
@@ -29,6 +33,23 @@ class BrandLinks(Frozen):
 NO_LINKS: Final = BrandLinks()
 
 
+class Look(Frozen):
+    """The looks beyond logo and colour. Pictures are named by their digests."""
+
+    dark_logo: str | None = None
+    favicon: str | None = None
+    background: str | None = None
+    second_color: str | None = None
+    corner: int | None = None
+    font: str | None = None
+    notice_from: str | None = None
+    """From when the own notice stands above the sign-in, in ISO 8601; None: from the moment that it has a text."""
+    notice_until: str | None = None
+
+
+PLAIN: Final = Look()
+
+
 class Branding(Frozen):
     """The name and looks that a page shows. `logo` is a path of ours. A page loads nothing from another server, because that server would
     learn who reads the page.
@@ -38,6 +59,10 @@ class Branding(Frozen):
     logo: str | None = None
     color: str = "#0f5f5c"
     links: BrandLinks = NO_LINKS
+    look: Look = PLAIN
+    languages: tuple[Language, ...] = ()
+    """The languages that the organization speaks, its first one first; none: all of ours."""
+    texts: OwnTexts = NO_OWN_TEXTS
 
     @property
     def ink(self) -> str:
@@ -61,11 +86,37 @@ class Branding(Frozen):
 POSTERN: Final = Branding("Postern")
 
 
-def branding(name: str, logo_digest: str | None, color: str | None, links: Sequence[str | None] | None = None) -> Branding:
-    """The usable part of what an organization has stored. `links` are the addresses for help, privacy and terms, in this order."""
+class Dress(Frozen):
+    """What an organization has stored of its branding besides name, logo and colour, as one look-up brings it."""
+
+    help_url: str | None
+    privacy_url: str | None
+    terms_url: str | None
+    look: str | None
+    languages: str | None
+    texts_digest: str | None
+
+
+def branding(name: str, logo_digest: str | None, color: str | None, dress: Sequence[str | None] | None = None) -> Branding:
+    """The usable part of what an organization has stored. `dress` has the fields of `Dress`, in their order; None where all are unset."""
     shown = one_line(name)[:LONGEST_NAME] or POSTERN.name
     logo = logo_path(logo_digest) if logo_digest and _DIGEST.fullmatch(logo_digest) else None
-    return Branding(shown, logo, brand_color(color or "") or POSTERN.color, NO_LINKS if links is None else BrandLinks(*links))
+    own_color = brand_color(color or "") or POSTERN.color
+    if dress is None:
+        return Branding(shown, logo, own_color)
+    worn = Dress(*dress)
+    links = BrandLinks(worn.help_url, worn.privacy_url, worn.terms_url)
+    return Branding(shown, logo, own_color, links, _look(worn.look), _languages(worn.languages))
+
+
+@lru_cache(maxsize=512)
+def _look(kept: str | None) -> Look:
+    return PLAIN if kept is None else Look(**json.loads(kept))
+
+
+@lru_cache(maxsize=512)
+def _languages(kept: str | None) -> tuple[Language, ...]:
+    return tuple(language for tag in (kept or "").split(",") if (language := Language.of(tag)) is not None)
 
 
 def brand_color(text: str) -> str | None:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.branding import links_of
+from adapters.postgres.branding import dress_of
 from adapters.postgres.driver.pool import Pool
 from adapters.postgres.identity.factors.mfa import has_second_factor, second_factor_due_in
 from adapters.postgres.identity.proofs.sign_in_policy import is_assigned
@@ -51,7 +51,7 @@ class EncounterRow(Frozen):
     organization_is_active: bool
     logo_digest: str | None
     primary_color: str | None
-    links: list[str | None] | None
+    dress: list[str | None] | None
     session_hours: int | None
     user_id: UUID | None
     session_id: UUID | None
@@ -99,7 +99,7 @@ class EncounterRow(Frozen):
             trusted=self.trusted,
             is_agent=self.is_agent,
             agents_allowed=self.agents_allowed,
-            branding=branding(self.organization_name, self.logo_digest, self.primary_color, self.links),
+            branding=branding(self.organization_name, self.logo_digest, self.primary_color, self.dress),
             session_lifetime=session_lifetime(self.session_hours),
         )
 
@@ -205,7 +205,7 @@ ENCOUNTER: Final[LiteralString] = f"""
            {AUTHENTICATES} as authenticates,
            organizations.id as organization_id, organizations.slug as organization_slug, organizations.name as organization_name,
            organizations.status = 'active' as organization_is_active, organizations.logo_digest, organizations.primary_color,
-           {links_of("organizations")} as links,
+           {dress_of("organizations")} as dress,
            least(organizations.session_hours, services.session_lifetime_hours) as session_hours,
            sessions.user_id, sessions.id as session_id, coalesce(sessions.proved_at, sessions.created_at) as proved_at,
            sessions.stated_at, sessions.refuses_applications, sessions.authenticated_by,

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.branding import links_of
+from adapters.postgres.branding import dress_of
 from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow
 from adapters.postgres.identity.sessions.audiences import audiences, granted_audiences, kept_audiences, open_audiences
 from adapters.postgres.identity.sessions.liveness import lost_nothing_since
@@ -80,7 +80,7 @@ class _Entered(Frozen):
     name: str
     logo_digest: str | None
     primary_color: str | None
-    links: list[str | None] | None
+    dress: list[str | None] | None
     session_hours: int | None
     resources: Sequence[Mapping[str, Any]]
 
@@ -100,7 +100,7 @@ class _Entered(Frozen):
             created_at=self.created_at,
             expires_at=self.expires_at,
             user=None if self.user_id is None else UserId(self.user_id),
-            branding=branding(self.name, self.logo_digest, self.primary_color, self.links),
+            branding=branding(self.name, self.logo_digest, self.primary_color, self.dress),
             session_lifetime=session_lifetime(self.session_hours),
         )
 
@@ -276,7 +276,7 @@ _ENTERED: Final[LiteralString] = f"""
            organizations.slug as organization_slug, organizations.status = 'active' as is_open, organizations.name,
            organizations.logo_digest, organizations.primary_color,
            least(organizations.session_hours, services.session_lifetime_hours) as session_hours,
-           {links_of("organizations")} as links,
+           {dress_of("organizations")} as dress,
            coalesce(
                (
                    select jsonb_agg(

@@ -214,6 +214,8 @@ _OF_TENANCY: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
         **dict.fromkeys(("device_trust_days", "mfa_grace_days", "session_hours", "invitation_domains", "shortest_password"), ROW),
         **dict.fromkeys(("session_idle_minutes", "most_sessions", "registration_domains"), ROW),
         **dict.fromkeys(("help_url", "privacy_url", "terms_url"), ROW),
+        # The texts arrive as rows of their own, and their digest is made of these.
+        **dict.fromkeys(("look", "languages", "texts_digest"), ROW),
         "admin_factor": AdminFactor,
         "all_factor": AllFactor,
         "metadata_clients": MetadataClients,
@@ -289,6 +291,7 @@ _OF_SERVICES: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
         **dict.fromkeys(("name", "service_type", "codehost_scopes", "websuite_scopes", "officesuite_scopes", "redirect_uris"), ROW),
         **dict.fromkeys(("device_activation_uri", "post_logout_redirect_uris", "backchannel_logout_uri", "jwks", "jwks_uri"), ROW),
         "frontchannel_logout_uri": ROW,
+        "logo_digest": _digest,
         "profile": SecurityProfile,
         "sign_in_policy": SignInPolicy,
         **dict.fromkeys(("id_token_alg", "access_token_alg"), TokenAlgorithm),

@@ -256,6 +256,7 @@ TABLES: Final = (
                 "post_logout_redirect_uris",
                 "backchannel_logout_uri",
                 "frontchannel_logout_uri",
+                "logo_digest",
             ),
             plain(OPAQUE, "document_digest"),
         ),

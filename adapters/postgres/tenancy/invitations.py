@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Final, LiteralString
 from uuid import UUID
 
-from adapters.postgres.branding import links_of
+from adapters.postgres.branding import dress_of
 from adapters.postgres.identity.addresses import may_answer
 from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
 from adapters.postgres.rows import IdRow
@@ -134,7 +134,7 @@ class _Offer(_Invitation):
     name: str
     logo_digest: str | None
     primary_color: str | None
-    links: list[str | None] | None
+    dress: list[str | None] | None
     is_active: bool
     member_count: int
     max_users: int | None
@@ -168,7 +168,7 @@ class _Offer(_Invitation):
         return InvitationOffer(
             self.invitation(),
             self.slug,
-            branding(self.name, self.logo_digest, self.primary_color, self.links),
+            branding(self.name, self.logo_digest, self.primary_color, self.dress),
             self.is_active,
             self.member_count,
             user_limit(self.max_users, self.default_max_users),
@@ -452,7 +452,7 @@ _HOLD_INVITER: Final = "select from users where id = %(inviter)s for key share"
 _SELECT_OFFER: Final[LiteralString] = f"""
     select {_INVITATION},
            organizations.slug, organizations.name, organizations.logo_digest, organizations.primary_color,
-           {links_of("organizations")} as links,
+           {dress_of("organizations")} as dress,
            organizations.status = 'active' as is_active, organizations.member_count,
            organizations.invitation_domains, organizations.shortest_password, organizations.max_users, tiers.default_max_users,
            array(

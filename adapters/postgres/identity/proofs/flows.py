@@ -7,7 +7,7 @@ from uuid import UUID
 
 from psycopg.types.json import Jsonb
 
-from adapters.postgres.branding import links_of
+from adapters.postgres.branding import dress_of
 from adapters.postgres.identity.factors.devices import STRICTEST_TRUST
 from adapters.postgres.identity.upstream.own import OwnRow, own
 from adapters.postgres.rows import AnswerRow, IdRow
@@ -62,7 +62,7 @@ class FlowRow(Frozen):
     flow_brand: str | None
     flow_logo_digest: str | None
     flow_primary_color: str | None
-    flow_links: list[str | None] | None
+    flow_dress: list[str | None] | None
     flow_has_authenticator: bool
     flow_has_passkey: bool
     flow_may_know: bool
@@ -98,7 +98,7 @@ class FlowRow(Frozen):
             branding=(
                 POSTERN
                 if self.flow_brand is None
-                else branding(self.flow_brand, self.flow_logo_digest, self.flow_primary_color, self.flow_links)
+                else branding(self.flow_brand, self.flow_logo_digest, self.flow_primary_color, self.flow_dress)
             ),
             has_authenticator=self.flow_has_authenticator,
             has_passkey=self.flow_has_passkey,
@@ -224,7 +224,7 @@ def flow_columns(organizations: LiteralString) -> LiteralString:
            flows.session_id as flow_session, flows.proof_digest as flow_proof_digest, flows.created_at as flow_created_at,
            flows.expires_at as flow_expires_at, flows.signed_in_at as flow_signed_in_at, flows.completed_at as flow_completed_at,
            {organizations}.id as flow_organization, {organizations}.name as flow_brand, {organizations}.logo_digest as flow_logo_digest,
-           {organizations}.primary_color as flow_primary_color, {links_of(organizations)} as flow_links,
+           {organizations}.primary_color as flow_primary_color, {dress_of(organizations)} as flow_dress,
            flows.preauthentication_id is null or exists (
                select from mfa_secrets where mfa_secrets.user_id = flows.user_id and mfa_secrets.enabled_at is not null
            ) as flow_has_authenticator,

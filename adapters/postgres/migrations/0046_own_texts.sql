@@ -1,0 +1,3 @@
+-- additive
+--
+-- Texts of organizations' own.

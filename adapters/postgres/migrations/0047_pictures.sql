@@ -1,0 +1,3 @@
+-- additive
+--
+-- Pictures of looks and of applications.

@@ -1,0 +1,3 @@
+-- additive
+--
+-- Own texts in mails by the installation's server wait for a platform owner.

@@ -1,0 +1,3 @@
+-- additive
+--
+-- Further languages.
