@@ -67,9 +67,9 @@ class TextsChange(Frozen):
         return {(self.language, key): text for key, text in self.texts.items()}
 
 
-class AllTexts(Frozen):
-    """The own texts of all languages, in place of those that were there. A text that stays as it is is not checked again, so that one which
-    was good once does not stop the others, and says nothing about a change of ours.
+class WholeTexts(Frozen):
+    """All own texts of some languages, in place of those that were there. A text that stays as it is is not checked again, so that one
+    which was good once does not stop the others, and says nothing about a change of ours.
     """
 
     texts: Mapping[Language, Mapping[str, str]]
@@ -77,7 +77,7 @@ class AllTexts(Frozen):
 
     def changes(self, kept: Sequence[KeptText]) -> Changes:
         wanted = {(language.value, key): text for language, texts in self.texts.items() for key, text in texts.items()}
-        standing = {one.place: one.text for one in kept}
+        standing = {one.place: one.text for one in kept if one.language in self.texts}
         changed = {place: text for place, text in wanted.items() if standing.get(place) != text}
         return {**{place: None for place in standing if place not in wanted}, **changed}
 
@@ -100,8 +100,8 @@ def require_version(version: str | None, digest: str | None) -> None:
 
 
 def revision(changes: Changes, kept: Sequence[KeptText], rules: TextRules) -> Revision:
-    """A text that is sent again as it is says that it fits ours of now. Raises `TextsRefused` with all that is wrong, and `BadRequest` for a
-    language that is not on.
+    """A text that is sent again as it is says that it fits ours of now. Raises `TextsRefused` with all that is wrong, and `BadRequest` for
+    a language that is not on.
     """
     before = {one.place: one for one in kept}
     wanted = [OwnText(key, spoken(language), text) for (language, key), text in changes.items() if text is not None]
