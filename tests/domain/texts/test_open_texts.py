@@ -22,10 +22,24 @@ CLOSED: Final = re.compile(
     r"|breached|way_back|notice|paused|ends|waits|unread|failed|test|missing|lost|required|requested|received|returned|declined|link"
     r"|waiting|device|sign_in|request|code|set))\."
 )
-# The three mails with a link that people ask for themselves, and the mail of a code: their subject and first words, and nothing of the link.
+# Mails with a link or a code that people ask for themselves: their subject and first words, and nothing of the link.
 ASKED_FOR: Final = ("mail_reset.", "mail_sign_in_link.", "mail_newcomer_code.subject")
 # What names a person, an address, a code or where somebody acts.
-NEVER_SAID: Final = {"email", "code", "inviter", "person", "scope", "what", "message", "api", "place", "location", "ip", "host", "fingerprint"}
+NEVER_SAID: Final = {
+    "email",
+    "code",
+    "inviter",
+    "person",
+    "scope",
+    "what",
+    "message",
+    "api",
+    "place",
+    "location",
+    "ip",
+    "host",
+    "fingerprint",
+}
 # Agents and their end; who manages an account; how long a code or a link works.
 NEVER_READ: Final = re.compile(
     r"\bagents?\b|manage[sd] (by|its)|works once|\bfor \d+ (minutes|hours|days)|only (here|in this browser)|for an hour", re.IGNORECASE

@@ -88,7 +88,9 @@ def test_placeholders_are_ours_each_once_or_twice() -> None:
     assert str(fault) == "sign_in.title_to (en): {email} is no placeholder here: the text has {service}"
 
 
-@pytest.mark.parametrize("text", ["{service!r} {service}", "{service:>9} {service}", "{0} {service}", "{{service}}", "{service} {", "}{service}"])
+@pytest.mark.parametrize(
+    "text", ["{service!r} {service}", "{service:>9} {service}", "{0} {service}", "{{service}}", "{service} {", "}{service}"]
+)
 def test_braces_stand_around_placeholders_alone(text: str) -> None:
     assert said("sign_in.title_to", text) == ["own_text_braces"]
 
@@ -106,7 +108,9 @@ def test_markdown_is_refused_because_it_would_be_shown_as_it_stands(text: str) -
     assert said("own.footer", text) == ["own_text_markdown"]
 
 
-@pytest.mark.parametrize("text", ["Research & Development", "2 < 3 > 1", "1. First, 2. second", "C# and F#", "a * b", "Tel: +43 1 23", "Really?"])
+@pytest.mark.parametrize(
+    "text", ["Research & Development", "2 < 3 > 1", "1. First, 2. second", "C# and F#", "a * b", "Tel: +43 1 23", "Really?"]
+)
 def test_plain_signs_are_plain(text: str) -> None:
     assert said("own.footer", text) == []
 
@@ -125,9 +129,9 @@ def test_what_nobody_sees_is_refused(hidden: str) -> None:
 
 
 def test_joiners_stand_where_scripts_need_them() -> None:
-    assert said("sign_in.title", "می\u200cخواهم") == []
+    assert said("sign_in.title", "\N{ARABIC LETTER FARSI YEH}\u200c\N{ARABIC LETTER KHAH}") == []
     assert said("sign_in.title", "\N{MAN}\u200d\N{PERSONAL COMPUTER}") == []
-    assert said("sign_in.title", "می\u200c\u200dخ") == ["own_text_hidden"]
+    assert said("sign_in.title", "\N{ARABIC LETTER FARSI YEH}\u200c\u200d\N{ARABIC LETTER KHAH}") == ["own_text_hidden"]
 
 
 def test_marks_do_not_pile_up() -> None:
@@ -146,17 +150,32 @@ def test_links_lead_by_https_to_domains_that_are_listed() -> None:
 @pytest.mark.parametrize(
     "address",
     [
-        *("http://acme.example/", "HTTPS://acme.example/", "//acme.example/", "javascript:alert", "data:text/html,x", "mailto:a@acme.example"),
+        *(
+            "http://acme.example/",
+            "HTTPS://acme.example/",
+            "//acme.example/",
+            "javascript:alert",
+            "data:text/html,x",
+            "mailto:a@acme.example",
+        ),
         *("https://acme.example:8443/", "https://user@acme.example/", "https://acme.example\\@evil.example/", "https://127.0.0.1/"),
-        *("https://[::1]/", "https://bücher.example/", "https://acme.example/#x", "https://acme.example/{email}", "https://acme.example/\x07"),
+        *(
+            "https://[::1]/",
+            "https://bücher.example/",
+            "https://acme.example/#x",
+            "https://acme.example/{email}",
+            "https://acme.example/\x07",
+        ),
     ],
 )
 def test_no_other_address_is_one(address: str) -> None:
     found = said("own.footer", f"[x]({address})")
-    assert found and found[-1] in {"own_text_address", "own_text_bare_address"}, found
+    assert {*found} & {"own_text_address", "own_text_bare_address"}, found
 
 
-@pytest.mark.parametrize("text", ["See https://acme.example", "www.acme.example", "ftp://x", "[x] (https://acme.example/)", "[a](b](c", "x](y"])
+@pytest.mark.parametrize(
+    "text", ["See https://acme.example", "www.acme.example", "ftp://x", "[x] (https://acme.example/)", "[a](b](c", "x](y"]
+)
 def test_an_address_is_a_link_or_no_address(text: str) -> None:
     assert said("own.footer", text) == ["own_text_bare_address"]
 
