@@ -1,6 +1,6 @@
 """The texts of pages and mails, in every language that we speak."""
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Mapping
 from datetime import datetime
 from typing import Protocol
 
@@ -29,6 +29,13 @@ class Text(Hashable, Protocol):
         """How long ago `at` was, in the one unit that says enough: "3 minutes ago". Of a moment to come, the moment itself; clocks that are
         a minute apart do not count.
         """
+
+
+class ShippedWords(Protocol):
+    """Our texts as they are written, before any value stands in them."""
+
+    def written(self, language: Language) -> Mapping[str, str]:
+        """By key, with the English text where the language lacks one."""
 
 
 class Texts(Protocol):

@@ -92,6 +92,7 @@ from adapters.postgres.tenancy.siem import SiemRows
 from adapters.postgres.tenancy.sign_in_rules import SignInRulesRows
 from adapters.postgres.tenancy.spoken_languages import SpokenLanguageRows
 from adapters.postgres.tenancy.teams import TeamRows
+from adapters.postgres.tenancy.texts.own_texts import OwnTextRows
 from adapters.postgres.tenancy.upstream_providers import UpstreamProviderRows
 from adapters.postgres.tenancy.webhook_deliveries import WebhookDeliveryRows
 from adapters.postgres.tenancy.webhooks import WebhookRows
@@ -160,6 +161,7 @@ class Stores(AskedStores):
     mail_servers = anywhere(MailServerRows)
     looks = anywhere(LookRows)
     spoken_languages = anywhere(SpokenLanguageRows)
+    own_texts = anywhere(OwnTextRows)
     connection_refreshes = anywhere(ConnectionRefreshRows)
     domains = anywhere(DomainRows)
     domain_routes = anywhere(DomainRouteRows)

@@ -5,6 +5,7 @@ beside it, in its folder `texts`. English says what there is; tests see to it th
 placeholders. Further languages have one file each and no texts of the console, and tell in English what they lack.
 """
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -25,6 +26,10 @@ class ShippedTexts:
 
     def html(self, language: Language) -> Catalogue:
         return _catalogue(language, self._beside, html=True)
+
+    def written(self, language: Language) -> Mapping[str, str]:
+        """Implements `ports.texts.ShippedWords`."""
+        return _texts(language, self._beside)
 
     def on_page(self, language: Language, *, html: bool) -> Catalogue:
         """The texts of pages, whose lines never end within "e-mail"."""

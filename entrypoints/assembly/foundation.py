@@ -85,6 +85,7 @@ from ports.server_secrets import KeptSecrets
 from ports.services.published_keys import KeySets
 from ports.system import Ids, Secrets, System
 from ports.tenancy.mail_servers import OrganizationPost
+from ports.texts import ShippedWords
 from ports.tokens import TokenSigner, TokenVerifier
 from ports.unit_of_work import UnitOfWorkFactory
 
@@ -110,6 +111,7 @@ class Foundation(Frozen, kw_only=True):
     server_secrets: KeptSecrets
     email_syntax: EmailSyntax
     brandings: Brandings
+    shipped_words: ShippedWords
     mail_templates: MailTemplates
     lock_links: LockLinks
     mail: MailTransport
@@ -202,6 +204,7 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
             server_secrets=server_secrets,
             email_syntax=LibraryEmailSyntax(),
             brandings=PostgresBrandings(pool),
+            shipped_words=ShippedTexts(),
             mail_templates=ShippedMailTemplates(ShippedTexts(), settings.public_url, lock_links),
             lock_links=lock_links,
             mail=mail,

@@ -129,6 +129,25 @@ TABLES: Final = (
         ends=Ends.CASCADES,
     ),
     Table(
+        "organization_texts",
+        opens=NO_CREDENTIAL,
+        whose=ORGANIZATION,
+        holds=(plain(FACT, "key", "language", "text", "based_on"),),
+        # No proof of a domain moves, so links are words until their domains are proved here.
+        moves=Moved(sets={"unlinked": "row.text like '%](https://%'"}),
+        ends=Ends.ROWS,
+        until="nothing: the installation's stay until they are taken back",
+    ),
+    Table(
+        "installation_texts",
+        opens=NO_CREDENTIAL,
+        whose=INSTALLATION,
+        holds=(plain(OPAQUE, "digest"),),
+        moves=THE_INSTALLATIONS,
+        ends=THE_INSTALLATIONS,
+        until="nothing: it has one row at most",
+    ),
+    Table(
         "teams",
         opens=NO_CREDENTIAL,
         whose=ORGANIZATION,

@@ -418,6 +418,10 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
         "The languages before and after, the first one first; none: all that there are.",
         {"changed": ["languages"], "old_languages": [], "new_languages": ["de", "ar"]},
     ),
+    "texts.updated": EventData(
+        "How many texts were changed, and the first of them by language and key, each before and after; null is our text.",
+        {"count": 1, "texts": [{"language": "de", "key": "sign_in.title", "before": None, "after": "Willkommen bei Acme"}]},
+    ),
     "user.signup.success": EventData(
         "The way in which the account was created, and the service that created it.", {"provider": "password", "service_id": _ID}
     ),

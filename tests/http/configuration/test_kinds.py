@@ -72,6 +72,10 @@ NEVER: Final = {
         *(f"{SERVICE}/checkout", f"{ORGANIZATION}/billing/portal", f"{ORGANIZATION}/configuration/", f"{PLATFORM}/configuration/"),
         f"{PLATFORM}/jobs/",
     ),
+    "one text after the other; documents set the texts of a whole language": (
+        f"PATCH {ORGANIZATION}/texts",
+        f"PATCH {PLATFORM}/texts",
+    ),
     "a picture is no text; documents have the address of a logo": (f"{ORGANIZATION}/branding/logo", f"{PLATFORM}/providers/{{key}}/logo"),
     "`enabled: false` disables it, and the end also removes our certificates": (f"DELETE {SERVICE}/saml",),
 }
