@@ -1,6 +1,6 @@
 """The texts of pages and mails, in every language that we speak."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from datetime import datetime
 from typing import Protocol
 
@@ -41,6 +41,13 @@ class WearingText(Text, Protocol):
         """A text whose own form may have paragraphs and links. It stands alone in an element for one paragraph: in HTML, `</p>` ends one
         and begins the next. A key of own texts alone is empty where there is none.
         """
+
+
+class ShippedWords(Protocol):
+    """Our texts as they are written, before any value stands in them."""
+
+    def written(self, language: Language) -> Mapping[str, str]:
+        """By key, with the English text where the language lacks one."""
 
 
 class Texts(Protocol):

@@ -79,6 +79,7 @@ from ports.tenancy.mail_servers import MailServerStore
 from ports.tenancy.members import MemberStore, OwnershipStore
 from ports.tenancy.oauth_credentials import OAuthCredentialStore
 from ports.tenancy.organizations import OrganizationStore
+from ports.tenancy.own_texts import OwnTextStore
 from ports.tenancy.profile_fields import ProfileFieldStore
 from ports.tenancy.profile_values import ProfileValueStore
 from ports.tenancy.risk.risk_policies import RiskPolicyStore
@@ -118,6 +119,7 @@ class AskedStores(Protocol):
     teams: TeamStore
     mail_servers: MailServerStore
     looks: LookStore
+    own_texts: OwnTextStore
     connection_refreshes: ConnectionRefreshStore
     domains: DomainStore
     domain_routes: DomainRouteStore

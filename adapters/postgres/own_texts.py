@@ -14,6 +14,7 @@ from adapters.postgres.transaction import Transaction
 from core.domain.branding import Branding, Dress, branding
 from core.domain.languages import Language
 from core.domain.own_texts import NO_OWN_TEXTS, ApprovalRules, InstallationWords, OwnTexts, shown_texts
+from core.domain.texts.reading import without_links
 from core.frozen import Frozen, names_of
 
 MOST_BYTES: Final = 8 * 1024 * 1024
@@ -88,6 +89,7 @@ class _Text(Frozen):
     language: str
     key: str
     text: str
+    unlinked: bool
 
 
 def _by_language(rows: Iterable[_Text]) -> Mapping[Language, Mapping[str, str]]:
@@ -95,7 +97,7 @@ def _by_language(rows: Iterable[_Text]) -> Mapping[Language, Mapping[str, str]]:
     texts: dict[Language, dict[str, str]] = {}
     for row in rows:
         if (language := Language.of(row.language)) is not None:
-            texts.setdefault(language, {})[row.key] = row.text
+            texts.setdefault(language, {})[row.key] = without_links(row.text) if row.unlinked else row.text
     return {language: shown for language, own in texts.items() if (shown := shown_texts(own))}
 
 
@@ -127,7 +129,7 @@ worn: Final = KEPT.worn
 
 # Of several organizations with equal texts, any.
 _OF_DIGEST: Final = """
-    select language, key, text
+    select language, key, text, unlinked
       from organization_texts
      where org_id = (select id from all_organizations where texts_digest = %(digest)s limit 1)
 """
@@ -137,7 +139,7 @@ _OF_INSTALLATION: Final = """
            coalesce((select mails from text_approval_rules), true) as mails,
            coalesce((select pages from text_approval_rules), false) as pages,
            (
-               select json_agg(json_build_object('language', language, 'key', key, 'text', text))
+               select json_agg(json_build_object('language', language, 'key', key, 'text', text, 'unlinked', unlinked))
                  from organization_texts
                 where org_id is null
            ) as texts

@@ -91,6 +91,7 @@ from adapters.postgres.tenancy.setup.setup_links import SetupLinkRows
 from adapters.postgres.tenancy.siem import SiemRows
 from adapters.postgres.tenancy.sign_in_rules import SignInRulesRows
 from adapters.postgres.tenancy.teams import TeamRows
+from adapters.postgres.tenancy.texts.own_texts import OwnTextRows
 from adapters.postgres.tenancy.upstream_providers import UpstreamProviderRows
 from adapters.postgres.tenancy.webhook_deliveries import WebhookDeliveryRows
 from adapters.postgres.tenancy.webhooks import WebhookRows
@@ -158,6 +159,7 @@ class Stores(AskedStores):
     risk_policies = anywhere(RiskPolicyRows)
     mail_servers = anywhere(MailServerRows)
     looks = anywhere(LookRows)
+    own_texts = anywhere(OwnTextRows)
     connection_refreshes = anywhere(ConnectionRefreshRows)
     domains = anywhere(DomainRows)
     domain_routes = anywhere(DomainRouteRows)

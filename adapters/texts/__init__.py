@@ -4,6 +4,7 @@ Mails, and pages that share their texts, have one file a language beside this mo
 beside it, in its folder `texts`. English says what there is; tests see to it that the other languages have the same keys and placeholders.
 """
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -28,6 +29,10 @@ class ShippedTexts:
     def html(self, language: Language) -> Catalogue:
         """The texts of mails, whose programs know no style sheet."""
         return _catalogue(language, self._beside, html=True, between=f'</p>\n<p style="{PARAGRAPH_OF_MAIL}">')
+
+    def written(self, language: Language) -> Mapping[str, str]:
+        """Implements `ports.texts.ShippedWords`."""
+        return _texts(language, self._beside)
 
     def on_page(self, language: Language, *, html: bool) -> Catalogue:
         """The texts of pages, whose lines never end within "e-mail"."""

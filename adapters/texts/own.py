@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from enum import IntEnum
 from typing import Final
 
-from core.domain.own_texts import FOOTER, NOTICE
+from core.domain.texts.open_texts import FOOTER, NOTICE
 
 _PLACEHOLDER: Final = re.compile(r"\{([a-z_]+)\}")
 # `[words](address)`. The address is ours to write into an attribute, so it has no quotation marks, brackets or spaces.

@@ -6,11 +6,9 @@ from types import MappingProxyType
 from typing import Final
 
 from core.domain.languages import Language
+from core.domain.texts.open_texts import is_open
 from core.frozen import Frozen
 
-# Keys without a text of ours: what stands at the foot of pages and mails, and above the sign-in.
-FOOTER: Final = "own.footer"
-NOTICE: Final = "own.notice"
 # Rings after the installation's texts, or the rules for approvals, have changed: every process reads them again.
 INSTALLATION_TEXTS_TOPIC: Final = "installation.texts"
 
@@ -65,36 +63,6 @@ class InstallationWords(Frozen):
 
     texts: OwnTexts = NO_OWN_TEXTS
     rules: ApprovalRules = ApprovalRules()
-
-
-def is_open(key: str) -> bool:
-    """Provisional, until the open list is there."""
-    return key in _PROVISIONAL
-
-
-_PROVISIONAL: Final = frozenset(
-    [
-        "own.footer",
-        "own.notice",
-        "sign_in.title",
-        "sign_in.page",
-        "sign_in.next",
-        "register.page",
-        "register.title",
-        "register.create",
-        "register.have_one",
-        "mail_invitation.subject",
-        "mail_invitation.title",
-        "mail_invitation.note",
-        "mail_reset.subject",
-        "mail_reset.subject_for",
-        "mail_reset.text_at",
-        "mail_verification.subject_for",
-        "forgotten.title",
-        "forgotten.explained",
-        "lost_factor.then",
-    ]
-)
 
 
 def shown_texts(own: Mapping[str, str]) -> Mapping[str, str]:

@@ -87,6 +87,7 @@ from ports.server_secrets import KeptSecrets
 from ports.services.published_keys import KeySets
 from ports.system import Ids, Secrets, System
 from ports.tenancy.mail_servers import OrganizationPost
+from ports.texts import ShippedWords
 from ports.tokens import TokenSigner, TokenVerifier
 from ports.unit_of_work import UnitOfWorkFactory
 
@@ -113,6 +114,7 @@ class Foundation(Frozen, kw_only=True):
     email_syntax: EmailSyntax
     brandings: Brandings
     installation_words: KeptInstallationWords
+    shipped_words: ShippedWords
     mail_templates: MailTemplates
     lock_links: LockLinks
     mail: MailTransport
@@ -208,6 +210,7 @@ async def open_foundation(settings: Settings) -> AsyncIterator[Foundation]:
             brandings=PostgresBrandings(pool),
             installation_words=installation_words,
             mail_templates=ShippedMailTemplates(ShippedTexts(), settings.public_url, lock_links, installation_words),
+            shipped_words=ShippedTexts(),
             lock_links=lock_links,
             mail=mail,
             outbound=outbound,

@@ -20,8 +20,8 @@ def write_texts(people: People, organization: str | None, texts: Texts) -> str:
         for key, text in own.items():
             people.change(
                 """
-                insert into organization_texts (org_id, key, language, text, based_on)
-                values ((select id from organizations where slug = %s), %s, %s, %s, '')
+                insert into organization_texts (id, updated_at, org_id, key, language, text, based_on)
+                values (gen_random_uuid(), now(), (select id from organizations where slug = %s), %s, %s, %s, '')
                 """,
                 organization,
                 key,
@@ -30,7 +30,7 @@ def write_texts(people: People, organization: str | None, texts: Texts) -> str:
             )
     if organization is None:
         people.change(
-            "insert into installation_texts (digest) values (%s) on conflict (is_only) do update set digest = excluded.digest", digest
+            "insert into installation_texts (digest) values (%s) on conflict (only_row) do update set digest = excluded.digest", digest
         )
     else:
         people.change("update all_organizations set texts_digest = %s where slug = %s", digest, organization)

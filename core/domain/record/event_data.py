@@ -414,6 +414,10 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
         "The changed parts, each before and after.",
         {"changed": ["primary_color"], "old_primary_color": None, "new_primary_color": "#a01040"},
     ),
+    "texts.updated": EventData(
+        "How many texts were changed, and the first of them by language and key, each before and after; null is our text.",
+        {"count": 1, "texts": [{"language": "de", "key": "sign_in.title", "before": None, "after": "Willkommen bei Acme"}]},
+    ),
     "user.signup.success": EventData(
         "The way in which the account was created, and the service that created it.", {"provider": "password", "service_id": _ID}
     ),

@@ -235,6 +235,7 @@ _FURTHER: Final = (
         ("domain_route.updated", "Domain route changed"),
         ("domain_route.deleted", "Domain route deleted"),
         ("domain_route.lost", "Proof of a route's domain lost"),
+        ("texts.updated", "Own texts changed"),
     ),
     *_types(
         "User management",

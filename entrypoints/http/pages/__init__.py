@@ -24,7 +24,8 @@ from adapters.texts.catalogue import Catalogue
 from core.domain.branding import NO_LINKS, POSTERN, Branding
 from core.domain.identity.callers import Caller
 from core.domain.languages import Language
-from core.domain.own_texts import NO_OWN_TEXTS, NOTICE, InstallationWords, OwnTexts
+from core.domain.own_texts import NO_OWN_TEXTS, InstallationWords, OwnTexts
+from core.domain.texts.open_texts import NOTICE
 from entrypoints.http.pages import colours
 from ports.texts import SpokenInstallationWords, Text
 

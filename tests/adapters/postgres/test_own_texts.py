@@ -5,7 +5,7 @@ from hashlib import sha256
 import pytest
 import trio
 
-from adapters.postgres import own_texts
+from adapters.postgres import own_texts, statements
 from adapters.postgres.own_texts import KeptTexts, PostgresInstallationWords
 from adapters.postgres.statements import Statements
 from core.domain.languages import Language
@@ -31,8 +31,8 @@ async def write(store: Store, **own: str) -> str:
                  values (gen_random_uuid(), %(slug)s, 'Acme', 'active', %(digest)s, now(), now())
               returning id
              )
-        insert into organization_texts (org_id, key, language, text, based_on)
-        select organization.id, own.key, own.language, own.value, ''
+        insert into organization_texts (id, updated_at, org_id, key, language, text, based_on)
+        select gen_random_uuid(), now(), organization.id, own.key, own.language, own.value, ''
           from organization, unnest(%(keys)s::text[], %(languages)s::text[], %(texts)s::text[]) as own (key, language, value)
         """,
         {
@@ -57,7 +57,7 @@ async def test_texts_are_read_once_for_all_who_wait_and_never_again(store: Store
         asked.append(arguments)
         return await real(*arguments)  # type: ignore[arg-type]
 
-    real = own_texts.ask
+    real = statements.ask
     monkeypatch.setattr(own_texts, "ask", counted)
     async with trio.open_nursery() as nursery:
         for _ in range(5):
@@ -118,7 +118,10 @@ async def test_the_installations_words_are_read_with_the_rules(store: Store) -> 
     digest = "a" * 64
     await store.query("insert into installation_texts (digest) values (%(digest)s)", {"digest": digest})
     await store.query("insert into text_approval_rules (mails, pages) values (false, true)")
-    await store.query("insert into organization_texts (key, language, text, based_on) values ('own.footer', 'de', 'Impressum', '')")
+    await store.query(
+        "insert into organization_texts (id, updated_at, key, language, text, based_on)"
+        " values (gen_random_uuid(), now(), 'own.footer', 'de', 'Impressum', '')"
+    )
     found = await words.find()
     assert (found.texts.by_language, found.rules) == (
         {Language.GERMAN: {"own.footer": "Impressum"}},

@@ -161,9 +161,8 @@ def said_in_templates() -> Iterator[Said]:
         for call in tree.find_all(nodes.Call):
             if not isinstance(call.node, nodes.Name) or call.node.name not in SPEAKERS:
                 continue
-            values = frozenset(keyword.key for keyword in call.kwargs) | (
-                {"organization"} if call.node.name in {"branded", "branded_paragraphs"} else set()
-            )
+            named = {"organization"} if call.node.name.startswith("branded") else set()
+            values = frozenset(keyword.key for keyword in call.kwargs) | named
             for key in call.args[: SPEAKERS[call.node.name]]:
                 yield from (Said(where, one, values) for one in meant(key))
 

@@ -1,10 +1,11 @@
-"""Texts of organizations' own, on pages and in mails. They are written straight into their table here, as rows may stand there that an older
-release let in: whatever somebody has stored is text, stands on pages and in mails of that organization alone, and reaches strangers through
-the installation's server only if a platform owner has said yes.
+"""Texts of organizations' own, on pages and in mails. They are written straight into their table here, as rows may stand there that an
+older release let in: whatever somebody has stored is text, stands on pages and in mails of that organization alone, and reaches strangers
+through the installation's server only if a platform owner has said yes.
 """
 
 import re
 from html import unescape
+from html.parser import HTMLParser
 
 import pytest
 
@@ -111,20 +112,31 @@ async def test_hostile_texts_are_text_on_pages_and_in_mails(scene: Speaking, tex
     )
     scene.approve(digest)
     shown = await scene.register_page()
-    # The page has no other elements than before, but for the foot, and no attribute more.
-    assert _elements(shown) - {"footer", "/footer", "p", "/p"} == _elements(ours) - {"footer", "/footer", "p", "/p"}
-    assert not re.search(r"<[^>]*\bon\w+=", shown)
-    assert "\u202e" not in shown and "\u200b" not in shown and "\x07" not in shown
+    # But for the foot, the page has no other elements and attributes than before.
+    assert _made_of(shown) - {"footer", "p"} == _made_of(ours) - {"footer", "p"}
+    assert not set("\u202e\u200b\x07") & set(shown)
     mail = await scene.mails((await scene.people.with_password("correct horse battery")).email)
-    assert "\n" not in mail.subject and "\u202e" not in mail.subject + mail.text + mail.html
-    assert "<script" not in mail.html and "<img" not in mail.html.replace('<img src="https://id.example.org/', "")
-    assert not re.search(r"<[^>]*\bon\w+=", mail.html)
+    assert "\n" not in mail.subject
+    assert "\u202e" not in mail.subject + mail.text + mail.html
+    assert not {one for one in _made_of(mail.html) if one in {"script", "img"} or one.startswith("on")}
     assert not [word for word in unescape(mail.html).split('href="')[1:] if not word.startswith("https://")]
-    assert not [line for line in scene.log.lines if text in str(line)] if hasattr(scene.log, "lines") else True
 
 
-def _elements(page: str) -> set[str]:
-    return set(re.findall(r"<(/?\w+)", page))
+class _Parts(HTMLParser):
+    """The names of elements and attributes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found |= {tag, *(name for name, _ in attrs)}
+
+
+def _made_of(page: str) -> set[str]:
+    parts = _Parts()
+    parts.feed(page)
+    return parts.found
 
 
 @pytest.mark.parametrize("key", ["refusals.link_expired", "consent.title", "check_mail.reset", "no.such_key"])

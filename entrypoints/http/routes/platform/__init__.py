@@ -13,6 +13,7 @@ from entrypoints.http.routes.platform import (
     governance,
     installation_risk,
     installation_terms,
+    installation_texts,
     management_keys,
     platform_fields,
     platform_users,
@@ -43,4 +44,5 @@ ROUTES: Final = Endpoints.of(
     further_providers,
     installation_risk,
     installation_terms,
+    installation_texts,
 )

@@ -30,6 +30,7 @@ from entrypoints.http.routes.tenancy import (
 )
 from entrypoints.http.routes.tenancy.risk import risk_policies
 from entrypoints.http.routes.tenancy.terms import terms
+from entrypoints.http.routes.tenancy.texts import texts
 
 ROUTES: Final = Endpoints.of(
     organizations,
@@ -49,6 +50,7 @@ ROUTES: Final = Endpoints.of(
     profile_values,
     teams,
     terms,
+    texts,
     invitations,
     join_requests,
     webhooks,

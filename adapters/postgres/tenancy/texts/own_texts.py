@@ -1,0 +1,85 @@
+"""Own texts in PostgreSQL. `adapters/postgres/own_texts.py` reads what pages and mails show."""
+
+from collections.abc import Sequence
+from typing import Final, LiteralString
+
+from adapters.postgres.arrays import array
+from adapters.postgres.columns import Columns
+from adapters.postgres.transaction import OnStatements
+from core.domain.identifiers import OrganizationId, OwnTextId
+from core.domain.own_texts import INSTALLATION_TEXTS_TOPIC
+from core.domain.tenancy.own_texts import KeptText
+from core.frozen import Frozen
+
+OWN_TEXT: Final = Columns(KeptText, "organization_texts", named={"organization": "org_id"}, texts=("text", "based_on"))
+
+
+class _Host(Frozen):
+    host: str
+
+
+class OwnTextRows(OnStatements):
+    """Implements `ports.tenancy.own_texts.OwnTextStore`."""
+
+    async def list(self, organization: OrganizationId | None) -> Sequence[KeptText]:
+        if organization is None:
+            return await self._statements.ask(OWN_TEXT.row, _LIST_INSTALLATION)
+        return await self._statements.ask(OWN_TEXT.row, _LIST, {"organization": organization})
+
+    async def hosts(self, organization: OrganizationId) -> Sequence[str]:
+        return [row.host for row in await self._statements.ask(_Host, _HOSTS, {"organization": organization})]
+
+    async def put(self, texts: Sequence[KeptText]) -> None:
+        for text in texts:
+            await self._statements.tell(_PUT_INSTALLATION if text.organization is None else _PUT, OWN_TEXT.values(text))
+
+    async def remove(self, texts: Sequence[OwnTextId]) -> None:
+        if texts:
+            await self._statements.tell(
+                "delete from organization_texts where id = any (%(texts)s::uuid[])", {"texts": array([str(text) for text in texts])}
+            )
+
+    async def save_digest(self, organization: OrganizationId | None, digest: str | None) -> None:
+        if organization is not None:
+            await self._statements.tell(_SAVE_DIGEST, {"organization": organization, "digest": digest})
+            return
+        if digest is not None:
+            await self._statements.tell(_SAVE_INSTALLATION, {"digest": digest})
+        else:
+            await self._statements.tell("delete from installation_texts")
+        self._statements.ring(INSTALLATION_TEXTS_TOPIC)
+
+
+_LIST: Final[LiteralString] = f"""
+    select {OWN_TEXT.names} from organization_texts where org_id = %(organization)s order by language, key
+"""
+
+_LIST_INSTALLATION: Final[LiteralString] = f"""
+    select {OWN_TEXT.names} from organization_texts where org_id is null order by language, key
+"""
+
+_HOSTS: Final = """
+    select domain as host from domains where org_id = %(organization)s and verified_at is not null
+     union
+    select domain as host from domain_routes where org_id = %(organization)s and verified_at is not null
+"""
+
+_INSERT: Final = """
+    insert into organization_texts (id, org_id, key, language, text, based_on, unlinked, updated_at)
+    values (%(id)s, %(organization)s, %(key)s, %(language)s, %(text)s, %(based_on)s, %(unlinked)s, %(updated_at)s)
+"""
+
+_UPDATE: Final = """
+        do update
+       set text = excluded.text, based_on = excluded.based_on, unlinked = excluded.unlinked, updated_at = excluded.updated_at
+"""
+
+_PUT: Final[LiteralString] = f"{_INSERT} on conflict (org_id, key, language) where org_id is not null {_UPDATE}"
+
+_PUT_INSTALLATION: Final[LiteralString] = f"{_INSERT} on conflict (key, language) where org_id is null {_UPDATE}"
+
+_SAVE_DIGEST: Final = "update organizations set texts_digest = %(digest)s where id = %(organization)s"
+
+_SAVE_INSTALLATION: Final = """
+    insert into installation_texts (digest) values (%(digest)s) on conflict (only_row) do update set digest = excluded.digest
+"""
