@@ -51,6 +51,7 @@ from ports.jobs import JobStore
 from ports.platform.imports import ImportStore
 from ports.platform.platform_owners import PlatformOwnerStore
 from ports.platform.proposals import ProposalStore
+from ports.platform.text_approvals import TextApprovalStore
 from ports.services.api_keys import ApiKeyStore
 from ports.services.assignments import AssignmentStore
 from ports.services.billing import BillingStore
@@ -120,6 +121,7 @@ class AskedStores(Protocol):
     mail_servers: MailServerStore
     looks: LookStore
     own_texts: OwnTextStore
+    text_approvals: TextApprovalStore
     connection_refreshes: ConnectionRefreshStore
     domains: DomainStore
     domain_routes: DomainRouteStore

@@ -52,6 +52,7 @@ from adapters.postgres.jobs import JobRows
 from adapters.postgres.platform.configuration.proposals import ProposalRows
 from adapters.postgres.platform.imports import ImportRows
 from adapters.postgres.platform.platform_owners import PlatformOwnerRows
+from adapters.postgres.platform.text_approvals import TextApprovalRows
 from adapters.postgres.record.events import EventRows
 from adapters.postgres.services.api_keys import ApiKeyRows
 from adapters.postgres.services.assignments import AssignmentRows
@@ -160,6 +161,7 @@ class Stores(AskedStores):
     mail_servers = anywhere(MailServerRows)
     looks = anywhere(LookRows)
     own_texts = anywhere(OwnTextRows)
+    text_approvals = anywhere(TextApprovalRows)
     connection_refreshes = anywhere(ConnectionRefreshRows)
     domains = anywhere(DomainRows)
     domain_routes = anywhere(DomainRouteRows)
