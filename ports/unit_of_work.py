@@ -78,6 +78,7 @@ from ports.tenancy.keys.management_keys import ManagementKeyStore
 from ports.tenancy.keys.trusted_issuers import TrustedIssuerStore
 from ports.tenancy.mail_servers import MailServerStore
 from ports.tenancy.members import MemberStore, OwnershipStore
+from ports.tenancy.notices import NoticeStore
 from ports.tenancy.oauth_credentials import OAuthCredentialStore
 from ports.tenancy.organizations import OrganizationStore
 from ports.tenancy.own_texts import OwnTextStore
@@ -122,6 +123,7 @@ class AskedStores(Protocol):
     looks: LookStore
     own_texts: OwnTextStore
     text_approvals: TextApprovalStore
+    notices: NoticeStore
     connection_refreshes: ConnectionRefreshStore
     domains: DomainStore
     domain_routes: DomainRouteStore

@@ -92,6 +92,7 @@ from adapters.postgres.tenancy.setup.setup_links import SetupLinkRows
 from adapters.postgres.tenancy.siem import SiemRows
 from adapters.postgres.tenancy.sign_in_rules import SignInRulesRows
 from adapters.postgres.tenancy.teams import TeamRows
+from adapters.postgres.tenancy.texts.notices import NoticeRows
 from adapters.postgres.tenancy.texts.own_texts import OwnTextRows
 from adapters.postgres.tenancy.upstream_providers import UpstreamProviderRows
 from adapters.postgres.tenancy.webhook_deliveries import WebhookDeliveryRows
@@ -162,6 +163,7 @@ class Stores(AskedStores):
     looks = anywhere(LookRows)
     own_texts = anywhere(OwnTextRows)
     text_approvals = anywhere(TextApprovalRows)
+    notices = anywhere(NoticeRows)
     connection_refreshes = anywhere(ConnectionRefreshRows)
     domains = anywhere(DomainRows)
     domain_routes = anywhere(DomainRouteRows)

@@ -120,11 +120,11 @@ def branding(
     worn = Dress(*dress)
     links = BrandLinks(worn.help_url, worn.privacy_url, worn.terms_url)
     approved = worn.texts_digest is not None and worn.texts_digest == worn.approved_texts
-    return Branding(shown, logo, own_color, links, _look(worn.look), _languages(worn.languages), texts, approved)
+    return Branding(shown, logo, own_color, links, look_of(worn.look), _languages(worn.languages), texts, approved)
 
 
 @lru_cache(maxsize=512)
-def _look(kept: str | None) -> Look:
+def look_of(kept: str | None) -> Look:
     return PLAIN if kept is None else Look(**json.loads(kept))
 
 

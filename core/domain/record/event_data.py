@@ -415,6 +415,10 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
         "The changed parts, each before and after.",
         {"changed": ["primary_color"], "old_primary_color": None, "new_primary_color": "#a01040"},
     ),
+    "notice.updated": EventData(
+        "From when until when the own notice stands above the sign-in, before and after; null is without a bound.",
+        {"old_begins_at": None, "old_ends_at": None, "new_begins_at": _WHEN, "new_ends_at": None},
+    ),
     "texts.approved": EventData("The digest of the texts that a platform owner has approved.", {"version": _TEXTS_VERSION}),
     "texts.approval_withdrawn": EventData("The digest of the texts that are approved no more.", {"version": _TEXTS_VERSION}),
     "platform.text_rules.updated": EventData(

@@ -236,6 +236,7 @@ _FURTHER: Final = (
         ("domain_route.deleted", "Domain route deleted"),
         ("domain_route.lost", "Proof of a route's domain lost"),
         ("texts.updated", "Own texts changed"),
+        ("notice.updated", "Times of the notice changed"),
         ("texts.approved", "Own texts approved"),
         ("texts.approval_withdrawn", "Approval of own texts withdrawn"),
     ),

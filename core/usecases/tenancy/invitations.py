@@ -42,8 +42,8 @@ from core.usecases.identity.account_access import end_access
 from core.usecases.identity.account_passwords import AccountPasswords, FittingPassword
 from core.usecases.identity.accounts import Accounts
 from core.usecases.identity.profiles import Profiles
-from core.usecases.tenancy.organization_mails import organization_mail
 from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.texts.organization_mails import organization_mail
 from ports.mail_templates import MailTemplates
 from ports.server_secrets import ServerSecrets
 from ports.system import System

@@ -27,8 +27,8 @@ from core.domain.tenancy.join_requests import (
 from core.domain.tenancy.members import Member, Membership, MembershipOrigin
 from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.frozen import Frozen
-from core.usecases.tenancy.organization_mails import organization_mail
 from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.texts.organization_mails import organization_mail
 from ports.mail_templates import MailTemplates
 from ports.metrics import Metrics
 from ports.system import System

@@ -25,7 +25,7 @@ from core.domain.tenancy.webhook_deliveries import (
 from core.domain.tenancy.webhooks import PATIENCE, webhook_destination, webhook_paused
 from core.frozen import Frozen
 from core.usecases.record.deliveries import OpenReceiver
-from core.usecases.tenancy.organization_mails import organization_mail
+from core.usecases.tenancy.texts.organization_mails import organization_mail
 from core.usecases.tenancy.webhooks import held_active
 from ports.clock import Clock
 from ports.encryption import CannotOpen, KeyRing

@@ -15,7 +15,7 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChainableUndefined, Environment, PackageLoader, StrictUndefined, Undefined
 from markupsafe import Markup, escape
 
 from adapters.compiled_templates import CompiledTemplates
@@ -26,7 +26,8 @@ from core.domain.identity.callers import Caller
 from core.domain.languages import Language
 from core.domain.own_texts import NO_OWN_TEXTS, InstallationWords, OwnTexts
 from core.domain.texts.open_texts import NOTICE
-from entrypoints.http.pages import colours
+from core.frozen import replace
+from entrypoints.http.pages import colours, previews
 from ports.texts import SpokenInstallationWords, Text
 
 HTML: Final = "text/html; charset=utf-8"
@@ -57,7 +58,7 @@ class Pages:
     def __init__(self) -> None:
         self._texts = ShippedTexts(Path(__file__).parent)
         self._compiled = CompiledTemplates()
-        self._templates: dict[Language, Environment] = {}
+        self._templates: dict[tuple[Language, type[Undefined]], Environment] = {}
         self._words: SpokenInstallationWords | None = None
         self._assets = {file.name: file.read_bytes() for file in _FILES.iterdir() if file.name.rpartition(".")[2] in _ASSET_TYPES}
         tokens, frame, records = ((_FILES / "look" / f"{name}.css").read_bytes() for name in ("tokens", "frame", "records"))
@@ -171,16 +172,35 @@ class Pages:
                 return html.paragraphs(key, **values)
         return self.text(language)(key, **values)
 
-    def _in(self, language: Language) -> Environment:
+    def preview(self, page: str, language: Language, brand: Branding) -> bytes | None:
+        """A page with made-up values, for those who look after its texts, whether anybody has said yes to these or not. None when there is
+        no such page.
+        """
+        looks = replace(brand, texts_are_approved=True)
+        text = self.text(language, looks)
+        if page in previews.OUTCOMES:
+            return self.outcome(page, language, good=True, brand=looks, **previews.MADE_UP)
+        if page in previews.LEAVING:
+            title, label = text(previews.LEAVING[page]), text("common.continue")
+            return self.page("leave.html", language, brand=looks, title=title, label=label, address="#")
+        if page == previews.STALE:
+            return self.said(text("parts.problem"), self.paragraphs("stale.text", language, looks), language, good=False, brand=looks)
+        template = previews.TEMPLATES.get(page)
+        if template is None:
+            return None
+        with self._worn(self._texts.on_page(language, html=True), looks):
+            return self._in(language, ChainableUndefined).get_template(template).render(brand=looks, **previews.MADE_UP).encode()
+
+    def _in(self, language: Language, undefined: type[Undefined] = StrictUndefined) -> Environment:
         """Imported macros see the globals of the environment, and not the values of the template. So each language has an environment of
         its own, and all share the compiled templates.
         """
-        made = self._templates.get(language)
+        made = self._templates.get((language, undefined))
         if made is None:
             made = _Environment(
                 loader=PackageLoader(__name__, "."),
                 autoescape=True,
-                undefined=StrictUndefined,
+                undefined=undefined,
                 trim_blocks=True,
                 lstrip_blocks=True,
                 auto_reload=False,
@@ -194,7 +214,7 @@ class Pages:
             made.globals |= {"language": language, "text": text, "moment": text.moment, "ago": text.ago}
             made.globals |= {"paragraphs": text.paragraphs, "notice_above": partial(self._notice_above, text)}
             made.globals |= {"asset": self.asset_url, "stylesheet": self.stylesheet, "ours": POSTERN, "no_links": NO_LINKS}
-            self._templates[language] = made
+            self._templates[language, undefined] = made
         return made
 
     def _notice_above(self, text: Catalogue, brand: Branding) -> str:

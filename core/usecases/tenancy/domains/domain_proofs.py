@@ -12,8 +12,8 @@ from core.domain.tenancy.domains import LONGEST_PROOF, MOST_MISSES, RECHECKED_AF
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
-from core.usecases.tenancy.organization_mails import organization_mail
 from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.texts.organization_mails import organization_mail
 from ports.clock import Clock
 from ports.mail_templates import MailTemplates
 from ports.metrics import Metrics

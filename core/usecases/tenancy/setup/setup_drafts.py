@@ -23,10 +23,10 @@ from core.domain.tenancy.setup.setup_drafts import (
 from core.domain.tenancy.setup.setup_links import KnownSetupLink, SetupLink
 from core.domain.tenancy.upstream_providers import require_seen
 from core.frozen import Frozen, replace
-from core.usecases.tenancy.organization_mails import organization_mail
 from core.usecases.tenancy.rights import hold_members, require_owner
 from core.usecases.tenancy.setup.activations import Activation, Activations
 from core.usecases.tenancy.setup.held_links import NO_SUCH_DRAFT, drop_connection, held_draft
+from core.usecases.tenancy.texts.organization_mails import organization_mail
 from ports.clock import Clock
 from ports.mail_templates import MailTemplates
 from ports.tenancy.setup.setup_links import SetupLinkStore
