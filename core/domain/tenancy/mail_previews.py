@@ -9,6 +9,7 @@ from core.domain.texts.open_texts import OPEN
 # By name, as the templates have them: the mails in which own texts can stand.
 MAILS: Final = frozenset(text.page for text in OPEN.values() if text.place.is_mail)
 _CODE: Final = "12345678"
+_PROVIDER: Final = "Example"
 _OPEN_FOR: Final = timedelta(days=7)
 
 
@@ -21,5 +22,10 @@ def require_mail(name: str) -> str:
 
 def values_of(name: str, reader: str, link: str, now: datetime) -> dict[str, str | datetime]:
     """What stands in the placeholders. The reader is the person who looks, also where the mail names somebody who has invited."""
-    values: dict[str, str | datetime] = {"link": link, "code": _CODE if name == "newcomer_code" else ""}
-    return values | ({"inviter": reader, "until": now + _OPEN_FOR} if name == "invitation" else {})
+    match name:
+        case "invitation":
+            return {"link": link, "inviter": reader, "until": now + _OPEN_FOR}
+        case "newcomer_code":
+            return {"code": _CODE, "provider": _PROVIDER}
+        case _:
+            return {"link": link}
