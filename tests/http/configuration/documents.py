@@ -41,6 +41,10 @@ ACME: Final[dict[str, Any]] = {
         "sign_in_links": False,
     },
     "branding": {"primary_color": "#A01040", "help_url": "https://acme.example/help"},
+    "texts": {
+        "en": {"sign_in.title": " Welcome  to Acme", "own.footer": "Acme Ltd\nHigh Street 1\n\nRegistered in London"},
+        "de": {"mail_invitation.subject": "Kommen Sie zu {organization}"},
+    },
     "mail_server": {
         "host": "127.0.0.1",
         "port": 587,
@@ -228,6 +232,7 @@ ACME: Final[dict[str, Any]] = {
 WHOLE: Final[dict[str, Any]] = {
     "postern": 1,
     "platform": {
+        "texts": {"fr": {"sign_in.title": "Bonjour"}},
         "profile_fields": {"employee_number": {"label": "Number", "kind": "number", "rule": {"minimum": 1}, "scope": "profile"}},
         "providers": {
             "forum": {

@@ -74,6 +74,10 @@ NEVER: Final = {
         f"{PLATFORM}/jobs/",
     ),
     "a notice has an end, and is over the next time": (f"{ORGANIZATION}/notice",),
+    "one text after the other; documents set the texts of a whole language": (
+        f"PATCH {ORGANIZATION}/texts",
+        f"PATCH {PLATFORM}/texts",
+    ),
     "a picture is no text; documents have the address of a logo": (f"{ORGANIZATION}/branding/logo", f"{PLATFORM}/providers/{{key}}/logo"),
     "`enabled: false` disables it, and the end also removes our certificates": (f"DELETE {SERVICE}/saml",),
 }

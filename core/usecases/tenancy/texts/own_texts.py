@@ -3,15 +3,14 @@
 from collections.abc import Collection
 
 from core.domain.identifiers import OrganizationId, OwnTextId
-from core.domain.identity.callers import Caller
 from core.domain.languages import DEFAULT, Language
 from core.domain.record.events import Actor
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.own_texts import (
-    AllTexts,
     KeptText,
     Texts,
     TextsChange,
+    WholeTexts,
     digest_of,
     languages_of,
     listed_texts,
@@ -23,7 +22,7 @@ from core.domain.tenancy.roles import Capability
 from core.domain.texts.places import TextPlace
 from core.domain.texts.rules import OwnText, TextRules
 from core.frozen import Frozen
-from core.usecases.tenancy.rights import hold_office, hold_rights
+from core.usecases.tenancy.rights import hold_rights
 from ports.system import System
 from ports.tenancy.own_texts import OwnTextStore
 from ports.texts import ShippedWords
@@ -44,7 +43,7 @@ class OwnTexts(Frozen):
         spoken = {known for one in kept if (known := Language.of(one.language)) is not None}
         return listed_texts(kept, self._rules({language, *spoken}), language, place)
 
-    async def change(self, member: Member, change: TextsChange | AllTexts, actor: Actor) -> str | None:
+    async def change(self, member: Member, change: TextsChange | WholeTexts, actor: Actor) -> str | None:
         """Returns the version that the texts have now. Raises `TextsRefused` with all that is wrong, `Conflict` when somebody has changed
         the texts meanwhile, and `Forbidden`.
         """
@@ -53,14 +52,17 @@ class OwnTexts(Frozen):
             proved = await uow.own_texts.hosts(member.organization)
             return await self._change(uow, member.organization, change, proved, actor)
 
-    async def change_for_installation(self, owner: Caller, change: TextsChange | AllTexts, actor: Actor) -> str | None:
-        """As `change`. An organization's own texts stand over those of the installation."""
+    async def change_for_installation(self, change: TextsChange | WholeTexts, actor: Actor) -> str | None:
+        """As `change`. An organization's own texts stand over those of the installation. The caller has checked that the request comes from
+        a platform owner or the operator.
+        """
         async with self.unit_of_work() as uow:
-            await hold_office(uow, owner)
+            # One of two changes comes after the other, and makes the digest of both.
+            await uow.platform_owners.hold()
             return await self._change(uow, None, change, (), actor)
 
     async def _change(
-        self, uow: UnitOfWork, organization: OrganizationId | None, change: TextsChange | AllTexts, proved: Collection[str], actor: Actor
+        self, uow: UnitOfWork, organization: OrganizationId | None, change: TextsChange | WholeTexts, proved: Collection[str], actor: Actor
     ) -> str | None:
         kept = await uow.own_texts.list(organization)
         digest = digest_of(kept)

@@ -7,14 +7,14 @@ from entrypoints.http.machinery.calls import Call
 from entrypoints.http.machinery.endpoints import endpoint
 from entrypoints.http.machinery.limits import UNLIMITED
 from entrypoints.http.routes.tenancy.texts.texts import (
-    AllTextsBody,
     TextsPatch,
     TextsQuery,
     TextsRecord,
     TextsVersion,
-    all_texts_of,
+    WholeTextsBody,
     change_of,
     texts_record,
+    whole_of,
 )
 
 _TAGS = ("installation",)
@@ -36,13 +36,13 @@ async def change_installation_texts(call: Call[TextsPatch], postern: Postern) ->
 
     As for an organization. Links lead to the domains that `POSTERN_TEXT_HOSTS` lists.
     """
-    return TextsVersion(version=await postern.tenancy.own_texts.change_for_installation(call.caller, change_of(call.body), call.actor))
+    return TextsVersion(version=await postern.tenancy.own_texts.change_for_installation(change_of(call.body), call.actor))
 
 
 @endpoint.put(_TEXTS, caller=PLATFORM_OWNER, limit=UNLIMITED, refuses=(BadRequest,), tags=_TAGS)
-async def replace_installation_texts(call: Call[AllTextsBody], postern: Postern) -> TextsVersion:
-    """Replace all own texts of the installation
+async def replace_installation_texts(call: Call[WholeTextsBody], postern: Postern) -> TextsVersion:
+    """Replace the texts of languages of the installation
 
-    What the body leaves out is ours again, in all languages. Configuration documents do this.
+    Of the languages that the body names, each text that it leaves out is ours again. Configuration documents do this.
     """
-    return TextsVersion(version=await postern.tenancy.own_texts.change_for_installation(call.caller, all_texts_of(call.body), call.actor))
+    return TextsVersion(version=await postern.tenancy.own_texts.change_for_installation(whole_of(call.body), call.actor))

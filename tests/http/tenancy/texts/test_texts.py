@@ -181,15 +181,20 @@ async def test_a_text_that_is_no_longer_there_is_listed_and_taken_away(scene: Te
     assert (await scene.change({"register.title": None}, "tlh")).ok() == {"version": None}
 
 
-async def test_all_texts_are_replaced_at_once(scene: TextsScene) -> None:
+async def test_the_texts_of_whole_languages_are_replaced_at_once(scene: TextsScene) -> None:
     await scene.change({"sign_in.title": "Welcome", "own.notice": "Closed on Monday"})
     await scene.change({"sign_in.title": "Willkommen"}, "de")
-    body = {"en": {"sign_in.title": "Welcome"}, "fr": {"sign_in.title": "Bienvenue"}}
+    await scene.change({"sign_in.title": "Bienvenido"}, "es")
+    scene.people.change("update organization_texts set based_on = 'Log in'")
+    body = {"en": {"sign_in.title": "Welcome"}, "de": {}, "fr": {"sign_in.title": "Bienvenue"}}
     assert (await scene.request("PUT", TEXTS, body)).ok() == {"version": scene.digest()}
-    assert (await scene.own(), await scene.own("de"), await scene.own("fr")) == (body["en"], {}, body["fr"])
+    assert [await scene.own(language) for language in ("en", "de", "fr")] == [body["en"], {}, body["fr"]]
+    assert await scene.own("es") == {"sign_in.title": "Bienvenido"}
+    # A text that stays as it is says nothing about a change of ours.
+    assert len((await scene.listed())["outdated"]) == 2
     assert refused(await scene.request("PUT", TEXTS, {"en": {"refusals.forbidden": "No"}})) == BAD_REQUEST
     assert refused(await scene.request("PUT", TEXTS, {"da": {}})) == BAD_REQUEST
-    assert (await scene.request("PUT", TEXTS, {})).ok() == {"version": None}
+    assert (await scene.request("PUT", TEXTS, {"en": {}, "fr": {}, "es": {}})).ok() == {"version": None}
 
 
 async def test_the_installation_has_texts_of_its_own(scene: TextsScene) -> None:
@@ -198,7 +203,7 @@ async def test_the_installation_has_texts_of_its_own(scene: TextsScene) -> None:
     (row,) = scene.people.rows("select digest from installation_texts")
     assert (await scene.listed(at=INSTALLATION))["version"] == row["digest"]
     assert (await scene.change({"sign_in.title": "Hi"}, at=INSTALLATION)).status == 200
-    assert (await scene.request("PUT", INSTALLATION, {}, by=scene.boss)).ok() == {"version": None}
+    assert (await scene.request("PUT", INSTALLATION, {"en": {}}, by=scene.boss)).ok() == {"version": None}
     assert scene.people.rows("select digest from installation_texts") == []
     (told, *_) = [one for one in scene.told("audit_log") if one["name"] == "texts.updated"]
     assert (told["target_type"], told["target_id"], told["organization_id"]) == ("texts", "installation", None)

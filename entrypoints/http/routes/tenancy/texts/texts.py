@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Union
 
 import msgspec
 
 from core.domain.errors import BadRequest, Conflict
 from core.domain.languages import DEFAULT, Language
 from core.domain.tenancy.members import Member
-from core.domain.tenancy.own_texts import AllTexts, KeptText, ListedText, Texts, TextsChange
+from core.domain.tenancy.own_texts import KeptText, ListedText, Texts, TextsChange, WholeTexts
 from core.domain.tenancy.roles import Capability
 from core.domain.texts.places import TextKind, TextPlace
 from core.domain.texts.rules import LONGEST
@@ -53,21 +53,27 @@ class TextsPatch(msgspec.Struct, frozen=True, kw_only=True):
     """
 
 
-def _all_languages() -> type[msgspec.Struct]:
-    texts = Annotated[Mapping[str, _Own], example({"sign_in.title": "Welcome to Acme"})]
+def _by_language() -> type[msgspec.Struct]:
+    """A field for each language that we speak."""
+    kind = Mapping[str, _Own]
+    described = [
+        (language.value, Annotated[kind, msgspec.Meta(description=f"All own texts of the language {language.value}, by key.")])
+        for language in Language
+    ]
     made = msgspec.defstruct(
-        "AllTextsBody",
-        [(language.value, texts, msgspec.field(default_factory=dict)) for language in Language],
+        "WholeTextsBody",
+        [(name, Union[hint, msgspec.UnsetType], msgspec.UNSET) for name, hint in described],  # noqa: UP007
         frozen=True,
         kw_only=True,
+        # A language that we do not speak is a mistake, and nothing to pass over.
         forbid_unknown_fields=True,
         module=__name__,
     )
-    made.__doc__ = "All own texts, by language and key. What you leave out is ours again."
+    made.__doc__ = "All own texts of the languages that you name. Other languages stay as they are."
     return made
 
 
-AllTextsBody: Final[Any] = _all_languages()
+WholeTextsBody: Final[Any] = _by_language()
 
 
 class OpenTextRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -157,21 +163,23 @@ async def change_texts(call: Call[TextsPatch, None, OrganizationPath, Member], p
     return TextsVersion(version=await postern.tenancy.own_texts.change(call.caller, change_of(call.body), call.actor))
 
 
-@endpoint.put(_TEXTS, caller=_MANAGERS, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
-async def replace_texts(call: Call[AllTextsBody, None, OrganizationPath, Member], postern: Postern) -> TextsVersion:
-    """Replace all own texts of an organization
+@endpoint.put(_TEXTS, caller=_MANAGERS, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), verb="texts replace", tags=_TAGS)
+async def replace_texts(call: Call[WholeTextsBody, None, OrganizationPath, Member], postern: Postern) -> TextsVersion:
+    """Replace the texts of languages of an organization
 
-    What the body leaves out is ours again, in all languages. Configuration documents do this.
+    Of the languages that the body names, each text that it leaves out is ours again; an empty language has none of its own. Configuration
+    documents do this.
     """
-    return TextsVersion(version=await postern.tenancy.own_texts.change(call.caller, all_texts_of(call.body), call.actor))
+    return TextsVersion(version=await postern.tenancy.own_texts.change(call.caller, whole_of(call.body), call.actor))
 
 
 def change_of(body: TextsPatch) -> TextsChange:
     return TextsChange(body.language, body.texts, None if body.version is msgspec.UNSET else body.version)
 
 
-def all_texts_of(body: Any) -> AllTexts:
-    return AllTexts({language: getattr(body, language.value) for language in Language})
+def whole_of(body: Any) -> WholeTexts:
+    said = {language: getattr(body, language.value) for language in Language}
+    return WholeTexts({language: texts for language, texts in said.items() if texts is not msgspec.UNSET})
 
 
 def texts_record(texts: Texts, query: TextsQuery) -> TextsRecord:
