@@ -14,6 +14,9 @@ from adapters.texts.catalogue import Catalogue
 from adapters.texts.reading import shipped
 from core.domain.languages import DEFAULT, Language
 
+# As `paragraph` of the mails' `parts.html` has it.
+PARAGRAPH_OF_MAIL: Final = "margin:0 0 16px;font-size:16px;line-height:25px;color:#22272b;"
+
 
 class ShippedTexts:
     """Implements `ports.texts.Texts`. `beside` is the folder of the pages whose texts stand beside them."""
@@ -25,7 +28,8 @@ class ShippedTexts:
         return _catalogue(language, self._beside, html=False)
 
     def html(self, language: Language) -> Catalogue:
-        return _catalogue(language, self._beside, html=True)
+        """The texts of mails, whose programs know no style sheet."""
+        return _catalogue(language, self._beside, html=True, between=f'</p>\n<p style="{PARAGRAPH_OF_MAIL}">')
 
     def written(self, language: Language) -> Mapping[str, str]:
         """Implements `ports.texts.ShippedWords`."""
@@ -33,13 +37,13 @@ class ShippedTexts:
 
     def on_page(self, language: Language, *, html: bool) -> Catalogue:
         """The texts of pages, whose lines never end within "e-mail"."""
-        return _catalogue(language, self._beside, html=html, on_page=True)
+        return _catalogue(language, self._beside, html=html, on_page=True, between="</p>\n<p>" if html else "\n\n")
 
 
 @cache
-def _catalogue(language: Language, beside: Path | None, *, html: bool, on_page: bool = False) -> Catalogue:
-    english = None if language is DEFAULT else _catalogue(DEFAULT, beside, html=html, on_page=on_page)
-    return Catalogue(language, _texts(language, beside), html=html, on_page=on_page, english=english)
+def _catalogue(language: Language, beside: Path | None, *, html: bool, on_page: bool = False, between: str = "\n\n") -> Catalogue:
+    english = None if language is DEFAULT else _catalogue(DEFAULT, beside, html=html, on_page=on_page, between=between)
+    return Catalogue(language, _texts(language, beside), html=html, on_page=on_page, between=between, english=english)
 
 
 _texts = cache(shipped)
