@@ -3,7 +3,8 @@
 import pytest
 from hypothesis import given, strategies
 
-from core.domain.branding import LONGEST_NAME, POSTERN, READABLE, Branding, branding, contrast
+from core.domain.branding import LONGEST_NAME, POSTERN, Branding, branding
+from core.domain.colors import READABLE, contrast
 from core.domain.lines import one_line
 
 DIGEST = "0f" * 32

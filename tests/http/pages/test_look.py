@@ -7,7 +7,8 @@ from typing import Any, Final
 import pytest
 from hypothesis import given, strategies
 
-from core.domain.branding import POSTERN, READABLE, VISIBLE, Branding, contrast
+from core.domain.branding import POSTERN, Branding
+from core.domain.colors import READABLE, VISIBLE, contrast
 from core.domain.identity.profile.pictures import SHADES
 from core.domain.languages import Language
 from entrypoints.http.pages import FOREVER, Pages, breakable, breakable_addresses, colours, shipped_pages
