@@ -17,6 +17,9 @@ LONGEST_NAME: Final = 100
 _WHITE: Final = "#ffffff"
 _BLACK: Final = "#000000"
 _COLOR: Final = re.compile(r"#[0-9a-f]{6}")
+_LONGEST_MAILED: Final = 40
+# What mail programs make a link of.
+_LEADS_SOMEWHERE: Final = re.compile(r"[@/\\]|\w\.\w")
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 
 
@@ -107,6 +110,30 @@ class Branding(Frozen):
 
 
 POSTERN: Final = Branding("Postern")
+
+
+class NamedApplication(Frozen):
+    """An application that a page or a mail names, with its picture."""
+
+    name: str
+    logo: str | None = None
+    """A path of ours."""
+
+    @property
+    def may_be_mailed(self) -> bool:
+        """Whether the name may stand in a mail to somebody who has not asked for it. Nobody but the organization has looked at the name, so
+        one that is an address, or reads like a message, stays on our pages.
+        """
+        return len(self.name) <= _LONGEST_MAILED and not _LEADS_SOMEWHERE.search(self.name)
+
+
+def named_application(kept: Sequence[str | None] | None) -> NamedApplication | None:
+    """`kept` has the name and the digest of the logo. None for none."""
+    if kept is None:
+        return None
+    name, logo = kept
+    digest = _digest(logo)
+    return NamedApplication(one_line(name or ""), None if digest is None else logo_path(digest))
 
 
 class Dress(Frozen):

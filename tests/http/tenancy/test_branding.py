@@ -21,7 +21,19 @@ from tests.http.signing_in import unlimited
 from tests.pictures import drawn_png, gif, png
 from tests.receiver import CRUMBS, answering, hanging_up, receiving
 
-UNSET: Final = {"logo_url": None, "primary_color": None, "help_url": None, "privacy_url": None, "terms_url": None, "logo": None}
+UNSET: Final[dict[str, Any]] = {
+    **dict.fromkeys(("logo_url", "primary_color", "second_color", "corner", "font", "help_url", "privacy_url", "terms_url")),
+    **dict.fromkeys(("logo", "dark_logo", "favicon", "background")),
+    "pale_uses": [],
+}
+# What a dark red is too dark for.
+DARK_RED: Final = {
+    "primary_color": "#a01040",
+    "pale_uses": [
+        {"use": "links", "scheme": "dark", "contrast": 2.07, "needed": 4.5, "nearest": "#e35775"},
+        {"use": "edges", "scheme": "dark", "contrast": 2.07, "needed": 3.0, "nearest": "#bf3659"},
+    ],
+}
 
 
 class BrandingScene(Neighbours):
@@ -51,10 +63,10 @@ def url(port: int, path: str = "/logo.png") -> str:
 
 async def test_looks_are_changed_part_by_part_and_removed(scene: BrandingScene) -> None:
     assert (await scene.ask("GET", by=scene.member)).ok(200) == UNSET
-    assert (await scene.ask("PATCH", {"primary_color": "#A01040"})).ok(200) == {**UNSET, "primary_color": "#a01040"}
+    assert (await scene.ask("PATCH", {"primary_color": "#A01040"})).ok(200) == {**UNSET, **DARK_RED}
     async with receiving(answering(200, png(), "Content-Type: text/html")) as receiver:
         there = url(receiver.port)
-        told: dict[str, Any] = {**UNSET, "logo_url": there, "primary_color": "#a01040"}
+        told: dict[str, Any] = {**UNSET, **DARK_RED, "logo_url": there}
         told["logo"] = f"{BASE_URL}/logos/{sha256(png()).hexdigest()}"
         assert (await scene.ask("PATCH", {"logo_url": there})).ok(200) == told
         (call,) = receiver.calls

@@ -260,7 +260,8 @@ def _is_pale_for_links(color: str) -> bool:
 def _told(visit: PageVisit, one: PaleColor) -> tuple[str, str]:
     """What the colour is not used for, and the nearest that would be."""
     contrast, needed = (f"{figure:.2f}" for figure in (one.contrast, one.needed))
-    return visit.text(f"console.looks.pale_{one.use}_{one.scheme}", contrast=contrast, needed=needed), one.nearest
+    where = f"{one.use}_{one.scheme}"
+    return visit.text(f"console.looks.pale_{where}", contrast=contrast, needed=needed), one.nearest
 
 
 def _presented(visit: PageVisit, picture: PictureForm, record: BrandingRecord) -> Mapping[str, Any]:
