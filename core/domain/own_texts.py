@@ -14,6 +14,12 @@ class OwnTexts(Frozen):
     digest: str = ""
     by_language: Mapping[Language, Mapping[str, str]] = MappingProxyType({})
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OwnTexts) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
     def of(self, language: Language) -> Mapping[str, str]:
         """By key. What is not there is ours."""
         return self.by_language.get(language, _NOTHING)

@@ -49,7 +49,7 @@ from core.domain.services.user_keys import checked as checked_key_settings
 from core.domain.tenancy.branding import LARGEST_LOGO, MOST_PIXELS
 from core.domain.tenancy.keys.trusted_issuers import TrustedIssuerSettings
 from core.domain.tenancy.keys.trusted_issuers import made as trusted_issuer
-from core.domain.tenancy.look_pictures import LookPicture, look_picture
+from core.domain.tenancy.look_pictures import LookPicture, PictureBounds, look_picture
 from core.domain.tenancy.profile_fields import FieldKind, FieldPrompt, FieldRule, FieldWriter, ProfileField, checked_field
 from core.domain.tenancy.sign_in_rules import SignInRulesChange
 from core.frozen import Frozen, names_of, replace
@@ -220,7 +220,14 @@ def _picture(row: Values, _receiver: Receiver) -> None:
 
 def _look_picture(row: Values, receiver: Receiver) -> None:
     _picture(row, receiver)
-    _require("content", partial(look_picture, bounds=LookPicture(row["kind"]).bounds), bytes.fromhex(row["content"].removeprefix("\\x")))
+    content = bytes.fromhex(row["content"].removeprefix("\\x"))
+    _require("content", partial(_require_bare, bounds=LookPicture(row["kind"]).bounds), content)
+
+
+def _require_bare(content: bytes, bounds: PictureBounds) -> None:
+    """Uploads keep what is drawn, and nothing else. So what arrives has nothing else."""
+    if look_picture(content, bounds).content != content:
+        raise BadRequest("has something that is not drawn")
 
 
 def _service_logo(row: Values, receiver: Receiver) -> None:

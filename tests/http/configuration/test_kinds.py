@@ -72,7 +72,10 @@ NEVER: Final = {
         *(f"{SERVICE}/checkout", f"{ORGANIZATION}/billing/portal", f"{ORGANIZATION}/configuration/", f"{PLATFORM}/configuration/"),
         f"{PLATFORM}/jobs/",
     ),
-    "a picture is no text; documents have the address of a logo": (f"{ORGANIZATION}/branding/logo", f"{PLATFORM}/providers/{{key}}/logo"),
+    "a picture is no text; documents have the address of a logo": (
+        *(f"{ORGANIZATION}/branding/{picture}" for picture in ("logo", "dark-logo", "favicon", "background")),
+        *(f"{ORGANIZATION}/services/{{service_slug}}/logo", f"{PLATFORM}/providers/{{key}}/logo"),
+    ),
     "`enabled: false` disables it, and the end also removes our certificates": (f"DELETE {SERVICE}/saml",),
 }
 

@@ -139,7 +139,7 @@ def plain(name: Part, label: str = "", *, beside: str | Value | None = None) -> 
 
 
 def signed(column: Column, of: Callable[[Any], tuple[str, UUID] | tuple[str, UUID, str]]) -> Column:
-    """The column with the sign of the thing before its name. `of` has the name and the id, and the path of a picture if there may be one."""
+    """The column with the sign of the thing before its name. `of` has the name and the id, and a picture's path, if any."""
     return replace(column, mark=lambda row: mark_of(*of(row)))
 
 

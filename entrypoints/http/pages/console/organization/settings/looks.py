@@ -214,7 +214,7 @@ async def _page(
         undos=undos,
         pictures=[_presented(visit, picture, record) for picture in _PICTURES],
         stylesheet_of_look=shipped_pages().preview_stylesheet(brand.color, brand.look),
-        pale=[_told(visit, one) for one in pale],
+        pale=[_judged(visit, one) for one in pale],
         nearest_second=_nearest_second(texts),
         is_tried=is_tried,
         is_new_logo=texts["logo_url"] != present["logo_url"] and bool(texts["logo_url"]),
@@ -257,7 +257,7 @@ def _is_pale_for_links(color: str) -> bool:
     return worst_contrast(color, LIGHT) < ColorUse.LINKS.needed
 
 
-def _told(visit: PageVisit, one: PaleColor) -> tuple[str, str]:
+def _judged(visit: PageVisit, one: PaleColor) -> tuple[str, str]:
     """What the colour is not used for, and the nearest that would be."""
     contrast, needed = (f"{figure:.2f}" for figure in (one.contrast, one.needed))
     where = f"{one.use}_{one.scheme}"
