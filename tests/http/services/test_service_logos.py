@@ -6,6 +6,10 @@ from typing import Any, Final
 import pytest
 import trio
 
+from core.domain.errors import BadRequest
+from core.domain.identifiers import OrganizationId
+from core.domain.services.services import ServiceType, with_logo
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from entrypoints.http.pages import FOREVER
 from tests.conftest import CapturedLog
@@ -92,12 +96,13 @@ async def test_only_who_manages_applications_changes_their_logos(scene: LogoScen
 
 
 async def test_an_application_that_nobody_registered_has_no_logo(scene: LogoScene) -> None:
-    scene.people.change(
-        "update all_services set service_type = 'metadata', kept_client_id = 'https://app.example/client' where slug = 'app'"
-    )
-    refused = await scene.put(drawn_png())
-    assert (refused.status, "registered" in refused.json()["error"]) == (400, True)
-    assert (await scene.remove()).status == 204
+    """The domain decides it; the rows of such an application are made by its document."""
+    service = await scene.postern.services.services.lookup.find(OrganizationId(scene.acme.id), "app")
+    assert service is not None
+    described = replace(service, service_type=ServiceType.METADATA)
+    with pytest.raises(BadRequest, match="registered"):
+        with_logo(described, "0f" * 32, service.updated_at)
+    assert with_logo(described, None, service.updated_at) is described
 
 
 async def test_of_two_logos_at_once_one_is_shown(scene: LogoScene) -> None:

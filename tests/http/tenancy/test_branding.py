@@ -435,7 +435,7 @@ async def test_only_who_manages_the_settings_changes_pictures(scene: BrandingSce
 
 async def test_of_two_administrators_neither_takes_back_what_the_other_does(scene: BrandingScene) -> None:
     """A picture, a colour and a font are parts of one text, which each change writes anew."""
-    other = scene.resident(scene.acme, "admin")
+    other = scene.tenants.member(scene.acme, "admin")
     async with trio.open_nursery() as nursery:
         nursery.start_soon(partial(send, scene, "PUT", "background", drawn_png(), by=other))
         nursery.start_soon(partial(send, scene, "PUT", "favicon", drawn_png()))

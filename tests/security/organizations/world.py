@@ -414,8 +414,6 @@ class World:
             self._put(
                 "user_key_settings", service_id=service.id, enabled=True, prefix="key", most_keys=10, resource_id=resource, updated_at="now"
             )
-            logo = {"digest": f"{service.slug} of {scene.slug}", "media_type": "image/png", "content": b"png"}
-            self._put("service_logos", service_id=service.id, **logo)
             self._put("proxies", service_id=service.id, rules=["/read permission read"], headers=["Remote-User id"], updated_at="now")
             self._put("proxy_hosts", host=f"{service.slug}.{scene.slug}.example", service_id=service.id)
             self._rights_of(scene, service)
@@ -456,6 +454,8 @@ class World:
         ids["unused_role"] = self._tenants.role(scene.tenant, "unused", [Capability.MEMBERS_VIEW]).id
 
     def _rights_of(self, scene: FilledOrganization, service: UsedService) -> None:
+        logo = {"digest": f"{service.slug} of {scene.slug}", "media_type": "image/png", "content": b"png"}
+        self._put("service_logos", service_id=service.id, **logo)
         org = scene.tenant.id
         # A name that only the other organizations and the other service use.
         theirs = ["only-theirs"] if scene.slug != ASKED or service is scene.app else []
