@@ -19,7 +19,8 @@ class MailTemplates(Protocol):
     |---|---|
     | verification, welcome, joined, reset, set_password, email_changed_new | `link` |
     | email_changed_old | `new_email`, `done`: whether the change has happened or was only asked for |
-    | invitation | `link`, `inviter`: their address, `until`; the branding is the organization's |
+    | invitation | `link`, `inviter`: their address, `until`, `application` and the path of its `application_logo`, or both empty; the
+      branding is the organization's |
     | webhook_paused | `webhook`: its name, `host`: of its URL; the branding is the organization's |
     | mail_server_failed, mail_server_test | `host`: of the organization's mail server; the branding of the first is the organization's |
     | domain_proof_missing, domain_route_lost | `domain`, `record`: where its proof was; the branding is the organization's |

@@ -740,6 +740,11 @@ WHO: dict[str, set[str]] = {
         "PATCH /api/organizations/{org_slug}/languages",
         "PUT /api/organizations/{org_slug}/branding/logo",
         "DELETE /api/organizations/{org_slug}/branding/logo",
+        *(
+            f"{method} /api/organizations/{{org_slug}}/branding/{picture}"
+            for method in ("PUT", "DELETE")
+            for picture in ("dark-logo", "favicon", "background")
+        ),
     },
     f"{Capability.SETTINGS_MANAGE}_in_person": {
         "DELETE /api/organizations/{org_slug}/profile-fields/{key}",
@@ -863,6 +868,8 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}/services/{service_slug}/token-preview",
         "GET /api/organizations/{org_slug}/users/{user_id}/sign-in-verdicts",
         "PATCH /api/organizations/{org_slug}/services/{service_slug}",
+        "PUT /api/organizations/{org_slug}/services/{service_slug}/logo",
+        "DELETE /api/organizations/{org_slug}/services/{service_slug}/logo",
         "PATCH /api/organizations/{org_slug}/services/{service_slug}/plans/{plan_id}",
         "POST /api/organizations/{org_slug}/services/{service_slug}/plans",
     },

@@ -493,6 +493,12 @@ maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org
 .ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/branding/logo
 maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org_slug}/languages
 .ao..   po.  yes        org-key   PATCH  /api/organizations/{org_slug}/languages
+.ao..   po.  yes        org-key   PUT    /api/organizations/{org_slug}/branding/dark-logo
+.ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/branding/dark-logo
+.ao..   po.  yes        org-key   PUT    /api/organizations/{org_slug}/branding/favicon
+.ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/branding/favicon
+.ao..   po.  yes        org-key   PUT    /api/organizations/{org_slug}/branding/background
+.ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/branding/background
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/domain
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/domain
 .ao..   po.  no         org-key   DELETE /api/organizations/{org_slug}/domain
@@ -617,6 +623,8 @@ maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/services
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}
 .ao..   po.  yes        org-key   PATCH  /api/organizations/{org_slug}/services/{service_slug}
+.ao..   po.  yes        org-key   PUT    /api/organizations/{org_slug}/services/{service_slug}/logo
+.ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/services/{service_slug}/logo
 ..o..   po.  no         -         DELETE /api/organizations/{org_slug}/services/{service_slug}
 maog.   po.  yes        org-key   GET    /api/organizations/{org_slug}/services/{service_slug}/api-keys
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/services/{service_slug}/api-keys

@@ -328,6 +328,11 @@ WITHOUT_IDS = {
     "PATCH /api/organizations/{org_slug}/languages",
     "PUT /api/organizations/{org_slug}/branding/logo",
     "DELETE /api/organizations/{org_slug}/branding/logo",
+    *(
+        f"{method} /api/organizations/{{org_slug}}/branding/{picture}"
+        for method in ("PUT", "DELETE")
+        for picture in ("dark-logo", "favicon", "background")
+    ),
     "POST /api/organizations/{org_slug}/billing/portal",
     "PATCH /api/organizations/{org_slug}/sign-in-rules",
     # What its rules and exceptions name decides about sign-ins to this organization alone.
@@ -408,7 +413,7 @@ KEPT = (
     "proposals",
     "directory_runs",
 )
-OF_SERVICE = ("client_secrets", "plans", "api_keys", "user_keys", "service_claims", "service_roles", "permissions")
+OF_SERVICE = ("client_secrets", "service_logos", "plans", "api_keys", "user_keys", "service_claims", "service_roles", "permissions")
 
 
 def state(street: TwoFurnishedOrganizations, scene: FurnishedOrganization) -> Mapping[str, Any]:

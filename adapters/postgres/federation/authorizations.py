@@ -18,6 +18,7 @@ from adapters.postgres.own_texts import bring, worn
 from adapters.postgres.statements import ask, first, tell
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.ties import counts_for, is_own_member
+from core.domain.branding import logo_path
 from core.domain.federation.oauth.authorization_steps import RequestingApplication, SignedInPerson
 from core.domain.federation.oauth.authorizations import Registered
 from core.domain.federation.oauth.unplaced_clients import UnplacedClient
@@ -38,6 +39,7 @@ class EncounterRow(Frozen):
     service_slug: str
     service_name: str
     service_type: str
+    service_logo: str | None
     redirect_uris: list[str]
     post_logout_redirect_uris: list[str]
     sign_in_policy: str
@@ -99,6 +101,7 @@ class EncounterRow(Frozen):
             trusted=self.trusted,
             is_agent=self.is_agent,
             agents_allowed=self.agents_allowed,
+            logo=None if self.service_logo is None else logo_path(self.service_logo),
             branding=worn(self.organization_name, self.logo_digest, self.primary_color, self.dress),
             session_lifetime=session_lifetime(self.session_hours),
         )
@@ -205,7 +208,7 @@ def _as_row(client: UnplacedClient) -> Mapping[str, Json]:
 # proof, `created_at` stands in for the time of the proof.
 ENCOUNTER: Final[LiteralString] = f"""
            services.oauth_client_id as client_id, services.id as service_id, services.slug as service_slug, services.name as service_name,
-           services.service_type,
+           services.service_type, services.logo_digest as service_logo,
            services.redirect_uris, services.post_logout_redirect_uris, services.sign_in_policy, services.trusted, services.is_agent,
            organizations.agents = 'allowed' as agents_allowed,
            {AUTHENTICATES} as authenticates,

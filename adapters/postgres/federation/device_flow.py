@@ -15,6 +15,7 @@ from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements, first
 from adapters.postgres.storable import storable_address, storable_text
 from adapters.postgres.transaction import Transaction
+from core.domain.branding import logo_path
 from core.domain.federation.oauth.clients import AuthenticationMethod, ClientCredentials
 from core.domain.federation.oauth.demands import scope_demand, strongest
 from core.domain.federation.oauth.device_flow import (
@@ -74,6 +75,7 @@ class _Entered(Frozen):
     service_id: UUID
     service_slug: str
     service_name: str
+    service_logo: str | None
     organization_id: UUID
     organization_slug: str
     is_open: bool
@@ -101,6 +103,7 @@ class _Entered(Frozen):
             expires_at=self.expires_at,
             user=None if self.user_id is None else UserId(self.user_id),
             branding=worn(self.name, self.logo_digest, self.primary_color, self.dress),
+            logo=None if self.service_logo is None else logo_path(self.service_logo),
             session_lifetime=session_lifetime(self.session_hours),
         )
 
@@ -277,8 +280,9 @@ _POLL: Final[LiteralString] = f"""
 _ENTERED: Final[LiteralString] = f"""
     select device_codes.id, device_codes.state, device_codes.scopes, host(device_codes.address) as address, device_codes.user_agent,
            device_codes.created_at, device_codes.expires_at, device_codes.user_id, services.id as service_id,
-           services.slug as service_slug, services.name as service_name, organizations.id as organization_id,
-           organizations.slug as organization_slug, organizations.status = 'active' as is_open, organizations.name,
+           services.slug as service_slug, services.name as service_name, services.logo_digest as service_logo,
+           organizations.id as organization_id, organizations.slug as organization_slug,
+           organizations.status = 'active' as is_open, organizations.name,
            organizations.logo_digest, organizations.primary_color,
            least(organizations.session_hours, services.session_lifetime_hours) as session_hours,
            {dress_of("organizations")} as dress,

@@ -257,6 +257,7 @@ _OF_TENANCY: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
         "from_name": _kept(sender_name),
     },
     "logos": {"digest": ROW, "media_type": ROW},
+    "look_pictures": {"kind": _one_of("dark_logo", "favicon", "background"), "digest": ROW, "media_type": ROW},
     "domains": {"domain": _kept(domain_name)},
     "domain_routes": {
         "domain": _kept(route_domain),
@@ -312,6 +313,7 @@ _OF_SERVICES: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
     },
     "api_keys": {"name": _NAME, "prefix": _PREFIX, "permissions": _each(Permission, _MOST_WORDS)},
     "user_keys": {"name": _NAME, "prefix": _PREFIX, "scopes": _SCOPES},
+    "service_logos": {"digest": ROW, "media_type": ROW},
     "user_key_settings": dict.fromkeys(("prefix", "most_keys", "longest_days"), ROW),
     "proxies": {
         "rules": lambda lines: list(proxies.checked(proxies.ProxySettings(rules=lines)).rules),

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 from uuid import UUID
 
 from adapters.postgres.moving.arriving_columns import COLUMNS, OtherCheck, certificate
-from core.domain.branding import brand_color
+from core.domain.branding import brand_color, look_of
 from core.domain.claims import ClaimPlace, ClaimSource, ServiceClaim
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Refusal
@@ -50,6 +50,7 @@ from core.domain.services.user_keys import checked as checked_key_settings
 from core.domain.tenancy.branding import LARGEST_LOGO, MOST_PIXELS
 from core.domain.tenancy.keys.trusted_issuers import TrustedIssuerSettings
 from core.domain.tenancy.keys.trusted_issuers import made as trusted_issuer
+from core.domain.tenancy.look_pictures import LookPicture, PictureBounds, look_picture
 from core.domain.tenancy.profile_fields import FieldKind, FieldPrompt, FieldRule, FieldWriter, ProfileField, checked_field
 from core.domain.tenancy.sign_in_rules import SignInRulesChange
 from core.domain.tenancy.spoken_languages import spoken_languages
@@ -105,6 +106,8 @@ def _beginning(column: str, message: str) -> str:
 def _organization(row: Values, receiver: Receiver) -> None:
     if row["primary_color"] is not None and brand_color(row["primary_color"]) is None:
         raise BadRequest("primary_color: must be a colour like #0f5f5c")
+    if row["look"] is not None:
+        _require("look", _require_look, row["look"])
     _require_addresses(row, "help_url", "privacy_url", "terms_url")
     if row["languages"] is not None:
         spoken_languages(str(row["languages"]).split(","))
@@ -121,6 +124,11 @@ def _organization(row: Values, receiver: Receiver) -> None:
 
 # What the rules of the whole row compare has to be what it is elsewhere.
 _SETTING_WORDS: Final[Mapping[str, Callable[[Any], Any]]] = {"profile": SecurityProfile, "assertion_audience": AssertionAudience}
+
+
+def _require_look(kept: str) -> None:
+    if look_of(kept).as_text() != kept:
+        raise BadRequest("has something that looks do not have, or not in the form that they are kept in")
 
 
 def _service(row: Values, _receiver: Receiver) -> None:
@@ -217,6 +225,22 @@ def _picture(row: Values, _receiver: Receiver) -> None:
     # Pages ask for a logo by its digest, whoever's it is.
     if "digest" in row and row["digest"] != sha256(content).hexdigest():
         raise BadRequest("digest: is that of another picture")
+
+
+def _look_picture(row: Values, receiver: Receiver) -> None:
+    _picture(row, receiver)
+    content = bytes.fromhex(row["content"].removeprefix("\\x"))
+    _require("content", partial(_require_bare, bounds=LookPicture(row["kind"]).bounds), content)
+
+
+def _require_bare(content: bytes, bounds: PictureBounds) -> None:
+    """Uploads keep what is drawn, and nothing else. So what arrives has nothing else."""
+    if look_picture(content, bounds).content != content:
+        raise BadRequest("has something that is not drawn")
+
+
+def _service_logo(row: Values, receiver: Receiver) -> None:
+    _look_picture({**row, "kind": LookPicture.LOGO}, receiver)
 
 
 def _upstream_provider(row: Values, _receiver: Receiver) -> None:
@@ -321,6 +345,8 @@ _ROWS: Final[Mapping[str, Callable[[Values, Receiver], None]]] = {
     "service_claims": _claim,
     "saml_configurations": _saml,
     "logos": _picture,
+    "look_pictures": _look_picture,
+    "service_logos": _service_logo,
     "pictures": _picture,
     "upstream_providers": _upstream_provider,
     "invitations": _invitation,

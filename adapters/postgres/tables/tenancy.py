@@ -313,6 +313,14 @@ TABLES: Final = (
         ends=Ends.ROWS,
     ),
     Table(
+        "look_pictures",
+        opens=NO_CREDENTIAL,
+        whose=ORGANIZATION,
+        holds=(plain(WORD, "kind"), plain(FACT, "digest", "media_type", "content")),
+        moves=Moved(),
+        ends=Ends.ROWS,
+    ),
+    Table(
         "domains",
         opens=NO_CREDENTIAL,
         whose=ORGANIZATION,

@@ -13,9 +13,10 @@ from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import first, first_made
 from adapters.postgres.tenancy.keys.management_keys import OF_KEY, OWES_SECOND_FACTOR
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
-from adapters.postgres.tenancy.roles import gives_service_roles
+from adapters.postgres.tenancy.roles import application_of, gives_service_roles
 from adapters.postgres.ties import has_name, is_own_member, shown_name
 from adapters.postgres.transaction import OnStatements
+from core.domain.branding import named_application
 from core.domain.email import Email
 from core.domain.identifiers import InvitationId, ManagementKeyId, OrganizationId, RoleId, SessionId, UserId, first_id
 from core.domain.identity.accounts import Account
@@ -162,6 +163,7 @@ class _Offer(_Invitation):
     is_in_use: bool
     inviter: str | None
     shortest_password: int | None
+    application: list[str | None] | None
 
     def offer(self, *, on_behalf: bool = False) -> InvitationOffer:
         # A built-in role has no id, and its name says what it permits. An organization's own role never has a built-in name.
@@ -184,6 +186,7 @@ class _Offer(_Invitation):
             self.is_in_use,
             self.inviter or "",
             self.shortest_password,
+            named_application(self.application),
         )
 
     def _backing(self, *, on_behalf: bool) -> frozenset[Capability]:
@@ -483,7 +486,7 @@ _SELECT_OFFER: Final[LiteralString] = f"""
            ) as inviter_owes_second_factor,
            coalesce(invitations.mailed_digest = %(digest)s::bytea, false) as by_mail,
            (select roles.name from roles where roles.id = invitations.role_id) as role_name,
-           {gives_service_roles("invitations.role_id")} as gives_service_roles,
+           {gives_service_roles("invitations.role_id")} as gives_service_roles, {application_of("invitations.role_id")} as application,
            users.id is not null and (
                users.password_hash is not null
                or exists (select from passkeys where passkeys.user_id = users.id)

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
+from core.domain.branding import NamedApplication
 from core.domain.email import Email
 from core.domain.errors import BadRequest, Forbidden, InvitationExpired, NotFound, RateLimited, found
 from core.domain.identifiers import InvitationId, MembershipId, OrganizationId, UserId
@@ -151,9 +152,11 @@ class Invitations(Frozen):
                 account=None,
                 language=prospect.language or actor.language,
                 branding=prospect.branding,
+                is_own=False,
                 link=self.links.invitation(token if prospect.has_mail_server else mailed),
                 inviter=prospect.inviter.email.address,
                 until=invitation.expires_at,
+                **_named(offered.application),
             )
             await uow.jobs.add(mail.as_job() if prospect.has_mail_server else mail.mail.as_job())
             await uow.record(invited(invitation, actor))
@@ -400,3 +403,10 @@ def _answering(presented: PresentedInvitation, actor: Actor) -> Actor:
     whose address it is.
     """
     return replace(actor, user=presented.user, impersonator=presented.impersonator)
+
+
+def _named(application: NamedApplication | None) -> dict[str, str]:
+    """The mail goes to an address that nobody has proved, so not every name may stand in it."""
+    if application is None or not application.may_be_mailed:
+        return {"application": "", "application_logo": ""}
+    return {"application": application.name, "application_logo": application.logo or ""}

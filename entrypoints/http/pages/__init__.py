@@ -21,13 +21,14 @@ from markupsafe import Markup, escape
 from adapters.compiled_templates import CompiledTemplates
 from adapters.texts import ShippedTexts
 from adapters.texts.catalogue import Catalogue
-from core.domain.branding import NO_LINKS, POSTERN, Branding
+from core.domain.branding import NO_LINKS, PLAIN, POSTERN, Branding, Look, logo_path
 from core.domain.identity.callers import Caller
 from core.domain.languages import Language, spoken_language
 from core.domain.own_texts import NO_OWN_TEXTS, InstallationWords, OwnTexts
 from core.domain.texts.open_texts import NOTICE
 from core.frozen import replace
-from entrypoints.http.pages import colours, previews
+from entrypoints.http.pages import previews
+from entrypoints.http.pages.worn_looks import WornLook
 from ports.texts import SpokenInstallationWords, Text
 
 HTML: Final = "text/html; charset=utf-8"
@@ -35,7 +36,7 @@ FOREVER: Final = "public, max-age=31536000, immutable"
 _FILES: Final = files(__name__)
 _ASSET_TYPES: Final = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
 _NO_WORDS: Final = InstallationWords()
-_MOST_COLOURS: Final = 256
+_MOST_LOOKS: Final = 256
 _MOST_LEAVING: Final = 256
 _MOST_DEVICES: Final = 256
 _WHERE_ADDRESSES_BREAK: Final = re.compile(r"(?<=[@.])(?=[^@.\d][^@.]{2})")
@@ -48,8 +49,7 @@ _COMMENTS: Final = re.compile(rb"/\*.*?\*/", re.DOTALL)
 _SPACES: Final = re.compile(rb" ?([{};,]) ?|(?<=\w)(:) ")
 # Somebody who wants light or dark pages in any case gets a stylesheet that does not ask the system.
 _IN_DARK: Final = re.compile(rb"@media ?\(prefers-color-scheme: ?dark\)")
-_COLOURED: Final = re.compile(r"pages-([0-9a-f]{6})\.css")
-_PREVIEWED: Final = re.compile(r"preview-([0-9a-f]{6})\.css")
+_OF_LOOK: Final = re.compile(r"(pages|preview)-([0-9a-z-]+)\.css")
 
 
 class Pages:
@@ -74,7 +74,8 @@ class Pages:
             self._assets[script] = _without_indents(self._assets[script])
         self._urls = {name: _url(name, content) for name, content in self._assets.items()}
         self.sign: Final = (_FILES / "postern.ico").read_bytes()
-        self._coloured = lru_cache(_MOST_COLOURS)(self._in_colour)
+        self._kept_sheets: dict[str, tuple[str, bytes]] = {}
+        self._sheet_url = lru_cache(_MOST_LOOKS)(self._made_sheet_url)
         self._around_fields = lru_cache(_MOST_LEAVING)(self._made_around_fields)
 
     def page(self, template: str, language: Language, *, brand: Branding = POSTERN, **values: Any) -> bytes:
@@ -152,15 +153,33 @@ class Pages:
         return before, after
 
     def stylesheet(self, brand: Branding) -> str:
-        """The address of our stylesheet in the brand's colour. Each colour has a whole stylesheet, so a page loads one and needs no inline
+        """The address of our stylesheet in the brand's looks. All looks have a whole stylesheet, so a page loads one and needs no inline
         style.
         """
-        return self._urls["pages.css"] if brand.color == POSTERN.color else self._coloured(brand.color)[0]
+        if brand.color == POSTERN.color and brand.look is PLAIN:
+            return self._urls["pages.css"]
+        return self._sheet_url(brand.color, brand.look)
+
+    def _made_sheet_url(self, color: str, look: Look) -> str:
+        worn = WornLook.of(color, look)
+        if worn == WornLook():
+            return self._urls["pages.css"]
+        name = f"pages-{worn.name}.css"
+        self._kept_sheets.pop(name, None)
+        self._kept_sheets[name] = self._sheet(name, worn)
+        if len(self._kept_sheets) > _MOST_LOOKS:
+            del self._kept_sheets[next(iter(self._kept_sheets))]
+        return self._kept_sheets[name][0]
+
+    def _sheet(self, name: str, worn: WornLook) -> tuple[str, bytes]:
+        content = self._assets["pages.css"] + worn.declarations()
+        return _url(name, content), content
 
     @staticmethod
-    def preview_stylesheet(color: str) -> str:
-        """The address of the stylesheet that shows this colour in the parts of a page with the class `preview`."""
-        return _previewed(color)[0]
+    def preview_stylesheet(color: str, look: Look) -> str:
+        """The address of the stylesheet that shows these looks in the parts of a page with the class `preview`."""
+        worn = WornLook.of(color, look)
+        return "" if worn == WornLook() else _previewed(worn)[0]
 
     def text(self, language: Language, brand: Branding = POSTERN) -> Text:
         """The texts for Python code that writes on a page of this brand. A template escapes them, like every value."""
@@ -216,7 +235,13 @@ class Pages:
             made.filters["device"] = lru_cache(_MOST_DEVICES)(partial(device_in, text))
             made.globals |= {"language": language, "text": text, "moment": text.moment, "ago": text.ago}
             made.globals |= {"paragraphs": text.paragraphs, "notice_above": partial(self._notice_above, text)}
-            made.globals |= {"asset": self.asset_url, "stylesheet": self.stylesheet, "ours": POSTERN, "no_links": NO_LINKS}
+            made.globals |= {
+                "asset": self.asset_url,
+                "stylesheet": self.stylesheet,
+                "ours": POSTERN,
+                "no_links": NO_LINKS,
+                "picture": logo_path,
+            }
             self._templates[language, undefined] = made
         return made
 
@@ -232,19 +257,16 @@ class Pages:
 
     def asset(self, digest: str, name: str) -> tuple[bytes, str] | None:
         """The asset's content and media type. None when there is no such asset, or when the asset has changed since the page was made."""
-        if coloured := _COLOURED.fullmatch(name):
-            url, content = self._coloured(f"#{coloured[1]}")
-        elif previewed := _PREVIEWED.fullmatch(name):
-            url, content = _previewed(f"#{previewed[1]}")
-        elif name in self._assets:
+        if name in self._assets:
             url, content = self._urls[name], self._assets[name]
+        elif name in self._kept_sheets:
+            url, content = self._kept_sheets[name]
+        elif (said := _OF_LOOK.fullmatch(name)) and (worn := WornLook.named(said[2])):
+            # Made anew, and not kept: whoever asks may have made the address up.
+            url, content = self._sheet(name, worn) if said[1] == "pages" else _previewed(worn)
         else:
             return None
         return (content, _ASSET_TYPES[name.rpartition(".")[2]]) if url == f"/assets/{digest}/{name}" else None
-
-    def _in_colour(self, color: str) -> tuple[str, bytes]:
-        content = self._assets["pages.css"] + colours.declarations(color)
-        return _url(f"pages-{color[1:]}.css", content), content
 
 
 def account_of(caller: Caller) -> dict[str, Any]:
@@ -252,9 +274,9 @@ def account_of(caller: Caller) -> dict[str, Any]:
     return {"email": caller.email.address, "person_name": caller.profile.shown_name or ""}
 
 
-def _previewed(color: str) -> tuple[str, bytes]:
-    content = colours.preview_declarations(color)
-    return _url(f"preview-{color[1:]}.css", content), content
+def _previewed(worn: WornLook) -> tuple[str, bytes]:
+    content = worn.declarations(".preview", ".preview", ".foot")
+    return _url(f"preview-{worn.name}.css", content), content
 
 
 def breakable(value: str | Markup) -> str | Markup:

@@ -58,7 +58,7 @@ VALUES: dict[str, dict[str, Any]] = {
     "connection_ends": {"connection": "Our login", "what": "directory", "date": "2026-08-01", "link": LINK},
     "connection_certificate_waits": {"connection": "Our login", "reason": "other_host", "fingerprint": "9f2c4d", "link": LINK},
     "connection_unread": {"connection": "Our login", "other_entity": False, "since": "2026-08-01", "link": LINK},
-    "invitation": {"link": LINK, "inviter": "grace@example.org", "until": WHEN},
+    "invitation": {"link": LINK, "inviter": "grace@example.org", "until": WHEN, "application": "Shop", "application_logo": ""},
     "email_changed_old": {"new_email": "new@example.org", "done": False, **CIRCUMSTANCES},
 }
 ACME = branding("Acme & Söhne", "0f" * 32, "#ffd166")
@@ -232,6 +232,18 @@ def test_what_people_and_tenants_call_themselves_is_no_link(name: str, language:
         assert [one for one in around if "evil" in one.lower()] == []
         # To the eye it is what it was.
         assert "www\u2060." in shown.lower() or "evil" not in shown.lower()
+
+
+def test_an_invitation_for_an_application_shows_which() -> None:
+    told: dict[str, Any] = {**MORE["invitation"], "application_logo": f"/logos/{'0f' * 32}"}
+    acme = branding("Acme", None, None)
+    mail = TEMPLATES.mail("invitation", "a@example.org", account=None, language=Language.ENGLISH, branding=acme, **told)
+    assert "You get access to Shop." in " ".join(mail.text.split())
+    assert f'src="https://id.example.org/logos/{"0f" * 32}"' in mail.html
+    told |= {"application": "", "application_logo": ""}
+    mail = TEMPLATES.mail("invitation", "a@example.org", account=None, language=Language.ENGLISH, branding=acme, **told)
+    assert "access" not in mail.text
+    assert "<img" not in mail.html
 
 
 def test_a_slip_of_ours_is_noticed() -> None:

@@ -212,7 +212,7 @@ def _application(name: str, organization: str, scopes: list[str], granted_at: An
         granted_at=granted_at,
         sessions=2,
         last_used_at=_YESTERDAY,
-        **{"saml_entity_id": "", "resources": [], "document_host": "", "is_open": False, "agent": None, **more},
+        **{"saml_entity_id": "", "resources": [], "document_host": "", "is_open": False, "agent": None, "logo": None, **more},
     )
 
 
@@ -270,7 +270,12 @@ _ASKED_APIS: Final = [
     )
 ]
 _APPLICATIONS: Final = [
-    _application("Timesheets", "Acme Metals", ["openid", "profile", "email", "offline_access", "organization"]),
+    _application(
+        "Timesheets",
+        "Acme Metals",
+        ["openid", "profile", "email", "offline_access", "organization"],
+        logo=shipped_pages().asset_url("postern.svg"),
+    ),
     _application("The timesheets of the northern branch, with receipts", ENDLESS.name, ["openid"]),
     _application(
         "Assistant",

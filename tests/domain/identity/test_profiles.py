@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 
 from adapters.time_zones import is_time_zone
-from core.domain.branding import READABLE, contrast
 from core.domain.changes import UNCHANGED
+from core.domain.colors import READABLE, contrast
 from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identifiers import UserId

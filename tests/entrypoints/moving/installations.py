@@ -133,6 +133,8 @@ def fill_source(there: MovingPlace) -> None:
     picture = drawn_png()
     digest = sha256(picture).hexdigest()
     there.rows("update logos set content = %s, digest = %s where org_id = %s", picture, digest, ACME)
+    there.rows("update look_pictures set content = %s, digest = %s where org_id = %s", picture, digest, ACME)
+    there.rows("update service_logos set content = %s, digest = %s", picture, digest)
     there.rows("update all_organizations set logo_digest = %s, name = 'Acme Ltd', session_hours = 12 where id = %s", digest, ACME)
     # What no endpoint would have left empty.
     there.rows("update all_profile_fields set written_by = '{person}'")

@@ -38,6 +38,7 @@ TENANCY: Final = (
             "ownerships": "the owner, until the owner confirms it",
             "former_slugs": "the short names that it, its services and its teams had before",
             "logos": "its logo",
+            "look_pictures": "the other pictures of its looks",
             "login_counts": "how often people signed in, by the hour",
             "uncounted_logins": "sign-ins that wait to be counted",
             "changed_settings": "changes of its settings that a page can take back for ten minutes",

@@ -78,7 +78,10 @@ NEVER: Final = {
         f"PATCH {ORGANIZATION}/texts",
         f"PATCH {PLATFORM}/texts",
     ),
-    "a picture is no text; documents have the address of a logo": (f"{ORGANIZATION}/branding/logo", f"{PLATFORM}/providers/{{key}}/logo"),
+    "a picture is no text; documents have the address of a logo": (
+        *(f"{ORGANIZATION}/branding/{picture}" for picture in ("logo", "dark-logo", "favicon", "background")),
+        *(f"{ORGANIZATION}/services/{{service_slug}}/logo", f"{PLATFORM}/providers/{{key}}/logo"),
+    ),
     "`enabled: false` disables it, and the end also removes our certificates": (f"DELETE {SERVICE}/saml",),
 }
 

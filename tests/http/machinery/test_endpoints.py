@@ -135,7 +135,14 @@ def test_making_keys_and_secrets_is_limited() -> None:
         *(f"POST /api/organizations/{{org_slug}}/{act}" for act in ("smtp/test", "domain/verify")),
         "PATCH /api/organizations/{org_slug}/branding",
         "PATCH /api/organizations/{org_slug}/languages",
-        *(f"{method} /api/organizations/{{org_slug}}/branding/logo" for method in ("PUT", "DELETE")),
+        *(
+            f"{method} /api/organizations/{{org_slug}}/{thing}"
+            for method in ("PUT", "DELETE")
+            for thing in (
+                *("branding/logo", "branding/dark-logo", "branding/favicon", "branding/background"),
+                "services/{service_slug}/logo",
+            )
+        ),
         *(
             f"POST {place}/management-keys{act}"
             for place in ("/api/organizations/{org_slug}", "/api/platform")

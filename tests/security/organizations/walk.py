@@ -137,7 +137,8 @@ OUTSIDE: Final = frozenset(
         f"POST {SHOP}/checkout",
         f"POST {SHOP}/saml/metadata",
         # Its body is a picture; the removal of it is walked.
-        f"PUT {ORGANIZATION}/branding/logo",
+        *(f"PUT {ORGANIZATION}/branding/{picture}" for picture in ("logo", "dark-logo", "favicon", "background")),
+        f"PUT {ORGANIZATION}/services/{{service_slug}}/logo",
         # Always refused.
         "POST /scim/v2/Bulk",
         # About no organization.
@@ -256,8 +257,9 @@ CHANGES: Final = (
     Step("POST", f"{ORGANIZATION}/configuration/plan", DOCUMENT),
     Step("POST", f"{ORGANIZATION}/configuration/apply", DOCUMENT),
     Step("PATCH", f"{ORGANIZATION}/branding", {"primary_color": "#123456", "help_url": "https://help.example/"}),
-    Step("DELETE", f"{ORGANIZATION}/branding/logo"),
     Step("PATCH", f"{ORGANIZATION}/languages", {"languages": ["fr", "de"]}),
+    *(Step("DELETE", f"{ORGANIZATION}/branding/{picture}") for picture in ("logo", "dark-logo", "favicon", "background")),
+    Step("DELETE", f"{ORGANIZATION}/services/{{service_slug}}/logo"),
     Step(
         "PUT",
         f"{ORGANIZATION}/risk-policies",

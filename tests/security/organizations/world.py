@@ -312,6 +312,13 @@ class World:
         document = self._people.sealed(json.dumps(tree), f"proposals.sealed_document:{proposal}")
         return self._put("proposals", id=proposal, org_id=scene.tenant.id, sealed_document=document, key_id=key)
 
+    def _pictures_of(self, scene: FilledOrganization) -> None:
+        org = scene.tenant.id
+        self._put("logos", org_id=org, digest=f"digest of {scene.slug}", media_type="image/png", content=b"png")
+        for kind in ("dark_logo", "favicon", "background"):
+            digest = f"{kind} of {scene.slug}"
+            self._put("look_pictures", org_id=org, kind=kind, digest=digest, media_type="image/png", content=b"png")
+
     def _settings_of(self, scene: FilledOrganization) -> None:
         org, ids = scene.tenant.id, scene.ids
         self._people.change(
@@ -321,7 +328,7 @@ class World:
         ids["mail_servers"] = self._put(
             "mail_servers", org_id=org, host="smtp.example", port=587, username="u", from_email=f"it@{scene.slug}.example"
         )
-        self._put("logos", org_id=org, digest=f"digest of {scene.slug}", media_type="image/png", content=b"png")
+        self._pictures_of(scene)
         self._put("domains", org_id=org, domain=f"{scene.slug}.example", token="t", verified_at="now", next_check_at="tomorrow")
         self._providers_of(scene)
         for name in ("codehost", "websuite") if scene.slug == ASKED else ("codehost", "websuite", "officesuite"):
@@ -447,6 +454,8 @@ class World:
         ids["unused_role"] = self._tenants.role(scene.tenant, "unused", [Capability.MEMBERS_VIEW]).id
 
     def _rights_of(self, scene: FilledOrganization, service: UsedService) -> None:
+        logo = {"digest": f"{service.slug} of {scene.slug}", "media_type": "image/png", "content": b"png"}
+        self._put("service_logos", service_id=service.id, **logo)
         org = scene.tenant.id
         # A name that only the other organizations and the other service use.
         theirs = ["only-theirs"] if scene.slug != ASKED or service is scene.app else []

@@ -50,7 +50,8 @@ _SIGN_IN_RULES: Final = """
 _BRANDING: Final = """
     select organizations.slug as organization,
            jsonb_build_object('logo_url', logo_url, 'primary_color', primary_color, 'help_url', help_url, 'privacy_url', privacy_url,
-                              'terms_url', terms_url) as fields
+                              'terms_url', terms_url, 'second_color', look::jsonb -> 'second_color', 'corner', look::jsonb -> 'corner',
+                              'font', look::jsonb -> 'font') as fields
       from organizations
 """
 

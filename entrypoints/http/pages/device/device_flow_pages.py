@@ -150,6 +150,7 @@ async def show_decision(call: Call[None, FlowLink], postern: Postern) -> Page:
         form_token=token_for(BROWSER, call.request, postern),
         user_code=as_shown(user_code),
         service=entered.service_name,
+        logo=entered.logo,
         organization=entered.organization_name,
         device=approach.agent.name,
         place=_place(call, approach),

@@ -228,6 +228,7 @@ async def _shown(
         longest_name=LONGEST_NAME,
         offered=invitation.role,
         role_name=offer.role_name,
+        application=offer.application,
         until=invitation.expires_at,
         here=await postern.tenancy.invitations.may_choose_password(offer),
         accept_here=_HERE,

@@ -176,8 +176,8 @@ ORGANIZATION_KINDS: Final = (
         shown_by=branding.get_branding,
         change=branding.change_branding,
         is_single=True,
-        standing=dict.fromkeys(("logo_url", "primary_color", "help_url", "privacy_url", "terms_url")),
-        stored={"primary_color": lower},
+        standing=dict.fromkeys(("logo_url", "primary_color", "second_color", "corner", "font", "help_url", "privacy_url", "terms_url")),
+        stored={"primary_color": lower, "second_color": lower},
     ),
     ObjectKind(
         name="languages",

@@ -115,7 +115,8 @@ async def _applications(visit: PageVisit, found: OwnOrganization) -> Sequence[tu
         return ()
     services = (await visit.ask(list_services)).services
     return [
-        (one.name, visit.here(f"{APPLICATIONS}/{{service_slug}}", service_slug=one.slug), mark_of(one.name, one.id)) for one in services
+        (one.name, visit.here(f"{APPLICATIONS}/{{service_slug}}", service_slug=one.slug), mark_of(one.name, one.id, one.logo or ""))
+        for one in services
     ]
 
 
