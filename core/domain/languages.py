@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from functools import lru_cache
-from typing import Final
+from typing import Final, Literal
 
 
 class Language(StrEnum):
@@ -14,6 +14,12 @@ class Language(StrEnum):
     GERMAN = "de"
     SPANISH = "es"
     FRENCH = "fr"
+    ARABIC = "ar"
+
+    @property
+    def direction(self) -> Literal["ltr", "rtl"]:
+        """How lines run, as HTML says it in `dir`."""
+        return "rtl" if self in _FROM_THE_RIGHT else "ltr"
 
     @classmethod
     def of(cls, tag: str | None) -> "Language | None":
@@ -24,6 +30,7 @@ class Language(StrEnum):
 
 
 DEFAULT: Final = Language.ENGLISH
+_FROM_THE_RIGHT: Final = frozenset({Language.ARABIC})
 _SPOKEN: Final = {language.value: language for language in Language}
 
 # Browsers send a dozen ranges at most. The rest of a longer header is ignored, because anybody can send anything.
