@@ -1,6 +1,6 @@
 """The texts of pages and mails, in every language that we speak."""
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterable
 from datetime import datetime
 from typing import Protocol
 
@@ -26,6 +26,9 @@ class Text(Hashable, Protocol):
 
     def moment(self, at: datetime) -> str:
         """Date and time in words, with the time zone."""
+
+    def listed(self, things: Iterable[str]) -> str:
+        """The things one behind the other, with the comma of the language between them. As plain text."""
 
     def ago(self, at: datetime, now: datetime) -> str:
         """How long ago `at` was, in the one unit that says enough: "3 minutes ago". Of a moment to come, the moment itself; clocks that are

@@ -1,7 +1,8 @@
 """The texts of pages and mails: one catalogue for each language. Each is read when it is first spoken.
 
 Mails, and pages that share their texts, have one file a language beside this module. A page of the console has its texts in all languages
-beside it, in its folder `texts`. English says what there is; tests see to it that the other languages have the same keys and placeholders.
+beside it, in its folder `texts`. English says what there is; tests see to it that the other languages of the console have the same keys and
+placeholders. Further languages have one file each and no texts of the console, and tell in English what they lack.
 """
 
 from functools import cache
@@ -32,11 +33,8 @@ class ShippedTexts:
 
 @cache
 def _catalogue(language: Language, beside: Path | None, *, html: bool, on_page: bool = False) -> Catalogue:
-    return Catalogue(language, _texts(language, beside), html=html, on_page=on_page)
+    english = None if language is DEFAULT else _catalogue(DEFAULT, beside, html=html, on_page=on_page)
+    return Catalogue(language, _texts(language, beside), html=html, on_page=on_page, english=english)
 
 
-@cache
-def _texts(language: Language, beside: Path | None) -> dict[str, str]:
-    """A language tells in English what it lacks."""
-    own = shipped(language, beside)
-    return own if language is DEFAULT else {**_texts(DEFAULT, beside), **own}
+_texts = cache(shipped)

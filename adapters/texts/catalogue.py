@@ -3,14 +3,15 @@ look-ups and one join.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final
 
 from markupsafe import Markup, escape
 
-from adapters.texts.plurals import FORM, OTHER
+from adapters.texts.lists import COMMA
+from adapters.texts.plurals import ALL_FORMS, FORM, OTHER
 from core.domain.languages import Language
 
 _PLACEHOLDER: Final = re.compile(r"\{([a-z_]+)\}")
@@ -43,21 +44,30 @@ class _Pieces:
 
 
 class _Forms:
-    """A text that a number decides about: its keys for each form."""
+    """A text that a number decides about: its keys for each form, and which form a number takes."""
 
-    __slots__ = ("keys",)
+    __slots__ = ("_form", "keys")
 
-    def __init__(self, key: str, texts: Mapping[str, str]) -> None:
-        self.keys = {name.rpartition(".")[2]: name for name in texts if name.rpartition(".")[0] == key}
+    def __init__(self, key: str, texts: Mapping[str, str], form: Callable[[int], str]) -> None:
+        self.keys = {form: name for form in ALL_FORMS if (name := f"{key}.{form}") in texts}
+        self._form = form
+
+    def key(self, count: int) -> str:
+        return self.keys.get(self._form(count)) or self.keys[OTHER]
 
 
 class Catalogue:
     """Implements `ports.texts.Text`."""
 
-    def __init__(self, language: Language, texts: Mapping[str, str], *, html: bool, on_page: bool = False) -> None:
-        """`on_page`: lines of the page end where its width says, so short parts of words stay with the rest."""
+    def __init__(
+        self, language: Language, texts: Mapping[str, str], *, html: bool, on_page: bool = False, english: "Catalogue | None" = None
+    ) -> None:
+        """`on_page`: lines of the page end where its width says, so short parts of words stay with the rest. `english` tells what this
+        language lacks, by the rules of English.
+        """
         self.language: Final = language
         self._texts = texts
+        self._english: Final = english
         self._on_page: Final = on_page
         self._ready: dict[str, str | _Pieces | _Forms] = {}
         self._escaped: Callable[[object], str] = escape if html else str
@@ -67,11 +77,11 @@ class Catalogue:
         self._around_clock = lru_cache(_MOST_DAYS)(self._made_around_clock)
 
     def __call__(self, key: str, **values: object) -> str:
-        made = self._ready.get(key) or self._prepared(key)
+        made = self._ready.get(key) or self.prepared(key)
         if isinstance(made, _Forms):
             count = values["count"]
             assert isinstance(count, int)  # noqa: S101 - a bug in a template: nothing but a number can be counted
-            return self(made.keys.get(self._form(count)) or made.keys[OTHER], **values)
+            return self(made.key(count), **values)
         if isinstance(made, str):
             return made
         parts = [made.literals[0]]
@@ -96,6 +106,9 @@ class Catalogue:
         before, _, after = told.replace(_ISOLATE, "").replace(_END, "").partition(_CLOCK)
         return before, after
 
+    def listed(self, things: Iterable[str]) -> str:
+        return COMMA[self.language].join(things)
+
     def ago(self, at: datetime, now: datetime) -> str:
         seconds = (now - at).total_seconds()
         if seconds < -_APART:
@@ -105,13 +118,19 @@ class Catalogue:
                 return self(f"time.ago.{unit}", count=int(seconds // length))
         return self("time.ago.now")
 
-    def _prepared(self, key: str) -> "str | _Pieces | _Forms":
+    def prepared(self, key: str) -> "str | _Pieces | _Forms":
+        """The text as it can be put together. English and what falls back on it share it."""
+        known = self._ready.get(key)
+        if known is not None:
+            return known
         text = self._texts.get(key)
         made: str | _Pieces | _Forms
         if text is None:
-            made = _Forms(key, self._texts)
+            made = _Forms(key, self._texts, self._form)
             if OTHER not in made.keys:
-                raise LookupError(f"There is no text {key}")
+                if self._english is None:
+                    raise LookupError(f"There is no text {key}")
+                made = self._english.prepared(key)
         else:
             if self._on_page and (text.count(" ") >= _SENTENCE or key.endswith(".title")):
                 text = _SHORT_PART.sub("\\1\u2060", text)

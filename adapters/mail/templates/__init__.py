@@ -121,7 +121,7 @@ def _shown(value: Value, text: Text, *, is_copied: bool) -> str | bool | None:
     if isinstance(value, datetime):
         return text.moment(value)
     if isinstance(value, tuple):
-        return ", ".join([str(_shown(one, text, is_copied=False)) for one in value])
+        return text.listed([str(_shown(one, text, is_copied=False)) for one in value])
     if isinstance(value, str):
         line = one_line(value)
         line = line if len(line) <= _LONGEST_VALUE else f"{line[:_LONGEST_VALUE]}…"

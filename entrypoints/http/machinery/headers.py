@@ -111,7 +111,7 @@ def security_headers(*, https: bool) -> HeaderList:
     return headers
 
 
-IN_LANGUAGE: Final = {language: ((b"content-language", language.encode()), (b"vary", b"Accept-Language")) for language in Language}
+IN_LANGUAGE: Final = {language: ((b"content-language", language.tag.encode()), (b"vary", b"Accept-Language")) for language in Language}
 """The headers of an answer in the reader's language. `Vary` makes a cache, if there is one, ask again for a reader of another language."""
 
 

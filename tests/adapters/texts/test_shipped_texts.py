@@ -1,4 +1,6 @@
-"""The shipped catalogues: every language says everything, and everything that is said is used, as it is asked for."""
+"""The shipped catalogues: every language of the console says everything, and everything that is said is used, as it is asked for. The other
+languages: `test_further_languages.py`.
+"""
 
 import ast
 import re
@@ -12,12 +14,12 @@ import pytest
 from jinja2 import Environment, nodes
 
 from adapters.texts.reading import shipped, sources
-from core.domain.languages import DEFAULT, Language
+from core.domain.languages import CONSOLE_LANGUAGES, DEFAULT, Language
 from tests.http.pages.console.texts import asked_for
 from tests.places import PAGES, ROOT
 
 FLOORS = ("core", "ports", "adapters", "actors", "entrypoints")
-OTHERS = [language for language in Language if language is not DEFAULT]
+OTHERS = [language for language in CONSOLE_LANGUAGES if language is not DEFAULT]
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 # What says a text in a template and in Python. The first two names of `branded` and of `text` are keys.
 SPEAKERS = {"text": 1, "branded": 2}
@@ -50,7 +52,7 @@ def placeholders(language: Language) -> dict[str, set[str]]:
     return found
 
 
-@pytest.mark.parametrize("language", Language)
+@pytest.mark.parametrize("language", CONSOLE_LANGUAGES)
 def test_our_reader_reads_what_any_reader_of_toml_does(language: Language) -> None:
     own = ROOT / "adapters" / "texts" / f"{language}.toml"
     trees = [tomllib.loads(own.read_text(encoding="utf-8"))]
@@ -60,7 +62,7 @@ def test_our_reader_reads_what_any_reader_of_toml_does(language: Language) -> No
 
 
 @pytest.mark.parametrize("language", OTHERS)
-def test_every_language_says_the_same_things_with_the_same_values(language: Language) -> None:
+def test_every_language_of_the_console_says_the_same_things_with_the_same_values(language: Language) -> None:
     english, other = shipped(DEFAULT, PAGES), shipped(language, PAGES)
     assert sorted(other) == sorted(english)
     assert placeholders(language) == placeholders(DEFAULT)
@@ -84,14 +86,14 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("language", Language)
+@pytest.mark.parametrize("language", CONSOLE_LANGUAGES)
 def test_the_marks_are_those_of_the_language(language: Language) -> None:
     for key, text in shipped(language, PAGES).items():
         assert not re.search(r"""["'`<>\\]|\.\.\.|\s\s| -- |^\s|\s$""", text), (key, text)
         assert not re.search(WRONG[language], text), (key, text)
 
 
-@pytest.mark.parametrize("language", Language)
+@pytest.mark.parametrize("language", CONSOLE_LANGUAGES)
 def test_what_names_a_link_or_a_button_says_what_stands_on_it(language: Language) -> None:
     texts = shipped(language, PAGES)
     pairs = {

@@ -82,7 +82,7 @@ def restored_word(kept: dict[str, Any]) -> Asserted:
         given_name=kept["given_name"],
         family_name=kept["family_name"],
         zoneinfo=kept["zoneinfo"],
-        language=None if language is None else Language(language),
+        language=Language.of(language),
     )
     return Asserted(
         kept["issuer"],
