@@ -25,7 +25,7 @@ _CLOCK: Final = "\0"
 # First strong isolate, and its end: what stands between them runs as its own first letter says, and turns nothing around it (UAX 9).
 _ISOLATE: Final = "\u2068"
 _END: Final = "\u2069"
-# Letters from right to left: Hebrew, Arabic and their neighbours, their forms for print, and the further scripts beyond U+10800 and U+1E800.
+# Letters from right to left: Hebrew, Arabic and their neighbours, their forms for print, and further scripts from U+10800 and U+1E800.
 _FROM_THE_RIGHT: Final = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]")
 # Between the clocks of the database and of the process that shows the page, in seconds.
 _APART: Final = 60
