@@ -63,6 +63,8 @@ class MailTemplates(Protocol):
         **values: str | bool | datetime | tuple[str, ...] | None,
     ) -> Mail:
         """`account` is the person whose mail it is, and None for a mail that others have sent to an address: see `Mail`. `language` is the
-        one that the person has chosen or, failing that, the one that the cause of the mail suggests; None is English. Raises when there is
+        one that the person has chosen or, failing that, the one that the cause of the mail suggests; None is nobody's. A mail that an
+        organization brands is in one of its languages: in its first one where `language` is none of them, or None. Otherwise None is
+        English. Raises when there is
         no such template or a value is missing. Both are bugs, and a test of ours finds them first.
         """

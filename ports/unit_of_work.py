@@ -86,6 +86,7 @@ from ports.tenancy.roles import RoleStore
 from ports.tenancy.setup.setup_links import SetupLinkStore
 from ports.tenancy.siem import SiemStore
 from ports.tenancy.sign_in_rules import SignInRulesStore
+from ports.tenancy.spoken_languages import SpokenLanguageStore
 from ports.tenancy.teams import TeamStore
 from ports.tenancy.upstream_providers import UpstreamProviderStore
 from ports.tenancy.webhook_deliveries import WebhookDeliveryStore
@@ -118,6 +119,7 @@ class AskedStores(Protocol):
     teams: TeamStore
     mail_servers: MailServerStore
     looks: LookStore
+    spoken_languages: SpokenLanguageStore
     connection_refreshes: ConnectionRefreshStore
     domains: DomainStore
     domain_routes: DomainRouteStore

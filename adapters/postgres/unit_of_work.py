@@ -90,6 +90,7 @@ from adapters.postgres.tenancy.roles import RoleRows
 from adapters.postgres.tenancy.setup.setup_links import SetupLinkRows
 from adapters.postgres.tenancy.siem import SiemRows
 from adapters.postgres.tenancy.sign_in_rules import SignInRulesRows
+from adapters.postgres.tenancy.spoken_languages import SpokenLanguageRows
 from adapters.postgres.tenancy.teams import TeamRows
 from adapters.postgres.tenancy.upstream_providers import UpstreamProviderRows
 from adapters.postgres.tenancy.webhook_deliveries import WebhookDeliveryRows
@@ -158,6 +159,7 @@ class Stores(AskedStores):
     risk_policies = anywhere(RiskPolicyRows)
     mail_servers = anywhere(MailServerRows)
     looks = anywhere(LookRows)
+    spoken_languages = anywhere(SpokenLanguageRows)
     connection_refreshes = anywhere(ConnectionRefreshRows)
     domains = anywhere(DomainRows)
     domain_routes = anywhere(DomainRouteRows)

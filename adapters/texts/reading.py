@@ -22,8 +22,8 @@ class UnreadableCatalogue(Exception):
 
 
 class Sections(Mapping[str, str]):
-    """The texts of one file, which stays as it is: a text is looked for in its section when somebody asks for it. As dictionaries, the files
-    of the ten further languages would take five MiB of each process, and a catalogue asks only once for each text.
+    """The texts of one file, which stays as it is: a text is looked for in its section when somebody asks for it. As dictionaries, the
+    files of the ten further languages would take five MiB of each process, and a catalogue asks only once for each text.
     """
 
     def __init__(self, source: bytes) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
-from core.domain.languages import Language
+from core.domain.languages import Language, restored_languages
 from core.domain.lines import one_line
 from core.domain.own_texts import NO_OWN_TEXTS, OwnTexts
 from core.frozen import Frozen
@@ -106,17 +106,12 @@ def branding(name: str, logo_digest: str | None, color: str | None, dress: Seque
         return Branding(shown, logo, own_color)
     worn = Dress(*dress)
     links = BrandLinks(worn.help_url, worn.privacy_url, worn.terms_url)
-    return Branding(shown, logo, own_color, links, _look(worn.look), _languages(worn.languages))
+    return Branding(shown, logo, own_color, links, _look(worn.look), restored_languages(worn.languages))
 
 
 @lru_cache(maxsize=512)
 def _look(kept: str | None) -> Look:
     return PLAIN if kept is None else Look(**json.loads(kept))
-
-
-@lru_cache(maxsize=512)
-def _languages(kept: str | None) -> tuple[Language, ...]:
-    return tuple(language for tag in (kept or "").split(",") if (language := Language.of(tag)) is not None)
 
 
 def brand_color(text: str) -> str | None:

@@ -122,6 +122,17 @@ def spoken_language(language: Language | None, spoken: Sequence[Language] = ()) 
     return spoken[0] if spoken else DEFAULT
 
 
+def kept_languages(languages: Sequence[Language]) -> str | None:
+    """An organization's choice as one text; None for none."""
+    return ",".join(languages) or None
+
+
+@lru_cache(maxsize=512)
+def restored_languages(kept: str | None) -> tuple[Language, ...]:
+    """Reads what `kept_languages` wrote. A newer release may have written a language that this one does not have."""
+    return tuple(known for code in (kept or "").split(",") if (known := Language.of(code)) is not None)
+
+
 def _is_spoken(language: Language, spoken: Sequence[Language]) -> bool:
     return not spoken or language in spoken
 

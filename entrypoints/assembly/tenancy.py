@@ -64,6 +64,7 @@ from core.usecases.tenancy.setup.siem_drafts import SiemDrafts
 from core.usecases.tenancy.siem import Siem
 from core.usecases.tenancy.siem_export import SiemExport
 from core.usecases.tenancy.sign_in_rules import OrganizationSignInRules
+from core.usecases.tenancy.spoken_languages import OrganizationLanguages
 from core.usecases.tenancy.teams import Teams
 from core.usecases.tenancy.terms.terms import TermsVersions
 from core.usecases.tenancy.upstream_providers import OrganizationUpstreamProviders
@@ -99,6 +100,7 @@ class Tenancy(Frozen, kw_only=True):
     key_tokens: KeyTokens
     trusted_issuers: TrustedIssuers
     branding: OrganizationBranding
+    spoken_languages: OrganizationLanguages
     domains: Domains
     domain_routes: DomainRoutes
     join_requests: JoinRequests
@@ -273,6 +275,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         ),
         management_key_presence=key_presence,
         branding=OrganizationBranding(new_unit_of_work, stores.looks, foundation.outbound, ids),
+        spoken_languages=OrganizationLanguages(new_unit_of_work, stores.spoken_languages),
         domains=Domains(new_unit_of_work, stores.domains, proofs, system=system),
         domain_routes=DomainRoutes(
             new_unit_of_work,

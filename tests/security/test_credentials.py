@@ -491,6 +491,8 @@ maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org
 .ao..   po.  yes        org-key   PATCH  /api/organizations/{org_slug}/branding
 .ao..   po.  yes        org-key   PUT    /api/organizations/{org_slug}/branding/logo
 .ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/branding/logo
+maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org_slug}/languages
+.ao..   po.  yes        org-key   PATCH  /api/organizations/{org_slug}/languages
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/domain
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/domain
 .ao..   po.  no         org-key   DELETE /api/organizations/{org_slug}/domain

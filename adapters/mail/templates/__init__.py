@@ -8,16 +8,16 @@ from collections.abc import Mapping
 from datetime import datetime
 from functools import cache
 from pathlib import Path
-from textwrap import TextWrapper
 from typing import Any, Final, Literal
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from adapters.compiled_templates import CompiledTemplates
+from adapters.mail.lines import FILL
 from core.domain.branding import POSTERN, Branding
 from core.domain.identifiers import UserId
 from core.domain.identity.locking.account_locks import LOCKING_MAILS
-from core.domain.languages import DEFAULT, Language
+from core.domain.languages import Language, spoken_language
 from core.domain.lines import one_line, unlinked
 from core.domain.mail import Mail
 from core.frozen import replace
@@ -30,8 +30,6 @@ _GAP: Final = re.compile(r"\n{3,}")
 _LONGEST_VALUE: Final = 300
 # Values of ours, and those that somebody copies: a link, a code, the record and the name of a domain, an address.
 _COPIED: Final = frozenset({"link", "code", "domain", "record", "host", "new_email", "address"})
-# Links and addresses stay on one line. Non-breaking spaces, as French uses them, are no places to break at.
-_wrapper: Final = TextWrapper(width=79, break_long_words=False, break_on_hyphens=False)
 
 # The layout is in the first folder. All folders are searched, because a use case names its mail without the family.
 _HERE: Final = Path(__file__).parent
@@ -55,7 +53,7 @@ class ShippedMailTemplates:
     def mail(
         self, name: str, to: str, *, account: UserId | None, language: Language | None, branding: Branding = POSTERN, **values: Value
     ) -> Mail:
-        spoken = language or DEFAULT
+        spoken = spoken_language(language, branding.languages)
         plain, html = self._texts.of(spoken), self._texts.html(spoken)
         given = {
             # Only some mails have these values.
@@ -110,7 +108,7 @@ def _templates(form: Form, text: Text) -> Environment:
     direction = text.language.direction
     templates.globals |= {"text": text, "direction": direction, "start": "right" if direction == "rtl" else "left"}
     templates.globals |= {"layout": f"layout.{form}", "parts": f"parts.{form}"}
-    templates.filters["filled"] = _wrapper.fill
+    templates.filters["filled"] = FILL[text.language]
     return templates
 
 

@@ -51,6 +51,7 @@ from core.domain.tenancy.keys.trusted_issuers import TrustedIssuerSettings
 from core.domain.tenancy.keys.trusted_issuers import made as trusted_issuer
 from core.domain.tenancy.profile_fields import FieldKind, FieldPrompt, FieldRule, FieldWriter, ProfileField, checked_field
 from core.domain.tenancy.sign_in_rules import SignInRulesChange
+from core.domain.tenancy.spoken_languages import spoken_languages
 from core.frozen import Frozen, names_of, replace
 
 Values = Mapping[str, Any]
@@ -99,6 +100,8 @@ def _organization(row: Values, receiver: Receiver) -> None:
     if row["primary_color"] is not None and brand_color(row["primary_color"]) is None:
         raise BadRequest("primary_color: must be a colour like #0f5f5c")
     _require_addresses(row, "help_url", "privacy_url", "terms_url")
+    if row["languages"] is not None:
+        spoken_languages(str(row["languages"]).split(","))
     names = (
         *("mfa_grace_days", "device_trust_days", "session_hours", "session_idle_minutes", "most_sessions"),
         *("invitation_domains", "shortest_password", "registration_domains"),

@@ -414,6 +414,10 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
         "The changed parts, each before and after.",
         {"changed": ["primary_color"], "old_primary_color": None, "new_primary_color": "#a01040"},
     ),
+    "languages.updated": EventData(
+        "The languages before and after, the first one first; none: all that there are.",
+        {"changed": ["languages"], "old_languages": [], "new_languages": ["de", "ar"]},
+    ),
     "user.signup.success": EventData(
         "The way in which the account was created, and the service that created it.", {"provider": "password", "service_id": _ID}
     ),

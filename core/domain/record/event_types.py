@@ -229,6 +229,7 @@ _FURTHER: Final = (
     ),
     *_types(
         "Domains and branding",
+        ("languages.updated", "Languages updated"),
         ("domain.lost", "Proof of the domain lost"),
         ("domain_route.created", "Domain route created"),
         ("domain_route.verified", "Domain of a route verified"),

@@ -20,7 +20,7 @@ from adapters.compiled_templates import CompiledTemplates
 from adapters.texts import ShippedTexts
 from core.domain.branding import NO_LINKS, POSTERN, Branding
 from core.domain.identity.callers import Caller
-from core.domain.languages import Language
+from core.domain.languages import Language, spoken_language
 from entrypoints.http.pages import colours
 from ports.texts import Text
 
@@ -70,8 +70,10 @@ class Pages:
         self._around_fields = lru_cache(_MOST_LEAVING)(self._made_around_fields)
 
     def page(self, template: str, language: Language, *, brand: Branding = POSTERN, **values: Any) -> bytes:
-        """Renders a template. `brand` is the branding of the organization that the page belongs to, if there is one."""
-        return self._in(language).get_template(template).render(brand=brand, **values).encode()
+        """Renders a template. `brand` is the branding of the organization that the page belongs to, if there is one: the page speaks one of
+        the organization's languages, whatever it was asked for.
+        """
+        return self._in(spoken_language(language, brand.languages)).get_template(template).render(brand=brand, **values).encode()
 
     def outcome(self, name: str, language: Language, *, good: bool, onward: str = "", brand: Branding = POSTERN, **values: Any) -> bytes:
         """The page for an outcome, with the texts `<name>.title` and `<name>.text`. The button after a good outcome leads to `onward`."""

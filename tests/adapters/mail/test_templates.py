@@ -89,7 +89,7 @@ async def test_every_mail_arrives_with_both_parts(language: Language) -> None:
             received = (await server.wait_for(number))[-1]
             assert received.recipients == ["ada@example.org"]
             assert received.message["Subject"] == mail.subject
-            assert received.message["Content-Language"] == language
+            assert received.message["Content-Language"] == language.tag
             assert received.part("plain") == mail.text
             assert received.part("html") == mail.html
 
@@ -106,7 +106,7 @@ def test_a_mail_is_well_made(name: str, language: Language) -> None:
     assert not re.search(r"[{}<>]|None|Undefined|\*\*", mail.text), mail.text
     read = ParsedMail(mail.html)
     (html,) = read.of("html")
-    assert html["lang"] == language
+    assert html["lang"] == language.tag
     assert len(read.of("h1")) == len(read.of("title")) == 1
     # Layout tables say that they are no data tables; images say what they show.
     assert all(table.get("role") == "presentation" for table in read.of("table") if table.get("class") != "facts")

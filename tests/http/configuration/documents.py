@@ -41,6 +41,7 @@ ACME: Final[dict[str, Any]] = {
         "sign_in_links": False,
     },
     "branding": {"primary_color": "#A01040", "help_url": "https://acme.example/help"},
+    "languages": {"languages": ["de", "ar", "en"]},
     "mail_server": {
         "host": "127.0.0.1",
         "port": 587,

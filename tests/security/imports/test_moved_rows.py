@@ -203,6 +203,8 @@ def test_rules_of_fields_are_those_that_an_endpoint_takes(walked: "Walked", rule
         ("all_organizations", "invitation_domains", ["x" * 100_000]),
         ("all_organizations", "registration_domains", ["<x>"]),
         ("all_organizations", "registration_policy", "everybody"),
+        ("all_organizations", "languages", "xx"),
+        ("all_organizations", "languages", "de,de"),
         ("saml_configurations", "attribute_mapping", [1, 2]),
         ("saml_configurations", "attribute_mapping", {"email": 7}),
         ("saml_configurations", "acs_endpoints", [{"index": "1", "url": "https://sp.example", "is_default": None}]),

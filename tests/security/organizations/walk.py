@@ -257,6 +257,7 @@ CHANGES: Final = (
     Step("POST", f"{ORGANIZATION}/configuration/apply", DOCUMENT),
     Step("PATCH", f"{ORGANIZATION}/branding", {"primary_color": "#123456", "help_url": "https://help.example/"}),
     Step("DELETE", f"{ORGANIZATION}/branding/logo"),
+    Step("PATCH", f"{ORGANIZATION}/languages", {"languages": ["fr", "de"]}),
     Step(
         "PUT",
         f"{ORGANIZATION}/risk-policies",

@@ -53,6 +53,12 @@ _BRANDING: Final = """
       from organizations
 """
 
+_LANGUAGES: Final = """
+    select organizations.slug as organization,
+           jsonb_build_object('languages', coalesce(to_jsonb(string_to_array(languages, ',')), '[]')) as fields
+      from organizations
+"""
+
 _MAIL_SERVER: Final = """
     select organizations.slug as organization,
            jsonb_build_object('host', host, 'port', port, 'username', username, 'from_email', from_email, 'from_name', from_name) as fields
@@ -201,6 +207,7 @@ OF_ORGANIZATION: Final[dict[str, LiteralString]] = {
     "limits": _LIMITS,
     "sign_in_rules": _SIGN_IN_RULES,
     "branding": _BRANDING,
+    "languages": _LANGUAGES,
     "mail_server": _MAIL_SERVER,
     "domain": _DOMAIN,
     "siem": _SIEM,

@@ -155,6 +155,7 @@ async def authorize(call: Call[None, AuthorizationQuery, None, Caller | None], p
         raise
     if isinstance(outcome, FinishedAuthorization):
         application = outcome.application
+        call.speak_for(application.branding)
         answered_on_arrival(postern, parameters, application, outcome.answered)
         name = unregistered_name(call) if describes_itself(application.registered.client_id) else application.name
         return _form(call, outcome.answered, name, application.branding) or redirect(outcome.answered.url)

@@ -34,6 +34,7 @@ def interim_page(
     **more: Any,
 ) -> bytes:
     """`named` is the application's name, on a page that says first whose choice it may be."""
+    call.speak_for(asked.application.branding)
     return shipped_pages().page(
         template,
         call.language,

@@ -44,6 +44,7 @@ from entrypoints.http.pages.console.organization.settings import (
     mail_server,
     own_domain,
     rules,
+    spoken_languages,
     terms,
 )
 from entrypoints.http.pages.console.platform import pages as platform
@@ -84,6 +85,7 @@ CONSOLE: Final = Endpoints(
         *audit_log.PAGES,
         *general.PAGES,
         *looks.PAGES,
+        *spoken_languages.PAGES,
         *own_domain.PAGES,
         *mail_server.PAGES,
         *terms.PAGES,

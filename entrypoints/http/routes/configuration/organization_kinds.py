@@ -32,6 +32,7 @@ from entrypoints.http.routes.tenancy import (
     roles,
     siem,
     sign_in_rules,
+    spoken_languages,
     teams,
     upstream_providers,
     webhooks,
@@ -163,6 +164,17 @@ ORGANIZATION_KINDS: Final = (
         is_single=True,
         standing=dict.fromkeys(("logo_url", "primary_color", "help_url", "privacy_url", "terms_url")),
         stored={"primary_color": lower},
+    ),
+    ObjectKind(
+        name="languages",
+        within=Within.ORGANIZATION,
+        entry=entry("LanguagesEntry", spoken_languages.LanguagesPatch),
+        shown_by=spoken_languages.get_languages,
+        change=spoken_languages.change_languages,
+        is_single=True,
+        # The order counts: the first one is for readers of none of them.
+        standing={"languages": []},
+        stored={"languages": lambda codes: codes or []},
     ),
     ObjectKind(
         name="mail_server",

@@ -31,6 +31,7 @@ from entrypoints.http.routes.tenancy.roles import list_roles
 from entrypoints.http.routes.tenancy.setup_links import list_setup_links
 from entrypoints.http.routes.tenancy.siem import get_siem_configuration
 from entrypoints.http.routes.tenancy.sign_in_rules import get_sign_in_rules
+from entrypoints.http.routes.tenancy.spoken_languages import get_languages
 from entrypoints.http.routes.tenancy.teams import list_teams
 from entrypoints.http.routes.tenancy.terms.terms import get_terms
 from entrypoints.http.routes.tenancy.trusted_issuers import list_trusted_issuers
@@ -81,6 +82,7 @@ CREDENTIALS_TAB: Final = Tab("console.tab.credentials", f"{SIGN_IN}/providers", 
 AUDIT_LOG_TAB: Final = Tab("console.tab.audit_log", AUDIT_LOG, list_audit_log.caller)
 GENERAL_TAB: Final = Tab("console.tab.general", SETTINGS, change_organization.caller)
 LOOKS_TAB: Final = Tab("console.tab.looks", f"{SETTINGS}/looks", change_branding.caller)
+LANGUAGES_TAB: Final = Tab("console.tab.languages", f"{SETTINGS}/languages", get_languages.caller)
 DOMAIN_TAB: Final = Tab("console.tab.domain", f"{SETTINGS}/domain", get_domain.caller)
 MAIL_SERVER_TAB: Final = Tab("console.tab.mail_server", f"{SETTINGS}/mail-server", get_mail_server.caller)
 TERMS_TAB: Final = Tab("console.tab.terms", f"{SETTINGS}/terms", get_terms.caller)
@@ -111,7 +113,7 @@ SIGN_IN_ENTRY: Final = SideEntry("console.entry.sign_in", (RULES_TAB, RISK_TAB, 
 AUDIT_LOG_ENTRY: Final = SideEntry("console.entry.audit_log", (AUDIT_LOG_TAB,))
 SETTINGS_ENTRY: Final = SideEntry(
     "console.entry.settings",
-    (GENERAL_TAB, LOOKS_TAB, DOMAIN_TAB, MAIL_SERVER_TAB, TERMS_TAB, BILLING_TAB, DOCUMENTS_TAB, DANGER_TAB),
+    (GENERAL_TAB, LOOKS_TAB, LANGUAGES_TAB, DOMAIN_TAB, MAIL_SERVER_TAB, TERMS_TAB, BILLING_TAB, DOCUMENTS_TAB, DANGER_TAB),
     todos=(Todo.MAIL_SERVER,),
 )
 
