@@ -10,12 +10,16 @@ from typing import Final
 
 import pytest
 
-from entrypoints.http.pages import colours
+from core.domain.branding import Branding
+from core.domain.languages import Language
+from entrypoints.http.pages import colours, shipped_pages
+from tests.adapters.mail.test_templates import ACME, TEMPLATES, VALUES
+from tests.browser.states import states
 
 ROOT: Final = Path(__file__).parents[3]
 SHEETS: Final = sorted([*ROOT.glob("entrypoints/http/**/*.css"), *ROOT.glob("ops/site/**/*.css")])
 SCRIPTS: Final = sorted([*ROOT.glob("entrypoints/http/**/*.js"), *ROOT.glob("ops/site/**/*.js")])
-TEMPLATES: Final = sorted(
+TEMPLATE_FILES: Final = sorted(
     file
     for kind in ("adapters/mail/**/*.html", "adapters/mail/**/*.jinja", "entrypoints/http/**/*.html", "ops/site/**/*.html")
     for file in ROOT.glob(kind)
@@ -93,7 +97,7 @@ def test_the_sheets_that_we_write_speak_of_start_and_end() -> None:
     assert list(sided((colours.declarations("#a01040") + colours.preview_declarations("#a01040")).decode())) == []
 
 
-@pytest.mark.parametrize("template", TEMPLATES, ids=[str(template.relative_to(ROOT)) for template in TEMPLATES])
+@pytest.mark.parametrize("template", TEMPLATE_FILES, ids=[str(template.relative_to(ROOT)) for template in TEMPLATE_FILES])
 def test_a_template_speaks_of_start_and_end(template: Path) -> None:
     source = template.read_text()
     assert list(sided(styles_in(source))) == []
@@ -152,3 +156,31 @@ def test_a_side_is_found(written: str) -> None:
 )
 def test_what_knows_no_side_may_stand(written: str) -> None:
     assert list(sided(f"a {{ {written}; }}")) == []
+
+
+@pytest.mark.parametrize("language", Language)
+def test_a_page_says_how_its_lines_run(language: Language) -> None:
+    page = shipped_pages().said("a", "b", language, good=True, brand=Branding("Acme (2)")).decode()
+    assert f'<html lang="{language.tag}" dir="{"rtl" if language is Language.ARABIC else "ltr"}">' in page
+    assert ("\u2068Acme (2)\u2069</title>" in page) == (language is Language.ARABIC)
+
+
+def test_what_is_typed_runs_as_its_kind_does() -> None:
+    """An address, a password and a code run from left to right in every language; a name runs as it is typed."""
+    (state,) = (state for state in states() if state.name == "register")
+    page = state.page(Language.ARABIC).decode()
+    kinds = dict(re.findall(r'<input [^>]*type="(\w+)"[^>]* dir="(\w+)"', page))
+    assert kinds == {"email": "ltr", "password": "ltr"}
+    drawn = re.search(r"\[dir=\"rtl\"\] \.along ?\{ ?scale: ?-1 1;? ?\}", (ROOT / "entrypoints/http/pages/look/frame.css").read_text())
+    assert drawn is not None
+
+
+@pytest.mark.parametrize("language", [Language.ENGLISH, Language.ARABIC])
+def test_a_mail_says_how_its_lines_run(language: Language) -> None:
+    """On the body, and on each table: some programs drop the body's, and Outlook listens to attributes alone."""
+    start, direction, other = ("right", "rtl", "left") if language is Language.ARABIC else ("left", "ltr", "right")
+    mail = TEMPLATES.mail("new_device", "ada@example.org", account=None, language=language, branding=ACME, **VALUES["new_device"])
+    assert set(re.findall(r'<(?:html|body|table|div)\b[^>]* dir="(\w+)"', mail.html)) == {direction}
+    assert len(re.findall(r"<table\b", mail.html)) == len(re.findall(r"<table\b[^>]* dir=", mail.html))
+    assert f'align="{other}"' not in mail.html
+    assert mail.html.count(f'align="{start}"') > 6
