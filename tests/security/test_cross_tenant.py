@@ -537,6 +537,7 @@ async def test_no_answer_contains_anything_of_another(
                         "risk-policies/report",
                         "risk-events",
                         "terms",
+                        "languages",
                     ),
                 )
             )

@@ -75,6 +75,8 @@ def test_no_text_was_left_in_english(language: Language) -> None:
     assert [key for key, text in shipped(language, PAGES).items() if text == english[key] and len(re.findall(r"\w{2,}", text)) > 2] == []
 
 
+# Wrong in every language.
+NOWHERE = r"""["'`<>\\]|\.\.\.|\s\s| -- |^\s|\s$"""
 WRONG = {
     Language.ENGLISH: r"[«»„]|\s[;:!?]",
     # Quotation marks as in „so“.
@@ -89,23 +91,27 @@ WRONG = {
 @pytest.mark.parametrize("language", CONSOLE_LANGUAGES)
 def test_the_marks_are_those_of_the_language(language: Language) -> None:
     for key, text in shipped(language, PAGES).items():
-        assert not re.search(r"""["'`<>\\]|\.\.\.|\s\s| -- |^\s|\s$""", text), (key, text)
+        assert not re.search(NOWHERE, text), (key, text)
         assert not re.search(WRONG[language], text), (key, text)
+
+
+# Texts that name what stands on a link, by the text of the link.
+NAMED = {
+    "password.forgotten": (
+        "mail.reset_and_tell",
+        "mail.reset_signs_out",
+        "mail_set_password.note",
+        "mail_email_changed_old.not_you_asked",
+        "mail_account_locked.note",
+    ),
+    "applications.page": ("consent.take_back",),
+}
 
 
 @pytest.mark.parametrize("language", CONSOLE_LANGUAGES)
 def test_what_names_a_link_or_a_button_says_what_stands_on_it(language: Language) -> None:
     texts = shipped(language, PAGES)
-    pairs = {
-        "password.forgotten": (
-            "mail.reset_and_tell",
-            "mail.reset_signs_out",
-            "mail_set_password.note",
-            "mail_email_changed_old.not_you_asked",
-        ),
-        "applications.page": ("consent.take_back",),
-    }
-    for label, mentions in pairs.items():
+    for label, mentions in NAMED.items():
         for mention in mentions:
             assert texts[label] in texts[mention], mention
 

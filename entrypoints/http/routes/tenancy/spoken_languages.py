@@ -56,7 +56,10 @@ async def change_languages(call: Call[LanguagesPatch, None, OrganizationPath, Me
 
 @endpoint.get(_LANGUAGES, caller=MEMBER, keys=True, tags=_TAGS)
 async def get_languages(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> LanguagesRecord:
-    """Get the languages of an organization"""
+    """Get the languages of an organization
+
+    The pages and mails that have its branding speak these languages.
+    """
     return _recorded(await postern.tenancy.spoken_languages.get(call.caller))
 
 
