@@ -20,6 +20,11 @@ class Text(Hashable, Protocol):
         for a missing value. Both are bugs, and a test of ours finds them first.
         """
 
+    def isolated(self, value: object) -> str:
+        """A value that stands alone among our words, such as a name in the title of a page. It runs as its own letters do, and turns
+        nothing around it. The values of a text are isolated anyway.
+        """
+
     def moment(self, at: datetime) -> str:
         """Date and time in words, with the time zone."""
 

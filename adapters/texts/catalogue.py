@@ -25,6 +25,11 @@ _SENTENCE: Final = 6
 _MOST_DAYS: Final = 512
 # No text contains it.
 _CLOCK: Final = "\0"
+# First strong isolate, and its end: what stands between them runs as its own first letter says, and turns nothing around it (UAX 9).
+_ISOLATE: Final = "\u2068"
+_END: Final = "\u2069"
+# Letters from right to left: Hebrew, Arabic and their neighbours, their forms for print, and further scripts from U+10800 and U+1E800.
+_FROM_THE_RIGHT: Final = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]")
 # Between the clocks of the database and of the process that shows the page, in seconds.
 _APART: Final = 60
 _UNITS: Final = (("years", 365 * 86400), ("months", 30 * 86400), ("days", 86400), ("hours", 3600), ("minutes", 60))
@@ -74,6 +79,7 @@ class Catalogue:
         self._made_of: WeakKeyDictionary[OwnTexts, _Ready] = WeakKeyDictionary()
         self._between = between
         self._escaped: Callable[[object], str] = escape if html else str
+        self._isolated = _always_isolated if language.direction == "rtl" else _isolated_from_the_right
         self._joined: Callable[[list[str]], str] = _join_html if html else "".join
         self._form = FORM[language]
         self._around_clock = lru_cache(_MOST_DAYS)(self._made_around_clock)
@@ -131,8 +137,11 @@ class Catalogue:
         parts = [made.literals[0]]
         for name, literal in zip(made.names, made.literals[1:], strict=True):
             value = values[name]
-            parts += (self._escaped(self.moment(value) if isinstance(value, datetime) else value), literal)
+            parts += (self.moment(value) if isinstance(value, datetime) else self._isolated(value, self._escaped(value)), literal)
         return self._joined(parts)
+
+    def isolated(self, value: object) -> str:
+        return self._joined([self._isolated(value, self._escaped(value))])
 
     def moment(self, at: datetime) -> str:
         at = at.astimezone(UTC)
@@ -142,9 +151,9 @@ class Catalogue:
     def _made_around_clock(self, year: int, month: int, day: int) -> tuple[str, str]:
         """A moment of this day, before and after its clock. A list shows many moments of few days."""
         first = self("time.first_of_month") if day == 1 else str(day)
-        before, _, after = self("time.moment", day=first, month=self(f"time.month.{month}"), year=year, clock=_CLOCK, zone="UTC").partition(
-            _CLOCK
-        )
+        told = self("time.moment", day=first, month=self(f"time.month.{month}"), year=year, clock=_CLOCK, zone="UTC")
+        # A date is all ours, so there is nothing to keep apart.
+        before, _, after = told.replace(_ISOLATE, "").replace(_END, "").partition(_CLOCK)
         return before, after
 
     def listed(self, things: Iterable[str]) -> str:
@@ -183,6 +192,19 @@ class Catalogue:
         """The words, of a text with so many spaces."""
         together = self._on_page and (spaces >= _SENTENCE or key.endswith(".title"))
         return _SHORT_PART.sub("\\1\u2060", words) if together else words
+
+
+def _always_isolated(value: object, written: str) -> str:
+    """Among words from right to left, nearly every value runs the other way: names, addresses, links. A number needs nothing: it joins the
+    sentence as it is, with its sign for per cent.
+    """
+    return written if isinstance(value, int) else f"{_ISOLATE}{written}{_END}"
+
+
+def _isolated_from_the_right(value: object, written: str) -> str:
+    """Among words from left to right, few values run the other way. An element is left to the template, which puts names into `<bdi>`."""
+    is_other = isinstance(value, str) and not value.isascii() and not hasattr(value, "__html__") and _FROM_THE_RIGHT.search(value)
+    return f"{_ISOLATE}{written}{_END}" if is_other else written
 
 
 def _join_html(parts: list[str]) -> str:

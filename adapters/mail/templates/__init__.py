@@ -142,7 +142,10 @@ def _templates(form: Form, text: WearingText) -> Environment:
         keep_trailing_newline=True,
         bytecode_cache=_COMPILED[form],
     )
-    templates.globals |= {"text": text, "paragraphs": text.paragraphs, "layout": f"layout.{form}", "parts": f"parts.{form}"}
+    # Outlook knows no logical properties, so a template aligns by `start`, and asks for the direction where two sides differ.
+    direction = text.language.direction
+    templates.globals |= {"text": text, "direction": direction, "start": "right" if direction == "rtl" else "left"}
+    templates.globals |= {"paragraphs": text.paragraphs, "layout": f"layout.{form}", "parts": f"parts.{form}"}
     templates.filters["filled"] = partial(_filled, FILL[text.language])
     return templates
 

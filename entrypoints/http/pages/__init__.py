@@ -228,10 +228,11 @@ class Pages:
                 auto_reload=False,
                 bytecode_cache=self._compiled,
             )
+            text = self._texts.on_page(language, html=True)
             made.filters["breakable"] = breakable
             made.filters["thin"] = thin
+            made.filters["isolated"] = text.isolated
             made.filters["breakable_addresses"] = breakable_addresses
-            text = self._texts.on_page(language, html=True)
             made.filters["device"] = lru_cache(_MOST_DEVICES)(partial(device_in, text))
             made.globals |= {"language": language, "text": text, "moment": text.moment, "ago": text.ago}
             made.globals |= {"paragraphs": text.paragraphs, "notice_above": partial(self._notice_above, text)}

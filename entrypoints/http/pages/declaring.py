@@ -190,6 +190,7 @@ def _declare(method: str, path: str, stated: PageStatement) -> Callable[[Handler
         "produces": HTML,
         "tags": stated.get("tags", ()),
         "translated": stated.get("translated", True),
+        "speaks": stated.get("speaks", ()),
         "foreign": stated.get("foreign", False),
         "status": stated.get("status", 200),
         "also": stated.get("also", {}),

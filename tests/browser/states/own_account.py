@@ -11,6 +11,7 @@ from core.domain.identity.profile.pictures import Portrait
 from core.domain.identity.profile.profiles import NO_PROFILE, OwnProfile
 from core.domain.identity.risk import RiskFactor
 from core.domain.identity.upstream.providers import NAMES
+from core.domain.languages import Language
 from core.domain.tenancy.join_requests import OwnJoinRequest
 from entrypoints.http.pages import shipped_pages
 from entrypoints.http.pages.account.devices.sign_in_log_pages import NAMED, failure
@@ -411,7 +412,7 @@ _ONE_PAGE: Final[dict[str, Any]] = {"number": 1, "pages": 1}
 _LANGUAGE: Final[dict[str, Any]] = {
     "change": "/ui/profile/email",
     "choose": "/ui/profile/language",
-    "languages": {"en": "English", "de": "Deutsch"},
+    "languages": tuple(Language),
     "chosen": "de",
     "profile": NO_PROFILE,
     "details": "/ui/profile/details",

@@ -86,8 +86,8 @@ async def test_languages_are_chosen_in_order_and_given_up(scene: LanguageScene) 
         ([""], "languages[0]: '' is a language that is not on"),
         (["x" * 100], f"languages[0]: '{'x' * 40}' is a language that is not on"),
         (["de", "ar", "de"], "languages[2]: de stands in the list twice"),
-        ("de", "languages: Expected"),
-        ([None], "languages[0]: Expected"),
+        ("de", "languages: expected array"),
+        ([None], "languages[0]: expected string"),
     ],
 )
 async def test_what_cannot_be_spoken_is_refused_in_words(languages: Any, message: str, scene: LanguageScene) -> None:

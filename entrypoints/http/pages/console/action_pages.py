@@ -10,7 +10,6 @@ from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import Answer, redirect
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.endpoints import Endpoint
-from entrypoints.http.pages.account import isolated
 from entrypoints.http.pages.console.creation_pages import shown_once
 from entrypoints.http.pages.console.declaring import console
 from entrypoints.http.pages.console.forms import Shape
@@ -150,7 +149,7 @@ def ending_pages(resource: Resource, ending: Ending) -> Sequence[Endpoint]:
 def _head(resource: Resource, visit: PageVisit, record: Any, title: str, curl: str) -> Head:
     called = resource.call(visit, record)
     return Head(
-        title=resource.text(visit, title, called=isolated(called)),
+        title=resource.text(visit, title, called=called),
         crumbs=(*resource.above(visit), (called, visit.here(resource.one))),
         curl=curl,
     )

@@ -55,12 +55,13 @@ async def test_the_console_speaks_the_best_of_its_four(chosen: str | None, accep
     console.people.change("update users set language = %s where id = %s", chosen, console.ada.user)
     console.people.change("update organizations set languages = 'ar,pl'")
     console.tabs.language = accepted
-    for place in ("", _PAGE, "/settings/nothing"):
+    for place in ("", _PAGE, "/people/roles/nothing"):
         tab = await console.at(place)
         assert tab.shown.header("content-language") == spoken, place
         assert f'<html lang="{spoken}"'.encode() in tab.shown.body, place
     says_so = shipped_pages().text(Language(spoken))("console.languages_only")
-    assert ((says_so) in (await console.at()).page.text) is (chosen == "pl")
+    assert (says_so in (await console.at()).page.text) is (chosen == "pl")
+    assert says_so not in (await console.at(_PAGE)).page.text
     # Pages of one's own account follow the person.
     shown = await console.tab.open("/ui/profile")
     assert shown.shown.header("content-language") == (chosen or accepted.partition(",")[0])

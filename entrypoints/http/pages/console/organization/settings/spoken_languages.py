@@ -65,7 +65,7 @@ LANGUAGES: Final = Resource(
     is_single=True,
     listed=get_languages,
     columns=(
-        sentence(_spoken, "console.field.languages"),
+        sentence(_spoken, "console.languages.spoken"),
         sentence(_first, "console.languages.first"),
         sentence(_not_reviewed, "console.languages.not_reviewed"),
     ),
