@@ -26,6 +26,7 @@ from core.domain.identity.upstream.connections import ProviderKind, SamlSettings
 from core.domain.identity.upstream.ldap.credentials import require_no_credential
 from core.domain.identity.upstream.ldap.settings import LdapSettings, ldap_issuer, usable_ldap
 from core.domain.images import image_of
+from core.domain.languages import DEFAULT, Language
 from core.domain.outbound.destinations import NotADestination, destination
 from core.domain.outbound.key_sets import client_keys, keys_destination
 from core.domain.outbound.metadata_clients import LONGEST_HOST
@@ -51,7 +52,11 @@ from core.domain.tenancy.keys.trusted_issuers import TrustedIssuerSettings
 from core.domain.tenancy.keys.trusted_issuers import made as trusted_issuer
 from core.domain.tenancy.profile_fields import FieldKind, FieldPrompt, FieldRule, FieldWriter, ProfileField, checked_field
 from core.domain.tenancy.sign_in_rules import SignInRulesChange
+from core.domain.texts.open_texts import OPEN
+from core.domain.texts.reading import links
+from core.domain.texts.rules import LONGEST, OwnText, TextRules, checked_texts
 from core.frozen import Frozen, names_of, replace
+from ports.texts import ShippedWords
 
 Values = Mapping[str, Any]
 _NIL: Final = UUID(int=0)
@@ -68,6 +73,7 @@ class Receiver(Frozen):
 
     issuer: str
     syntax: AddressSyntax
+    shipped: ShippedWords
 
 
 def require_fit(table: str, row: Values, receiver: Receiver) -> None:
@@ -254,6 +260,20 @@ def _mail_server(row: Values, receiver: Receiver) -> None:
         raise BadRequest("from_email: must be in ASCII")
 
 
+def _own_text(row: Values, receiver: Receiver) -> None:
+    """A text of a key or language that is not here is kept, and shown nowhere. Whether a link's domain is proved here is asked later."""
+    if len(row["based_on"]) > LONGEST or len(row["text"]) > LONGEST:
+        raise BadRequest(f"text, based_on: at most {LONGEST} characters")
+    language = Language.of(row["language"])
+    if language is None or row["key"] not in OPEN:
+        return
+    ours = {one: receiver.shipped.written(one) for one in (language, DEFAULT)}
+    rules = TextRules(ours, ours[DEFAULT], [destination(link.address).host for link in links(row["text"])])
+    (kept,) = checked_texts([OwnText(row["key"], language, row["text"])], rules)
+    if kept.text != row["text"]:
+        raise BadRequest("text: must be as it is kept")
+
+
 def _profile_field(row: Values, _receiver: Receiver) -> None:
     rule: FieldRule = row["rule"]
     field = ProfileField(
@@ -302,6 +322,7 @@ _ROWS: Final[Mapping[str, Callable[[Values, Receiver], None]]] = {
     "upstream_providers": _upstream_provider,
     "invitations": _invitation,
     "mail_servers": _mail_server,
+    "organization_texts": _own_text,
     "all_profile_fields": _profile_field,
     "user_key_settings": _user_key_settings,
     "trusted_issuers": _trusted_issuer,

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
 from typing import Final
@@ -11,12 +11,13 @@ from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import OrganizationId, OwnTextId
 from core.domain.json import Json
 from core.domain.languages import Language
+from core.domain.outbound.destinations import destination
 from core.domain.record.events import Actor, Event, Target
 from core.domain.texts.open_texts import OPEN, OpenText, is_open
 from core.domain.texts.places import TextPlace
 from core.domain.texts.reading import links
 from core.domain.texts.rules import OwnText, TextRules, checked_texts, is_below
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 
 # Of the texts that changed, an entry of the audit log and an event name so many. All of them stand in the answer to `GET`.
 MOST_NAMED: Final = 20
@@ -124,10 +125,18 @@ def spoken(language: str) -> Language:
     return found
 
 
-def unlinked(text: str, hosts: Iterable[str]) -> bool:
-    """Whether a link of the text leads to none of the hosts."""
-    domains = tuple(hosts)
-    return any(not is_below(link.address.removeprefix("https://").partition("/")[0].partition("?")[0], domains) for link in links(text))
+def following(kept: Iterable[KeptText], domain: str, proved: Collection[str]) -> Sequence[KeptText]:
+    """The texts that change when the proof of a domain comes or goes: those with a link there lose their links while one leads nowhere that
+    is proved, and have them again afterwards.
+    """
+    changed = []
+    for one in kept:
+        hosts = [destination(link.address).host for link in links(one.text)]
+        if any(is_below(host, [domain]) for host in hosts):
+            unlinked = not all(is_below(host, proved) for host in hosts)
+            if unlinked is not one.unlinked:
+                changed.append(replace(one, unlinked=unlinked))
+    return changed
 
 
 def digest_of(kept: Iterable[KeptText]) -> str | None:

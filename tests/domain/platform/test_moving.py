@@ -8,6 +8,7 @@ import pytest
 
 from adapters.postgres.moving.arriving_columns import COLUMNS
 from adapters.postgres.moving.arriving_rows import Receiver, require_fit
+from adapters.texts import ShippedTexts
 from core.domain.email import Email
 from core.domain.errors import BadRequest
 from core.domain.identity.upstream.connections import SamlSettings
@@ -198,7 +199,7 @@ class Syntax:
         return Email(text)
 
 
-HERE: Final = Receiver("https://id.example", Syntax())
+HERE: Final = Receiver("https://id.example", Syntax(), ShippedTexts())
 
 
 def test_rows_keep_the_rules_of_the_endpoints() -> None:

@@ -348,7 +348,9 @@ _MEANS: Final[list[ArrivalMeans]] = []
 
 def means(postern: Postern) -> ArrivalMeans:
     foundation = postern.foundation
-    return ArrivalMeans(foundation.keyring, foundation.email_syntax, foundation.public_url, postern.identity.profiles.is_zone)
+    return ArrivalMeans(
+        foundation.keyring, foundation.email_syntax, foundation.public_url, postern.identity.profiles.is_zone, foundation.shipped_words
+    )
 
 
 def terms() -> ArrivalTerms:

@@ -1,6 +1,6 @@
 """The statements for what belongs to organizations, by the kind of object. Each ends where a condition on `organizations` may follow."""
 
-from typing import Final, LiteralString, cast
+from typing import Final, LiteralString
 
 from adapters.postgres.platform.configuration.risk_objects import RISK_POLICIES
 from adapters.postgres.services.resource_servers import RESOURCE_SERVER, named_services
@@ -55,7 +55,7 @@ _BRANDING: Final = """
 """
 
 # Every language that we speak, with an empty map where there is no own text.
-_LANGUAGES: Final = cast("LiteralString", ",".join(Language))
+_LANGUAGES: Final[LiteralString] = ",".join(Language)
 _SPOKEN: Final[LiteralString] = f"""
     (
         select jsonb_object_agg(spoken.language, coalesce(

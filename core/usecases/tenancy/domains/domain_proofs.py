@@ -15,6 +15,7 @@ from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
 from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.texts.proved_links import follow_proof
 from ports.clock import Clock
 from ports.mail_templates import MailTemplates
 from ports.metrics import Metrics
@@ -75,6 +76,7 @@ class DomainProofs(Frozen):
                 return Verification(False, "Another organization has verified this domain, or you have changed yours meanwhile")
             if verified.is_new:
                 await uow.record(use.verified(domain, actor))
+                await follow_proof(uow, domain.organization, domain.name)
             await uow.commit()
         return Verification(True, "The domain is verified. Leave the proof published: it is looked at every week.")
 
@@ -94,11 +96,14 @@ class DomainProofs(Frozen):
                 await store.seen(domain.id, now, now + RECHECKED_EVERY)
                 await uow.commit()
                 return
+            # What follows from a lost proof changes the organization, which comes first.
+            await uow.organizations.hold(domain.organization)
             missed = await store.missed(domain, now, now + RECHECKED_AFTER_MISS, MOST_MISSES)
             if missed is None:
                 return
             if not missed.is_verified:
                 await uow.record(use.lost(missed))
+                await follow_proof(uow, missed.organization, missed.name)
             mail = _MISSING if missed.misses == 1 else "" if missed.is_verified else use.lost_mail
             if mail:
                 await self._tell_owners(uow, store, missed, mail)

@@ -176,7 +176,7 @@ async def change_texts(call: Call[TextsPatch, None, OrganizationPath, Member], p
     return TextsVersion(version=await postern.tenancy.own_texts.change(call.caller, change_of(call.body), call.actor))
 
 
-@endpoint.put(_TEXTS, caller=_MANAGERS, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.put(_TEXTS, caller=_MANAGERS, keys=True, limit=CREDENTIALS, refuses=(BadRequest,), verb="texts replace", tags=_TAGS)
 async def replace_texts(call: Call[WholeTextsBody, None, OrganizationPath, Member], postern: Postern) -> TextsVersion:
     """Replace the texts of languages of an organization
 
