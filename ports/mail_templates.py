@@ -60,9 +60,12 @@ class MailTemplates(Protocol):
         account: UserId | None,
         language: Language | None,
         branding: Branding = POSTERN,
+        carries_own_texts: bool = False,
         **values: str | bool | datetime | tuple[str, ...] | None,
     ) -> Mail:
         """`account` is the person whose mail it is, and None for a mail that others have sent to an address: see `Mail`. `language` is the
-        one that the person has chosen or, failing that, the one that the cause of the mail suggests; None is English. Raises when there is
-        no such template or a value is missing. Both are bugs, and a test of ours finds them first.
+        one that the person has chosen or, failing that, the one that the cause of the mail suggests; None is English. With
+        `carries_own_texts`, the mail has the own texts of the branding's organization: its own server sends the mail, or the mail goes to
+        somebody with an own tie to it. Otherwise, it has them only if a platform owner has said yes to them. Raises when there is no such
+        template or a value is missing. Both are bugs, and a test of ours finds them first.
         """

@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from core.domain.languages import Language
+from core.domain.own_texts import InstallationWords, OwnTexts
 
 
 class Text(Hashable, Protocol):
@@ -28,6 +29,20 @@ class Text(Hashable, Protocol):
         """
 
 
+class WearingText(Text, Protocol):
+    """A text over which own texts can stand."""
+
+    def wear(self, *own: OwnTexts) -> None:
+        """From now on these stand over the shipped texts, the first above the second. Whoever renders calls it before and, with nothing,
+        afterwards: rendering waits for nothing, so no other page or mail can come between.
+        """
+
+    def paragraphs(self, key: str, **values: object) -> str:
+        """A text whose own form may have paragraphs and links. It stands alone in an element for one paragraph: in HTML, `</p>` ends one
+        and begins the next. A key of own texts alone is empty where there is none.
+        """
+
+
 class ShippedWords(Protocol):
     """Our texts as they are written, before any value stands in them."""
 
@@ -38,8 +53,23 @@ class ShippedWords(Protocol):
 class Texts(Protocol):
     """Shipped files implement it, one for each language."""
 
-    def of(self, language: Language) -> Text:
+    def of(self, language: Language) -> WearingText:
         """As plain text."""
 
-    def html(self, language: Language) -> Text:
+    def html(self, language: Language) -> WearingText:
         """As HTML: texts and values are escaped, unless a value is marked as HTML already."""
+
+
+class InstallationWordsLookup(Protocol):
+    async def find(self) -> InstallationWords:
+        """One statement and one round trip, outside any unit of work. Raises `Unavailable` and `Overloaded`."""
+
+
+class SpokenInstallationWords(Protocol):
+    """What this process knows of them: nothing at first."""
+
+    @property
+    def current(self) -> InstallationWords: ...
+
+    def now(self) -> datetime:
+        """Own texts may have a time from which and until which they stand."""

@@ -51,6 +51,7 @@ from ports.jobs import JobStore
 from ports.platform.imports import ImportStore
 from ports.platform.platform_owners import PlatformOwnerStore
 from ports.platform.proposals import ProposalStore
+from ports.platform.text_approvals import TextApprovalStore
 from ports.services.api_keys import ApiKeyStore
 from ports.services.assignments import AssignmentStore
 from ports.services.billing import BillingStore
@@ -77,6 +78,7 @@ from ports.tenancy.keys.management_keys import ManagementKeyStore
 from ports.tenancy.keys.trusted_issuers import TrustedIssuerStore
 from ports.tenancy.mail_servers import MailServerStore
 from ports.tenancy.members import MemberStore, OwnershipStore
+from ports.tenancy.notices import NoticeStore
 from ports.tenancy.oauth_credentials import OAuthCredentialStore
 from ports.tenancy.organizations import OrganizationStore
 from ports.tenancy.own_texts import OwnTextStore
@@ -120,6 +122,8 @@ class AskedStores(Protocol):
     mail_servers: MailServerStore
     looks: LookStore
     own_texts: OwnTextStore
+    text_approvals: TextApprovalStore
+    notices: NoticeStore
     connection_refreshes: ConnectionRefreshStore
     domains: DomainStore
     domain_routes: DomainRouteStore

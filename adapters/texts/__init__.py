@@ -13,6 +13,9 @@ from adapters.texts.catalogue import Catalogue
 from adapters.texts.reading import shipped
 from core.domain.languages import DEFAULT, Language
 
+# As `paragraph` of the mails' `parts.html` has it.
+PARAGRAPH_OF_MAIL: Final = "margin:0 0 16px;font-size:16px;line-height:25px;color:#22272b;"
+
 
 class ShippedTexts:
     """Implements `ports.texts.Texts`. `beside` is the folder of the pages whose texts stand beside them."""
@@ -24,7 +27,8 @@ class ShippedTexts:
         return _catalogue(language, self._beside, html=False)
 
     def html(self, language: Language) -> Catalogue:
-        return _catalogue(language, self._beside, html=True)
+        """The texts of mails, whose programs know no style sheet."""
+        return _catalogue(language, self._beside, html=True, between=f'</p>\n<p style="{PARAGRAPH_OF_MAIL}">')
 
     def written(self, language: Language) -> Mapping[str, str]:
         """Implements `ports.texts.ShippedWords`."""
@@ -32,12 +36,12 @@ class ShippedTexts:
 
     def on_page(self, language: Language, *, html: bool) -> Catalogue:
         """The texts of pages, whose lines never end within "e-mail"."""
-        return _catalogue(language, self._beside, html=html, on_page=True)
+        return _catalogue(language, self._beside, html=html, on_page=True, between="</p>\n<p>" if html else "\n\n")
 
 
 @cache
-def _catalogue(language: Language, beside: Path | None, *, html: bool, on_page: bool = False) -> Catalogue:
-    return Catalogue(language, _texts(language, beside), html=html, on_page=on_page)
+def _catalogue(language: Language, beside: Path | None, *, html: bool, on_page: bool = False, between: str = "\n\n") -> Catalogue:
+    return Catalogue(language, _texts(language, beside), html=html, on_page=on_page, between=between)
 
 
 @cache

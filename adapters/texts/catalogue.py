@@ -3,17 +3,20 @@ look-ups and one join.
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from markupsafe import Markup, escape
 
+from adapters.texts.own import OWN_ALONE, UNFIT, Pieces, Shown, in_paragraphs, on_one_line, placeholders
 from adapters.texts.plurals import FORM, OTHER
 from core.domain.languages import Language
+from core.domain.lines import unlinked
+from core.domain.own_texts import OwnTexts
 
-_PLACEHOLDER: Final = re.compile(r"\{([a-z_]+)\}")
 # A hyphen after two or three letters, as in "e-mail" and "two-step". A line must not end there, so pages put a word joiner behind it.
 # Only in sentences and headings: a label or a button is a name that people say to their machine, and programs look for.
 _SHORT_PART: Final = re.compile(r"(?<![\w-])(\w{1,3}-)(?=\w)")
@@ -26,17 +29,6 @@ _APART: Final = 60
 _UNITS: Final = (("years", 365 * 86400), ("months", 30 * 86400), ("days", 86400), ("hours", 3600), ("minutes", 60))
 
 
-class _Pieces:
-    """A text with placeholders: what stands between them, and the names of the values, in turns."""
-
-    __slots__ = ("literals", "names")
-
-    def __init__(self, text: str, escaped: Callable[[object], str]) -> None:
-        parts = _PLACEHOLDER.split(text)
-        self.literals = [escaped(part) for part in parts[::2]]
-        self.names = parts[1::2]
-
-
 class _Forms:
     """A text that a number decides about: its keys for each form."""
 
@@ -46,28 +38,81 @@ class _Forms:
         self.keys = {name.rpartition(".")[2]: name for name in texts if name.rpartition(".")[0] == key}
 
 
-class Catalogue:
-    """Implements `ports.texts.Text`."""
+_Ready = dict[tuple[str, Shown], str | Pieces]
 
-    def __init__(self, language: Language, texts: Mapping[str, str], *, html: bool, on_page: bool = False) -> None:
-        """`on_page`: lines of the page end where its width says, so short parts of words stay with the rest."""
+
+class Catalogue:
+    """Implements `ports.texts.WearingText`."""
+
+    def __init__(self, language: Language, texts: Mapping[str, str], *, html: bool, on_page: bool = False, between: str = "\n\n") -> None:
+        """`on_page`: lines of the page end where its width says, so short parts of words stay with the rest. `between` stands between the
+        paragraphs of own texts.
+        """
         self.language: Final = language
         self._texts = texts
+        self._html: Final = html
         self._on_page: Final = on_page
-        self._ready: dict[str, str | _Pieces | _Forms] = {}
+        self._ready: dict[str, str | Pieces | _Forms] = {}
+        # The own texts that stand over these while one page or mail is rendered, the nearest first.
+        self._over: Sequence[tuple[Mapping[str, str], _Ready]] = ()
+        # For each set of own texts, those that were shown, as they are shown here.
+        self._made_of: WeakKeyDictionary[OwnTexts, _Ready] = WeakKeyDictionary()
+        self._between = between
         self._escaped: Callable[[object], str] = escape if html else str
         self._joined: Callable[[list[str]], str] = _join_html if html else "".join
         self._form = FORM[language]
         self._around_clock = lru_cache(_MOST_DAYS)(self._made_around_clock)
 
     def __call__(self, key: str, **values: object) -> str:
-        made = self._ready.get(key) or self._prepared(key)
+        made = (self._over and self._own(key, Shown.PLAIN)) or self._ready.get(key) or self._prepared(key)
         if isinstance(made, _Forms):
             count = values["count"]
             assert isinstance(count, int)  # noqa: S101 - a bug in a template: nothing but a number can be counted
             return self(made.keys[self._form(count)], **values)
         if isinstance(made, str):
             return made
+        return self._filled(made, values)
+
+    def paragraphs(self, key: str, **values: object) -> str:
+        made = self._over and self._own(key, Shown.PARAGRAPHS)
+        if made:
+            return made if isinstance(made, str) else self._filled(made, values)
+        return "" if key in OWN_ALONE else self(key, **values)
+
+    def wear(self, *own: OwnTexts) -> None:
+        self._over = [(texts, self._made_of.setdefault(one, {})) for one in own if (texts := one.of(self.language))]
+
+    def has_own(self, key: str) -> bool:
+        return any(key in texts for texts, _ in self._over)
+
+    def _own(self, key: str, shown: "Shown") -> str | Pieces | None:
+        for texts, ready in self._over:
+            if key in texts:
+                made = ready.get((key, shown))
+                if made is None:
+                    made = ready[key, shown] = self._made(key, texts[key], shown)
+                if made is not UNFIT:
+                    return made
+        return None
+
+    def _made(self, key: str, text: str, shown: "Shown") -> str | Pieces:
+        """Ready to be filled in. A text of older rules gives way to ours if it has a placeholder that ours has not, for which there is no
+        value, or lacks one: then it hides what the reader must not miss.
+        """
+        if placeholders(text) != placeholders(self._texts.get(key, "")):
+            return UNFIT
+
+        def kept(words: str) -> str:
+            # A page makes no links of words; programs that show mails do.
+            return self._kept_together(key, words, text.count(" ")) if self._on_page else unlinked(words)
+
+        if shown is Shown.PARAGRAPHS:
+            made = in_paragraphs(text, kept, self._escaped, self._between, html=self._html)
+        else:
+            made = on_one_line(text, kept, self._escaped)
+        return made if made.names or made is UNFIT else self._joined(made.literals)
+
+    def _filled(self, made: Pieces, values: Mapping[str, object]) -> str:
         parts = [made.literals[0]]
         for name, literal in zip(made.names, made.literals[1:], strict=True):
             value = values[name]
@@ -96,21 +141,24 @@ class Catalogue:
                 return self(f"time.ago.{unit}", count=int(seconds // length))
         return self("time.ago.now")
 
-    def _prepared(self, key: str) -> "str | _Pieces | _Forms":
+    def _prepared(self, key: str) -> "str | Pieces | _Forms":
         text = self._texts.get(key)
-        made: str | _Pieces | _Forms
+        made: str | Pieces | _Forms
         if text is None:
             made = _Forms(key, self._texts)
             if OTHER not in made.keys:
                 raise LookupError(f"There is no text {key}")
         else:
-            if self._on_page and (text.count(" ") >= _SENTENCE or key.endswith(".title")):
-                text = _SHORT_PART.sub("\\1\u2060", text)
-            made = _Pieces(text, self._escaped)
+            made = Pieces.of(self._kept_together(key, text, text.count(" ")), self._escaped)
             if not made.names:
-                made = made.literals[0]
+                made = self._joined(made.literals)
         self._ready[key] = made
         return made
+
+    def _kept_together(self, key: str, words: str, spaces: int) -> str:
+        """The words, of a text with so many spaces."""
+        together = self._on_page and (spaces >= _SENTENCE or key.endswith(".title"))
+        return _SHORT_PART.sub("\\1\u2060", words) if together else words
 
 
 def _join_html(parts: list[str]) -> str:

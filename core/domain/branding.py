@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Sequence
+from datetime import datetime
 from functools import lru_cache
 from typing import Final
 
@@ -46,6 +47,10 @@ class Look(Frozen):
     """From when the own notice stands above the sign-in, in ISO 8601; None: from the moment that it has a text."""
     notice_until: str | None = None
 
+    def has_notice_at(self, now: datetime) -> bool:
+        begun = self.notice_from is None or datetime.fromisoformat(self.notice_from) <= now
+        return begun and (self.notice_until is None or now < datetime.fromisoformat(self.notice_until))
+
 
 PLAIN: Final = Look()
 
@@ -63,6 +68,8 @@ class Branding(Frozen):
     languages: tuple[Language, ...] = ()
     """The languages that the organization speaks, its first one first; none: all of ours."""
     texts: OwnTexts = NO_OWN_TEXTS
+    texts_are_approved: bool = False
+    """Whether a platform owner has said yes to these very texts."""
 
     @property
     def ink(self) -> str:
@@ -95,10 +102,16 @@ class Dress(Frozen):
     look: str | None
     languages: str | None
     texts_digest: str | None
+    approved_texts: str | None = None
+    """The digest of the texts that a platform owner has said yes to."""
 
 
-def branding(name: str, logo_digest: str | None, color: str | None, dress: Sequence[str | None] | None = None) -> Branding:
-    """The usable part of what an organization has stored. `dress` has the fields of `Dress`, in their order; None where all are unset."""
+def branding(
+    name: str, logo_digest: str | None, color: str | None, dress: Sequence[str | None] | None = None, texts: OwnTexts = NO_OWN_TEXTS
+) -> Branding:
+    """The usable part of what an organization has stored. `dress` has the fields of `Dress`, in their order; None where all are unset.
+    `texts` are those that the dress names.
+    """
     shown = one_line(name)[:LONGEST_NAME] or POSTERN.name
     logo = logo_path(logo_digest) if logo_digest and _DIGEST.fullmatch(logo_digest) else None
     own_color = brand_color(color or "") or POSTERN.color
@@ -106,11 +119,12 @@ def branding(name: str, logo_digest: str | None, color: str | None, dress: Seque
         return Branding(shown, logo, own_color)
     worn = Dress(*dress)
     links = BrandLinks(worn.help_url, worn.privacy_url, worn.terms_url)
-    return Branding(shown, logo, own_color, links, _look(worn.look), _languages(worn.languages))
+    approved = worn.texts_digest is not None and worn.texts_digest == worn.approved_texts
+    return Branding(shown, logo, own_color, links, look_of(worn.look), _languages(worn.languages), texts, approved)
 
 
 @lru_cache(maxsize=512)
-def _look(kept: str | None) -> Look:
+def look_of(kept: str | None) -> Look:
     return PLAIN if kept is None else Look(**json.loads(kept))
 
 
@@ -128,6 +142,11 @@ def brand_color(text: str) -> str | None:
 def logo_path(digest: str) -> str:
     """The path of a picture. It changes with the picture, so that browsers may cache it."""
     return f"/logos/{digest}"
+
+
+def dark_logo(branding: Branding) -> str | None:
+    """The path of the logo for dark grounds, beside a logo for light ones."""
+    return logo_path(branding.look.dark_logo) if branding.logo and branding.look.dark_logo else None
 
 
 def contrast(one: str, other: str) -> float:

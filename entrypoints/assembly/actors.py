@@ -11,6 +11,7 @@ from actors.billing_reconciler import BillingReconciler
 from actors.database_watcher import DatabaseWatcher
 from actors.dispatcher import DeliveryDispatcher
 from actors.foreign_hashes import ForeignHashWatcher
+from actors.installation_words_reader import InstallationWordsReader
 from actors.janitor import Janitor
 from actors.job_worker import Workplace
 from actors.mailbox import Mailbox
@@ -46,6 +47,7 @@ from core.domain.backups import BACKUP_CHECKED
 from core.domain.identity.privacy import FORGET_JOB, forget_job
 from core.domain.identity.sessions import LOGOUT_TOPIC
 from core.domain.jobs import NewJob
+from core.domain.own_texts import INSTALLATION_TEXTS_TOPIC
 from core.domain.record.event_types import WEBHOOK_TOPIC
 from core.domain.services import services as services_domain
 from core.domain.tenancy import organizations as organizations_domain
@@ -100,6 +102,9 @@ def assemble_actors(
         afar_request_teller(federation.afar_requests, workplace),
         owner_notifier(tenancy.owner_notices, workplace),
         reencrypter(foundation.reencryption, workplace),
+        InstallationWordsReader(
+            foundation.installation_words, Mailbox.rung_by(foundation.doorbell, INSTALLATION_TEXTS_TOPIC), spread=spread
+        ),
         identity.presence,
         *(() if identity.password_filter is None else (PasswordFilterWatcher(identity.password_filter, metrics),)),
         ForeignHashWatcher(identity.foreign_hashes, spread=spread),

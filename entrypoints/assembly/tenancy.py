@@ -66,6 +66,8 @@ from core.usecases.tenancy.siem_export import SiemExport
 from core.usecases.tenancy.sign_in_rules import OrganizationSignInRules
 from core.usecases.tenancy.teams import Teams
 from core.usecases.tenancy.terms.terms import TermsVersions
+from core.usecases.tenancy.texts.mail_previews import MailPreviews
+from core.usecases.tenancy.texts.notices import Notices
 from core.usecases.tenancy.texts.own_texts import OwnTexts
 from core.usecases.tenancy.upstream_providers import OrganizationUpstreamProviders
 from core.usecases.tenancy.webhook_deliveries import WebhookDeliveries, WebhookReceivers
@@ -101,6 +103,8 @@ class Tenancy(Frozen, kw_only=True):
     trusted_issuers: TrustedIssuers
     branding: OrganizationBranding
     own_texts: OwnTexts
+    notices: Notices
+    mail_previews: MailPreviews
     domains: Domains
     domain_routes: DomainRoutes
     join_requests: JoinRequests
@@ -274,6 +278,8 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             new_unit_of_work, stores.trusted_issuers, foundation.assertions, system=system, own_issuer=settings.public_url
         ),
         management_key_presence=key_presence,
+        mail_previews=MailPreviews(new_unit_of_work, foundation.brandings, foundation.mail_templates, foundation.links, foundation.clock),
+        notices=Notices(new_unit_of_work, stores.notices),
         own_texts=OwnTexts(new_unit_of_work, stores.own_texts, foundation.shipped_words, system, settings.text_hosts),
         branding=OrganizationBranding(new_unit_of_work, stores.looks, foundation.outbound, ids),
         domains=Domains(new_unit_of_work, stores.domains, proofs, system=system),

@@ -14,10 +14,10 @@ from adapters.postgres.identity.proofs.sign_in_policy import is_assigned
 from adapters.postgres.identity.sessions.doors import is_kept_out_of_service
 from adapters.postgres.identity.sessions.liveness import AUTHENTICATES
 from adapters.postgres.identity.terms.demands import terms_due
-from adapters.postgres.statements import ask, tell
+from adapters.postgres.own_texts import bring, worn
+from adapters.postgres.statements import ask, first, tell
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.ties import counts_for, is_own_member
-from core.domain.branding import branding
 from core.domain.federation.oauth.authorization_steps import RequestingApplication, SignedInPerson
 from core.domain.federation.oauth.authorizations import Registered
 from core.domain.federation.oauth.unplaced_clients import UnplacedClient
@@ -99,7 +99,7 @@ class EncounterRow(Frozen):
             trusted=self.trusted,
             is_agent=self.is_agent,
             agents_allowed=self.agents_allowed,
-            branding=branding(self.organization_name, self.logo_digest, self.primary_color, self.dress),
+            branding=worn(self.organization_name, self.logo_digest, self.primary_color, self.dress),
             session_lifetime=session_lifetime(self.session_hours),
         )
 
@@ -135,13 +135,13 @@ class PostgresEncounters:
         return await self._asked(FIND, client, caller, {})
 
     async def find_in_session(self, client: ClientId, session: SessionId, user: UserId, email: str) -> AuthorizationEncounter | None:
-        rows = await ask(self._pool, EncounterRow, FIND, {"client": client, "user": user, "session": session})
-        return AuthorizationEncounter(rows[0].application(), rows[0].signed_in(email)) if rows else None
+        row = await self._row(FIND, {"client": client, "user": user, "session": session})
+        return None if row is None else AuthorizationEncounter(row.application(), row.signed_in(email))
 
     async def find_named(self, organization: str, service: str) -> AuthorizationEncounter | None:
         named = {"organization": storable_text(organization), "service": storable_text(service), "user": None, "session": None}
-        rows = await ask(self._pool, EncounterRow, _FIND_NAMED, named)
-        return rows[0].encounter(None) if rows else None
+        row = await self._row(_FIND_NAMED, named)
+        return None if row is None else row.encounter(None)
 
     async def find_unplaced(self, client: UnplacedClient, caller: Caller | None) -> AuthorizationEncounter | None:
         met = await self._asked(_FIND_UNPLACED, client.id, caller, {"row": Jsonb(storable(_as_row(client)))})
@@ -154,8 +154,14 @@ class PostgresEncounters:
         self, statement: LiteralString, client: ClientId, caller: Caller | None, more: Mapping[str, Any]
     ) -> AuthorizationEncounter | None:
         who = {"user": None, "session": None} if caller is None else {"user": caller.user, "session": caller.session}
-        rows = await ask(self._pool, EncounterRow, statement, {"client": client, **who, **more})
-        return rows[0].encounter(caller) if rows else None
+        row = await self._row(statement, {"client": client, **who, **more})
+        return None if row is None else row.encounter(caller)
+
+    async def _row(self, statement: LiteralString, parameters: Mapping[str, Any]) -> EncounterRow | None:
+        row = first(await ask(self._pool, EncounterRow, statement, parameters))
+        if row is not None:
+            await bring(self._pool, row.dress)
+        return row
 
 
 class PostgresPushedRequests:

@@ -10,11 +10,11 @@ from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow
 from adapters.postgres.identity.sessions.audiences import audiences, granted_audiences, kept_audiences, open_audiences
 from adapters.postgres.identity.sessions.liveness import lost_nothing_since
 from adapters.postgres.identity.sessions.profile_columns import PROFILE, profile
+from adapters.postgres.own_texts import bring, worn
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import Statements
+from adapters.postgres.statements import Statements, first
 from adapters.postgres.storable import storable_address, storable_text
 from adapters.postgres.transaction import Transaction
-from core.domain.branding import branding
 from core.domain.federation.oauth.clients import AuthenticationMethod, ClientCredentials
 from core.domain.federation.oauth.demands import scope_demand, strongest
 from core.domain.federation.oauth.device_flow import (
@@ -100,7 +100,7 @@ class _Entered(Frozen):
             created_at=self.created_at,
             expires_at=self.expires_at,
             user=None if self.user_id is None else UserId(self.user_id),
-            branding=branding(self.name, self.logo_digest, self.primary_color, self.dress),
+            branding=worn(self.name, self.logo_digest, self.primary_color, self.dress),
             session_lifetime=session_lifetime(self.session_hours),
         )
 
@@ -172,12 +172,17 @@ class DeviceCodeRows:
         return polls[0] if polls else None
 
     async def find_entered(self, user_code_hmac: bytes) -> EnteredCode | None:
-        rows = await self._statements.ask(_Entered, _FIND_ENTERED, {"user_code_hmac": user_code_hmac})
-        return rows[0].entered() if rows else None
+        return await self._entered(_FIND_ENTERED, {"user_code_hmac": user_code_hmac})
 
     async def find(self, code: DeviceCodeId) -> EnteredCode | None:
-        rows = await self._statements.ask(_Entered, _FIND, {"id": code})
-        return rows[0].entered() if rows else None
+        return await self._entered(_FIND, {"id": code})
+
+    async def _entered(self, statement: LiteralString, parameters: Mapping[str, Any]) -> EnteredCode | None:
+        row = first(await self._statements.ask(_Entered, statement, parameters))
+        if row is None:
+            return None
+        await bring(self._statements, row.dress)
+        return row.entered()
 
     async def approve(self, code: DeviceCodeId, user: UserId, session: SessionId, at: datetime) -> bool:
         return bool(await self._statements.ask(IdRow, _APPROVE, {"id": code, "user": user, "session": session, "at": at}))

@@ -16,7 +16,7 @@ create or replace view organizations as
            help_url, privacy_url, terms_url, admin_factor, admin_required_since, metadata_clients, metadata_hosts, agents, agents_since,
            registered_clients, shortest_password, breached_at_sign_in, session_idle_minutes, most_sessions, risk_policies, risk_exceptions,
            risk_counts_since, registration_policy, registration_domains, all_factor, all_factor_role_id, all_required_since, passkey_offers,
-           asks_terms, afar_since, look, languages, texts_digest
+           asks_terms, afar_since, look, languages, texts_digest, approved_texts
       from all_organizations
      where deleted_at is null;
 

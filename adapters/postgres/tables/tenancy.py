@@ -139,6 +139,15 @@ TABLES: Final = (
         until="nothing: the installation's stay until they are taken back",
     ),
     Table(
+        "text_approval_rules",
+        opens=NO_CREDENTIAL,
+        whose=INSTALLATION,
+        holds=(),
+        moves=THE_INSTALLATIONS,
+        ends=THE_INSTALLATIONS,
+        until="nothing: it has one row at most",
+    ),
+    Table(
         "installation_texts",
         opens=NO_CREDENTIAL,
         whose=INSTALLATION,
@@ -443,6 +452,7 @@ TABLES: Final = (
                 "look",
                 "languages",
                 "texts_digest",
+                "approved_texts",
                 "rejection_reason",
                 "suspension_reason",
                 "invitation_domains",
@@ -457,7 +467,7 @@ TABLES: Final = (
             # The platform here decides who is let in, and how large it may be.
             leaves=(
                 *("approved_at", "approved_by", "rejected_at", "rejection_reason", "suspended_at", "suspension_reason"),
-                *("max_services", "max_users", "member_count", "tier_id", "deleted_at"),
+                *("max_services", "max_users", "member_count", "tier_id", "deleted_at", "approved_texts"),
                 # Their networks and people are those of another installation; an owner writes them anew.
                 *("risk_policies", "risk_exceptions", "risk_counts_since"),
             ),

@@ -8,14 +8,14 @@ from uuid import UUID
 from adapters.postgres.branding import dress_of
 from adapters.postgres.identity.addresses import may_answer
 from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
+from adapters.postgres.own_texts import bring, worn
 from adapters.postgres.rows import IdRow
-from adapters.postgres.statements import first_made
+from adapters.postgres.statements import first, first_made
 from adapters.postgres.tenancy.keys.management_keys import OF_KEY, OWES_SECOND_FACTOR
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
 from adapters.postgres.tenancy.roles import gives_service_roles
 from adapters.postgres.ties import has_name, is_own_member, shown_name
 from adapters.postgres.transaction import OnStatements
-from core.domain.branding import branding
 from core.domain.email import Email
 from core.domain.identifiers import InvitationId, ManagementKeyId, OrganizationId, RoleId, SessionId, UserId, first_id
 from core.domain.identity.accounts import Account
@@ -78,6 +78,7 @@ class _Prospect(Frozen):
     name: str
     logo_digest: str | None
     primary_color: str | None
+    dress: list[str | None] | None
     inviter_id: UUID
     inviter_email: str
     inviter_created_at: datetime
@@ -100,7 +101,7 @@ class _Prospect(Frozen):
         if self.lapsed_id is not None and self.lapsed_email is not None and self.lapsed_role is not None and self.lapsed_at is not None:
             lapsed = Lapsed(InvitationId(self.lapsed_id), organization, Email(self.lapsed_email), self.lapsed_role, self.lapsed_at)
         inviter = Inviter(UserId(self.inviter_id), Email(self.inviter_email), self.inviter_created_at, self.inviter_name)
-        looks = branding(self.name, self.logo_digest, self.primary_color)
+        looks = worn(self.name, self.logo_digest, self.primary_color, self.dress)
         held = grantable_of(self.inviter_relations)
         language = Language.of(self.language)
         return Prospect(
@@ -168,7 +169,7 @@ class _Offer(_Invitation):
         return InvitationOffer(
             self.invitation(),
             self.slug,
-            branding(self.name, self.logo_digest, self.primary_color, self.dress),
+            worn(self.name, self.logo_digest, self.primary_color, self.dress),
             self.is_active,
             self.member_count,
             user_limit(self.max_users, self.default_max_users),
@@ -247,7 +248,11 @@ class InvitationRows(OnStatements):
 
     async def find(self, which: ByToken | ById) -> InvitationOffer | None:
         statement = _FIND_BY_TOKEN if isinstance(which, ByToken) else _FIND_BY_ID
-        return first_made(await self._statements.ask(_Offer, statement, {**_parameters(which), "manager": None}), _Offer.offer)
+        row = first(await self._statements.ask(_Offer, statement, {**_parameters(which), "manager": None}))
+        if row is None:
+            return None
+        await bring(self._statements, row.dress)
+        return row.offer()
 
     async def list(
         self, organization: OrganizationId, status: InvitationStatus | None, at: datetime, page: Page
@@ -270,22 +275,20 @@ class InvitationRows(OnStatements):
     async def prospect(self, organization: OrganizationId, inviter: UserId, email: Email, at: datetime) -> Prospect | None:
         await self._statements.tell(_HOLD_ORGANIZATION, {"organization": organization})
         await self._statements.tell(_HOLD_INVITER, {"inviter": inviter})
-        return first_made(
-            await self._statements.ask(
-                _Prospect,
-                _PROSPECT,
-                {
-                    "organization": organization,
-                    "inviter": inviter,
-                    "email_key": email.key,
-                    "at": at,
-                    "others_to_address": MOST_TO_ONE_ADDRESS - 1,
-                    "others": MOST_IN_ALL - 1,
-                    "first": first_id(at - WITHIN),
-                },
-            ),
-            lambda row: row.prospect(organization),
-        )
+        parameters = {
+            "organization": organization,
+            "inviter": inviter,
+            "email_key": email.key,
+            "at": at,
+            "others_to_address": MOST_TO_ONE_ADDRESS - 1,
+            "others": MOST_IN_ALL - 1,
+            "first": first_id(at - WITHIN),
+        }
+        row = first(await self._statements.ask(_Prospect, _PROSPECT, parameters))
+        if row is None:
+            return None
+        await bring(self._statements, row.dress)
+        return row.prospect(organization)
 
     async def add(self, invitation: Invitation) -> bool:
         added = await self._statements.ask(
@@ -320,10 +323,8 @@ class InvitationRows(OnStatements):
 
     async def _hold(self, which: ByToken | ById, manager: UserId | None) -> InvitationOffer | None:
         statement = _HOLD_BY_TOKEN if isinstance(which, ByToken) else _HOLD_BY_ID
-        return first_made(
-            await self._statements.ask(_Offer, statement, {**_parameters(which), "manager": manager}),
-            lambda row: row.offer(on_behalf=manager is not None),
-        )
+        row = first(await self._statements.ask(_Offer, statement, {**_parameters(which), "manager": manager}))
+        return None if row is None else row.offer(on_behalf=manager is not None)
 
     async def close(self, invitation: InvitationId, status: InvitationStatus, at: datetime) -> None:
         await self._statements.tell(_CLOSE, {"id": invitation, "status": status.value, "at": at})
@@ -372,7 +373,7 @@ _PROSPECT: Final[LiteralString] = f"""
               where org_id = %(organization)s and email_key = %(email_key)s and status = 'pending' and expires_at <= %(at)s
           returning id, email, role, expires_at
          )
-  select wanted.name, wanted.logo_digest, wanted.primary_color, wanted.invitation_domains,
+  select wanted.name, wanted.logo_digest, wanted.primary_color, {dress_of("wanted")} as dress, wanted.invitation_domains,
          users.id as inviter_id, users.email as inviter_email, users.created_at as inviter_created_at,
          {_inviter_name("wanted.id")} as inviter_name,
          case when users.deactivated_at is null then {RELATIONS_OF_MEMBER} else '{{}}'::text[] end as inviter_relations,

@@ -236,6 +236,9 @@ _FURTHER: Final = (
         ("domain_route.deleted", "Domain route deleted"),
         ("domain_route.lost", "Proof of a route's domain lost"),
         ("texts.updated", "Own texts changed"),
+        ("notice.updated", "Times of the notice changed"),
+        ("texts.approved", "Own texts approved"),
+        ("texts.approval_withdrawn", "Approval of own texts withdrawn"),
     ),
     *_types(
         "User management",
@@ -406,6 +409,7 @@ _FURTHER: Final = (
         ("platform.work.released", "Held work let go"),
         ("platform.import.finished", "People imported from another system"),
         ("platform.job.revived", "Job taken up again"),
+        ("platform.text_rules.updated", "Rules for approving own texts changed"),
         ("platform.risk_policies.updated", "Rules for risk of the installation changed"),
         ("platform.risk_policies.notified", "Platform owners notified of a sign-in by a rule for risk"),
         ("platform.mail_budget.lifted", "Budget of mails lifted"),

@@ -22,6 +22,7 @@ from core.domain.secrets import Secret
 from core.frozen import Frozen
 
 ORGANIZATION_MAIL_JOB: Final = "mail.organization"
+_BY_OWN_SERVER: Final = "by_own_server"
 # After so long without a success, the installation's server takes over.
 PATIENCE: Final = timedelta(hours=1)
 # After a failure the server is not tried for so long. So a server that hangs keeps a worker busy only now and then.
@@ -68,17 +69,28 @@ class MailServer(MailServerSettings, kw_only=True):
 
 
 class OrganizationMail(Frozen):
+    """Which server sends a mail is decided when it leaves, so the job has both forms. `mail` may leave through either server.
+    `by_own_server` says the same in own words of the organization, which nobody has said yes to: it never leaves through the
+    installation's server.
+    """
+
     mail: Mail
     organization: OrganizationId
+    by_own_server: Mail | None = None
 
     def as_job(self) -> NewJob:
-        return NewJob(ORGANIZATION_MAIL_JOB, {**self.mail.as_job().payload, "organization": str(self.organization)}, sealed=True)
+        payload = {**self.mail.as_job().payload, "organization": str(self.organization)}
+        if self.by_own_server is not None:
+            payload[_BY_OWN_SERVER] = dict(self.by_own_server.as_job().payload)
+        return NewJob(ORGANIZATION_MAIL_JOB, payload, sealed=True)
 
     @classmethod
     def of_job(cls, payload: Mapping[str, Json]) -> "OrganizationMail":
         """Raises `NoMail`."""
         try:
-            return cls(Mail.of_job(payload), OrganizationId(UUID(str(payload.get("organization")))))
+            own = payload.get(_BY_OWN_SERVER)
+            by_own_server = Mail.of_job(own) if isinstance(own, Mapping) else None
+            return cls(Mail.of_job(payload), OrganizationId(UUID(str(payload.get("organization")))), by_own_server)
         except ValueError:
             raise NoMail from None
 

@@ -35,7 +35,6 @@ from core.domain.tenancy.invitations import (
     revoked,
 )
 from core.domain.tenancy.listed_tokens import LISTED_TOKEN_LIFETIME, ListedToken, read_listed_token
-from core.domain.tenancy.mail_servers import OrganizationMail
 from core.domain.tenancy.members import Member, Membership, MembershipOrigin
 from core.domain.tenancy.roles import BuiltInRole, Capability
 from core.frozen import Frozen, replace
@@ -44,6 +43,7 @@ from core.usecases.identity.account_passwords import AccountPasswords, FittingPa
 from core.usecases.identity.accounts import Accounts
 from core.usecases.identity.profiles import Profiles
 from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.texts.organization_mails import organization_mail
 from ports.mail_templates import MailTemplates
 from ports.server_secrets import ServerSecrets
 from ports.system import System
@@ -142,7 +142,10 @@ class Invitations(Frozen):
             )
             if not await uow.invitations.add(invitation):
                 raise BadRequest("email: this address has a pending invitation; revoke it first", words="already_invited")
-            mail = self.templates.mail(
+            # The choice of the server is made here: a server that is set up a moment later must not get a link that proves an address.
+            mail = organization_mail(
+                self.templates,
+                member.organization,
                 "invitation",
                 email.address,
                 account=None,
@@ -152,8 +155,7 @@ class Invitations(Frozen):
                 inviter=prospect.inviter.email.address,
                 until=invitation.expires_at,
             )
-            # The choice of the server is made here: a server that is set up a moment later must not get a link that proves an address.
-            await uow.jobs.add(OrganizationMail(mail, member.organization).as_job() if prospect.has_mail_server else mail.as_job())
+            await uow.jobs.add(mail.as_job() if prospect.has_mail_server else mail.mail.as_job())
             await uow.record(invited(invitation, actor))
             await uow.commit()
         return Issued(invitation, prospect.inviter, token)

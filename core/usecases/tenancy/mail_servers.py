@@ -8,7 +8,6 @@ from typing import Final
 
 import structlog
 
-from core.domain.branding import Branding
 from core.domain.errors import BadRequest, found
 from core.domain.identifiers import JobId, MailServerId, OrganizationId
 from core.domain.mail import Mail
@@ -155,7 +154,7 @@ class MailServers:
         `MailTransport.send` does.
         """
         found = await self._lookup.find(wanted.organization)
-        if found is None or not await self._delivered(found, wanted.mail, id):
+        if found is None or not await self._delivered(found, wanted.by_own_server or wanted.mail, id):
             await self._installation.send(wanted.mail, id)
             self._metrics.organization_mail("installation")
 
@@ -215,7 +214,8 @@ class MailServers:
                     owner.email.address,
                     account=owner.user,
                     language=owner.language,
-                    branding=Branding(owner.organization_name),
+                    branding=owner.branding,
+                    carries_own_texts=owner.is_own,
                     host=fallen.host,
                 )
                 await uow.jobs.add(mail.as_job())

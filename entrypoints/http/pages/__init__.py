@@ -5,7 +5,9 @@ reader's language, `call.language`. Moments are shown by `{{ moment(at) }}` and 
 """
 
 import re
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
 from functools import cache, lru_cache, partial
 from hashlib import sha256
 from importlib.resources import files
@@ -13,21 +15,26 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any, Final
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChainableUndefined, Environment, PackageLoader, StrictUndefined, Undefined
 from markupsafe import Markup, escape
 
 from adapters.compiled_templates import CompiledTemplates
 from adapters.texts import ShippedTexts
+from adapters.texts.catalogue import Catalogue
 from core.domain.branding import NO_LINKS, POSTERN, Branding
 from core.domain.identity.callers import Caller
 from core.domain.languages import Language
-from entrypoints.http.pages import colours
-from ports.texts import Text
+from core.domain.own_texts import NO_OWN_TEXTS, InstallationWords, OwnTexts
+from core.domain.texts.open_texts import NOTICE
+from core.frozen import replace
+from entrypoints.http.pages import colours, previews
+from ports.texts import SpokenInstallationWords, Text
 
 HTML: Final = "text/html; charset=utf-8"
 FOREVER: Final = "public, max-age=31536000, immutable"
 _FILES: Final = files(__name__)
 _ASSET_TYPES: Final = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
+_NO_WORDS: Final = InstallationWords()
 _MOST_COLOURS: Final = 256
 _MOST_LEAVING: Final = 256
 _MOST_DEVICES: Final = 256
@@ -51,7 +58,8 @@ class Pages:
     def __init__(self) -> None:
         self._texts = ShippedTexts(Path(__file__).parent)
         self._compiled = CompiledTemplates()
-        self._templates: dict[Language, Environment] = {}
+        self._templates: dict[tuple[Language, type[Undefined]], Environment] = {}
+        self._words: SpokenInstallationWords | None = None
         self._assets = {file.name: file.read_bytes() for file in _FILES.iterdir() if file.name.rpartition(".")[2] in _ASSET_TYPES}
         tokens, frame, records = ((_FILES / "look" / f"{name}.css").read_bytes() for name in ("tokens", "frame", "records"))
         self._assets["pages.css"] = _without_comments(tokens + self._assets["pages.css"])
@@ -71,12 +79,38 @@ class Pages:
 
     def page(self, template: str, language: Language, *, brand: Branding = POSTERN, **values: Any) -> bytes:
         """Renders a template. `brand` is the branding of the organization that the page belongs to, if there is one."""
-        return self._in(language).get_template(template).render(brand=brand, **values).encode()
+        rendered = self._in(language).get_template(template)
+        with self._worn(self._texts.on_page(language, html=True), brand):
+            return rendered.render(brand=brand, **values).encode()
+
+    def speak_for(self, words: SpokenInstallationWords) -> None:
+        """From now on pages have the own texts of this installation."""
+        self._words = words
+
+    def _spoken(self) -> InstallationWords:
+        return _NO_WORDS if self._words is None else self._words.current
+
+    def _own(self, brand: Branding) -> list[OwnTexts]:
+        """The own texts that stand over ours, the nearest first."""
+        spoken, own = self._spoken(), []
+        if brand.texts is not NO_OWN_TEXTS and spoken.rules.show_on_pages(approved=brand.texts_are_approved):
+            own.append(brand.texts)
+        if spoken.texts is not NO_OWN_TEXTS:
+            own.append(spoken.texts)
+        return own
+
+    @contextmanager
+    def _worn(self, text: Catalogue, brand: Branding) -> Iterator[None]:
+        text.wear(*self._own(brand))
+        try:
+            yield
+        finally:
+            text.wear()
 
     def outcome(self, name: str, language: Language, *, good: bool, onward: str = "", brand: Branding = POSTERN, **values: Any) -> bytes:
         """The page for an outcome, with the texts `<name>.title` and `<name>.text`. The button after a good outcome leads to `onward`."""
-        text = self.text(language)
-        title, explained = text(f"{name}.title", **values), text(f"{name}.text", **values)
+        title = self.text(language, brand)(f"{name}.title", **values)
+        explained = self.paragraphs(f"{name}.text", language, brand, **values)
         return self.said(title, explained, language, good=good, onward=onward, brand=brand)
 
     def said(
@@ -102,11 +136,13 @@ class Pages:
         self, language: Language, *, brand: Branding = POSTERN, action: str, fields: Mapping[str, str], title: str, label: str
     ) -> bytes:
         """The page whose form leads to another address. We render the page once for each address, and insert the fields each time."""
-        before, after = self._around_fields(language, brand, action, title, label)
+        before, after = self._around_fields(language, brand, action, title, label, self._spoken())
         return before + "\n  ".join(_field(name, value) for name, value in fields.items()).encode() + after
 
-    def _made_around_fields(self, language: Language, brand: Branding, action: str, title: str, label: str) -> tuple[bytes, bytes]:
-        # The mark is random, so no text on the page can contain it.
+    def _made_around_fields(
+        self, language: Language, brand: Branding, action: str, title: str, label: str, _spoken: InstallationWords
+    ) -> tuple[bytes, bytes]:
+        # Kept for these texts of the installation and of the brand. The mark is random, so no text on the page can contain it.
         mark = token_hex()
         page = self.page("leave_form.html", language, brand=brand, action=action, hidden={mark: ""}, title=title, label=label)
         before, _, after = page.partition(_field(mark, "").encode())
@@ -123,20 +159,48 @@ class Pages:
         """The address of the stylesheet that shows this colour in the parts of a page with the class `preview`."""
         return _previewed(color)[0]
 
-    def text(self, language: Language) -> Text:
-        """The texts for Python code that writes on a page. A template escapes them, like every value."""
-        return self._texts.on_page(language, html=False)
+    def text(self, language: Language, brand: Branding = POSTERN) -> Text:
+        """The texts for Python code that writes on a page of this brand. A template escapes them, like every value."""
+        text, own = self._texts.on_page(language, html=False), self._own(brand)
+        return _Worn(text, own) if own else text
 
-    def _in(self, language: Language) -> Environment:
+    def paragraphs(self, key: str, language: Language, brand: Branding = POSTERN, **values: object) -> str:
+        """A text for an element of its own: HTML if somebody has put their own in place of ours, since it may have links, else plain."""
+        html = self._texts.on_page(language, html=True)
+        with self._worn(html, brand):
+            if html.has_own(key):
+                return html.paragraphs(key, **values)
+        return self.text(language)(key, **values)
+
+    def preview(self, page: str, language: Language, brand: Branding) -> bytes | None:
+        """A page with made-up values, for those who look after its texts, whether anybody has said yes to these or not. None when there is
+        no such page.
+        """
+        looks = replace(brand, texts_are_approved=True)
+        text = self.text(language, looks)
+        if page in previews.OUTCOMES:
+            return self.outcome(page, language, good=True, brand=looks, **previews.MADE_UP)
+        if page in previews.LEAVING:
+            title, label = text(previews.LEAVING[page]), text("common.continue")
+            return self.page("leave.html", language, brand=looks, title=title, label=label, address="#")
+        if page == previews.STALE:
+            return self.said(text("parts.problem"), self.paragraphs("stale.text", language, looks), language, good=False, brand=looks)
+        template = previews.TEMPLATES.get(page)
+        if template is None:
+            return None
+        with self._worn(self._texts.on_page(language, html=True), looks):
+            return self._in(language, ChainableUndefined).get_template(template).render(brand=looks, **previews.MADE_UP).encode()
+
+    def _in(self, language: Language, undefined: type[Undefined] = StrictUndefined) -> Environment:
         """Imported macros see the globals of the environment, and not the values of the template. So each language has an environment of
         its own, and all share the compiled templates.
         """
-        made = self._templates.get(language)
+        made = self._templates.get((language, undefined))
         if made is None:
             made = _Environment(
                 loader=PackageLoader(__name__, "."),
                 autoescape=True,
-                undefined=StrictUndefined,
+                undefined=undefined,
                 trim_blocks=True,
                 lstrip_blocks=True,
                 auto_reload=False,
@@ -148,9 +212,16 @@ class Pages:
             text = self._texts.on_page(language, html=True)
             made.filters["device"] = lru_cache(_MOST_DEVICES)(partial(device_in, text))
             made.globals |= {"language": language, "text": text, "moment": text.moment, "ago": text.ago}
+            made.globals |= {"paragraphs": text.paragraphs, "notice_above": partial(self._notice_above, text)}
             made.globals |= {"asset": self.asset_url, "stylesheet": self.stylesheet, "ours": POSTERN, "no_links": NO_LINKS}
-            self._templates[language] = made
+            self._templates[language, undefined] = made
         return made
+
+    def _notice_above(self, text: Catalogue, brand: Branding) -> str:
+        """The own notice above a sign-in, while it stands there."""
+        if NOTICE in brand.texts.of(text.language) and self._words is not None and not brand.look.has_notice_at(self._words.now()):
+            return ""
+        return text.paragraphs(NOTICE)
 
     def asset_url(self, name: str) -> str:
         """The asset's address. It changes with the content, so browsers may keep the asset."""
@@ -237,6 +308,31 @@ def _url(name: str, content: bytes) -> str:
 def shipped_pages() -> Pages:
     """One instance for the process, since the addresses of the assets depend only on their content."""
     return Pages()
+
+
+class _Worn:
+    """Implements `ports.texts.Text` with own texts over the shipped ones."""
+
+    def __init__(self, text: Catalogue, own: Sequence[OwnTexts]) -> None:
+        self._text = text
+        self._own = own
+
+    @property
+    def language(self) -> Language:
+        return self._text.language
+
+    def __call__(self, key: str, **values: object) -> str:
+        self._text.wear(*self._own)
+        try:
+            return self._text(key, **values)
+        finally:
+            self._text.wear()
+
+    def moment(self, at: datetime) -> str:
+        return self._text.moment(at)
+
+    def ago(self, at: datetime, now: datetime) -> str:
+        return self._text.ago(at, now)
 
 
 class _Environment(Environment):

@@ -325,7 +325,7 @@ def name_to_leave_for(call: AnyCall, flow: Flow) -> str:
 
 def leaving(call: AnyCall, flow: Flow, address: str) -> bytes:
     """The page that leaves for another site by itself; it has a button for browsers without scripts."""
-    text = shipped_pages().text(call.language)
+    text = shipped_pages().text(call.language, flow.branding)
     name = name_to_leave_for(call, flow)
     title = text("leaving.title_to", service=name) if name else text("leaving.title")
     return shipped_pages().page(

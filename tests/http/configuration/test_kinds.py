@@ -45,6 +45,7 @@ NEVER: Final = {
     "exceptions of a week at most": (f"{PLATFORM}/mail-budgets",),
     "states and approvals": (
         *(f"{PLATFORM}/organizations/{{org_id}}/{act}" for act in ("approve", "reject", "suspend", "activate")),
+        f"{PLATFORM}/organizations/{{org_id}}/texts/approval",
         *(f"{ORGANIZATION}/resource-servers/{{resource_id}}/ask-approval", f"{PLATFORM}/resource-servers/{{resource_id}}/approval"),
     ),
     "the end of an organization, which people decide": (f"DELETE {ORGANIZATION}", f"DELETE {PLATFORM}/organizations/{{org_id}}"),
@@ -72,6 +73,7 @@ NEVER: Final = {
         *(f"{SERVICE}/checkout", f"{ORGANIZATION}/billing/portal", f"{ORGANIZATION}/configuration/", f"{PLATFORM}/configuration/"),
         f"{PLATFORM}/jobs/",
     ),
+    "a notice has an end, and is over the next time": (f"{ORGANIZATION}/notice",),
     "one text after the other; documents set the texts of a whole language": (
         f"PATCH {ORGANIZATION}/texts",
         f"PATCH {PLATFORM}/texts",

@@ -10,12 +10,13 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.branding import dress_of
 from adapters.postgres.identity.factors.devices import STRICTEST_TRUST
 from adapters.postgres.identity.upstream.own import OwnRow, own
+from adapters.postgres.own_texts import bring, worn
 from adapters.postgres.rows import AnswerRow, IdRow
-from adapters.postgres.statements import first_made, only
+from adapters.postgres.statements import first, only
 from adapters.postgres.storable import storable, storable_text
 from adapters.postgres.ties import may_know_of_failures
 from adapters.postgres.transaction import OnStatements
-from core.domain.branding import POSTERN, branding
+from core.domain.branding import POSTERN
 from core.domain.identifiers import FlowId, OrganizationId, PreauthenticationId, ServiceId, SessionId, UserId
 from core.domain.identity.flows import Flow, FlowPurpose, Prompt, Wanted
 from core.domain.identity.passkeys import OFFERED_AGAIN_AFTER
@@ -98,7 +99,7 @@ class FlowRow(Frozen):
             branding=(
                 POSTERN
                 if self.flow_brand is None
-                else branding(self.flow_brand, self.flow_logo_digest, self.flow_primary_color, self.flow_dress)
+                else worn(self.flow_brand, self.flow_logo_digest, self.flow_primary_color, self.flow_dress)
             ),
             has_authenticator=self.flow_has_authenticator,
             has_passkey=self.flow_has_passkey,
@@ -157,9 +158,11 @@ class FlowRows(OnStatements):
     """Implements `ports.identity.flows.FlowStore`."""
 
     async def find(self, flow: FlowId, browser_digest: bytes) -> Flow | None:
-        return first_made(
-            await self._statements.ask(FlowRow, _FIND, {"id": flow, "browser_digest": browser_digest}), lambda row: row.flow(flow)
-        )
+        row = first(await self._statements.ask(FlowRow, _FIND, {"id": flow, "browser_digest": browser_digest}))
+        if row is None:
+            return None
+        await bring(self._statements, row.flow_dress)
+        return row.flow(flow)
 
     async def add(self, flow: Flow, browser_digest: bytes) -> None:
         await self._statements.tell(ADD_FLOW, flow_parameters(flow, browser_digest))

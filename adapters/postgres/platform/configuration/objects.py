@@ -98,10 +98,18 @@ _FURTHER_PROVIDERS: Final[LiteralString] = """
       from further_providers
 """
 
+_TEXT_RULES: Final = """
+    select '' as organization,
+           jsonb_build_object('mails', coalesce(stored.mails, true), 'pages', coalesce(stored.pages, false)) as fields
+      from (values (true)) as this (installation)
+      left join text_approval_rules as stored on this.installation
+"""
+
 _OF_PLATFORM: Final[dict[str, LiteralString]] = {
     PLATFORM_FIELDS: _PLATFORM_FIELDS,
     "providers": _FURTHER_PROVIDERS,
     PLATFORM_RISK: PLATFORM_RISK_POLICIES,
+    "text_rules": _TEXT_RULES,
     PLATFORM_TEXTS: INSTALLATION_TEXTS,
 }
 

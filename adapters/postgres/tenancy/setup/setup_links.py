@@ -7,13 +7,13 @@ from typing import Any, Final, LiteralString
 from adapters.postgres.branding import dress_of
 from adapters.postgres.columns import Columns
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
+from adapters.postgres.own_texts import bring, worn
 from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import first, first_made, only
 from adapters.postgres.storable import storable_address, storable_text
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
 from adapters.postgres.tenancy.upstream_providers import PROVIDER, provider_of
 from adapters.postgres.transaction import OnStatements
-from core.domain.branding import branding
 from core.domain.identifiers import OrganizationId, SetupDraftId, SetupLinkId, UpstreamProviderId
 from core.domain.tenancy.roles import BuiltInRole, Capability, capabilities_of
 from core.domain.tenancy.setup.setup_drafts import SetupDraft, SetupDraftState
@@ -67,7 +67,7 @@ class _Known(Frozen, kw_only=True):
             self.browser_digest,
             self.organization_slug,
             self.organization_is_active,
-            branding(self.organization_name, self.logo_digest, self.primary_color, self.dress),
+            worn(self.organization_name, self.logo_digest, self.primary_color, self.dress),
             self._capabilities(link),
         )
 
@@ -191,7 +191,11 @@ class SetupLinkRows(OnStatements):
         return bool(await self._statements.ask(IdRow, _SEEN, {"digest": digest, "at": at}))
 
     async def _known(self, statement: LiteralString, parameters: Mapping[str, Any]) -> KnownSetupLink | None:
-        return first(await self._statements.ask(_known, statement, parameters))
+        row = first(await self._statements.ask(dict[str, Any], statement, parameters))
+        if row is None:
+            return None
+        await bring(self._statements, row["dress"])
+        return _known(**row)
 
     async def _link(self, statement: LiteralString, parameters: Mapping[str, Any]) -> SetupLink | None:
         return first(await self._statements.ask(LINK.row, statement, parameters))

@@ -7,6 +7,7 @@ from adapters.postgres.arrays import array
 from adapters.postgres.columns import Columns
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, OwnTextId
+from core.domain.own_texts import INSTALLATION_TEXTS_TOPIC
 from core.domain.tenancy.own_texts import KeptText
 from core.frozen import Frozen
 
@@ -41,10 +42,12 @@ class OwnTextRows(OnStatements):
     async def save_digest(self, organization: OrganizationId | None, digest: str | None) -> None:
         if organization is not None:
             await self._statements.tell(_SAVE_DIGEST, {"organization": organization, "digest": digest})
-        elif digest is not None:
+            return
+        if digest is not None:
             await self._statements.tell(_SAVE_INSTALLATION, {"digest": digest})
         else:
             await self._statements.tell("delete from installation_texts")
+        self._statements.ring(INSTALLATION_TEXTS_TOPIC)
 
 
 _LIST: Final[LiteralString] = f"""

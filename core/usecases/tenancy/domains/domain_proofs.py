@@ -6,15 +6,14 @@ from typing import Final, Generic, TypeVar
 
 import structlog
 
-from core.domain.branding import Branding
 from core.domain.outbound.destinations import OutboundDestination
 from core.domain.record.events import Actor, Event
 from core.domain.tenancy.domains import LONGEST_PROOF, MOST_MISSES, RECHECKED_AFTER_MISS, RECHECKED_EVERY, TIMEOUT, Domain
-from core.domain.tenancy.mail_servers import OrganizationMail
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
 from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.texts.organization_mails import organization_mail
 from core.usecases.tenancy.texts.proved_links import follow_proof
 from ports.clock import Clock
 from ports.mail_templates import MailTemplates
@@ -112,17 +111,20 @@ class DomainProofs(Frozen):
 
     async def _tell_owners(self, uow: UnitOfWork, store: ProofStore[Proved], domain: Proved, template: str) -> None:
         for owner in await store.owners(domain.organization):
-            mail = self.templates.mail(
+            mail = organization_mail(
+                self.templates,
+                domain.organization,
                 template,
                 owner.email.address,
                 account=owner.user,
                 language=owner.language,
-                branding=Branding(owner.organization_name),
+                branding=owner.branding,
+                is_own=owner.is_own,
                 domain=domain.name,
                 record=domain.record,
                 when=self.clock.now(),
             )
-            await uow.jobs.add(OrganizationMail(mail, domain.organization).as_job())
+            await uow.jobs.add(mail.as_job())
 
     async def is_published(self, domain: Domain) -> bool:
         """Whether the proof is there at this moment, for a domain that nobody has stored as the organization's yet."""

@@ -243,7 +243,7 @@ def left(call: AnyCall, flow: Flow, answered: Answered) -> Page:
         call.language,
         brand=flow.branding,
         address=answered.url,
-        **_words(call, answered, name),
+        **_words(call, answered, name, flow.branding),
     )
     return Answer(content, 200)
 
@@ -333,12 +333,12 @@ def _form(call: AnyCall, answered: Answered, service_name: str, brand: Branding)
         brand=brand,
         action=answered.redirect_uri,
         fields=answered.fields,
-        **_words(call, answered, service_name),
+        **_words(call, answered, service_name, brand),
     )
     return Answer(content, 200)
 
 
-def _words(call: AnyCall, answered: Answered, service_name: str) -> dict[str, str]:
-    text = shipped_pages().text(call.language)
+def _words(call: AnyCall, answered: Answered, service_name: str, brand: Branding) -> dict[str, str]:
+    text = shipped_pages().text(call.language, brand)
     key = "leaving.title_to" if "code" in answered.fields else "going_back.title"
     return {"title": text(key, service=service_name), "label": text("common.continue")}

@@ -5,6 +5,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from core.domain.branding import POSTERN
 from core.domain.federation.logout.logouts import OidcLogoutRequest, WayBackUnknown, logout_request
 from core.domain.federation.oauth.authorization_steps import RequestingApplication
 from core.domain.federation.oauth.metadata import END_SESSION_ENDPOINT
@@ -137,6 +138,8 @@ def _question(call: AnyCall, postern: Postern, caller: Caller, farewell: Farewel
 
 def _leaving(call: AnyCall, application: RequestingApplication | None, address: str) -> bytes:
     pages = shipped_pages()
-    text = pages.text(call.language)
-    brand = {} if application is None else {"brand": application.branding}
-    return pages.page("leave.html", call.language, title=text("signed_out.title"), label=text("common.continue"), address=address, **brand)
+    brand = POSTERN if application is None else application.branding
+    text = pages.text(call.language, brand)
+    return pages.page(
+        "leave.html", call.language, brand=brand, title=text("signed_out.title"), label=text("common.continue"), address=address
+    )

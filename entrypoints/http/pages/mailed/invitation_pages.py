@@ -175,13 +175,13 @@ async def accept_invitation_with_password(call: Call[FirstPasswordForm, None, No
 async def invitation_accepted(call: Call[None, OpenedInvitation], postern: Postern) -> bytes:
     """Say that the invitation is accepted, and what comes next"""
     offer = await _answered(call.query.token, postern)
-    text = shipped_pages().text(call.language)
     if offer is None:
         return shipped_pages().outcome("invitation_accepted", call.language, good=True, onward=SIGN_IN)
+    text = shipped_pages().text(call.language, offer.organization)
     email, onward = offer.invitation.email.address, f"{SIGN_IN}?to={quote(_place(offer))}"
     if not offer.by_mail or offer.account is None:
         # The inviter may be the reader, and must not learn whether the address had an account.
-        explained = text("invitation_accepted.text")
+        explained = shipped_pages().paragraphs("invitation_accepted.text", call.language, offer.organization)
     elif offer.account.address_is_proved:
         explained = text("invitation_accepted.known", email=email)
     else:

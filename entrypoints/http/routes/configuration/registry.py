@@ -9,7 +9,7 @@ from entrypoints.http.routes.configuration.kinds import ObjectKind, Within
 from entrypoints.http.routes.configuration.organization_kinds import NO_TEXTS, ORGANIZATION_KINDS, STORED_TEXTS, bounds, stated_bounds
 from entrypoints.http.routes.configuration.risk_kinds import PLATFORM_RISK_KIND, RISK_KIND
 from entrypoints.http.routes.configuration.service_kinds import SERVICE_KINDS
-from entrypoints.http.routes.platform import further_providers, installation_texts, platform_fields
+from entrypoints.http.routes.platform import further_providers, installation_texts, platform_fields, text_approvals
 from entrypoints.http.routes.tenancy.texts import texts
 
 _PLATFORM_KINDS: Final = (
@@ -57,6 +57,15 @@ _PLATFORM_KINDS: Final = (
         stored=STORED_TEXTS,
     ),
     PLATFORM_RISK_KIND,
+    ObjectKind(
+        name="text_rules",
+        within=Within.PLATFORM,
+        entry=entry("TextRulesEntry", text_approvals.TextRulesBody),
+        shown_by=text_approvals.get_text_rules,
+        change=text_approvals.set_text_rules,
+        is_single=True,
+        standing={"mails": True, "pages": False},
+    ),
 )
 
 # The rules of an organization may name the role of a service, which is made before.

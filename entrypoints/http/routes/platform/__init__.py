@@ -22,6 +22,7 @@ from entrypoints.http.routes.platform import (
     setup_links,
     sign_ins,
     signing_keys,
+    text_approvals,
     todos,
 )
 
@@ -33,6 +34,7 @@ ROUTES: Final = Endpoints.of(
     platform_fields,
     analytics,
     sign_ins,
+    text_approvals,
     todos,
     expiries,
     management_keys,

@@ -30,7 +30,7 @@ from entrypoints.http.routes.tenancy import (
 )
 from entrypoints.http.routes.tenancy.risk import risk_policies
 from entrypoints.http.routes.tenancy.terms import terms
-from entrypoints.http.routes.tenancy.texts import texts
+from entrypoints.http.routes.tenancy.texts import notices, previews, texts
 
 ROUTES: Final = Endpoints.of(
     organizations,
@@ -51,6 +51,8 @@ ROUTES: Final = Endpoints.of(
     teams,
     terms,
     texts,
+    notices,
+    previews,
     invitations,
     join_requests,
     webhooks,
