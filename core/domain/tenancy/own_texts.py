@@ -1,6 +1,7 @@
 """Own texts of an organization, or of the installation: what is kept of them, and how they change."""
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
@@ -158,11 +159,21 @@ class ListedText(Frozen, kw_only=True):
     unlinked: bool
 
 
+class OwnCount(Frozen):
+    """How many texts of a place are own ones in a language."""
+
+    place: TextPlace
+    language: Language
+    count: int
+
+
 class Texts(Frozen):
     """All that somebody sees who looks after own texts."""
 
     digest: str | None
     listed: Sequence[ListedText]
+    counts: Sequence[OwnCount]
+    """Of all places and languages in which there are own texts."""
     outdated: Sequence[KeptText]
     """Own texts, of all languages, beneath which ours have changed."""
     gone: Sequence[KeptText]
@@ -188,9 +199,11 @@ def listed_texts(kept: Sequence[KeptText], rules: TextRules, language: Language,
                 )
             )
     shown = [one for one in kept if one.is_shown]
+    counted = Counter((OPEN[one.key].place, Language(one.language)) for one in shown)
     return Texts(
         digest_of(kept),
         listed,
+        [OwnCount(at, spoken, count) for (at, spoken), count in sorted(counted.items())],
         [one for one in shown if one.based_on != rules.ours_of(one.key, Language(one.language))],
         [one for one in kept if not one.is_shown],
     )

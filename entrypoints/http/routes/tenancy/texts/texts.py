@@ -118,6 +118,17 @@ class StoredTextRecord(msgspec.Struct, frozen=True, kw_only=True):
     """When the own text was set."""
 
 
+class OwnCountRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """How many texts are own ones."""
+
+    place: TextPlace
+    """On these pages, or in these mails."""
+    language: Language
+    """In this language."""
+    count: Annotated[int, example(3)]
+    """So many."""
+
+
 class TextsRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The texts that can be changed."""
 
@@ -127,6 +138,8 @@ class TextsRecord(msgspec.Struct, frozen=True, kw_only=True):
     """The language of the listed texts."""
     texts: Sequence[OpenTextRecord]
     """In the order in which people meet them."""
+    counts: Sequence[OwnCountRecord]
+    """How many own texts there are, of all places and languages that have some."""
     outdated: Sequence[StoredTextRecord]
     """Own texts, of all languages, beneath which ours have changed. They go on to be shown. Send one again to say that it fits."""
     gone: Sequence[StoredTextRecord]
@@ -187,11 +200,13 @@ def texts_record(texts: Texts, query: TextsQuery) -> TextsRecord:
         version=texts.digest,
         language=query.language,
         texts=[_listed(one) for one in texts.listed],
+        counts=[_counted(one) for one in texts.counts],
         outdated=[_stored(one) for one in texts.outdated],
         gone=[_stored(one) for one in texts.gone],
     )
 
 
+_counted = shown(OwnCount, OwnCountRecord)
 _stored = shown(KeptText, StoredTextRecord)
 _listed = shown(
     ListedText,
