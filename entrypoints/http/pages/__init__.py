@@ -354,6 +354,9 @@ class _Worn:
         finally:
             self._text.wear()
 
+    def isolated(self, value: object) -> str:
+        return self._text.isolated(value)
+
     def moment(self, at: datetime) -> str:
         return self._text.moment(at)
 

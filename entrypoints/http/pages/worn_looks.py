@@ -21,7 +21,7 @@ _NAME: Final = re.compile(
 # Each names what systems have for Latin, then for Arabic and for Chinese, Japanese and Korean. What is in none of them comes from the
 # system's own choice for the last word.
 _FONTS: Final = {
-    Font.SYSTEM: 'system-ui,-apple-system,"Segoe UI","Noto Sans","DejaVu Sans",sans-serif',
+    Font.SYSTEM: 'system-ui,-apple-system,"Segoe UI","Noto Sans","Noto Sans Arabic","DejaVu Sans",sans-serif',
     Font.HUMANIST: 'Seravek,"Gill Sans Nova",Ubuntu,Calibri,"Trebuchet MS","DejaVu Sans","Noto Sans Arabic","Noto Sans CJK SC",sans-serif',
     Font.GEOMETRIC: 'Avenir,"Century Gothic",Montserrat,Corbel,"URW Gothic","Noto Kufi Arabic","Noto Sans CJK SC",sans-serif',
     Font.SERIF: 'Charter,"Bitstream Charter","Sitka Text",Cambria,"DejaVu Serif","Noto Naskh Arabic","Noto Serif CJK SC",serif',

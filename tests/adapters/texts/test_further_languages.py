@@ -25,7 +25,7 @@ QUOTES_OF_OTHERS = r"[«»„]"
 # What would be wrong in each, however it was meant: marks of other languages, a form of address that we do not use, spaces before marks.
 WRONG = {
     Language.DUTCH: rf"{QUOTES_OF_OTHERS}|\s[;:!?]|\b(je|jij|jouw)\b",
-    Language.ITALIAN: r"„|\s[;:!?]|\b(tu|tuo|tua|tuoi|tue)\b",
+    Language.ITALIAN: r"„|\s[;:!?]|\b(Lei|Suo|Sua)\b",
     Language.PORTUGUESE: rf"{QUOTES_OF_OTHERS}|\s[;:!?]|\b(tu|teu|tua|teus|tuas)\b",
     Language.POLISH: r"[«»“]|\s[;:!?]",
     Language.TURKISH: rf"{QUOTES_OF_OTHERS}|\s[;:!?]|\b(sen|senin)\b",

@@ -10,9 +10,10 @@ from typing import Final
 
 import pytest
 
-from core.domain.branding import Branding
+from core.domain.branding import Branding, Font, Look
 from core.domain.languages import Language
-from entrypoints.http.pages import colours, shipped_pages
+from entrypoints.http.pages import shipped_pages
+from entrypoints.http.pages.worn_looks import WornLook
 from tests.adapters.mail.test_templates import ACME, TEMPLATES, VALUES
 from tests.browser.states import states
 
@@ -36,6 +37,8 @@ MAY_STAY: Final[Mapping[str, str]] = {
     "border-width: 0 2px 2px 0": "two edges of a square; /docs is English",
     "transform: rotate(-45deg)": "an arrow along the line; /docs is English",
 }
+
+LOOK: Final = Look(second_color="#103080", corner=12, font=Font.SERIF, background="a" * 64)
 
 _COMMENT: Final = re.compile(r"/\*.*?\*/|\{#.*?#\}", re.DOTALL)
 _DECLARATION: Final = re.compile(r"(?<=[{;\s])([a-z-]+)\s*:\s*([^;{}]+)")
@@ -94,7 +97,7 @@ def test_a_style_sheet_speaks_of_start_and_end(sheet: Path) -> None:
 
 
 def test_the_sheets_that_we_write_speak_of_start_and_end() -> None:
-    assert list(sided((colours.declarations("#a01040") + colours.preview_declarations("#a01040")).decode())) == []
+    assert list(sided(WornLook.of("#a01040", LOOK).declarations().decode())) == []
 
 
 @pytest.mark.parametrize("template", TEMPLATE_FILES, ids=[str(template.relative_to(ROOT)) for template in TEMPLATE_FILES])
