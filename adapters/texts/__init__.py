@@ -11,7 +11,7 @@ from typing import Final
 
 from adapters.texts.catalogue import Catalogue
 from adapters.texts.reading import shipped
-from core.domain.languages import DEFAULT, Language
+from core.domain.languages import CONSOLE_LANGUAGES, DEFAULT, Language
 
 
 class ShippedTexts:
@@ -34,7 +34,9 @@ class ShippedTexts:
 @cache
 def _catalogue(language: Language, beside: Path | None, *, html: bool, on_page: bool = False) -> Catalogue:
     english = None if language is DEFAULT else _catalogue(DEFAULT, beside, html=html, on_page=on_page)
-    return Catalogue(language, _texts(language, beside), html=html, on_page=on_page, english=english)
+    # Nothing of a further language stands beside pages, so mails and pages share its file.
+    texts = _texts(language, beside if language in CONSOLE_LANGUAGES else None)
+    return Catalogue(language, texts, html=html, on_page=on_page, english=english)
 
 
 _texts = cache(shipped)
