@@ -673,6 +673,7 @@ WHO: dict[str, set[str]] = {
         "GET /api/organizations/{org_slug}/analytics/recent-logins",
         "GET /api/organizations/{org_slug}/branding",
         "GET /api/organizations/{org_slug}/languages",
+        "GET /api/organizations/{org_slug}/texts",
         "GET /api/organizations/{org_slug}/profile-fields",
         "GET /api/organizations/{org_slug}/roles",
         "GET /api/organizations/{org_slug}/roles/{role_id}",
@@ -738,6 +739,7 @@ WHO: dict[str, set[str]] = {
         "PATCH /api/organizations/{org_slug}",
         "PATCH /api/organizations/{org_slug}/branding",
         "PATCH /api/organizations/{org_slug}/languages",
+        *("PATCH /api/organizations/{org_slug}/texts", "PUT /api/organizations/{org_slug}/texts"),
         "PUT /api/organizations/{org_slug}/branding/logo",
         "DELETE /api/organizations/{org_slug}/branding/logo",
         *(
@@ -1047,6 +1049,7 @@ WHO: dict[str, set[str]] = {
         "GET /api/platform/risk-events",
         *("GET /api/platform/signing-keys", "POST /api/platform/signing-keys/rotate"),
         "GET /api/platform/settings",
+        *("GET /api/platform/texts", "PATCH /api/platform/texts", "PUT /api/platform/texts"),
         *("GET /api/platform/terms", "PUT /api/platform/terms", "DELETE /api/platform/terms"),
         *(f"POST /api/platform/users/{{user_id}}/{act}" for act in ("activate", "deactivate", "lock")),
     },

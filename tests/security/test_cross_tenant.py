@@ -326,6 +326,8 @@ WITHOUT_IDS = {
     "PATCH /api/organizations/{org_slug}",
     "PATCH /api/organizations/{org_slug}/branding",
     "PATCH /api/organizations/{org_slug}/languages",
+    "PATCH /api/organizations/{org_slug}/texts",
+    "PUT /api/organizations/{org_slug}/texts",
     "PUT /api/organizations/{org_slug}/branding/logo",
     "DELETE /api/organizations/{org_slug}/branding/logo",
     *(
@@ -543,6 +545,7 @@ async def test_no_answer_contains_anything_of_another(
                         "risk-events",
                         "terms",
                         "languages",
+                        "texts",
                     ),
                 )
             )

@@ -215,8 +215,6 @@ _OF_TENANCY: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
         **dict.fromkeys(("session_idle_minutes", "most_sessions", "registration_domains"), ROW),
         **dict.fromkeys(("help_url", "privacy_url", "terms_url"), ROW),
         **dict.fromkeys(("look", "languages"), ROW),
-        # The texts arrive as rows of their own, and their digest is made of these.
-        "texts_digest": _digest,
         "admin_factor": AdminFactor,
         "all_factor": AllFactor,
         "metadata_clients": MetadataClients,
