@@ -85,7 +85,7 @@ async def preview_texts(call: Call[None, TextPreviewQuery, OrganizationPath, Mem
         return TextPreview(language=shown.language, html=shown.html, text=shown.text, subject=shown.subject)
     html = shipped_pages().preview(page, wanted.language, await postern.tenancy.mail_previews.branding(call.caller))
     if html is None:
-        raise NotFound("There is no such page or mail", words="page_unknown")
+        raise NotFound("There is no such page or mail", words="preview_unknown")
     return TextPreview(language=wanted.language, html=html.decode(), text=None, subject=None)
 
 
