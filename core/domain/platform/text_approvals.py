@@ -71,9 +71,9 @@ def _event(name: str, held: OrganizationTexts, actor: Actor) -> Event:
 
 
 def rules_changed(before: ApprovalRules, after: ApprovalRules, actor: Actor) -> Event:
-    details = {"before": _told(before), "after": _told(after)}
+    details = {"before": _facts(before), "after": _facts(after)}
     return Event("platform.text_rules.updated", actor, Target("texts", "installation"), None, details)
 
 
-def _told(rules: ApprovalRules) -> Json:
+def _facts(rules: ApprovalRules) -> Json:
     return {"mails": rules.mails, "pages": rules.pages}

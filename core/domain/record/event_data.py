@@ -421,10 +421,6 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     ),
     "texts.approved": EventData("The digest of the texts that a platform owner has approved.", {"version": _TEXTS_VERSION}),
     "texts.approval_withdrawn": EventData("The digest of the texts that are approved no more.", {"version": _TEXTS_VERSION}),
-    "platform.text_rules.updated": EventData(
-        "Whether own texts of organizations wait for an approval, in mails and on pages, before and after.",
-        {"before": {"mails": True, "pages": False}, "after": {"mails": True, "pages": True}},
-    ),
     "texts.updated": EventData(
         "How many texts were changed, and the first of them by language and key, each before and after; null is our text.",
         {"count": 1, "texts": [{"language": "de", "key": "sign_in.title", "before": None, "after": "Willkommen bei Acme"}]},

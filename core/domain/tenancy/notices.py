@@ -32,11 +32,11 @@ class NoticeTimes(Frozen):
 
 
 def notice_updated(organization: OrganizationId, before: NoticeTimes, after: NoticeTimes, actor: Actor) -> Event:
-    details = {"before": _told(before), "after": _told(after)}
+    details = {"before": _facts(before), "after": _facts(after)}
     return Event("notice.updated", actor, Target("organization", str(organization)), organization, details)
 
 
-def _told(times: NoticeTimes) -> Json:
+def _facts(times: NoticeTimes) -> Json:
     begins, ends = times.stored()
     return {"begins_at": begins, "ends_at": ends}
 
