@@ -56,6 +56,7 @@ _DECIDED_AT: Final[Mapping[Todo, str]] = {
     Todo.MAIL_SERVER: f"{SETTINGS}/mail-server",
     Todo.SIEM: f"{EVENTS}/siem",
     Todo.SETUP_LINKS: SETUP_LINKS,
+    Todo.TEXTS: SETTINGS,
     Todo.KEYS: EXPIRIES,
 }
 
