@@ -40,7 +40,13 @@ ACME: Final[dict[str, Any]] = {
         "registration_domains": ["d.example", "Bücher.example"],
         "sign_in_links": False,
     },
-    "branding": {"primary_color": "#A01040", "help_url": "https://acme.example/help"},
+    "branding": {
+        "primary_color": "#A01040",
+        "second_color": "#2D5BA6",
+        "corner": 4,
+        "font": "serif",
+        "help_url": "https://acme.example/help",
+    },
     "mail_server": {
         "host": "127.0.0.1",
         "port": 587,
