@@ -43,6 +43,7 @@ from entrypoints.http.pages.console.organization.settings import (
     looks,
     mail_server,
     own_domain,
+    own_texts,
     rules,
     terms,
 )
@@ -84,6 +85,7 @@ CONSOLE: Final = Endpoints(
         *audit_log.PAGES,
         *general.PAGES,
         *looks.PAGES,
+        *own_texts.PAGES,
         *own_domain.PAGES,
         *mail_server.PAGES,
         *terms.PAGES,
