@@ -145,7 +145,7 @@ async def _page(
         hidden={WAS: sealed(present)},
         meanwhile=meanwhile,
         undos=undos,
-        groups=grouped(visit, texts, sent),
+        text_groups=grouped(visit, texts, sent),
         spoken=texts.language,
         spoken_name=name_of(texts.language),
         languages=[(name_of(one), visit.here(pages.page, language=one.value), one is texts.language) for one in (*languages, *others)],
