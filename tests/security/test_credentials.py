@@ -491,6 +491,10 @@ maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org
 .ao..   po.  yes        org-key   PATCH  /api/organizations/{org_slug}/branding
 .ao..   po.  yes        org-key   PUT    /api/organizations/{org_slug}/branding/logo
 .ao..   po.  yes        org-key   DELETE /api/organizations/{org_slug}/branding/logo
+maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org_slug}/notice
+.ao..   po.  yes        org-key   PUT    /api/organizations/{org_slug}/notice
+.ao..   po.  no         -         GET    /api/organizations/{org_slug}/texts/preview
+.ao..   po.  no         -         POST   /api/organizations/{org_slug}/mails/{mail}/send-to-me
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/domain
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/domain
 .ao..   po.  no         org-key   DELETE /api/organizations/{org_slug}/domain
@@ -760,6 +764,11 @@ everybody                         POST   /webhooks/billing
 ...g.   po.  no         -         GET    /api/platform/terms
 ...g.   po.  no         -         PUT    /api/platform/terms
 ...g.   po.  no         -         DELETE /api/platform/terms
+...g.   po.  no         -         GET    /api/platform/text-rules
+...g.   po.  no         -         PUT    /api/platform/text-rules
+...g.   po.  no         -         GET    /api/platform/text-approvals
+...g.   po.  no         -         POST   /api/platform/organizations/{org_id}/texts/approval
+...g.   po.  no         -         DELETE /api/platform/organizations/{org_id}/texts/approval
 ...g.   po.  no         -         GET    /api/platform/risk-policies
 ...g.   po.  no         -         PUT    /api/platform/risk-policies
 ...g.   po.  no         -         GET    /api/platform/risk-policies/report

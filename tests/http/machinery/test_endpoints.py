@@ -134,6 +134,7 @@ def test_making_keys_and_secrets_is_limited() -> None:
         *(f"{method} /api/organizations/{{org_slug}}/oauth-credentials/{{provider}}" for method in ("POST", "DELETE")),
         *(f"POST /api/organizations/{{org_slug}}/{act}" for act in ("smtp/test", "domain/verify")),
         "PATCH /api/organizations/{org_slug}/branding",
+        "PUT /api/organizations/{org_slug}/notice",
         *(f"{method} /api/organizations/{{org_slug}}/branding/logo" for method in ("PUT", "DELETE")),
         *(
             f"POST {place}/management-keys{act}"
