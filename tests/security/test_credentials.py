@@ -495,6 +495,9 @@ maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org
 .ao..   po.  yes        org-key   PUT    /api/organizations/{org_slug}/notice
 .ao..   po.  no         -         GET    /api/organizations/{org_slug}/texts/preview
 .ao..   po.  no         -         POST   /api/organizations/{org_slug}/mails/{mail}/send-to-me
+maog.   po.  yes        org-key,powerless-org-key GET    /api/organizations/{org_slug}/texts
+.ao..   po.  yes        org-key   PATCH  /api/organizations/{org_slug}/texts
+.ao..   po.  yes        org-key   PUT    /api/organizations/{org_slug}/texts
 .ao..   po.  yes        org-key   GET    /api/organizations/{org_slug}/domain
 .ao..   po.  no         org-key   POST   /api/organizations/{org_slug}/domain
 .ao..   po.  no         org-key   DELETE /api/organizations/{org_slug}/domain
@@ -761,6 +764,9 @@ everybody                         POST   /webhooks/billing
 ...g.   po.  no         -         DELETE /api/platform/providers/{key}
 ...g.   po.  no         -         PUT    /api/platform/providers/{key}/logo
 ...g.   po.  no         -         DELETE /api/platform/providers/{key}/logo
+...g.   po.  no         -         GET    /api/platform/texts
+...g.   po.  no         -         PATCH  /api/platform/texts
+...g.   po.  no         -         PUT    /api/platform/texts
 ...g.   po.  no         -         GET    /api/platform/terms
 ...g.   po.  no         -         PUT    /api/platform/terms
 ...g.   po.  no         -         DELETE /api/platform/terms

@@ -325,6 +325,8 @@ WITHOUT_IDS = {
     "DELETE /api/organizations/{org_slug}/siem",
     "PATCH /api/organizations/{org_slug}",
     "PATCH /api/organizations/{org_slug}/branding",
+    "PATCH /api/organizations/{org_slug}/texts",
+    "PUT /api/organizations/{org_slug}/texts",
     "PUT /api/organizations/{org_slug}/branding/logo",
     "DELETE /api/organizations/{org_slug}/branding/logo",
     "POST /api/organizations/{org_slug}/billing/portal",
@@ -536,6 +538,7 @@ async def test_no_answer_contains_anything_of_another(
                         "risk-policies/report",
                         "risk-events",
                         "terms",
+                        "texts",
                     ),
                 )
             )

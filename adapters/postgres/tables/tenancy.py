@@ -132,9 +132,9 @@ TABLES: Final = (
         "organization_texts",
         opens=NO_CREDENTIAL,
         whose=ORGANIZATION,
-        holds=(plain(FACT, "key", "language", "text", "based_on"),),
+        holds=(plain(FACT, "key", "language", "text", "based_on"), plain(OPAQUE, "compared_with")),
         # No proof of a domain moves, so links are words until their domains are proved here.
-        moves=Moved(sets={"unlinked": "row.text like '%](https://%'"}),
+        moves=Moved(leaves=("outdated", "compared_with"), sets={"unlinked": "row.text like '%](https://%'"}),
         ends=Ends.ROWS,
         until="nothing: the installation's stay until they are taken back",
     ),

@@ -135,6 +135,7 @@ def test_making_keys_and_secrets_is_limited() -> None:
         *(f"POST /api/organizations/{{org_slug}}/{act}" for act in ("smtp/test", "domain/verify")),
         "PATCH /api/organizations/{org_slug}/branding",
         "PUT /api/organizations/{org_slug}/notice",
+        *(f"{method} /api/organizations/{{org_slug}}/texts" for method in ("PATCH", "PUT")),
         *(f"{method} /api/organizations/{{org_slug}}/branding/logo" for method in ("PUT", "DELETE")),
         *(
             f"POST {place}/management-keys{act}"

@@ -257,6 +257,8 @@ CHANGES: Final = (
     Step("POST", f"{ORGANIZATION}/configuration/apply", DOCUMENT),
     Step("PATCH", f"{ORGANIZATION}/branding", {"primary_color": "#123456", "help_url": "https://help.example/"}),
     Step("DELETE", f"{ORGANIZATION}/branding/logo"),
+    Step("PATCH", f"{ORGANIZATION}/texts", {"language": "en", "texts": {"sign_in.title": "Welcome to {slug}"}}),
+    Step("PUT", f"{ORGANIZATION}/texts", {"de": {"sign_in.title": "Willkommen"}}),
     Step(
         "PUT",
         f"{ORGANIZATION}/risk-policies",

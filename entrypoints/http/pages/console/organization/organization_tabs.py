@@ -115,7 +115,7 @@ AUDIT_LOG_ENTRY: Final = SideEntry("console.entry.audit_log", (AUDIT_LOG_TAB,))
 SETTINGS_ENTRY: Final = SideEntry(
     "console.entry.settings",
     (GENERAL_TAB, LOOKS_TAB, TEXTS_TAB, DOMAIN_TAB, MAIL_SERVER_TAB, TERMS_TAB, BILLING_TAB, DOCUMENTS_TAB, DANGER_TAB),
-    todos=(Todo.MAIL_SERVER,),
+    todos=(Todo.MAIL_SERVER, Todo.TEXTS),
 )
 
 ORGANIZATION: Final = ConsolePlace(
