@@ -27,6 +27,7 @@ from entrypoints.http.pages.console.organization.organization_tabs import (
     PEOPLE,
     SETTINGS,
     SETUP_LINKS,
+    TEXTS,
     SIGN_INS,
     position,
 )
@@ -56,7 +57,7 @@ _DECIDED_AT: Final[Mapping[Todo, str]] = {
     Todo.MAIL_SERVER: f"{SETTINGS}/mail-server",
     Todo.SIEM: f"{EVENTS}/siem",
     Todo.SETUP_LINKS: SETUP_LINKS,
-    Todo.TEXTS: SETTINGS,
+    Todo.TEXTS: f"{TEXTS}/outdated",
     Todo.KEYS: EXPIRIES,
 }
 
