@@ -61,7 +61,8 @@ async def test_an_invitation_by_the_organizations_own_server_carries_its_words(s
     monkeypatch.setattr(scene.postern.tenancy.mail_servers, "_installation", _Installation(sent))
     # Its server has failed for an hour: ours sends, and never the words that nobody has said yes to.
     scene.people.change(
-        "update mail_servers set failing_since = now() - interval '2 hours', fallen_back_at = now(), rests_until = now() + interval '1 hour'"
+        "update mail_servers"
+        " set failing_since = now() - interval '2 hours', fallen_back_at = now(), rests_until = now() + interval '1 hour'"
     )
     await scene.postern.tenancy.mail_servers.deliver(wanted, JobId(job.id))
     assert [mail.subject for mail in sent] == ["Invitation to Acme"]
