@@ -145,9 +145,6 @@ def test_making_keys_and_secrets_is_limited() -> None:
         ),
         "PUT /api/organizations/{org_slug}/notice",
         *(f"{method} /api/organizations/{{org_slug}}/texts" for method in ("PATCH", "PUT")),
-        "PUT /api/organizations/{org_slug}/notice",
-        *(f"{method} /api/organizations/{{org_slug}}/texts" for method in ("PATCH", "PUT")),
-        *(f"{method} /api/organizations/{{org_slug}}/branding/logo" for method in ("PUT", "DELETE")),
         *(
             f"POST {place}/management-keys{act}"
             for place in ("/api/organizations/{org_slug}", "/api/platform")

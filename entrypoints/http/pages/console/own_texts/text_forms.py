@@ -14,7 +14,6 @@ from core.frozen import Frozen
 from entrypoints.http.machinery.browsers import BoundForm
 from entrypoints.http.machinery.endpoints import Endpoint
 from entrypoints.http.machinery.errors import status_of
-from entrypoints.http.pages.account.profile_pages import LANGUAGE_NAMES
 from entrypoints.http.pages.console.forms import STEP, WAS, Input, InputKind, Shape
 from entrypoints.http.pages.console.navigation import PagePosition
 from entrypoints.http.pages.console.sent_forms import Problem, explained
@@ -109,7 +108,7 @@ def language_named(visit: PageVisit) -> Language:
 
 def name_of(language: Language) -> str:
     """As its own speakers call it."""
-    return LANGUAGE_NAMES[language]
+    return language.own_name
 
 
 async def place_texts(pages: TextPages, visit: PageVisit) -> PlaceTexts:
