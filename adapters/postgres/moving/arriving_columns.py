@@ -227,7 +227,7 @@ _OF_TENANCY: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
         "registered_clients": RegisteredClients,
     },
     "memberships": {"role": STATEMENT, "came_by": MembershipOrigin},
-    "organization_texts": {"key": _PREFIX, "language": _text(8), "text": ROW, "based_on": ROW},
+    "organization_texts": dict.fromkeys(("key", "language", "text", "based_on"), ROW),
     "invitations": {"email": ROW, "email_key": ROW, "role": STATEMENT, "status": InvitationStatus},
     "former_members": {},
     "team_members": {},
