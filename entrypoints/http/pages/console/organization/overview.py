@@ -27,8 +27,8 @@ from entrypoints.http.pages.console.organization.organization_tabs import (
     PEOPLE,
     SETTINGS,
     SETUP_LINKS,
-    TEXTS,
     SIGN_INS,
+    TEXTS,
     position,
 )
 from entrypoints.http.pages.console.visit import DoneLink, Head, Page, PageVisit

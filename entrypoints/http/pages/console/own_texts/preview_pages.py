@@ -18,7 +18,7 @@ from entrypoints.http.pages.console.own_texts.text_forms import TextPages, langu
 from entrypoints.http.pages.console.sent_forms import explained
 from entrypoints.http.pages.console.visit import NO_ERRORS, AnyCall, DoneLink, Head, Page, PageVisit, button
 from entrypoints.http.pages.declaring import PLAIN
-from entrypoints.http.routes.tenancy.texts.previews import OwnMail, preview_texts, send_mail_to_me
+from entrypoints.http.routes.tenancy.texts.previews import OwnMail, preview_texts, test_organization_mail
 
 _SENT: Final = button("console.own_texts.send_to_me")
 _MAILS: Final = {one.page: one.place for one in OPEN.values() if one.place.is_mail}
@@ -31,7 +31,7 @@ def preview_pages(pages: TextPages) -> Sequence[Endpoint]:
 
     async def show_page(call: AnyCall, postern: Postern) -> Page:
         visit = PageVisit(call, postern)
-        asked = {"page": visit.path["page"], "language": language_named(visit).value}
+        asked = {"on_page": visit.path["page"], "language": language_named(visit).value}
         preview = await visit.ask(preview_texts, query=asked)
         return Answer(_SCRIPT.sub("", preview.html).encode(), 200)
 
@@ -42,7 +42,7 @@ def preview_pages(pages: TextPages) -> Sequence[Endpoint]:
     async def send(call: AnyCall, postern: Postern) -> Page:
         visit = PageVisit(call, postern)
         try:
-            await visit.ask(send_mail_to_me, body=OwnMail(language=language_named(visit)))
+            await visit.ask(test_organization_mail, body=OwnMail(language=language_named(visit)))
         except Refusal as problem:
             errors, status = explained(visit, problem)
             return Answer(await _mail_page(pages, visit, mail_at, errors={"": next(iter(errors.values()))}), status)
@@ -50,10 +50,10 @@ def preview_pages(pages: TextPages) -> Sequence[Endpoint]:
 
     return (
         console.get(page_at, of=preview_texts, policy=PLAIN)(stated(show_page, "preview_page_with_own_texts", page_at)),
-        console.get(mail_at, of=preview_texts, also=(send_mail_to_me,))(
+        console.get(mail_at, of=preview_texts, also=(test_organization_mail,))(
             stated(show_mail, "preview_mail_with_own_texts", mail_at, query=DoneLink)
         ),
-        console.post(mail_at, of=send_mail_to_me, also=(preview_texts,))(stated(send, "send_own_mail", mail_at, body=BoundForm)),
+        console.post(mail_at, of=test_organization_mail, also=(preview_texts,))(stated(send, "send_own_mail", mail_at, body=BoundForm)),
     )
 
 
@@ -67,7 +67,7 @@ async def _mail_page(pages: TextPages, visit: PageVisit, at: str, *, errors: Map
     head = Head(
         title=preview.subject,
         crumbs=((visit.text("console.own_texts.title"), visit.here(pages.at)), (place, texts_at)),
-        curl=visit.curl(send_mail_to_me, body={"language": language.value}),
+        curl=visit.curl(test_organization_mail, body={"language": language.value}),
         done=done,
         errors=errors,
     )

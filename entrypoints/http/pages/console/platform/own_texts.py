@@ -27,10 +27,10 @@ from entrypoints.http.routes.platform.text_approvals import (
     ComparedTextRecord,
     TextApprovalRecord,
     approve_texts,
+    end_text_approval,
     get_text_rules,
     list_text_approvals,
     set_text_rules,
-    withdraw_text_approval,
 )
 from ports.texts import Text
 
@@ -95,7 +95,7 @@ APPROVALS: Final = Resource(
             template="platform/text_approval.html",
             more=_compared,
         ),
-        Act("withdraw", withdraw_text_approval, asks=True, kind="danger", shows=lambda one: bool(one.approved)),
+        Act("withdraw", end_text_approval, asks=True, kind="danger", shows=lambda one: bool(one.approved)),
     ),
     beneath=(("console.text_rules.title", f"{TEXT_APPROVALS}/rules", get_text_rules),),
     template="platform/text_approval_record.html",
