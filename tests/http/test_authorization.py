@@ -765,6 +765,8 @@ WHO: dict[str, set[str]] = {
         "POST /api/organizations/{org_slug}/oauth-credentials/{provider}",
         "POST /api/organizations/{org_slug}/smtp",
         "POST /api/organizations/{org_slug}/smtp/test",
+        "GET /api/organizations/{org_slug}/texts/preview",
+        "POST /api/organizations/{org_slug}/mails/{mail}/send-to-me",
         "PATCH /api/organizations/{org_slug}/sign-in-rules",
         "PATCH /api/organizations/{org_slug}/upstream-providers/{provider_id}",
         "POST /api/organizations/{org_slug}/upstream-providers",

@@ -188,7 +188,10 @@ TENANCY: Final = (
         of=KeptText,
         id=ids.OwnTextId,
         table="organization_texts",
-        parts={"installation_texts": "what tells the texts of the installation from all others"},
+        parts={
+            "installation_texts": "what tells the texts of the installation from all others",
+            "text_approval_rules": "where texts wait for a platform owner's yes",
+        },
         at=f"{_API}/texts",
         is_single=True,
         events=("texts",),

@@ -115,7 +115,10 @@ async def end_text_approval(call: Call[None, None, GovernedPath], postern: Poste
 
 @endpoint.get(_RULES, caller=PLATFORM_OWNER, tags=_TAGS)
 async def get_text_rules(_call: Call, postern: Postern) -> TextRulesBody:
-    """Get where own texts of organizations wait for an approval"""
+    """Get where own texts of organizations wait for an approval
+
+    At first they do in mails, and not on pages.
+    """
     return _rules(await postern.platform.text_approvals.rules())
 
 
