@@ -31,7 +31,7 @@ def preview_pages(pages: TextPages) -> Sequence[Endpoint]:
 
     async def show_page(call: AnyCall, postern: Postern) -> Page:
         visit = PageVisit(call, postern)
-        asked = {"page": visit.path["page"], "language": language_named(visit).value}
+        asked = {"on_page": visit.path["page"], "language": language_named(visit).value}
         preview = await visit.ask(preview_texts, query=asked)
         return Answer(_SCRIPT.sub("", preview.html).encode(), 200)
 

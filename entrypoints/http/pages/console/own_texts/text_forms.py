@@ -118,7 +118,10 @@ async def place_texts(pages: TextPages, visit: PageVisit) -> PlaceTexts:
         raise NotFound
     asked = {"language": language.value} | ({} if place == COMMON else {"place": place})
     record: TextsRecord = await visit.ask(pages.listing, query=asked)
-    listed = [one for one in record.texts if place != COMMON or one.key in COMMON_KEYS]
+    listed = record.texts
+    if place == COMMON:
+        by_key = {one.key: one for one in listed}
+        listed = [by_key[key] for key in COMMON_KEYS]
     return PlaceTexts(place, language, record, listed, {one.key: one.own for one in listed if one.own is not None})
 
 
