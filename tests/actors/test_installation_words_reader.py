@@ -1,5 +1,6 @@
 """The reader of the installation's words: at its start, and whenever somebody rings."""
 
+import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
@@ -8,6 +9,8 @@ from actors.mailbox import Mailbox
 from adapters.system import SystemClock
 from core.domain.own_texts import ApprovalRules, InstallationWords
 from core.usecases.installation_words import KeptInstallationWords
+
+pytestmark = pytest.mark.usefixtures("mock_clock")
 
 
 class Lookup:
@@ -20,7 +23,7 @@ class Lookup:
         return self.words
 
 
-async def test_words_are_read_at_the_start_and_after_each_ring(mock_clock: object) -> None:
+async def test_words_are_read_at_the_start_and_after_each_ring() -> None:
     lookup, mailbox = Lookup(), Mailbox()
     words = KeptInstallationWords(lookup, SystemClock())
     reader = InstallationWordsReader(words, mailbox, spread=lambda: 0.0)
