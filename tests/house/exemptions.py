@@ -23,7 +23,6 @@ OWED: Final[Mapping[str, Exempt]] = {
         "list": ("privacy request",),
         "page": ("privacy request",),
     },
-    "its pages are made from these endpoints, on a branch of their own": {"page": ("own text",)},
     "an impersonation ends with its session or by its time, and the log has the beginning alone": {"audit": ("impersonation",)},
 }
 
