@@ -2,7 +2,7 @@
 
 from tests.browser.checks import require_keyboard, require_sound, tab_to
 from tests.browser.console.clicking import CountedClicks, told
-from tests.browser.page import NARROW, WIDE, Page, Scheme
+from tests.browser.page import NARROW, WIDE, Page
 from tests.browser.test_invitation_pages import scene
 from tests.http.inviting import Inviting
 from tests.security.organizations.console import COOKIE, signed_in
@@ -81,9 +81,8 @@ async def test_pages_of_texts_are_sound_when_they_are_full_and_when_something_is
         "insert into organization_texts (id, org_id, key, language, text, based_on, updated_at)"
         " select gen_random_uuid(), id, 'sign_in.title', 'de', 'Willkommen', 'Einloggen', now() from all_organizations where slug = 'acme'"
     )
-    looks: tuple[tuple[int, Scheme], ...] = ((NARROW, "light"), (WIDE, "dark"))
-    for width, scheme in looks:
-        await page.show(width=width, scheme=scheme)
+    for width in (NARROW, WIDE):
+        await page.show(width=width, scheme="dark" if width == WIDE else "light")
         for at in (TEXTS, f"{TEXTS}/sign_in/de", f"{TEXTS}/outdated", f"{TEXTS}/mails/invitation/de", f"{TEXTS}/notice"):
             await page.open(at)
             assert page.status == 200, at

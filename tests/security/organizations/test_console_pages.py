@@ -28,8 +28,8 @@ from tests.security.organizations.world import FIRST, LAST, NOBODYS, World
 
 database_url, postern, people = http.database_url, http.postern, http.people
 
-# Times in words, which differ from moment to moment.
-_MOMENTS: Final = re.compile(rb"<time[^>]*>[^<]*</time>")
+# Times in words, which differ from moment to moment. A mail has some, too, and so has its file.
+_MOMENTS: Final = re.compile(rb'<time[^>]*>[^<]*</time>|\d\d:\d\d Uhr UTC|data:text/html;[^"]*')
 # Words in the addresses of forms that end something, so that they are sent after all others.
 _ENDS: Final = ("/end", "/remove", "/cancel", "/decline", "/danger", "/delete")
 _OF_END_USER: Final = "GET /ui/o/{org_slug}/people/users/{user_id}"

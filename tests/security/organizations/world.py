@@ -8,6 +8,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
 from typing import Any, Final
 from uuid import UUID
 
@@ -617,6 +618,8 @@ class World:
             based_on="",
             updated_at="now",
         )
+        digest = sha256(scene.slug.encode()).hexdigest()
+        self._people.change("update all_organizations set texts_digest = %s where id = %s", digest, org)
         self._put("login_counts", org_id=org, hour="yesterday", service_id=scene.shop.id, provider="password", logins=7)
         self._put("sign_in_pending", event_id=ids["login_events"], export_id=ids["siem_configurations"])
         for sequence in range(1, 2 if scene.slug == ASKED else 5):

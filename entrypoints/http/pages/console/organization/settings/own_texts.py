@@ -27,7 +27,8 @@ NOTICE: Final = Resource(
     listed=get_notice,
     columns=(when(_BEGINS), when(_ENDS)),
     sections=(Section("change", shape(set_notice, _BEGINS, _ENDS), whole=True),),
-    crumbs=lambda visit: ((visit.text("console.own_texts.title"), visit.here(TEXTS)),),
+    # Every member may read when it stands, and not everybody may change texts.
+    crumbs=lambda visit: ((visit.text("console.own_texts.title"), visit.here(TEXTS)),) if visit.may(change_texts) else (),
 )
 OWN_TEXTS: Final = TextPages(
     name="organization_texts",
