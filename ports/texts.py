@@ -69,7 +69,7 @@ class Texts(Protocol):
 
 
 class InstallationWordsLookup(Protocol):
-    async def find(self) -> InstallationWords:
+    async def get(self) -> InstallationWords:
         """One statement and one round trip, outside any unit of work. Raises `Unavailable` and `Overloaded`."""
 
 

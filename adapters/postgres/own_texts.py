@@ -114,7 +114,7 @@ class PostgresInstallationWords:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def find(self) -> InstallationWords:
+    async def get(self) -> InstallationWords:
         row = first(await ask(self._pool, _Words, _OF_INSTALLATION))
         if row is None:
             return InstallationWords()

@@ -12,7 +12,7 @@ from typing import Final
 
 from adapters.texts.catalogue import Catalogue
 from adapters.texts.reading import shipped
-from core.domain.languages import DEFAULT, Language
+from core.domain.languages import CONSOLE_LANGUAGES, DEFAULT, Language
 
 # As `paragraph` of the mails' `parts.html` has it.
 PARAGRAPH_OF_MAIL: Final = "margin:0 0 16px;font-size:16px;line-height:25px;color:#22272b;"
@@ -43,7 +43,9 @@ class ShippedTexts:
 @cache
 def _catalogue(language: Language, beside: Path | None, *, html: bool, on_page: bool = False, between: str = "\n\n") -> Catalogue:
     english = None if language is DEFAULT else _catalogue(DEFAULT, beside, html=html, on_page=on_page, between=between)
-    return Catalogue(language, _texts(language, beside), html=html, on_page=on_page, between=between, english=english)
+    # Nothing of a further language stands beside pages, so mails and pages share its file.
+    texts = _texts(language, beside if language in CONSOLE_LANGUAGES else None)
+    return Catalogue(language, texts, html=html, on_page=on_page, between=between, english=english)
 
 
 _texts = cache(shipped)

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from markupsafe import Markup, escape
 
 from adapters.texts.lists import COMMA
-from adapters.texts.own import OWN_ALONE, UNFIT, Pieces, Shown, in_paragraphs, on_one_line, placeholders
+from adapters.texts.own import OWN_ALONE, PARAGRAPHS, PLAIN, UNFIT, Pieces, in_paragraphs, on_one_line, placeholders
 from adapters.texts.plurals import ALL_FORMS, FORM, OTHER
 from core.domain.languages import Language
 from core.domain.lines import unlinked
@@ -48,7 +48,8 @@ class _Forms:
         return self.keys.get(self._form(count)) or self.keys[OTHER]
 
 
-_Ready = dict[tuple[str, Shown], str | Pieces]
+# The two ways of showing, each by key.
+_Ready = tuple[dict[str, str | Pieces], dict[str, str | Pieces]]
 
 
 class Catalogue:
@@ -85,7 +86,7 @@ class Catalogue:
         self._around_clock = lru_cache(_MOST_DAYS)(self._made_around_clock)
 
     def __call__(self, key: str, **values: object) -> str:
-        made = (self._over and self._own(key, Shown.PLAIN)) or self._ready.get(key) or self.prepared(key)
+        made = (self._over and self._own(key, PLAIN)) or self._ready.get(key) or self.prepared(key)
         if isinstance(made, _Forms):
             count = values["count"]
             assert isinstance(count, int)  # noqa: S101 - a bug in a template: nothing but a number can be counted
@@ -95,28 +96,28 @@ class Catalogue:
         return self._filled(made, values)
 
     def paragraphs(self, key: str, **values: object) -> str:
-        made = self._over and self._own(key, Shown.PARAGRAPHS)
+        made = self._over and self._own(key, PARAGRAPHS)
         if made:
             return made if isinstance(made, str) else self._filled(made, values)
         return "" if key in OWN_ALONE else self(key, **values)
 
     def wear(self, *own: OwnTexts) -> None:
-        self._over = [(texts, self._made_of.setdefault(one, {})) for one in own if (texts := one.of(self.language))]
+        self._over = [(texts, self._made_of.setdefault(one, ({}, {}))) for one in own if (texts := one.of(self.language))]
 
     def has_own(self, key: str) -> bool:
         return any(key in texts for texts, _ in self._over)
 
-    def _own(self, key: str, shown: "Shown") -> str | Pieces | None:
+    def _own(self, key: str, shown: int) -> str | Pieces | None:
         for texts, ready in self._over:
             if key in texts:
-                made = ready.get((key, shown))
+                made = ready[shown].get(key)
                 if made is None:
-                    made = ready[key, shown] = self._made(key, texts[key], shown)
+                    made = ready[shown][key] = self._made(key, texts[key], shown)
                 if made is not UNFIT:
                     return made
         return None
 
-    def _made(self, key: str, text: str, shown: "Shown") -> str | Pieces:
+    def _made(self, key: str, text: str, shown: int) -> str | Pieces:
         """Ready to be filled in. A text of older rules gives way to ours if it has a placeholder that ours has not, for which there is no
         value, or lacks one: then it hides what the reader must not miss.
         """
@@ -127,7 +128,7 @@ class Catalogue:
             # A page makes no links of words; programs that show mails do.
             return self._kept_together(key, words, text.count(" ")) if self._on_page else unlinked(words)
 
-        if shown is Shown.PARAGRAPHS:
+        if shown is PARAGRAPHS:
             made = in_paragraphs(text, kept, self._escaped, self._between, html=self._html)
         else:
             made = on_one_line(text, kept, self._escaped)

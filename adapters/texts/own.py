@@ -4,7 +4,6 @@ tag, a placeholder of ours that is none, or an address of another kind stands th
 
 import re
 from collections.abc import Callable, Iterator
-from enum import IntEnum
 from typing import Final
 
 from core.domain.texts.open_texts import FOOTER, NOTICE
@@ -38,10 +37,9 @@ class Pieces:
         self.names += other.names
 
 
-class Shown(IntEnum):
-    PLAIN = 0
-    """On one line, for headings, buttons, attributes and subjects."""
-    PARAGRAPHS = 1
+# How a text is shown: on one line, for headings, buttons, attributes and subjects, or with its paragraphs.
+PLAIN: Final = 0
+PARAGRAPHS: Final = 1
 
 
 # A text that cannot be shown: ours takes its place.

@@ -80,15 +80,18 @@ def worst_contrast(color: str, grounds: Sequence[str]) -> float:
     return min(contrast(color, ground) for ground in grounds)
 
 
-def nearest_color(color: str, grounds: Sequence[str], needed: float) -> str:
+@lru_cache(_MOST_KEPT)
+def nearest_color(color: str, grounds: tuple[str, ...], needed: float) -> str:
     """The colour itself if it has the contrast on all of the grounds, or else the nearest one by lightness that has it, with the same hue
     and as much of the chroma as screens can show. On grounds that are all light, or all dark, black or white has it in any case.
     """
     if worst_contrast(color, grounds) >= needed:
         return color
     lightness, chroma, hue = _oklch(color)
+    # Where not even black, or white, can be seen, nothing on the way to it can.
+    ways = [way for way, end in ((-1, "#000000"), (1, "#ffffff")) if worst_contrast(end, grounds) >= needed]
     for step in range(1, _STEPS + 1):
-        for moved in (lightness - step / _STEPS, lightness + step / _STEPS):
+        for moved in (lightness + way * step / _STEPS for way in ways):
             if 0 <= moved <= 1:
                 tried = _shown(moved, chroma, hue)
                 if worst_contrast(tried, grounds) >= needed:
@@ -96,6 +99,7 @@ def nearest_color(color: str, grounds: Sequence[str], needed: float) -> str:
     return max(("#000000", "#ffffff"), key=lambda end: worst_contrast(end, grounds))
 
 
+@lru_cache(_MOST_KEPT)
 def _luminance(color: str) -> float:
     """The relative luminance, as WCAG 2.2 defines it."""
     red, green, blue = _channels(color)

@@ -24,4 +24,4 @@ class KeptInstallationWords:
 
     async def read(self) -> None:
         """Raises `Unavailable` and `Overloaded`: then what was read before stays in force."""
-        self._current = await self._lookup.find()
+        self._current = await self._lookup.get()

@@ -29,6 +29,7 @@ from actors.sweepers.domain_checker import domain_checker
 from actors.sweepers.due_sweepers import (
     invitation_sweeper,
     login_counter,
+    own_text_comparer,
     registration_sweeper,
     saml_certificate_watcher,
     subscription_expirer,
@@ -133,6 +134,7 @@ def assemble_actors(
         registration_sweeper(identity.unverified_accounts, doubt=doubt, spread=spread),
         DeliveryDispatcher("webhook_dispatcher", tenancy.deliveries, webhook_mailbox, metrics=metrics, spread=spread, traces=traces),
         DeliveryDispatcher("logout_dispatcher", federation.deliveries, logout_mailbox, metrics=metrics, spread=spread, traces=traces),
+        own_text_comparer(tenancy.own_texts, spread=spread),
         domain_checker("domain_checker", tenancy.domains, metrics=metrics, spread=spread),
         domain_checker("domain_route_checker", tenancy.domain_routes, metrics=metrics, spread=spread),
         domain_checker("resource_host_checker", services.resource_servers, metrics=metrics, spread=spread),

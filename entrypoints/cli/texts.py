@@ -1,10 +1,8 @@
 """`postern texts export` and `import`: own texts in files of translators."""
 
 import argparse
-import json
 import sys
 from collections.abc import Mapping, Sequence
-from hashlib import sha256
 from pathlib import Path
 from typing import Final
 
@@ -13,8 +11,7 @@ import trio
 from adapters.texts.po import Message, PoFile, UnreadablePo, read, written
 from core.domain.identifiers import OrganizationId
 from core.domain.languages import DEFAULT, Language
-from core.domain.tenancy.own_texts import ListedText, TextsChange, spoken
-from core.domain.texts.open_texts import OPEN
+from core.domain.tenancy.own_texts import ListedText, TextsChange, spoken, version_of
 from core.domain.texts.rules import TextFault, TextsRefused
 from entrypoints.bootstrap import Postern
 from entrypoints.cli.opening import opened_postern
@@ -101,9 +98,7 @@ def _message(one: ListedText, english: Mapping[str, str]) -> Message:
 
 def _version(postern: Postern, language: Language) -> str:
     """Of all open texts of ours, in English and in the language."""
-    ours = [postern.foundation.shipped_words.written(one) for one in (DEFAULT, language)]
-    texts = [[key, *(one.get(key, "") for one in ours)] for key in sorted(OPEN)]
-    return sha256(json.dumps(texts, ensure_ascii=False).encode()).hexdigest()[:16]
+    return "-".join(version_of(postern.foundation.shipped_words.written(one)) for one in (DEFAULT, language))
 
 
 def _read(name: str) -> PoFile:

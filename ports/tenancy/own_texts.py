@@ -8,8 +8,9 @@ from core.domain.tenancy.own_texts import KeptText
 
 
 class OwnTextStore(Protocol):
-    """None for the organization is the installation. Outside a unit of work, `list` and `hosts` are one statement and one round trip each.
-    The other methods need a unit of work that holds the organization or, for the installation, the platform owners.
+    """None for the organization is the installation. Outside a unit of work, `list`, `hosts` and `languages` are one statement and one
+    round trip each. The other methods need a unit of work. Those that change texts need one that holds the organization or, for the
+    installation, the platform owners.
     """
 
     async def list(self, organization: OrganizationId | None) -> Sequence[KeptText]:
@@ -22,6 +23,15 @@ class OwnTextStore(Protocol):
         """Each in place of the text of the same language and key."""
 
     async def remove(self, texts: Sequence[OwnTextId]) -> None: ...
+
+    async def languages(self) -> Sequence[str]:
+        """Those in which anybody has own texts."""
+
+    async def claim_uncompared(self, language: str, version: str, limit: int) -> Sequence[KeptText]:
+        """Own texts of the language, of anybody, that were not compared with this version of ours. Nobody else gets them meanwhile."""
+
+    async def mark_compared(self, texts: Sequence[OwnTextId], outdated: Sequence[OwnTextId], version: str) -> None:
+        """Beneath `outdated`, ours have changed; beneath the others of `texts`, they have not."""
 
     async def save_digest(self, organization: OrganizationId | None, digest: str | None) -> None:
         """What tells pages and mails that there are other texts now."""

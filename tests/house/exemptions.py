@@ -23,6 +23,7 @@ OWED: Final[Mapping[str, Exempt]] = {
         "list": ("privacy request",),
         "page": ("privacy request",),
     },
+    "its pages are made from these endpoints, on a branch of their own": {"page": ("own text",)},
     "an impersonation ends with its session or by its time, and the log has the beginning alone": {"audit": ("impersonation",)},
 }
 
@@ -100,6 +101,7 @@ EXEMPT: Final[Mapping[str, Exempt]] = {
     "a person makes it by refusing a request, which has an address of its own (0215)": {"create": ("blocked client",)},
     "the log says blocked and unblocked, which is what people call it": {"audit": ("blocked client",)},
     "terms are withdrawn, and the log says so: each version stays": {"audit": ("terms",)},
+    "a text is taken back by null in a change, and its page is found by its name": {"delete": ("own text",), "search": ("own text",)},
     "it lives a day, and its link names it": {"search": ("proposal",)},
     "an organization has one at most, at a place of its own": {"search": ("mail server", "own credentials at a provider", "terms")},
     "people have searches of their own, by address and name (0136)": {"search": ("member", "end user", "join request")},

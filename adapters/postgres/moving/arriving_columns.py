@@ -215,8 +215,6 @@ _OF_TENANCY: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
         **dict.fromkeys(("session_idle_minutes", "most_sessions", "registration_domains"), ROW),
         **dict.fromkeys(("help_url", "privacy_url", "terms_url"), ROW),
         **dict.fromkeys(("look", "languages"), ROW),
-        # The texts arrive as rows of their own, and their digest is made of these.
-        "texts_digest": _digest,
         "admin_factor": AdminFactor,
         "all_factor": AllFactor,
         "metadata_clients": MetadataClients,
@@ -229,7 +227,7 @@ _OF_TENANCY: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
         "registered_clients": RegisteredClients,
     },
     "memberships": {"role": STATEMENT, "came_by": MembershipOrigin},
-    "organization_texts": {"key": _PREFIX, "language": _text(8), "text": ROW, "based_on": ROW},
+    "organization_texts": dict.fromkeys(("key", "language", "text", "based_on"), ROW),
     "invitations": {"email": ROW, "email_key": ROW, "role": STATEMENT, "status": InvitationStatus},
     "former_members": {},
     "team_members": {},

@@ -27,6 +27,7 @@ from core.domain.identity.upstream.ldap.credentials import require_no_credential
 from core.domain.identity.upstream.ldap.settings import LdapSettings, ldap_issuer, usable_ldap
 from core.domain.images import image_of
 from core.domain.languages import DEFAULT, Language
+from core.domain.lines import has_markup
 from core.domain.outbound.destinations import NotADestination, destination
 from core.domain.outbound.key_sets import client_keys, keys_destination
 from core.domain.outbound.metadata_clients import LONGEST_HOST
@@ -54,7 +55,7 @@ from core.domain.tenancy.look_pictures import LookPicture, PictureBounds, look_p
 from core.domain.tenancy.profile_fields import FieldKind, FieldPrompt, FieldRule, FieldWriter, ProfileField, checked_field
 from core.domain.tenancy.sign_in_rules import SignInRulesChange
 from core.domain.tenancy.spoken_languages import spoken_languages
-from core.domain.texts.open_texts import OPEN
+from core.domain.texts.open_texts import FOOTER, OPEN
 from core.domain.texts.reading import links
 from core.domain.texts.rules import LONGEST, OwnText, TextRules, checked_texts
 from core.frozen import Frozen, names_of, replace
@@ -288,17 +289,28 @@ def _mail_server(row: Values, receiver: Receiver) -> None:
 
 
 def _own_text(row: Values, receiver: Receiver) -> None:
-    """A text of a key or language that is not here is kept, and shown nowhere. Whether a link's domain is proved here is asked later."""
-    if len(row["based_on"]) > LONGEST or len(row["text"]) > LONGEST:
-        raise BadRequest(f"text, based_on: at most {LONGEST} characters")
+    """A text of a key or language that is not here is kept, and shown nowhere; it meets the rules of a footer. Whether a link's domain is
+    proved here is asked later.
+    """
+    if not _TEXT_KEY.fullmatch(row["key"]) or not _TEXT_LANGUAGE.fullmatch(row["language"]):
+        raise BadRequest("key, language: must be a name of a text, and a code of a language")
+    ours_then = row["based_on"]
+    if len(ours_then) > LONGEST or has_markup(ours_then) or not all(one.isprintable() or one in _FIXED_SPACES for one in ours_then):
+        raise BadRequest("based_on: must be a text of ours")
     language = Language.of(row["language"])
-    if language is None or row["key"] not in OPEN:
-        return
+    key = row["key"] if language is not None and row["key"] in OPEN else FOOTER
+    language = language or DEFAULT
     ours = {one: receiver.shipped.written(one) for one in (language, DEFAULT)}
     rules = TextRules(ours, ours[DEFAULT], [destination(link.address).host for link in links(row["text"])])
-    (kept,) = checked_texts([OwnText(row["key"], language, row["text"])], rules)
+    (kept,) = checked_texts([OwnText(key, language, row["text"])], rules)
     if kept.text != row["text"]:
         raise BadRequest("text: must be as it is kept")
+
+
+_TEXT_KEY: Final = re.compile(r"[a-z0-9_.]{1,80}")
+_TEXT_LANGUAGE: Final = re.compile(r"[a-z]{2,3}")
+# French has them before its marks.
+_FIXED_SPACES: Final = "\u00a0\u202f"
 
 
 def _profile_field(row: Values, _receiver: Receiver) -> None:

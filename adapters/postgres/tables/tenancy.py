@@ -132,9 +132,9 @@ TABLES: Final = (
         "organization_texts",
         opens=NO_CREDENTIAL,
         whose=ORGANIZATION,
-        holds=(plain(FACT, "key", "language", "text", "based_on"),),
+        holds=(plain(FACT, "key", "language", "text", "based_on"), plain(OPAQUE, "compared_with")),
         # No proof of a domain moves, so links are words until their domains are proved here.
-        moves=Moved(sets={"unlinked": "row.text like '%](https://%'"}),
+        moves=Moved(leaves=("unlinked", "outdated", "compared_with"), sets={"unlinked": "position('](https://' in row.text) > 0"}),
         ends=Ends.ROWS,
         until="nothing: the installation's stay until they are taken back",
     ),
@@ -474,6 +474,8 @@ TABLES: Final = (
         moves=Moved(
             # The platform here decides who is let in, and how large it may be.
             leaves=(
+                # It is made of the texts that arrive.
+                "texts_digest",
                 *("approved_at", "approved_by", "rejected_at", "rejection_reason", "suspended_at", "suspension_reason"),
                 *("max_services", "max_users", "member_count", "tier_id", "deleted_at", "approved_texts"),
                 # Their networks and people are those of another installation; an owner writes them anew.

@@ -11,7 +11,7 @@ from adapters.postgres.branding import dress_of
 from adapters.postgres.own_texts import bring, worn
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements, first
-from adapters.postgres.ties import IS_UNCONFIRMED_OWNER, counts_for
+from adapters.postgres.ties import IS_UNCONFIRMED_OWNER, counts_for, is_own_member
 from adapters.postgres.transaction import OnTransaction, Transaction
 from core.domain.email import Email
 from core.domain.identifiers import OrganizationId, UserId
@@ -94,7 +94,7 @@ MOST_ADDRESSEES: Final = 20
 
 _IN_ROLES: Final[LiteralString] = f"""
     select users.id as user, users.email, users.language, organizations.name, organizations.logo_digest, organizations.primary_color,
-           {dress_of("organizations")} as dress, told.own_since is not null as is_own
+           {dress_of("organizations")} as dress, {is_own_member("told.org_id", "told.user_id")} as is_own
       from memberships as told
       join users on users.id = told.user_id
       join organizations on organizations.id = told.org_id

@@ -2,7 +2,7 @@
 another digest.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
@@ -71,10 +71,9 @@ def _event(name: str, held: OrganizationTexts, actor: Actor) -> Event:
 
 
 def rules_changed(before: ApprovalRules, after: ApprovalRules, actor: Actor) -> Event:
-    details: Mapping[str, Json] = {
-        "old_mails": before.mails,
-        "old_pages": before.pages,
-        "new_mails": after.mails,
-        "new_pages": after.pages,
-    }
+    details = {"before": _facts(before), "after": _facts(after)}
     return Event("platform.text_rules.updated", actor, Target("texts", "installation"), None, details)
+
+
+def _facts(rules: ApprovalRules) -> Json:
+    return {"mails": rules.mails, "pages": rules.pages}

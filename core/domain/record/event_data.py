@@ -421,14 +421,10 @@ EVENT_DATA: Final[Mapping[str, EventData]] = {
     ),
     "notice.updated": EventData(
         "From when until when the own notice stands above the sign-in, before and after; null is without a bound.",
-        {"old_begins_at": None, "old_ends_at": None, "new_begins_at": _WHEN, "new_ends_at": None},
+        {"before": {"begins_at": None, "ends_at": None}, "after": {"begins_at": _WHEN, "ends_at": None}},
     ),
     "texts.approved": EventData("The digest of the texts that a platform owner has approved.", {"version": _TEXTS_VERSION}),
     "texts.approval_withdrawn": EventData("The digest of the texts that are approved no more.", {"version": _TEXTS_VERSION}),
-    "platform.text_rules.updated": EventData(
-        "Whether own texts of organizations wait for an approval, in mails and on pages, before and after.",
-        {"old_mails": True, "old_pages": False, "new_mails": True, "new_pages": True},
-    ),
     "texts.updated": EventData(
         "How many texts were changed, and the first of them by language and key, each before and after; null is our text.",
         {"count": 1, "texts": [{"language": "de", "key": "sign_in.title", "before": None, "after": "Willkommen bei Acme"}]},

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from core.domain.branding import Look
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId
+from core.domain.json import Json
 from core.domain.record.events import Actor, Event, Target
 from core.frozen import Frozen
 
@@ -31,9 +32,13 @@ class NoticeTimes(Frozen):
 
 
 def notice_updated(organization: OrganizationId, before: NoticeTimes, after: NoticeTimes, actor: Actor) -> Event:
-    was, now = before.stored(), after.stored()
-    details = {"old_begins_at": was[0], "old_ends_at": was[1], "new_begins_at": now[0], "new_ends_at": now[1]}
+    details = {"before": _facts(before), "after": _facts(after)}
     return Event("notice.updated", actor, Target("organization", str(organization)), organization, details)
+
+
+def _facts(times: NoticeTimes) -> Json:
+    begins, ends = times.stored()
+    return {"begins_at": begins, "ends_at": ends}
 
 
 def _in_utc(at: datetime | None) -> datetime | None:

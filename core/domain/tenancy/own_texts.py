@@ -42,6 +42,10 @@ class KeptText(Frozen, kw_only=True):
     def is_shown(self) -> bool:
         return is_open(self.key) and Language.of(self.language) is not None
 
+    def is_outdated(self, ours: Mapping[str, str]) -> bool:
+        """Whether our text, of the same language, has changed since."""
+        return self.is_shown and self.based_on != ours.get(self.key, "")
+
     @property
     def place(self) -> tuple[str, str]:
         return self.language, self.key
@@ -145,6 +149,12 @@ def digest_of(kept: Iterable[KeptText]) -> str | None:
     return sha256(json.dumps(texts, ensure_ascii=False, separators=(",", ":")).encode()).hexdigest() if texts else None
 
 
+def version_of(ours: Mapping[str, str]) -> str:
+    """Tells our open texts of one language from those of another release."""
+    texts = [[key, ours.get(key, "")] for key in sorted(OPEN)]
+    return sha256(json.dumps(texts, ensure_ascii=False).encode()).hexdigest()[:16]
+
+
 class ListedText(Frozen, kw_only=True):
     """An open text in one language: ours, the own one, and whether ours has changed beneath it."""
 
@@ -204,7 +214,7 @@ def listed_texts(kept: Sequence[KeptText], rules: TextRules, language: Language,
         digest_of(kept),
         listed,
         [OwnCount(at, spoken, count) for (at, spoken), count in sorted(counted.items())],
-        [one for one in shown if one.based_on != rules.ours_of(one.key, Language(one.language))],
+        [one for one in shown if one.is_outdated(rules.ours[Language(one.language)])],
         [one for one in kept if not one.is_shown],
     )
 

@@ -61,7 +61,6 @@ MADE_UP: Final[Mapping[str, Any]] = MappingProxyType(
         "service": "Shop",
         "service_name": "Shop",
         "provider": "Example",
-        "provider_name": "Example",
         "organization": "Acme",
         "inviter": "grace@example.org",
         "role": "member",

@@ -245,6 +245,9 @@ _FILL: Final = """
     select users.id, terms.id, terms.organization_id, now()
       from users
       join terms on terms.organization_id = %(organization)s and terms.version = '1';
+    insert into organization_texts (id, org_id, key, language, text, based_on, updated_at)
+    select gen_random_uuid(), %(organization)s, 'key_' || n, 'en', 'Text', '', now()
+      from generate_series(1, 20) as n;
     insert into login_counts (org_id, hour, service_id, provider, logins)
     select %(organization)s, date_trunc('hour', now() - n * interval '1 hour'), gen_random_uuid(), 'password', 1
       from generate_series(1, 20) as n;

@@ -114,7 +114,7 @@ def test_the_texts_that_were_shown_last_are_kept() -> None:
 
 async def test_the_installations_words_are_read_with_the_rules(store: Store) -> None:
     words = PostgresInstallationWords(store.pool)
-    assert await words.find() == InstallationWords()
+    assert await words.get() == InstallationWords()
     digest = "a" * 64
     await store.query("insert into installation_texts (digest) values (%(digest)s)", {"digest": digest})
     await store.query("insert into text_approval_rules (mails, pages) values (false, true)")
@@ -122,7 +122,7 @@ async def test_the_installations_words_are_read_with_the_rules(store: Store) -> 
         "insert into organization_texts (id, updated_at, key, language, text, based_on)"
         " values (gen_random_uuid(), now(), 'own.footer', 'de', 'Impressum', '')"
     )
-    found = await words.find()
+    found = await words.get()
     assert (found.texts.by_language, found.rules) == (
         {Language.GERMAN: {"own.footer": "Impressum"}},
         ApprovalRules(mails=False, pages=True),

@@ -217,3 +217,8 @@ def test_the_glossary_has_the_same_words_in_each_language_that_it_has() -> None:
     for language, words in glossary.items():
         assert set(words) == WORDS, language
         assert all(isinstance(said, str) and said.strip() == said and said for said in words.values()), language
+
+
+def test_pages_and_mails_share_a_file() -> None:
+    """Each file is kept once: together they are as large as all else that a process has of texts."""
+    assert ShippedTexts(PAGES).html(Language.POLISH)._texts is ShippedTexts().of(Language.POLISH)._texts

@@ -119,6 +119,7 @@ class MovingPlace(Frozen):
 
 
 _PUBLIC: Final = 2200
+LINKED_TEXT: Final = "See [our page](https://acme.example/)."
 
 
 def fill_source(there: MovingPlace) -> None:
@@ -136,6 +137,8 @@ def fill_source(there: MovingPlace) -> None:
     there.rows("update look_pictures set content = %s, digest = %s where org_id = %s", picture, digest, ACME)
     there.rows("update service_logos set content = %s, digest = %s", picture, digest)
     there.rows("update all_organizations set logo_digest = %s, name = 'Acme Ltd', session_hours = 12 where id = %s", digest, ACME)
+    # One with a link, whose domain is proved there alone.
+    there.rows("update organization_texts set key = 'own.footer', text = %s where org_id = %s and key = 'key_1'", LINKED_TEXT, ACME)
     # What no endpoint would have left empty.
     there.rows("update all_profile_fields set written_by = '{person}'")
     there.rows("update saml_certificates set certificate = %s", CERTIFICATE)

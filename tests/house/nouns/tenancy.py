@@ -16,6 +16,7 @@ from core.domain.tenancy.mail_servers import MailServer
 from core.domain.tenancy.members import Membership
 from core.domain.tenancy.oauth_credentials import OAuthCredentials
 from core.domain.tenancy.organizations import Organization
+from core.domain.tenancy.own_texts import KeptText
 from core.domain.tenancy.profile_fields import ProfileField
 from core.domain.tenancy.roles import Role
 from core.domain.tenancy.setup.setup_links import SetupLink
@@ -182,6 +183,21 @@ TENANCY: Final = (
         events=("organization.smtp",),
         page=f"{_UI}/settings/mail-server",
         document="mail_server",
+    ),
+    Noun(
+        name="own text",
+        of=KeptText,
+        id=ids.OwnTextId,
+        table="organization_texts",
+        parts={
+            "installation_texts": "what tells the texts of the installation from all others",
+            "text_approval_rules": "where texts wait for a platform owner's yes",
+        },
+        at=f"{_API}/texts",
+        is_single=True,
+        events=("texts",),
+        page=f"{_UI}/settings/texts",
+        document="texts",
     ),
     Noun(
         name="domain",

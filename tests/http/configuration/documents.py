@@ -40,7 +40,13 @@ ACME: Final[dict[str, Any]] = {
         "registration_domains": ["d.example", "Bücher.example"],
         "sign_in_links": False,
     },
-    "branding": {"primary_color": "#A01040", "help_url": "https://acme.example/help"},
+    "branding": {
+        "primary_color": "#A01040",
+        "second_color": "#2D5BA6",
+        "corner": 4,
+        "font": "serif",
+        "help_url": "https://acme.example/help",
+    },
     "languages": {"languages": ["de", "ar", "en"]},
     "texts": {
         "en": {"sign_in.title": " Welcome  to Acme", "own.footer": "Acme Ltd\nHigh Street 1\n\nRegistered in London"},

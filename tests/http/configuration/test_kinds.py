@@ -72,6 +72,7 @@ NEVER: Final = {
         *(f"{ORGANIZATION}/smtp/test", f"{ORGANIZATION}/siem/test", f"{ORGANIZATION}/webhooks/{{webhook_id}}/"),
         *(f"{SERVICE}/checkout", f"{ORGANIZATION}/billing/portal", f"{ORGANIZATION}/configuration/", f"{PLATFORM}/configuration/"),
         f"{PLATFORM}/jobs/",
+        f"{ORGANIZATION}/mails/{{mail}}/send-to-me",
     ),
     "a notice has an end, and is over the next time": (f"{ORGANIZATION}/notice",),
     "one text after the other; documents set the texts of a whole language": (

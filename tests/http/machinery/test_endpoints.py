@@ -143,6 +143,8 @@ def test_making_keys_and_secrets_is_limited() -> None:
                 "services/{service_slug}/logo",
             )
         ),
+        "PUT /api/organizations/{org_slug}/notice",
+        *(f"{method} /api/organizations/{{org_slug}}/texts" for method in ("PATCH", "PUT")),
         *(
             f"POST {place}/management-keys{act}"
             for place in ("/api/organizations/{org_slug}", "/api/platform")

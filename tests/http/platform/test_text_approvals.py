@@ -138,4 +138,4 @@ async def test_the_rules_are_changed_and_other_processes_hear_of_it(scene: Appro
     await words.read()
     assert words.current.rules == ApprovalRules(mails=False, pages=True)
     (told,) = [one["details"] for one in scene.told("audit_log") if one["name"] == "platform.text_rules.updated"]
-    assert told == {"old_mails": True, "old_pages": False, "new_mails": False, "new_pages": True}
+    assert told == {"before": {"mails": True, "pages": False}, "after": wanted}

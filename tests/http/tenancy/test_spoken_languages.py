@@ -9,6 +9,7 @@ import pytest
 from core.domain.branding import branding
 from core.domain.languages import Language
 from entrypoints.bootstrap import Postern
+from entrypoints.http.machinery.headers import language_headers
 from entrypoints.http.pages import shipped_pages
 from tests.conftest import CapturedLog
 from tests.http.browsing import Tabs
@@ -181,3 +182,9 @@ def test_a_page_that_asks_for_another_language_still_speaks_the_organizations() 
     acme = branding("Acme", None, None, [None, None, None, None, "ar,de", None])
     said = {one: shipped_pages().outcome("locked", one, good=True, brand=acme).decode()[:80] for one in Language}
     assert all(f'lang="{"de" if one is Language.GERMAN else "ar"}"' in page for one, page in said.items())
+
+
+def test_the_header_says_what_the_page_says() -> None:
+    page = shipped_pages().outcome("locked", Language.ARABIC, good=True)
+    for body, said in ((page, b"ar"), (b"no page", b"de"), (None, b"de")):
+        assert dict(language_headers(body, Language.GERMAN)) == {b"content-language": said, b"vary": b"Accept-Language"}

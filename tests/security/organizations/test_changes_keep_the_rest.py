@@ -70,7 +70,8 @@ _REFUSED: Final = {
 _ONE_OF: Final = {(_ROUTE, "upstream_provider_id"): ("domain_routes", "own_provider")}
 # Where the thing stands within its answer.
 _WITHIN: Final = {ORGANIZATION: "organization", f"{ORGANIZATION}/members/{{user_id}}": "membership"}
-_OF_THE_CHANGE: Final = frozenset(("updated_at", "last_used_at", "last_seen_at"))
+# What the colour is too pale for follows from the colour.
+_OF_THE_CHANGE: Final = frozenset(("updated_at", "last_used_at", "last_seen_at", "pale_uses"))
 _RECORDS: Final = frozenset(
     (
         *("audit_entries", "audit_personal", "audit_links", "audit_pending", "events", "jobs", "webhook_deliveries", "sessions"),

@@ -260,6 +260,8 @@ CHANGES: Final = (
     Step("PATCH", f"{ORGANIZATION}/languages", {"languages": ["fr", "de"]}),
     *(Step("DELETE", f"{ORGANIZATION}/branding/{picture}") for picture in ("logo", "dark-logo", "favicon", "background")),
     Step("DELETE", f"{ORGANIZATION}/services/{{service_slug}}/logo"),
+    Step("PATCH", f"{ORGANIZATION}/texts", {"language": "en", "texts": {"sign_in.title": "Welcome to {slug}"}}),
+    Step("PUT", f"{ORGANIZATION}/texts", {"de": {"sign_in.title": "Willkommen"}}),
     Step(
         "PUT",
         f"{ORGANIZATION}/risk-policies",

@@ -607,6 +607,16 @@ class World:
             "terms", id=self._id(), organization_id=org, version="1", address=address, due_at="tomorrow", set_at="now", ended_at="now"
         )
         self._put("terms_acceptances", user_id=self.cleo.user, terms_id=ids["terms"], organization_id=org, accepted_at="now")
+        self._put(
+            "organization_texts",
+            id=self._id(),
+            org_id=org,
+            key="sign_in.title",
+            language="es",
+            text=f"Title of {scene.slug}",
+            based_on="",
+            updated_at="now",
+        )
         self._put("login_counts", org_id=org, hour="yesterday", service_id=scene.shop.id, provider="password", logins=7)
         self._put("sign_in_pending", event_id=ids["login_events"], export_id=ids["siem_configurations"])
         for sequence in range(1, 2 if scene.slug == ASKED else 5):

@@ -18,6 +18,10 @@ class _Host(Frozen):
     host: str
 
 
+class _Spoken(Frozen):
+    language: str
+
+
 class OwnTextRows(OnStatements):
     """Implements `ports.tenancy.own_texts.OwnTextStore`."""
 
@@ -38,6 +42,16 @@ class OwnTextRows(OnStatements):
             await self._statements.tell(
                 "delete from organization_texts where id = any (%(texts)s::uuid[])", {"texts": array([str(text) for text in texts])}
             )
+
+    async def languages(self) -> Sequence[str]:
+        return [row.language for row in await self._statements.ask(_Spoken, "select distinct language from organization_texts")]
+
+    async def claim_uncompared(self, language: str, version: str, limit: int) -> Sequence[KeptText]:
+        return await self._statements.ask(OWN_TEXT.row, _CLAIM, {"language": language, "version": version, "limit": limit})
+
+    async def mark_compared(self, texts: Sequence[OwnTextId], outdated: Sequence[OwnTextId], version: str) -> None:
+        parameters = {"texts": array(map(str, texts)), "outdated": array(map(str, outdated)), "version": version}
+        await self._statements.tell(_MARK, parameters)
 
     async def save_digest(self, organization: OrganizationId | None, digest: str | None) -> None:
         if organization is not None:
@@ -71,12 +85,28 @@ _INSERT: Final = """
 
 _UPDATE: Final = """
         do update
-       set text = excluded.text, based_on = excluded.based_on, unlinked = excluded.unlinked, updated_at = excluded.updated_at
+       set text = excluded.text, based_on = excluded.based_on, unlinked = excluded.unlinked, updated_at = excluded.updated_at,
+           outdated = false, compared_with = ''
 """
 
 _PUT: Final[LiteralString] = f"{_INSERT} on conflict (org_id, key, language) where org_id is not null {_UPDATE}"
 
 _PUT_INSTALLATION: Final[LiteralString] = f"{_INSERT} on conflict (key, language) where org_id is null {_UPDATE}"
+
+# Nobody waits for the comparison, and it waits for nobody.
+_CLAIM: Final[LiteralString] = f"""
+    select {OWN_TEXT.names}
+      from organization_texts
+     where language = %(language)s and compared_with <> %(version)s
+     limit %(limit)s
+       for update skip locked
+"""
+
+_MARK: Final = """
+    update organization_texts
+       set compared_with = %(version)s, outdated = id = any (%(outdated)s::uuid[])
+     where id = any (%(texts)s::uuid[])
+"""
 
 _SAVE_DIGEST: Final = "update organizations set texts_digest = %(digest)s where id = %(organization)s"
 

@@ -17,6 +17,7 @@ from core.domain.tenancy.own_texts import (
     require_version,
     revision,
     texts_updated,
+    version_of,
 )
 from core.domain.tenancy.roles import Capability
 from core.domain.texts.places import TextPlace
@@ -60,6 +61,24 @@ class OwnTexts(Frozen):
             # One of two changes comes after the other, and makes the digest of both.
             await uow.platform_owners.hold()
             return await self._change(uow, None, change, (), actor)
+
+    async def compare_with_ours(self, limit: int) -> int:
+        """Marks own texts beneath which a release has changed ours, so that whoever looks after them is told. Returns how many it has
+        compared: most of the time none.
+        """
+        compared = 0
+        for language in sorted(await self.lookup.languages()):
+            known = Language.of(language)
+            ours = {} if known is None else self.shipped.written(known)
+            version = version_of(ours)
+            async with self.unit_of_work() as uow:
+                kept = await uow.own_texts.claim_uncompared(language, version, limit - compared)
+                if kept:
+                    outdated = [one.id for one in kept if one.is_outdated(ours)]
+                    await uow.own_texts.mark_compared([one.id for one in kept], outdated, version)
+                    await uow.commit()
+            compared += len(kept)
+        return compared
 
     async def _change(
         self, uow: UnitOfWork, organization: OrganizationId | None, change: TextsChange | WholeTexts, proved: Collection[str], actor: Actor

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
+import msgspec
+
 from core.domain.errors import NotFound, Refusal
 from core.frozen import replace
 from entrypoints.bootstrap import Postern
@@ -39,7 +41,7 @@ def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
     async def question(visit: PageVisit, texts: Mapping[str, Any], errors: Mapping[str, str] = NO_ERRORS) -> bytes:
         record = await resource.find(visit)
         digest = "" if act.seen is None else act.seen(record)
-        example = {"digest": digest} if digest else example_of(shape) or None
+        example = {_seen_field(endpoint): digest} if digest else example_of(shape) or None
         head = _head(resource, visit, record, f"ask_{act.name}_title", visit.curl(endpoint, body=example))
         return visit.show(
             act.template,
@@ -99,7 +101,13 @@ def act_pages(resource: Resource, act: Act) -> Sequence[Endpoint]:
 def _body(endpoint: Endpoint, shape: Shape, form: Any, act: Act) -> Any:
     if endpoint.body_type is None:
         return None
-    return body_of(shape, form) if act.seen is None else endpoint.body_type(digest=form.digest)
+    return body_of(shape, form) if act.seen is None else endpoint.body_type(**{_seen_field(endpoint): form.digest})
+
+
+def _seen_field(endpoint: Endpoint) -> str:
+    """The only field of the body, for the digest of what somebody has seen."""
+    (field,) = msgspec.structs.fields(endpoint.body_type)
+    return field.encode_name
 
 
 def ending_pages(resource: Resource, ending: Ending) -> Sequence[Endpoint]:

@@ -25,7 +25,12 @@ _RULES = "/api/platform/text-rules"
 _APPROVALS = "/api/platform/text-approvals"
 _APPROVAL = "/api/platform/organizations/{org_id}/texts/approval"
 
-_Version = Annotated[str, example("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")]
+_Version = Annotated[
+    str,
+    msgspec.Meta(
+        extra_json_schema={"pattern": "^[0-9a-f]{64}$"}, examples=["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"]
+    ),
+]
 
 
 class ComparedTextRecord(msgspec.Struct, frozen=True):
@@ -99,7 +104,7 @@ async def approve_texts(call: Call[TextApproval, None, GovernedPath], postern: P
 
 
 @endpoint.delete(_APPROVAL, caller=PLATFORM_OWNER, limit=UNLIMITED, refuses=(NotFound,), status=204, tags=_TAGS)
-async def withdraw_text_approval(call: Call[None, None, GovernedPath], postern: Postern) -> NoBody:
+async def end_text_approval(call: Call[None, None, GovernedPath], postern: Postern) -> NoBody:
     """Take back the approval of an organization's own texts
 
     Mails that are on their way stay as they are.
@@ -110,7 +115,10 @@ async def withdraw_text_approval(call: Call[None, None, GovernedPath], postern: 
 
 @endpoint.get(_RULES, caller=PLATFORM_OWNER, tags=_TAGS)
 async def get_text_rules(_call: Call, postern: Postern) -> TextRulesBody:
-    """Get where own texts of organizations wait for an approval"""
+    """Get where own texts of organizations wait for an approval
+
+    At first they do in mails, and not on pages.
+    """
     return _rules(await postern.platform.text_approvals.rules())
 
 

@@ -69,10 +69,8 @@ async def test_what_changed_is_told_once(scene: Noticing) -> None:
         assert (await scene.ask("PUT", body)).ok() == {"begins_at": None, "ends_at": "2030-01-01T11:00:00Z"}
     (told,) = scene.audited("notice.updated")
     assert told["details"] == {
-        "old_begins_at": None,
-        "old_ends_at": None,
-        "new_begins_at": None,
-        "new_ends_at": "2030-01-01T11:00:00+00:00",
+        "before": {"begins_at": None, "ends_at": None},
+        "after": {"begins_at": None, "ends_at": "2030-01-01T11:00:00+00:00"},
     }
 
 

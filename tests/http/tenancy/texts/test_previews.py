@@ -51,7 +51,7 @@ async def test_a_text_leads_to_its_page_and_its_mail_in_its_language(scene: Prev
 @pytest.mark.parametrize("language", Language)
 async def test_each_page_and_mail_can_be_looked_at(scene: Previewing, language: Language) -> None:
     for page in PAGES:
-        assert "<h1" in (await scene.look(f"page={page}&language={language}")).ok()["html"], page
+        assert "<h1" in (await scene.look(f"on_page={page}&language={language}")).ok()["html"], page
     for mail in MAILS:
         shown = (await scene.look(f"mail={mail}&language={language}")).ok()
         assert shown["subject"], mail
@@ -61,7 +61,7 @@ def test_each_page_of_the_open_list_has_its_preview() -> None:
     assert set(PAGES) == {*previews.TEMPLATES, *previews.OUTCOMES, *previews.LEAVING, previews.STALE}
 
 
-@pytest.mark.parametrize("query", ["", "page=consent", "mail=passkey_added", "key=consent.title", "page=../layout"])
+@pytest.mark.parametrize("query", ["", "on_page=consent", "mail=passkey_added", "key=consent.title", "on_page=../layout"])
 async def test_what_has_no_open_text_cannot_be_looked_at(scene: Previewing, query: str) -> None:
     assert (await scene.look(query)).status == 404
 
@@ -85,12 +85,12 @@ async def test_nobody_sends_to_an_address_that_is_not_verified(scene: Previewing
 async def test_nobody_looks_or_sends_as_another_organization(scene: Previewing) -> None:
     member, stranger = scene.resident(scene.acme, "member"), scene.resident(scene.globex, "owner")
     for other in (member, stranger):
-        assert ((await scene.look("page=sign_in", by=other)).status, (await scene.send("invitation", by=other)).status) == (403, 403)
+        assert ((await scene.look("on_page=sign_in", by=other)).status, (await scene.send("invitation", by=other)).status) == (403, 403)
     assert await scene.postbox.empty() == []
 
 
 async def test_an_organization_that_is_not_active_wears_ours(scene: Previewing) -> None:
     write_texts(scene.people, "acme", {"en": {"register.title": "Not yet"}})
     scene.people.change("update all_organizations set status = 'pending' where slug = 'acme'")
-    answer = await scene.look("page=register")
+    answer = await scene.look("on_page=register")
     assert answer.status == 403 or "Not yet" not in answer.ok()["html"]

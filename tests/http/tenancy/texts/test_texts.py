@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import pytest
 
+from actors.sweepers.due_sweepers import own_text_comparer
 from core.domain.texts.open_texts import OPEN
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
@@ -40,6 +41,10 @@ class TextsScene(Shops):
 
     async def own(self, language: str = "en", at: str = TEXTS) -> dict[str, str]:
         return {one["key"]: one["own"] for one in (await self.listed(language, at))["texts"] if one["own"] is not None}
+
+    async def todos(self) -> dict[str, int]:
+        listed: Any = (await self.request("GET", "/api/organizations/acme/todos")).ok()
+        return {one["todo"]: one["count"] for one in listed}
 
     def digest(self) -> str | None:
         (row,) = self.people.rows("select texts_digest from organizations where slug = 'acme'")
@@ -168,6 +173,26 @@ async def test_ours_that_changes_beneath_is_shown_with_what_it_was(scene: TextsS
     assert (title["ours"], title["own"], title["was_ours"]) == ("Sign in", "Welcome", "Log in")
     assert (await scene.change({"sign_in.title": "Welcome"})).status == 200
     assert (await scene.listed())["outdated"] == []
+
+
+async def test_a_release_that_changes_ours_makes_a_todo(scene: TextsScene) -> None:
+    await scene.change({"sign_in.title": "Welcome", "own.footer": "Acme Ltd"})
+    await scene.change({"sign_in.title": "Willkommen", "register.title": "Dabei sein"}, "de")
+    await scene.change({"sign_in.title": "Hello"}, at=INSTALLATION)
+    sweeper = own_text_comparer(scene.postern.tenancy.own_texts, spread=lambda: 0.0, batch=2)
+    scene.people.change("update organization_texts set language = 'tlh' where key = 'register.title'")
+    assert await sweeper.sweep() == 5
+    assert await scene.todos() == {}
+    assert await sweeper.sweep() == 0
+    # As if the release before had said something else.
+    scene.people.change("update organization_texts set based_on = 'Log in', compared_with = 'before' where key = 'sign_in.title'")
+    assert await sweeper.sweep() == 3
+    assert await scene.todos() == {"texts": 2}
+    assert (await scene.change({"sign_in.title": "Welcome"})).status == 200
+    assert await scene.todos() == {"texts": 1}
+    assert await sweeper.sweep() == 1
+    assert (await scene.change({"sign_in.title": None}, "de")).status == 200
+    assert await scene.todos() == {}
 
 
 async def test_a_text_that_is_no_longer_there_is_listed_and_taken_away(scene: TextsScene) -> None:

@@ -28,6 +28,7 @@ from entrypoints.http.pages.console.organization.organization_tabs import (
     SETTINGS,
     SETUP_LINKS,
     SIGN_INS,
+    TEXTS,
     position,
 )
 from entrypoints.http.pages.console.visit import DoneLink, Head, Page, PageVisit
@@ -56,6 +57,7 @@ _DECIDED_AT: Final[Mapping[Todo, str]] = {
     Todo.MAIL_SERVER: f"{SETTINGS}/mail-server",
     Todo.SIEM: f"{EVENTS}/siem",
     Todo.SETUP_LINKS: SETUP_LINKS,
+    Todo.TEXTS: f"{TEXTS}/outdated",
     Todo.KEYS: EXPIRIES,
 }
 

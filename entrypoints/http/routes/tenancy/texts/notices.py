@@ -35,7 +35,10 @@ class NoticeBody(msgspec.Struct, frozen=True, kw_only=True):
 
 @endpoint.get(_NOTICE, caller=MEMBER, keys=True, tags=_TAGS)
 async def get_notice(call: Call[None, None, OrganizationPath, Member], postern: Postern) -> NoticeBody:
-    """Get the times of the notice of an organization"""
+    """Get the times of the notice of an organization
+
+    What the notice says is one of the organization's texts.
+    """
     return _body(await postern.tenancy.notices.get(call.caller))
 
 

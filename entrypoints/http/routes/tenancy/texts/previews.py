@@ -28,7 +28,7 @@ class TextPreviewQuery(msgspec.Struct, frozen=True, kw_only=True):
 
     mail: Annotated[str, example("invitation")] = ""
     """A mail, by the name that the list of texts has for it."""
-    page: Annotated[str, example("sign_in")] = ""
+    on_page: Annotated[str, example("sign_in")] = ""
     """A page, likewise."""
     key: Annotated[str, example("sign_in.title")] = ""
     """A text."""
@@ -49,8 +49,7 @@ class TextPreview(msgspec.Struct, frozen=True, kw_only=True):
     """The subject of the mail; null for a page."""
 
 
-class OwnMailPath(msgspec.Struct, frozen=True):
-    org_slug: Annotated[str, example("acme")]
+class OwnMailPath(OrganizationPath, frozen=True):
     mail: Annotated[str, example("invitation")]
     """The mail, by the name that the list of texts has for it."""
 
@@ -68,7 +67,7 @@ class MailSent(msgspec.Struct, frozen=True, kw_only=True):
     to: EmailAddress
 
 
-@endpoint.get(f"{_ORGANIZATION}/texts/preview", caller=_IN_PERSON, refuses=(NotFound,), tags=_TAGS)
+@endpoint.get(f"{_ORGANIZATION}/texts/preview", caller=_IN_PERSON, tags=_TAGS)
 async def preview_texts(call: Call[None, TextPreviewQuery, OrganizationPath, Member], postern: Postern) -> TextPreview:
     """Look at a page or mail of an organization
 
@@ -77,7 +76,7 @@ async def preview_texts(call: Call[None, TextPreviewQuery, OrganizationPath, Mem
     """
     wanted = call.query
     opened = OPEN.get(wanted.key)
-    mail, page = wanted.mail, wanted.page
+    mail, page = wanted.mail, wanted.on_page
     if opened is not None:
         mail, page = (opened.page, "") if opened.place.is_mail else ("", opened.page)
     if mail:
@@ -85,12 +84,12 @@ async def preview_texts(call: Call[None, TextPreviewQuery, OrganizationPath, Mem
         return TextPreview(language=shown.language, html=shown.html, text=shown.text, subject=shown.subject)
     html = shipped_pages().preview(page, wanted.language, await postern.tenancy.mail_previews.branding(call.caller))
     if html is None:
-        raise NotFound("There is no such page or mail", words="page_unknown")
+        raise NotFound("There is no such page or mail", words="preview_unknown")
     return TextPreview(language=wanted.language, html=html.decode(), text=None, subject=None)
 
 
-@endpoint.post(f"{_ORGANIZATION}/mails/{{mail}}/send-to-me", caller=_IN_PERSON, limit=OWN_MAILS, refuses=(BadRequest, NotFound), tags=_TAGS)
-async def send_mail_to_me(call: Call[OwnMail, None, OwnMailPath, Member], postern: Postern) -> MailSent:
+@endpoint.post(f"{_ORGANIZATION}/mails/{{mail}}/send-to-me", caller=_IN_PERSON, limit=OWN_MAILS, refuses=(BadRequest,), tags=_TAGS)
+async def test_organization_mail(call: Call[OwnMail, None, OwnMailPath, Member], postern: Postern) -> MailSent:
     """Send yourself a mail of an organization
 
     It goes to your own verified address and to nobody else, through the server that sends the organization's mails. Its values are yours,

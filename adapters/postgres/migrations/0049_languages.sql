@@ -1,3 +1,0 @@
--- additive
---
--- Further languages.

@@ -1,0 +1,35 @@
+"""The reader of the installation's words: at its start, and whenever somebody rings."""
+
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from actors.installation_words_reader import InstallationWordsReader
+from actors.mailbox import Mailbox
+from adapters.system import SystemClock
+from core.domain.own_texts import ApprovalRules, InstallationWords
+from core.usecases.installation_words import KeptInstallationWords
+
+
+class Lookup:
+    def __init__(self) -> None:
+        self.words = InstallationWords()
+        self.asked = 0
+
+    async def get(self) -> InstallationWords:
+        self.asked += 1
+        return self.words
+
+
+async def test_words_are_read_at_the_start_and_after_each_ring(mock_clock: object) -> None:
+    lookup, mailbox = Lookup(), Mailbox()
+    words = KeptInstallationWords(lookup, SystemClock())
+    reader = InstallationWordsReader(words, mailbox, spread=lambda: 0.0)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(lambda task_status: reader.run(task_status=task_status))
+        await wait_all_tasks_blocked()
+        assert (lookup.asked, words.current.rules) == (1, ApprovalRules())
+        lookup.words = InstallationWords(rules=ApprovalRules(mails=False))
+        mailbox.post()
+        await wait_all_tasks_blocked()
+        assert (lookup.asked, words.current.rules.mails) == (2, False)
+        nursery.cancel_scope.cancel()
