@@ -67,7 +67,7 @@ class MailTemplates(Protocol):
         """`account` is the person whose mail it is, and None for a mail that others have sent to an address: see `Mail`. `language` is the
         one that the person has chosen or, failing that, the one that the cause of the mail suggests; None is nobody's. A mail that an
         organization brands is in one of its languages: in its first one where `language` is none of them, or None. Otherwise None is
-        English. With `carries_own_texts`, the mail has the own texts of the branding's organization: its own server sends the mail, or the
-        mail goes to somebody with an own tie to it. Otherwise, it has them only if a platform owner has said yes to them. Raises when there
-        is no such template or a value is missing. Both are bugs, and a test of ours finds them first.
+        English. With `carries_own_texts`, the mail has the own texts and the links of the branding's organization: its own server sends the
+        mail, or the mail goes to somebody with an own tie to it. Otherwise, it has the texts only if a platform owner has said yes to them,
+        and no links. Raises when there is no such template or a value is missing. Both are bugs, and a test of ours finds them first.
         """

@@ -81,7 +81,7 @@ class ShippedMailTemplates:
             "to": _shown(to, plain, is_copied=True),
             "branding": replace(branding, name=unlinked(branding.name)),
             "dark_logo": dark_logo(branding),
-            "links": _links(branding, plain),
+            "links": _links(branding, plain) if self._carries_links(carries_own_texts=carries_own_texts) else [],
             "origin": self._origin,
             "language": spoken,
         }
@@ -92,9 +92,18 @@ class ShippedMailTemplates:
         text = _GAP.sub("\n\n", text.strip()) + "\n"
         return Mail(to, subject, text, _rendered("html", name, html, {**given, "subject": subject}, own), spoken, account)
 
+    def _carries_links(self, *, carries_own_texts: bool) -> bool:
+        """Whether the foot has the organization's links. They lead wherever an administrator likes, and a path can be read like a message.
+        No platform owner has said yes to them: they are no part of the texts' digest.
+        """
+        return self._spoken().rules.carry_in_mails(approved=False, is_own=carries_own_texts)
+
+    def _spoken(self) -> InstallationWords:
+        return _NO_WORDS if self._words is None else self._words.current
+
     def _own(self, branding: Branding, *, carries_own_texts: bool) -> list[OwnTexts]:
         """The own texts that stand over ours, the nearest first."""
-        spoken, own = _NO_WORDS if self._words is None else self._words.current, []
+        spoken, own = self._spoken(), []
         approved = branding.texts_are_approved
         if branding.texts is not NO_OWN_TEXTS and spoken.rules.carry_in_mails(approved=approved, is_own=carries_own_texts):
             own.append(branding.texts)

@@ -163,6 +163,24 @@ async def test_a_stranger_reads_our_words_in_mails_that_others_ask_for(scene: Sp
     assert ("Won" in mail.subject, "Pay" in mail.text + mail.html) == (False, False)
 
 
+async def test_no_address_of_an_organizations_choosing_is_mailed_to_strangers(scene: Speaking) -> None:
+    """The links at the foot lead wherever an administrator likes, and their paths can be read like a message. A yes to texts is none to
+    them: they are no part of its digest.
+    """
+    own, stranger = (await _member(scene, "own@example.org")).email, "stranger@example.org"
+    scene.people.change("update memberships set own_since = now()")
+    await scene.people.with_password("correct horse battery", stranger)
+    scene.people.change("update all_organizations set help_url = 'https://prize.example/you-have-won' where slug = 'acme'")
+    invited = {"email": "invited@example.org", "role": "member"}
+    assert (await scene.request("POST", "/api/organizations/acme/invitations", invited)).status == 200
+    mails = await scene.postbox.empty()
+    for _ in range(2):
+        mails.append(await scene.mails(stranger))
+        scene.approve(scene.write("acme", register__title=TITLE))
+    assert not [mail.to for mail in mails if "prize.example" in mail.text + mail.html]
+    assert "prize.example" in (await scene.mails(own)).text
+
+
 async def test_members_by_their_own_act_read_the_organizations_words(scene: Speaking) -> None:
     scene.write("acme", mail_reset__subject_for="Neues Passwort, {organization}", own__footer="Acme [Imprint](https://acme.example/i)")
     own, listed = await _member(scene, "own@example.org"), await _member(scene, "listed@example.org")

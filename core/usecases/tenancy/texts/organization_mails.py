@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from core.domain.branding import Branding
+from core.domain.branding import NO_LINKS, Branding
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.languages import Language
 from core.domain.mail import Mail
@@ -32,5 +32,6 @@ def organization_mail(
         )
 
     mail = written(carries_own_texts=is_own)
-    own = written(carries_own_texts=True) if branding.texts.digest and not is_own else mail
+    has_own = branding.texts.digest or branding.links != NO_LINKS
+    own = written(carries_own_texts=True) if has_own and not is_own else mail
     return OrganizationMail(mail, organization, None if own == mail else own)
