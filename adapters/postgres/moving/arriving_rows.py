@@ -28,6 +28,7 @@ from core.domain.identity.upstream.ldap.settings import LdapSettings, ldap_issue
 from core.domain.images import image_of
 from core.domain.languages import DEFAULT, Language
 from core.domain.outbound.destinations import NotADestination, destination
+from core.domain.own_texts import has_unseen
 from core.domain.outbound.key_sets import client_keys, keys_destination
 from core.domain.outbound.metadata_clients import LONGEST_HOST
 from core.domain.saml.entities import entity_id
@@ -294,6 +295,8 @@ def _own_text(row: Values, receiver: Receiver) -> None:
     """A text of a key or language that is not here is kept, and shown nowhere. Whether a link's domain is proved here is asked later."""
     if len(row["based_on"]) > LONGEST or len(row["text"]) > LONGEST:
         raise BadRequest(f"text, based_on: at most {LONGEST} characters")
+    if not row["text"] or has_unseen(row["text"]) or has_unseen(row["based_on"]):
+        raise BadRequest("text, based_on: must be text without characters that nobody sees")
     language = Language.of(row["language"])
     if language is None or row["key"] not in OPEN:
         return
