@@ -18,8 +18,9 @@ from core.domain.texts.reading import without_links
 from core.frozen import Frozen, names_of
 
 MOST_BYTES: Final = 8 * 1024 * 1024
-# What a text takes besides its characters: the text itself, its key and their place in the mapping.
+# What a text takes besides its characters: the text itself, its key and their place in the mapping. What a set takes besides its texts.
 _AROUND: Final = 160
+_AROUND_SET: Final = 500
 _DIGEST: Final = names_of(Dress).index("texts_digest")
 
 
@@ -42,7 +43,7 @@ class KeptTexts:
         return kept[0]
 
     def keep(self, texts: OwnTexts) -> None:
-        size = sum(_AROUND + 4 * len(text) for one in texts.by_language.values() for text in one.values())
+        size = _AROUND_SET + sum(_AROUND + 4 * len(text) for one in texts.by_language.values() for text in one.values())
         if texts.digest in self._sets:
             return
         self._sets[texts.digest] = texts, size
@@ -80,9 +81,10 @@ class KeptTexts:
         texts = None if digest is None else self.find(digest)
         return branding(name, logo_digest, color, dress, texts or NO_OWN_TEXTS)
 
-    def _keep_rows(self, digest: str, rows: Iterable["_Text"]) -> None:
-        if texts := _by_language(rows):
-            self.keep(OwnTexts(digest, texts))
+    def _keep_rows(self, digest: str, rows: Sequence["_Text"]) -> None:
+        # Also where nothing of them is shown, or every page would ask again.
+        if rows:
+            self.keep(OwnTexts(digest, _by_language(rows)))
 
 
 class _Text(Frozen):
@@ -127,11 +129,11 @@ KEPT: Final = KeptTexts()
 bring: Final = KEPT.bring
 worn: Final = KEPT.worn
 
-# Of several organizations with equal texts, any.
+# Of several organizations with equal texts, any. A deleted one loses its texts in batches, and has its digest meanwhile.
 _OF_DIGEST: Final = """
     select language, key, text, unlinked
       from organization_texts
-     where org_id = (select id from all_organizations where texts_digest = %(digest)s limit 1)
+     where org_id = (select id from organizations where texts_digest = %(digest)s limit 1)
 """
 
 _OF_INSTALLATION: Final = """

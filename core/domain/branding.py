@@ -183,7 +183,8 @@ def look_of(kept: str | None) -> Look:
         favicon=_digest(said.get("favicon")),
         background=_digest(said.get("background")),
         second_color=brand_color(said.get("second_color") or ""),
-        corner=said.get("corner") if said.get("corner") in CORNERS else None,
+        # The number itself: `false` and 4.0 are equal to one of them, and no sheet has such a name.
+        corner=next((corner for corner in CORNERS if corner == said.get("corner")), None),
         font=Font(said["font"]) if said.get("font") in set(Font) else None,
         notice_from=said.get("notice_from"),
         notice_until=said.get("notice_until"),

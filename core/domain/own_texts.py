@@ -12,9 +12,11 @@ from core.frozen import Frozen
 # Rings after the installation's texts, or the rules for approvals, have changed: every process reads them again.
 INSTALLATION_TEXTS_TOPIC: Final = "installation.texts"
 
-# Control characters besides the end of a line, characters that nobody sees, and those that turn the direction of what follows.
+# Control characters besides the end of a line, characters that nobody sees, and those that turn the direction of what follows. Joiners
+# may stand where the rules for own texts let them: between letters of scripts that need them.
 _UNSEEN: Final = re.compile(
-    r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]",
+    r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
+    r"|(?<![^\x00-\x7f\u200c\u200d])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f\u200c\u200d])",
 )
 
 
@@ -69,4 +71,9 @@ def shown_texts(own: Mapping[str, str]) -> Mapping[str, str]:
     """The stored texts of a language that may be shown. What was stored under older rules, or past them, must be harmless all the same: a
     key that is closed, or is no longer there, and a text with characters that nobody sees, are as if they were not stored.
     """
-    return {key: text for key, text in own.items() if is_open(key) and not _UNSEEN.search(text)}
+    return {key: text for key, text in own.items() if is_open(key) and not has_unseen(text)}
+
+
+def has_unseen(text: str) -> bool:
+    """Whether the text has characters that no shown text has."""
+    return _UNSEEN.search(text) is not None

@@ -192,6 +192,19 @@ def _transport(value: str) -> None:
         raise BadRequest(f"each one of {', '.join(TRANSPORTS)}")
 
 
+def _text_key(value: str) -> None:
+    if not _TEXT_KEY.fullmatch(value):
+        raise BadRequest("must be the key of a text")
+
+
+def _language_code(value: str) -> None:
+    """Of any language: a newer release speaks more."""
+    if not _LANGUAGE_CODE.fullmatch(value):
+        raise BadRequest("must be the code of a language")
+
+
+_TEXT_KEY: Final = re.compile(r"[a-z0-9_.]{1,80}")
+_LANGUAGE_CODE: Final = re.compile(r"[a-z]{2,8}")
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 _LONGEST_PREFIX: Final = 80
 _LONGEST_WORD: Final = 100
@@ -227,7 +240,7 @@ _OF_TENANCY: Final[Mapping[str, Mapping[str, Rule | OtherCheck]]] = {
         "registered_clients": RegisteredClients,
     },
     "memberships": {"role": STATEMENT, "came_by": MembershipOrigin},
-    "organization_texts": dict.fromkeys(("key", "language", "text", "based_on"), ROW),
+    "organization_texts": {"key": _text_key, "language": _language_code, "text": ROW, "based_on": ROW},
     "invitations": {"email": ROW, "email_key": ROW, "role": STATEMENT, "status": InvitationStatus},
     "former_members": {},
     "team_members": {},

@@ -52,6 +52,7 @@ from core.domain.tenancy.branding import LARGEST_LOGO, MOST_PIXELS
 from core.domain.tenancy.keys.trusted_issuers import TrustedIssuerSettings
 from core.domain.tenancy.keys.trusted_issuers import made as trusted_issuer
 from core.domain.tenancy.look_pictures import LookPicture, PictureBounds, look_picture
+from core.domain.tenancy.notices import NoticeTimes
 from core.domain.tenancy.profile_fields import FieldKind, FieldPrompt, FieldRule, FieldWriter, ProfileField, checked_field
 from core.domain.tenancy.sign_in_rules import SignInRulesChange
 from core.domain.tenancy.spoken_languages import spoken_languages
@@ -96,7 +97,7 @@ def _require(column: str, rule: Callable[[Any], object], value: Any) -> None:
         raise BadRequest(_beginning(column, refusal.message)) from None
     except NotADestination as refusal:
         raise BadRequest(_beginning(column, f"an address {refusal}")) from None
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError):
         raise BadRequest(_beginning(column, "a value is of the wrong type, or not one of those that there are")) from None
 
 
@@ -128,7 +129,9 @@ _SETTING_WORDS: Final[Mapping[str, Callable[[Any], Any]]] = {"profile": Security
 
 
 def _require_look(kept: str) -> None:
-    if look_of(kept).as_text() != kept:
+    look = look_of(kept)
+    begins, ends = NoticeTimes.of(look).checked().stored()
+    if replace(look, notice_from=begins, notice_until=ends).as_text() != kept:
         raise BadRequest("has something that looks do not have, or not in the form that they are kept in")
 
 

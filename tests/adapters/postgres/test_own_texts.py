@@ -71,6 +71,34 @@ async def test_texts_are_read_once_for_all_who_wait_and_never_again(store: Store
     assert kept.worn("Acme", None, None, [*dress(digest)[:-1], digest]).texts_are_approved
 
 
+async def test_a_deleted_organization_hides_no_texts_of_another(store: Store) -> None:
+    """Its rows go in batches, and its digest stays until the last one has gone."""
+    digest = await write(store, de__sign_in__title="Willkommen")
+    await store.query("delete from organization_texts")
+    await store.query("update all_organizations set slug = 'gone', deleted_at = now()")
+    assert await write(store, de__sign_in__title="Willkommen") == digest
+    kept = KeptTexts()
+    await kept.bring(store.pool, dress(digest))
+    assert kept.worn("Acme", None, None, dress(digest)).texts.of(Language.GERMAN) == {"sign_in.title": "Willkommen"}
+
+
+async def test_texts_none_of_which_is_shown_are_not_asked_for_again(store: Store) -> None:
+    """All of a language that we do not speak, or of keys that a release has taken away."""
+    digest, kept = await write(store, xx__sign_in__title="?", de__gone__title="gone"), KeptTexts()
+    await kept.bring(store.pool, dress(digest))
+    await store.pool.aclose()
+    await kept.bring(store.pool, dress(digest))
+    branding = kept.worn("Acme", None, None, dress(digest))
+    assert (branding.texts.digest, branding.texts.by_language) == (digest, {})
+
+
+def test_texts_none_of_which_is_shown_count_too() -> None:
+    kept = KeptTexts(most_bytes=1500)
+    for name in range(100):
+        kept.keep(OwnTexts(str(name)))
+    assert sum(kept.find(str(name)) is not None for name in range(100)) < 10
+
+
 async def test_nothing_is_asked_without_texts(store: Store) -> None:
     kept = KeptTexts()
     await store.pool.aclose()
@@ -102,7 +130,7 @@ async def test_a_look_up_that_fails_leaves_the_next_one_to_look(store: Store) ->
 
 
 def test_the_texts_that_were_shown_last_are_kept() -> None:
-    kept = KeptTexts(most_bytes=1500)
+    kept = KeptTexts(most_bytes=2500)
     for name in "abc":
         kept.keep(texts(name, 100))
         kept.keep(texts(name, 100))

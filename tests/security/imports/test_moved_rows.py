@@ -86,6 +86,8 @@ NAMED: Final = frozenset(
         ),
         *("all_services.codehost_scopes", "all_services.websuite_scopes", "all_services.officesuite_scopes", "trusted_issuers.audience"),
         *("trusted_issuers.subject_pattern", "terms.version"),
+        # Those of a key that is not here are shown nowhere; ours of another release may be anything.
+        *("organization_texts.text", "organization_texts.based_on"),
     )
 )
 PERMISSIONS: Final = frozenset({"service_roles.permissions"})
@@ -94,6 +96,7 @@ SLUGS: Final = frozenset(
     (
         *("all_services.slug", "former_slugs.slug", "permissions.key", "plans.key", "roles.slug", "service_roles.slug", "teams.slug"),
         *("all_profile_fields.key", "user_key_settings.prefix", "service_claims.name", "mail_servers.host"),
+        *("organization_texts.key", "organization_texts.language"),
     )
 )
 # Documents of applications, and of the log.
@@ -215,10 +218,22 @@ def test_rules_of_fields_are_those_that_an_endpoint_takes(walked: "Walked", rule
         ("look_pictures", "digest", "0" * 64),
         ("look_pictures", "kind", "logo"),
         ("service_logos", "digest", "0" * 64),
+        # The database would refuse these, without words.
+        ("organization_texts", "key", "Own Footer"),
+        ("organization_texts", "language", "zh-Hans"),
+        ("organization_texts", "text", ""),
         ("all_organizations", "look", '{"corner": 5}'),
         ("all_organizations", "look", '{"background": "url(https://evil.example)"}'),
         ("all_organizations", "look", "[]"),
         ("all_organizations", "look", "{"),
+        # Pages would compare these with the clock.
+        ("all_organizations", "look", '{"notice_from": "soon"}'),
+        ("all_organizations", "look", '{"notice_until": "2030-01-01T12:00:00"}'),
+        ("all_organizations", "look", '{"notice_from": "2030-01-02T00:00:00+00:00", "notice_until": "2030-01-01T00:00:00+00:00"}'),
+        ("all_organizations", "look", '{"notice_until": 7}'),
+        ("all_organizations", "look", '{"corner": false}'),
+        ("all_organizations", "look", '{"corner": 4.0}'),
+        ("all_organizations", "look", "[" * 100_000),
         ("scim_groups", "profile_mapping", {"title": 7}),
         ("upstream_providers", "profile_mapping", {"claim": ["x"]}),
         ("profile_values", "values", {STRANGER: {"a": 1}}),

@@ -7,7 +7,7 @@ from adapters.postgres.transaction import OnStatements
 from core.domain.branding import look_of
 from core.domain.identifiers import OrganizationId
 from core.domain.tenancy.notices import NoticeTimes
-from core.frozen import Frozen
+from core.frozen import Frozen, replace
 
 
 class _Look(Frozen):
@@ -18,22 +18,17 @@ class NoticeRows(OnStatements):
     """Implements `ports.tenancy.notices.NoticeStore`."""
 
     async def find(self, organization: OrganizationId) -> NoticeTimes | None:
-        rows = await self._statements.ask(_Look, "select look from organizations where id = %(id)s", {"id": organization})
+        rows = await self._statements.ask(_Look, _FIND, {"id": organization})
         return first_made(rows, lambda row: NoticeTimes.of(look_of(row.look)))
 
     async def save(self, organization: OrganizationId, times: NoticeTimes) -> None:
+        # Written by `Look`, as every change of the looks is: equal looks are equal texts, and a move takes no other form.
+        rows = await self._statements.ask(_Look, _FIND, {"id": organization})
         begins, ends = times.stored()
-        await self._statements.tell(_SAVE, {"id": organization, "begins": begins, "ends": ends})
+        for row in rows:
+            look = replace(look_of(row.look), notice_from=begins, notice_until=ends)
+            await self._statements.tell(_SAVE, {"id": organization, "look": look.as_text()})
 
 
-# What is not set is left out, so that a look without anything is null.
-_SAVE: Final = """
-    update organizations
-       set look = nullif(
-               jsonb_strip_nulls(
-                   coalesce(look::jsonb, '{}') || jsonb_build_object('notice_from', %(begins)s::text, 'notice_until', %(ends)s::text)
-               ),
-               '{}'
-           )::text
-     where id = %(id)s
-"""
+_FIND: Final = "select look from organizations where id = %(id)s"
+_SAVE: Final = "update organizations set look = %(look)s where id = %(id)s"

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from core.domain.branding import Font, Look
+from core.frozen import replace
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.cast import Neighbours
@@ -61,6 +63,14 @@ async def test_the_rest_of_the_look_stays(scene: Noticing) -> None:
         "select look::jsonb ->> 'corner' as corner, look::jsonb ? 'notice_from' as begun from organizations where slug = 'acme'"
     )
     assert row == {"corner": "4", "begun": True}
+
+
+async def test_equal_looks_are_equal_texts_so_they_can_move(scene: Noticing) -> None:
+    look = Look(corner=4, font=Font.SERIF, second_color="#123456")
+    scene.people.change(f"update all_organizations set look = '{look.as_text()}' where slug = 'acme'")
+    await scene.ask("PUT", {"begins_at": "2030-01-01T12:00:00Z"})
+    (row,) = scene.people.rows("select look from organizations where slug = 'acme'")
+    assert row["look"] == replace(look, notice_from="2030-01-01T12:00:00+00:00").as_text()
 
 
 async def test_what_changed_is_told_once(scene: Noticing) -> None:
