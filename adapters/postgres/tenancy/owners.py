@@ -92,9 +92,13 @@ class OwnershipRows(OnTransaction):
 
 MOST_ADDRESSEES: Final = 20
 
+# A tie is an own one here only if somebody has proved the address: a directory may change the address of a person whose membership was
+# their own act.
 _IN_ROLES: Final[LiteralString] = f"""
     select users.id as user, users.email, users.language, organizations.name, organizations.logo_digest, organizations.primary_color,
-           {dress_of("organizations")} as dress, {is_own_member("told.org_id", "told.user_id")} as is_own
+           {dress_of("organizations")} as dress, (
+               users.email_verified_at is not null and {is_own_member("told.org_id", "told.user_id")}
+           ) as is_own
       from memberships as told
       join users on users.id = told.user_id
       join organizations on organizations.id = told.org_id

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from core.domain.identifiers import JobId
+from core.domain.identifiers import JobId, OrganizationId
 from core.domain.mail import Mail
 from core.domain.tenancy.mail_servers import ORGANIZATION_MAIL_JOB, OrganizationMail
 from entrypoints.bootstrap import Postern
@@ -75,3 +75,17 @@ async def test_approved_words_are_the_same_by_both_servers(scene: Inviting) -> N
     (job,) = await scene.postern.foundation.jobs.claim([ORGANIZATION_MAIL_JOB], 10, _LEASE)
     wanted = OrganizationMail.of_job(job.payload)
     assert (wanted.mail.subject, wanted.by_own_server) == ("Own Acme", None)
+
+
+async def test_owners_whose_address_nobody_has_proved_have_no_own_tie(scene: Inviting) -> None:
+    """Else a directory could give its owner a stranger's address, and have them written to in the organization's words."""
+    scene.people.change("update memberships set own_since = now()")
+    scene.people.change("update users set email_verified_at = now()")
+
+    async def ties() -> set[bool]:
+        async with scene.postern.foundation.unit_of_work() as uow:
+            return {one.is_own for one in await uow.webhooks.owners(OrganizationId(scene.acme.id))}
+
+    assert await ties() == {True}
+    scene.people.change("update users set email_verified_at = null")
+    assert await ties() == {False}
