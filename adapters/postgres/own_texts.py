@@ -127,11 +127,11 @@ KEPT: Final = KeptTexts()
 bring: Final = KEPT.bring
 worn: Final = KEPT.worn
 
-# Of several organizations with equal texts, any.
+# Of several organizations with equal texts, any: but one that is being deleted has lost some of them already.
 _OF_DIGEST: Final = """
     select language, key, text, unlinked
       from organization_texts
-     where org_id = (select id from all_organizations where texts_digest = %(digest)s limit 1)
+     where org_id = (select id from organizations where texts_digest = %(digest)s limit 1)
 """
 
 _OF_INSTALLATION: Final = """
