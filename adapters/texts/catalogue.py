@@ -5,17 +5,16 @@ look-ups and one join.
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 from weakref import WeakKeyDictionary
 
 from markupsafe import Markup, escape
 
 from adapters.texts.lists import COMMA
-from adapters.texts.own import OWN_ALONE, PARAGRAPHS, PLAIN, UNFIT, Pieces, in_paragraphs, on_one_line, placeholders
+from adapters.texts.own import OWN_ALONE, PARAGRAPHS, PLAIN, UNFIT, Pieces, in_paragraphs, on_one_line, placeholders, unlinked_words
 from adapters.texts.plurals import ALL_FORMS, FORM, OTHER
 from core.domain.languages import Language
-from core.domain.lines import unlinked
 from core.domain.own_texts import OwnTexts
 
 # A hyphen after two or three letters, as in "e-mail" and "two-step". A line must not end there, so pages put a word joiner behind it.
@@ -124,10 +123,10 @@ class Catalogue:
         if placeholders(text) != placeholders(self._texts.get(key, "")):
             return UNFIT
 
-        def kept(words: str) -> str:
+        if not self._on_page:
             # A page makes no links of words; programs that show mails do.
-            return self._kept_together(key, words, text.count(" ")) if self._on_page else unlinked(words)
-
+            text = unlinked_words(text)
+        kept = partial(self._kept_together, key, spaces=text.count(" "))
         if shown is PARAGRAPHS:
             made = in_paragraphs(text, kept, self._escaped, self._between, html=self._html)
         else:

@@ -11,6 +11,13 @@ from core.domain.texts.open_texts import FOOTER, NOTICE
 _PLACEHOLDER: Final = re.compile(r"\{([a-z_]+)\}")
 # `[words](address)`. The address is ours to write into an attribute, so it has no quotation marks, brackets or spaces.
 _LINK: Final = re.compile(r"\[([^\[\]]+)\]\((https://[^\s()<>\"'\[\]{}\\]+)\)")
+# Where mail programs could find the beginning of a link: within `://`, before a dot that a letter follows, and where words meet a value or
+# a link, since both sides together may be the name of a host. Addresses of links and of mail stay as they are.
+_LINKING: Final = re.compile(
+    r"(\]\(https://[^\s()<>\"'\[\]{}\\]+\)|(?<!\S)[\w.+%&~-]+@[\w-]+(?:\.[\w-]+)*[.,;:!?]*(?!\S))"
+    r"|(?<=:)(?=//)|(?=\.(?:[^\W\d_]|[\[{]))|(?<=[A-Za-z0-9])(?=\[?\{)|(?<=\})(?=\[?[A-Za-z0-9])"
+)
+_JOINER: Final = "\u2060"
 _EMPTY_LINE: Final = re.compile(r"\n\s*\n")
 OWN_ALONE: Final = frozenset({FOOTER, NOTICE})
 
@@ -48,6 +55,11 @@ UNFIT: Final = Pieces([""], [])
 
 def placeholders(text: str) -> frozenset[str]:
     return frozenset(_PLACEHOLDER.findall(text))
+
+
+def unlinked_words(text: str) -> str:
+    """The text with no words that programs take for a link, as `core.domain.lines.unlinked` does for values."""
+    return _LINKING.sub(lambda found: found[1] or _JOINER, text)
 
 
 def on_one_line(text: str, kept: Callable[[str], str], escaped: Callable[[object], str]) -> Pieces:

@@ -5,7 +5,7 @@ from hypothesis import given, strategies
 
 from core.domain.branding import LONGEST_NAME, PLAIN, POSTERN, Branding, Font, Look, NamedApplication, branding, look_of, named_application
 from core.domain.colors import READABLE, contrast
-from core.domain.lines import one_line
+from core.domain.lines import one_line, unlinked
 
 DIGEST = "0f" * 32
 
@@ -176,3 +176,14 @@ def test_an_application_is_named_with_its_picture() -> None:
     assert named_application(["Shop\u202e", None]) == NamedApplication("Shop")
     assert named_application(["Shop", DIGEST]) == NamedApplication("Shop", f"/logos/{DIGEST}")
     assert named_application(["Shop", "../x"]) == NamedApplication("Shop")
+
+
+@pytest.mark.parametrize("address", ["ada@x.example", "ada.b+c@x.example", "(ada@x.example),", "“ada@x.example”"])
+def test_an_address_of_mail_stays_as_it_is(address: str) -> None:
+    assert unlinked(f"Ask {address} now") == f"Ask {address} now"
+
+
+@pytest.mark.parametrize("name", ["evil.example/@login", "evil.example/?a@b", "a@b.example/evil.example", "evil.example:@x"])
+def test_a_name_with_an_at_sign_in_a_path_is_no_address_of_mail(name: str) -> None:
+    """Mail programs make links of these."""
+    assert "evil.example" not in unlinked(name)

@@ -6,6 +6,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Final
 
 from core.domain.errors import BadRequest
@@ -26,6 +27,8 @@ PARAGRAPHS: Final = 600
 # Longer than any text may be. What is longer still is not looked at letter by letter.
 LONGEST: Final = 4000
 MOST_TIMES: Final = 2
+# As many as a file of translators can have in every text. Whoever sends thousands of made-up keys does not hear of each.
+MOST_FAULTS: Final = 2 * len(OPEN)
 _JOINERS: Final = "\u200c\u200d"
 # Control and format characters, characters that nobody has assigned, and separators that break a line.
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Cn", "Co", "Cs", "Zl", "Zp"})
@@ -99,7 +102,7 @@ class TextsRefused(BadRequest):
 def checked_texts(texts: Sequence[OwnText], rules: TextRules) -> Sequence[OwnText]:
     """The texts as they are stored. Raises `TextsRefused` with all that is wrong."""
     kept = [OwnText(one.key, one.language, canonical(one)) for one in texts]
-    if found := [fault for one in kept for fault in faults(one, rules)]:
+    if found := list(islice((fault for one in kept for fault in faults(one, rules)), MOST_FAULTS)):
         raise TextsRefused(found)
     return kept
 

@@ -91,12 +91,14 @@ class Pages:
         """From now on pages have the own texts of this installation."""
         self._words = words
 
-    def _spoken(self) -> InstallationWords:
+    @property
+    def words(self) -> InstallationWords:
+        """What the installation says about own texts. A page that is kept is kept for these words."""
         return _NO_WORDS if self._words is None else self._words.current
 
     def _own(self, brand: Branding) -> list[OwnTexts]:
         """The own texts that stand over ours, the nearest first."""
-        spoken, own = self._spoken(), []
+        spoken, own = self.words, []
         if brand.texts is not NO_OWN_TEXTS and spoken.rules.show_on_pages(approved=brand.texts_are_approved):
             own.append(brand.texts)
         if spoken.texts is not NO_OWN_TEXTS:
@@ -140,7 +142,7 @@ class Pages:
         self, language: Language, *, brand: Branding = POSTERN, action: str, fields: Mapping[str, str], title: str, label: str
     ) -> bytes:
         """The page whose form leads to another address. We render the page once for each address, and insert the fields each time."""
-        before, after = self._around_fields(language, brand, action, title, label, self._spoken())
+        before, after = self._around_fields(language, brand, action, title, label, self.words)
         return before + "\n  ".join(_field(name, value) for name, value in fields.items()).encode() + after
 
     def _made_around_fields(

@@ -156,3 +156,15 @@ async def test_the_installations_words_are_read_with_the_rules(store: Store) -> 
         ApprovalRules(mails=False, pages=True),
     )
     assert found.texts.digest == digest
+
+
+async def test_a_deleted_organization_with_equal_texts_takes_none_away(store: Store) -> None:
+    """Its texts go row by row, and it has the digest of all of them until the end."""
+    digest = await write(store, de__sign_in__title="Willkommen")
+    await store.query("update all_organizations set slug = slug || '-gone', deleted_at = now() where texts_digest = %s", [digest])
+    await store.query("delete from organization_texts")
+    await write(store, de__sign_in__title="Willkommen")
+    kept = KeptTexts()
+    await kept.bring(Statements(store.pool), dress(digest))
+    found = kept.find(digest)
+    assert found is not None and found.of(Language.GERMAN) == {"sign_in.title": "Willkommen"}

@@ -72,6 +72,33 @@ def test_mail_programs_make_no_links_of_own_words() -> None:
     assert wearing(title="Go to evil.example").paragraphs("page.title") == "Go to evil.example"
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("evil.[example](https://x.example)/login {email}", "x"),
+        ("evil[.example](https://x.example)/login {email}", "x"),
+        ("evil.{email}/login", "example"),
+        ("evil{email}/login", ".example"),
+        ("{email}.example/login", "evil"),
+        ("{email}example/login", "evil."),
+        ("evil[{email}](https://x.example)/login", ".example"),
+        ("{email}[example](https://x.example)/login", "evil."),
+        ("evil.example/@login {email}", "x"),
+        ("ada@x.example/evil.example {email}", "x"),
+        ("//evil.example {email}", "x"),
+    ],
+)
+def test_mail_programs_make_no_links_of_words_and_what_stands_beside_them(text: str, value: str) -> None:
+    for worn in (wearing(on_page=False, text=text), wearing(html=True, on_page=False, text=text)):
+        for shown in (worn("page.text", email=value), worn.paragraphs("page.text", email=value)):
+            assert "evil.example" not in shown
+
+
+def test_addresses_of_mail_and_of_links_stay_as_they_are_in_mails() -> None:
+    text = wearing(on_page=False, title="Ask ada@acme.example, or [us](https://acme.example/a.b).")
+    assert text.paragraphs("page.title") == "Ask ada@acme.example, or us (https://acme.example/a.b)."
+
+
 def hostile() -> Iterator[str]:
     yield "<script>alert(1)</script>"
     yield "</p><img src=x onerror=alert(1)>"

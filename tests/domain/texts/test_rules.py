@@ -8,7 +8,7 @@ from core.domain.languages import Language
 from core.domain.texts.open_texts import OPEN
 from core.domain.texts.places import TextKind
 from core.domain.texts.reading import Link, links, paragraphs, parts, without_links
-from core.domain.texts.rules import LONGEST, OwnText, TextRules, TextsRefused, canonical, checked_texts, faults, is_below
+from core.domain.texts.rules import LONGEST, MOST_FAULTS, OwnText, TextRules, TextsRefused, canonical, checked_texts, faults, is_below
 
 EN, DE = Language.ENGLISH, Language.GERMAN
 ENGLISH: Final = {
@@ -249,3 +249,10 @@ def test_what_we_have_no_text_of_has_none_to_go_by() -> None:
     assert (empty.ours_of("own.footer", EN), empty.placeholders("own.footer"), empty.most("own.footer", EN)) == ("", [], 600)
     # A language without the text has the English one.
     assert TextRules({DE: {}}, ENGLISH).ours_of("sign_in.title", DE) == "Sign in"
+
+
+def test_made_up_keys_without_end_have_no_answer_without_end() -> None:
+    many = [OwnText(f"k{number}", Language.ENGLISH, "x") for number in range(5000)]
+    with pytest.raises(TextsRefused) as refused:
+        checked_texts(many, TextRules({}, {}))
+    assert len(OPEN) < len(refused.value.faults) == MOST_FAULTS

@@ -102,6 +102,15 @@ async def test_a_change_is_seen_on_the_next_page(scene: Speaking) -> None:
     assert "<h1>Create an account</h1>" in await scene.register_page()
 
 
+async def test_the_first_page_of_all_follows_the_installations_texts(scene: Speaking) -> None:
+    """It is the same for everybody, so it is kept ready."""
+    assert "<h1>Sign in</h1>" in await scene.page("/ui/sign-in")
+    for title in ("House", "Garden"):
+        scene.write(None, sign_in__title=title)
+        await scene.postern.foundation.installation_words.read()
+        assert f"<h1>{title}</h1>" in await scene.page("/ui/sign-in")
+
+
 @pytest.mark.parametrize("text", HOSTILE, ids=[text[:20].strip().encode("unicode_escape").decode() for text in HOSTILE])
 async def test_hostile_texts_are_text_on_pages_and_in_mails(scene: Speaking, text: str) -> None:
     ours = await scene.register_page()
