@@ -121,7 +121,8 @@ async def show_sign_in(call: Call[None, SignInLink, None, Caller | None], poster
     browser, headers = browser_secret(call, postern)
     await postern.identity.journeys.refresh_offers()
     passkeys, registers = _have_passkeys(postern), postern.identity.registrations.has_form
-    parts = _first_page(call.language, link.to, tuple(offered(postern, None, link.to)), passkeys=passkeys, registers=registers)
+    offers, words = tuple(offered(postern, None, link.to)), shipped_pages().own_digest
+    parts = _first_page(call.language, link.to, offers, words, passkeys=passkeys, registers=registers)
     return Answer(form_token(browser, bound_to("")).encode().join(parts), 200, headers)
 
 
@@ -395,8 +396,12 @@ def sign_in_again(call: AnyCall, postern: Postern, flow: Flow, refusal: Refusal,
 
 
 @lru_cache(maxsize=64)
-def _first_page(language: Language, place: str, offers: tuple[ProviderButton, ...], *, passkeys: bool, registers: bool) -> list[bytes]:
-    """The page that most people see first, and robots again and again. Apart from its token it is the same for all, so we cache it."""
+def _first_page(
+    language: Language, place: str, offers: tuple[ProviderButton, ...], _words: str, *, passkeys: bool, registers: bool
+) -> list[bytes]:
+    """The page that most people see first, and robots again and again. Apart from its token it is the same for all, so we cache it, for
+    these own texts of the installation.
+    """
     shown = _rendered(language, None, _TOKEN_PLACE, "", place=place, offers=offers, passkeys=passkeys, registers=registers)
     return shown.split(_TOKEN_PLACE.encode())
 
