@@ -81,7 +81,7 @@ class ShippedMailTemplates:
             "to": _shown(to, plain, is_copied=True),
             "branding": replace(branding, name=unlinked(branding.name)),
             "dark_logo": dark_logo(branding),
-            "links": _links(branding, plain),
+            "links": _links(branding, plain) if self._carries_links(carries_own_texts=carries_own_texts) else [],
             "origin": self._origin,
             "language": spoken,
         }
@@ -101,6 +101,11 @@ class ShippedMailTemplates:
         if spoken.texts is not NO_OWN_TEXTS:
             own.append(spoken.texts)
         return own
+
+    def _carries_links(self, *, carries_own_texts: bool) -> bool:
+        """Whether the organization's links stand at the foot. They lead wherever it likes, and no yes to its texts says anything about them."""
+        rules = (_NO_WORDS if self._words is None else self._words.current).rules
+        return rules.carry_in_mails(approved=False, is_own=carries_own_texts)
 
     def _lock_link(self, name: str, to: str, account: UserId | None) -> str:
         if self._lock_links is None or account is None or name not in LOCKING_MAILS:

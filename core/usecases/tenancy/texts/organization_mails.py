@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from core.domain.branding import Branding
+from core.domain.branding import NO_LINKS, Branding
 from core.domain.identifiers import OrganizationId, UserId
 from core.domain.languages import Language
 from core.domain.mail import Mail
@@ -23,7 +23,7 @@ def organization_mail(
     **values: str | bool | datetime | tuple[str, ...] | None,
 ) -> OrganizationMail:
     """`is_own`: the mail goes to somebody with an own tie to the organization. For anybody else, the installation's server writes in our
-    words, and the organization's own server in those of the organization.
+    words and without links of the organization's choice, and the organization's own server in those of the organization.
     """
 
     def written(*, carries_own_texts: bool) -> Mail:
@@ -32,5 +32,6 @@ def organization_mail(
         )
 
     mail = written(carries_own_texts=is_own)
-    own = written(carries_own_texts=True) if branding.texts.digest and not is_own else mail
+    says_more = branding.texts.digest or branding.links != NO_LINKS
+    own = written(carries_own_texts=True) if says_more and not is_own else mail
     return OrganizationMail(mail, organization, None if own == mail else own)
