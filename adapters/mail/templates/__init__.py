@@ -103,7 +103,7 @@ class ShippedMailTemplates:
         return own
 
     def _carries_links(self, *, carries_own_texts: bool) -> bool:
-        """Whether the organization's links stand at the foot. They lead wherever it likes, and no yes to its texts says anything about them."""
+        """Whether the organization's links stand at the foot. They lead anywhere, and no yes to its texts says anything about them."""
         rules = (_NO_WORDS if self._words is None else self._words.current).rules
         return rules.carry_in_mails(approved=False, is_own=carries_own_texts)
 

@@ -28,9 +28,9 @@ from core.domain.identity.upstream.ldap.settings import LdapSettings, ldap_issue
 from core.domain.images import image_of
 from core.domain.languages import DEFAULT, Language
 from core.domain.outbound.destinations import NotADestination, destination
-from core.domain.own_texts import has_unseen
 from core.domain.outbound.key_sets import client_keys, keys_destination
 from core.domain.outbound.metadata_clients import LONGEST_HOST
+from core.domain.own_texts import has_unseen
 from core.domain.saml.entities import entity_id
 from core.domain.services.client_ids import is_open, kept_client_id, placed, shown
 from core.domain.services.redirect_uris import web_page

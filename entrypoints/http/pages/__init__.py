@@ -147,7 +147,7 @@ class Pages:
     ) -> bytes:
         """The page whose form leads to another address. We render the page once for each address, and insert the fields each time."""
         spoken = self._spoken()
-        # Kept for these texts of the brand and of the installation, by their digests alone: a set of texts may be as large as all pages here.
+        # Kept for these texts of the brand and of the installation, by their digests alone: a set of texts is large.
         named = brand if brand.texts is NO_OWN_TEXTS else replace(brand, texts=OwnTexts(brand.texts.digest))
         what = (language, named, action, title, label, spoken.texts.digest, spoken.rules)
         around = self._around_fields.pop(what, None) or self._made_around_fields(language, brand, action, title, label)
