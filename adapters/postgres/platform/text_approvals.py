@@ -55,19 +55,26 @@ class TextApprovalRows(OnStatements):
         self._statements.ring(INSTALLATION_TEXTS_TOPIC)
 
 
+# The texts are read of those organizations alone that are listed.
 _LIST: Final = """
-    select organizations.id, organizations.slug, organizations.name, organizations.texts_digest as version,
-           coalesce(organizations.approved_texts = organizations.texts_digest, false) as approved, kept.changed_at, kept.texts
-      from organizations
-      left join lateral (
-               select max(updated_at) as changed_at,
-                      json_agg(json_build_object('language', language, 'key', key, 'text', text) order by language, key) as texts
-                 from organization_texts
-                where org_id = organizations.id
-           ) as kept on true
-     where organizations.texts_digest is not null and organizations.status = 'active'
-     order by approved, kept.changed_at, organizations.id
-     limit %(limit)s
+    with listed as materialized (
+             select organizations.id, organizations.slug, organizations.name, organizations.texts_digest as version,
+                    coalesce(organizations.approved_texts = organizations.texts_digest, false) as approved, kept.changed_at
+               from organizations
+               left join (select org_id, max(updated_at) as changed_at from organization_texts group by org_id) as kept
+                      on kept.org_id = organizations.id
+              where organizations.texts_digest is not null and organizations.status = 'active'
+              order by approved, kept.changed_at, organizations.id
+              limit %(limit)s
+         )
+  select listed.*,
+         (
+             select json_agg(json_build_object('language', language, 'key', key, 'text', text) order by language, key)
+               from organization_texts
+              where org_id = listed.id
+         ) as texts
+    from listed
+   order by approved, changed_at, id
 """
 
 _HOLD: Final = """

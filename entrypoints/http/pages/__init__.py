@@ -76,7 +76,8 @@ class Pages:
         self.sign: Final = (_FILES / "postern.ico").read_bytes()
         self._kept_sheets: dict[str, tuple[str, bytes]] = {}
         self._sheet_url = lru_cache(_MOST_LOOKS)(self._made_sheet_url)
-        self._around_fields = lru_cache(_MOST_LEAVING)(self._made_around_fields)
+        # Those that were shown last are at the end.
+        self._around_fields: dict[tuple[object, ...], tuple[bytes, bytes]] = {}
 
     def page(self, template: str, language: Language, *, brand: Branding = POSTERN, **values: Any) -> bytes:
         """Renders a template. `brand` is the branding of the organization that the page belongs to, if there is one: the page speaks one of
@@ -142,13 +143,19 @@ class Pages:
         self, language: Language, *, brand: Branding = POSTERN, action: str, fields: Mapping[str, str], title: str, label: str
     ) -> bytes:
         """The page whose form leads to another address. We render the page once for each address, and insert the fields each time."""
-        before, after = self._around_fields(language, brand, action, title, label, self.words)
+        spoken = self.words
+        # Kept for these texts of the brand and of the installation, by their digests alone: a set of texts is large.
+        named = brand if brand.texts is NO_OWN_TEXTS else replace(brand, texts=OwnTexts(brand.texts.digest))
+        what = (language, named, action, title, label, spoken.texts.digest, spoken.rules)
+        around = self._around_fields.pop(what, None) or self._made_around_fields(language, brand, action, title, label)
+        self._around_fields[what] = around
+        if len(self._around_fields) > _MOST_LEAVING:
+            del self._around_fields[next(iter(self._around_fields))]
+        before, after = around
         return before + "\n  ".join(_field(name, value) for name, value in fields.items()).encode() + after
 
-    def _made_around_fields(
-        self, language: Language, brand: Branding, action: str, title: str, label: str, _spoken: InstallationWords
-    ) -> tuple[bytes, bytes]:
-        # Kept for these texts of the installation and of the brand. The mark is random, so no text on the page can contain it.
+    def _made_around_fields(self, language: Language, brand: Branding, action: str, title: str, label: str) -> tuple[bytes, bytes]:
+        # The mark is random, so no text on the page can contain it.
         mark = token_hex()
         page = self.page("leave_form.html", language, brand=brand, action=action, hidden={mark: ""}, title=title, label=label)
         before, _, after = page.partition(_field(mark, "").encode())
@@ -250,9 +257,15 @@ class Pages:
 
     def _notice_above(self, text: Catalogue, brand: Branding) -> str:
         """The own notice above a sign-in, while it stands there."""
-        if NOTICE in brand.texts.of(text.language) and self._words is not None and not brand.look.has_notice_at(self._words.now()):
-            return ""
-        return text.paragraphs(NOTICE)
+        own = self._own(brand)
+        if self._words is not None and not brand.look.has_notice_at(self._words.now()):
+            # Without its text, the installation's stands there: an organization's times say nothing about that.
+            own = [one for one in own if one is not brand.texts]
+        text.wear(*own)
+        try:
+            return text.paragraphs(NOTICE)
+        finally:
+            text.wear(*self._own(brand))
 
     def asset_url(self, name: str) -> str:
         """The asset's address. It changes with the content, so browsers may keep the asset."""

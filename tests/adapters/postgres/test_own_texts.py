@@ -161,7 +161,9 @@ async def test_the_installations_words_are_read_with_the_rules(store: Store) -> 
 async def test_a_deleted_organization_with_equal_texts_takes_none_away(store: Store) -> None:
     """Its texts go row by row, and it has the digest of all of them until the end."""
     digest = await write(store, de__sign_in__title="Willkommen")
-    await store.query("update all_organizations set slug = slug || '-gone', deleted_at = now() where texts_digest = %s", [digest])
+    await store.query(
+        "update all_organizations set slug = slug || '-gone', deleted_at = now() where texts_digest = %(digest)s", {"digest": digest}
+    )
     await store.query("delete from organization_texts")
     await write(store, de__sign_in__title="Willkommen")
     kept = KeptTexts()

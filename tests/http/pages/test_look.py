@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Mapping
+from gc import collect
 from typing import Any, Final
+from weakref import ref
 
 import pytest
 from hypothesis import given, strategies
@@ -11,6 +13,7 @@ from core.domain.branding import CORNERS, PLAIN, POSTERN, Branding, Font, Look
 from core.domain.colors import DARK, LIGHT, READABLE, VISIBLE, contrast, nearest_color
 from core.domain.identity.profile.pictures import SHADES
 from core.domain.languages import Language
+from core.domain.own_texts import OwnTexts
 from entrypoints.http.pages import FOREVER, Pages, breakable, breakable_addresses, shipped_pages
 from entrypoints.http.pages.worn_looks import WornLook
 from tests.http.client import Client
@@ -224,6 +227,22 @@ def test_the_page_that_leaves_is_the_same_filled_as_made(fields: dict[str, str])
         for _ in range(2):
             assert pages.leaving(language, brand=brand, fields=fields, **words) == made
         assert pages.leaving(language, fields=fields, **words) != made
+
+
+def test_pages_that_leave_are_kept_within_a_bound_and_hold_no_texts() -> None:
+    pages, held = Pages(), list[Any]()
+    words: dict[str, Any] = {"action": "https://app.example.com", "fields": {}, "title": "To", "label": "Go on"}
+    for number in range(2):
+        texts = OwnTexts(str(number), {Language.ENGLISH: {"own.footer": f"Foot {number}"}})
+        held.append(ref(texts))
+        for _ in range(2):
+            assert f"Foot {number}".encode() in pages.leaving(Language.ENGLISH, brand=Branding("Acme", texts=texts), **words)
+        del texts
+    collect()
+    assert [one() for one in held] == [None, None]
+    for number in range(300):
+        pages.leaving(Language.ENGLISH, brand=Branding(f"Acme {number}"), **words)
+    assert len(pages._around_fields) == 256
 
 
 def test_a_long_address_breaks_behind_its_marks() -> None:

@@ -93,6 +93,15 @@ async def test_the_organizations_stand_over_the_installations_and_these_on_every
         assert ("<h1>House</h1>" in (page := await scene.register_page(other)), "House foot" in page) == (True, True)
 
 
+async def test_a_change_of_the_installations_is_seen_on_the_page_that_is_kept(scene: Speaking) -> None:
+    """The page without a flow is the same for everybody, and rendered once for each text that it may have."""
+    for foot in ("", "First foot", "Second foot", ""):
+        scene.write(None, **({"own__footer": foot} if foot else {}))
+        await scene.postern.foundation.installation_words.read()
+        page = await scene.page("/ui/sign-in")
+        assert [one in page for one in ("First foot", "Second foot")] == [foot == "First foot", foot == "Second foot"]
+
+
 async def test_a_change_is_seen_on_the_next_page(scene: Speaking) -> None:
     scene.write("acme", register__title="First")
     assert "<h1>First</h1>" in await scene.register_page()

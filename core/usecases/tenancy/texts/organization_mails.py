@@ -23,7 +23,7 @@ def organization_mail(
     **values: str | bool | datetime | tuple[str, ...] | None,
 ) -> OrganizationMail:
     """`is_own`: the mail goes to somebody with an own tie to the organization. For anybody else, the installation's server writes in our
-    words, and the organization's own server in those of the organization.
+    words and without links of the organization's choice, and the organization's own server in those of the organization.
     """
 
     def written(*, carries_own_texts: bool) -> Mail:

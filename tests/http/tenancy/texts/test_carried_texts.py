@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from core.domain.identifiers import JobId, OrganizationId
+from core.domain.languages import Language
 from core.domain.mail import Mail
 from core.domain.tenancy.mail_servers import ORGANIZATION_MAIL_JOB, OrganizationMail
 from entrypoints.bootstrap import Postern
@@ -89,3 +90,34 @@ async def test_owners_whose_address_nobody_has_proved_have_no_own_tie(scene: Inv
     assert await ties() == {True}
     scene.people.change("update users set email_verified_at = null")
     assert await ties() == {False}
+
+
+async def test_links_of_the_organizations_choice_reach_strangers_by_its_own_server_alone(scene: Inviting) -> None:
+    """They lead anywhere, and a yes to its texts says nothing about them."""
+    scene.people.change("delete from organization_texts")
+    scene.people.change("update all_organizations set texts_digest = null, help_url = 'https://evil.example/help' where slug = 'acme'")
+    await scene.invite("first@example.org")
+    (mail,) = await scene.postbox.empty()
+    assert "evil.example" not in mail.text + mail.html
+    scene.people.change("update all_organizations set texts_digest = repeat('a', 64), approved_texts = repeat('a', 64) where slug = 'acme'")
+    await scene.invite("second@example.org")
+    (mail,) = await scene.postbox.empty()
+    assert "evil.example" not in mail.text + mail.html
+    with_server(scene)
+    await scene.invite("third@example.org")
+    (job,) = await scene.postern.foundation.jobs.claim([ORGANIZATION_MAIL_JOB], 10, _LEASE)
+    wanted = OrganizationMail.of_job(job.payload)
+    assert wanted.by_own_server is not None
+    assert ("evil.example" in wanted.mail.html, "evil.example" in wanted.by_own_server.html) == (False, True)
+
+
+async def test_an_invitation_wears_the_organizations_looks_in_its_language(scene: Inviting) -> None:
+    scene.people.change("update all_organizations set approved_texts = texts_digest, languages = 'de,en', primary_color = '#a01040'")
+    write_texts(scene.people, "acme", {"de": {"mail_invitation.subject": "Komm zu {organization}", "own.footer": "Eigener Fuß"}})
+    scene.people.change("update all_organizations set approved_texts = texts_digest")
+    await scene.invite()
+    (mail,) = await scene.postbox.empty()
+    assert (mail.subject, mail.language) == ("Komm zu Acme", Language.GERMAN)
+    assert "Eigener Fuß" in mail.text
+    assert "Eigener Fuß" in mail.html
+    assert "#a01040" in mail.html

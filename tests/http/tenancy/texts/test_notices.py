@@ -100,3 +100,12 @@ async def test_the_notice_of_the_installation_stands_where_the_organization_has_
     await scene.postern.foundation.installation_words.read()
     pages = [(await scene.client.get(f"/ui/register?org_slug={of}")).body.decode() for of in ("acme", "globex")]
     assert [("House notice" in page, NOTICE in page) for page in pages] == [(False, True), (True, False)]
+
+
+async def test_the_notice_of_the_installation_stands_where_that_of_the_organization_is_over(scene: Noticing) -> None:
+    write_texts(scene.people, None, {"en": {"own.notice": "House notice"}})
+    await scene.postern.foundation.installation_words.read()
+    for times, shown in (((-1, 1), NOTICE), ((-2, -1), "House notice"), ((1, 2), "House notice")):
+        await scene.ask("PUT", {"begins_at": at(times[0]), "ends_at": at(times[1])})
+        page = (await scene.client.get("/ui/register?org_slug=acme")).body.decode()
+        assert [one for one in (NOTICE, "House notice") if one in page] == [shown]
