@@ -38,13 +38,16 @@ class MailTemplates(Protocol):
     | connection_certificate_waits | `connection`, `reason`: an `AskedBecause`, `fingerprint`, `link`; likewise |
     | connection_unread | `connection`, `other_entity`: the metadata are another directory's, `since`: in ISO 8601, `link`; likewise |
     | passkey_added, passkey_removed, passkey_copied | `passkey`: its name |
-    | user_key_made | `called`, `application`, `organization`: names; `by_application`: whether the application made the key |
-    | afar_request | `application`, `organization`, `api`: names; `says`: what it would do; `message`: its words; `until`, `link` |
+    | user_key_made | `called`, `application`, `organization`: names; `application_logo`: its path, or empty; `by_application`: whether the
+      application made the key |
+    | afar_request | `application`, `organization`, `api`: names; `application_logo`: its path, or empty; `says`: what it would do;
+      `message`: its words; `until`, `link` |
     | access_reset | `link`, or None where it was not mailed; `at_provider`: whether the person signs in at a provider |
     | account_locked | `link`, `by`: a `LockedBy`, `recent`: names of ways in, none or some, `has_recent_app`: an authenticator app |
     | mfa_enabled | `by_passkeys`: whether it is passkeys |
     | identity_linked, identity_unlinked | `provider`: its name; the second, `signed_out`: whether all other sessions ended |
-    | billing_trial_ends, billing_payment_failed, billing_action_required | `service`, `plan`: names; the branding is the organization's |
+    | billing_trial_ends, billing_payment_failed, billing_action_required | `service`, `plan`: names; `application_logo`: the path of the
+      service's, or empty; the branding is the organization's |
     | password_changed, password_set | `keys_ended`, `keys_stay`: names of keys for applications, none or some |
     | session_displaced | `place`: the name of the application or organization in which a session ended; empty for the person's own |
     | mfa_disabled, backup_codes_renewed, new_device, unusual_sign_in | none |

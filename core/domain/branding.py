@@ -206,6 +206,11 @@ def logo_path(digest: str) -> str:
     return f"/logos/{digest}"
 
 
+def mailed_logo(digest: str | None) -> str:
+    """The path of an application's logo, as mails about the application show it. Empty when it has none."""
+    return "" if digest is None else logo_path(digest)
+
+
 def dark_logo(branding: Branding) -> str | None:
     """The path of the logo for dark grounds, beside a logo for light ones."""
     return logo_path(branding.look.dark_logo) if branding.logo and branding.look.dark_logo else None

@@ -122,7 +122,7 @@ def assemble_platform(settings: Settings, foundation: Foundation, identity: Iden
         analytics=Analytics(PostgresAnalytics(pool), FairTurns(), clock),
         login_counter=PostgresLoginCounter(pool),
         storage=PostgresStorageSamples(pool),
-        text_approvals=TextApprovals(new_unit_of_work, foundation.stores.text_approvals, foundation.shipped_words),
+        text_approvals=TextApprovals(new_unit_of_work, foundation.stores.text_approvals, foundation.shipped_words, foundation.metrics),
         todos=OpenTodos(PostgresTodos(pool), clock),
         frames=Frames(PostgresFrames(pool), clock),
         expiries=Expiries(PostgresExpiries(pool), clock),

@@ -4,6 +4,7 @@ another digest.
 
 from collections.abc import Sequence
 from datetime import datetime
+from enum import StrEnum
 from typing import Final
 
 from core.domain.errors import BadRequest, Conflict
@@ -15,6 +16,15 @@ from core.frozen import Frozen
 
 # Each has a row in the answer, with hundreds of texts at most.
 MOST_LISTED: Final = 100
+
+
+class ApprovalOutcome(StrEnum):
+    """How an answer of a platform owner ended, for the metrics."""
+
+    APPROVED = "approved"
+    STALE = "stale"
+    """The organization had other texts by then."""
+    WITHDRAWN = "withdrawn"
 
 
 class StoredText(Frozen):

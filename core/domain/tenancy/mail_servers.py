@@ -5,6 +5,7 @@ account are not among them, whatever organization's name they show. Their links 
 and the operator of a mail server can read the mails.
 """
 
+import unicodedata
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Final
@@ -134,6 +135,22 @@ def sender_name(text: str | None) -> str | None:
     if len(name) > LONGEST_FROM_NAME or "=?" in name:
         raise BadRequest(f"from_name: at most {LONGEST_FROM_NAME} characters", words="text_too_long", values={"most": LONGEST_FROM_NAME})
     return name or None
+
+
+def require_name_of(organization: str, sender: str | None) -> None:
+    """Nobody writes in the name of another: the sender's name is the organization's name, or begins with it. How letters are composed, and
+    whether they are small, makes no difference. Raises `BadRequest`.
+    """
+    if sender is not None and not _folded(sender).startswith(_folded(organization)):
+        raise BadRequest(
+            f"from_name: must be the organization's name, or begin with it: {organization}",
+            words="sender_name",
+            values={"name": organization},
+        )
+
+
+def _folded(name: str) -> str:
+    return unicodedata.normalize("NFC", " ".join(name.split()).casefold())
 
 
 def mail_server_configured(server: MailServer, actor: Actor) -> Event:

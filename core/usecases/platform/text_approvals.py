@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 
-from core.domain.errors import found
+from core.domain.errors import Conflict, found
 from core.domain.identifiers import OrganizationId
 from core.domain.identity.callers import Caller
 from core.domain.languages import DEFAULT, Language
 from core.domain.own_texts import ApprovalRules
 from core.domain.platform.text_approvals import (
     MOST_LISTED,
+    ApprovalOutcome,
     ComparedText,
     ComparedTexts,
     OrganizationTexts,
@@ -20,6 +21,7 @@ from core.domain.platform.text_approvals import (
 from core.domain.record.events import Actor
 from core.frozen import Frozen
 from core.usecases.tenancy.rights import hold_office
+from ports.metrics import Metrics
 from ports.platform.text_approvals import TextApprovalStore
 from ports.texts import ShippedWords
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
@@ -31,6 +33,7 @@ class TextApprovals(Frozen):
     unit_of_work: UnitOfWorkFactory
     lookup: TextApprovalStore
     shipped: ShippedWords
+    metrics: Metrics
 
     async def list(self) -> Sequence[ComparedTexts]:
         """Those that wait come first."""
@@ -40,10 +43,15 @@ class TextApprovals(Frozen):
         """Raises `NotFound`, `Conflict` when the texts are not those that the owner has seen, `BadRequest`, and `Forbidden`."""
         async with self.unit_of_work() as uow:
             held = await self._held(uow, owner, organization)
-            require_seen(held, version)
+            try:
+                require_seen(held, version)
+            except Conflict:
+                self.metrics.text_approval(ApprovalOutcome.STALE)
+                raise
             await uow.text_approvals.approve(organization, version)
             await uow.record(texts_approved(held, actor))
             await uow.commit()
+        self.metrics.text_approval(ApprovalOutcome.APPROVED)
 
     async def withdraw(self, owner: Caller, organization: OrganizationId, actor: Actor) -> None:
         """The texts wait again. Nothing happens when they have no approval. Raises `NotFound` and `Forbidden`."""
@@ -53,6 +61,8 @@ class TextApprovals(Frozen):
                 await uow.text_approvals.approve(organization, None)
                 await uow.record(approval_withdrawn(held, actor))
                 await uow.commit()
+        if held.approved:
+            self.metrics.text_approval(ApprovalOutcome.WITHDRAWN)
 
     async def rules(self) -> ApprovalRules:
         return await self.lookup.rules()

@@ -26,13 +26,14 @@ from core.domain.tenancy.mail_servers import (
     mail_server_recovered,
     mail_server_removed,
     mail_username,
+    require_name_of,
     sealing_context,
     sender_name,
 )
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
 from core.frozen import Frozen
-from core.usecases.tenancy.rights import hold_rights
+from core.usecases.tenancy.rights import hold_members, hold_rights, require_capability
 from ports.clock import Clock
 from ports.encryption import CannotOpen, KeyRing
 from ports.identity.accounts import EmailSyntax
@@ -89,8 +90,8 @@ class MailServers:
         return None if found is None else found.server
 
     async def configure(self, member: Member, actor: Actor, wanted: NewMailServer) -> MailServer:
-        """Set the organization's mail server, in place of an earlier one. Raises `BadRequest`, and `Forbidden` when the caller may no
-        longer change the settings.
+        """Set the organization's mail server, in place of an earlier one. Raises `BadRequest`, also when the sender's name is another's
+        than the organization's, and `Forbidden` when the caller may no longer change the settings.
         """
         now = self._clock.now()
         server = MailServer(
@@ -110,7 +111,9 @@ class MailServers:
             )
         sealed = self._keyring.seal(mail_password(wanted.password).reveal().encode(), sealing_context(server.id))
         async with self._unit_of_work() as uow:
-            await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            acting, _ = await hold_members(uow, member)
+            require_capability(acting, Capability.SETTINGS_MANAGE)
+            require_name_of(acting.organization_name, server.from_name)
             await uow.mail_servers.save(server, sealed)
             await uow.record(mail_server_configured(server, actor))
             await uow.commit()

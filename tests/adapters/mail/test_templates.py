@@ -31,9 +31,17 @@ VALUES: dict[str, dict[str, Any]] = {
     **dict.fromkeys(TOLD, CIRCUMSTANCES),
     "password_changed": {"keys_ended": ("Laptop (Shop)",), "keys_stay": (), **CIRCUMSTANCES},
     "password_set": {"keys_ended": (), "keys_stay": ("Laptop (Shop)", "…"), **CIRCUMSTANCES},
-    "user_key_made": {"called": "Laptop", "application": "Shop", "organization": "Globex", "by_application": False, **CIRCUMSTANCES},
+    "user_key_made": {
+        "called": "Laptop",
+        "application": "Shop",
+        "organization": "Globex",
+        "by_application": False,
+        "application_logo": "",
+        **CIRCUMSTANCES,
+    },
     "afar_request": {
         "application": "Helper",
+        "application_logo": "",
         "organization": "Globex",
         "api": "Orders",
         "says": ("See your orders",),
@@ -207,9 +215,10 @@ TEMPTING = "Evil https://evil.example/x HTTP://Evil.example Www.evil.example evi
 LINKS = re.compile(r"[a-z]://|www\.|[a-z0-9]\.[a-z]", re.IGNORECASE)
 # Values of ours, or of which a domain, an address or a key has to be copied.
 COPIED = {"link", "record", "domain", "host", "new_email", "address", "what", "by", "reason"}
+BILLING = ("billing_action_required", "billing_payment_failed", "billing_trial_ends")
 MORE: dict[str, dict[str, Any]] = {
     **VALUES,
-    **{name: {"plan": "Pro", "service": "Shop"} for name in ("billing_action_required", "billing_payment_failed", "billing_trial_ends")},
+    **{name: {"plan": "Pro", "service": "Shop", "application_logo": ""} for name in BILLING},
     "saml_certificate_ends": {"service": "Shop", "date": "2026-08-01"},
     "webhook_paused": {"webhook": "To Slack", "host": "hooks.example.org"},
     **{f"identity_{what}": {"provider": "Our login", "signed_out": False, **CIRCUMSTANCES} for what in ("linked", "unlinked")},
@@ -246,6 +255,16 @@ def test_an_invitation_for_an_application_shows_which() -> None:
     assert "<img" not in mail.html
 
 
+@pytest.mark.parametrize("name", ["user_key_made", "afar_request", *BILLING])
+def test_a_mail_about_an_application_shows_its_logo(name: str) -> None:
+    told: dict[str, Any] = {**MORE[name], "application_logo": f"/logos/{'0f' * 32}"}
+    mail = TEMPLATES.mail(name, "a@example.org", account=None, language=Language.ENGLISH, branding=branding("Acme", None, None), **told)
+    (image,) = ParsedMail(mail.html).of("img")
+    # The name stands below it: to read it out twice helps nobody.
+    assert (image["src"], image["alt"]) == (f"https://id.example.org/logos/{'0f' * 32}", "")
+    assert "/logos/" not in mail.text
+
+
 def test_a_slip_of_ours_is_noticed() -> None:
     with pytest.raises(TemplateNotFound):
         TEMPLATES.mail("nothing", "ada@example.org", account=None, language=None)
@@ -265,7 +284,7 @@ def test_a_new_password_names_the_keys_that_ended_and_those_that_go_on() -> None
 
 
 def test_a_key_that_the_application_made_is_told_otherwise_than_one_of_the_person() -> None:
-    values: dict[str, Any] = {"called": "Laptop", "application": "Shop", "organization": "Acme"}
+    values: dict[str, Any] = {"called": "Laptop", "application": "Shop", "application_logo": "", "organization": "Acme"}
     own, given = (
         " ".join(TEMPLATES.mail("user_key_made", "a@b.example", account=None, language=None, by_application=by, **values).text.split())
         for by in (False, True)

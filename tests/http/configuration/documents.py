@@ -58,7 +58,7 @@ ACME: Final[dict[str, Any]] = {
         "username": "acme",
         "password": "env:MAIL_PASSWORD",
         "from_email": "it@acme.example",
-        "from_name": " Acme ",
+        "from_name": " ACME Ltd  IT ",
     },
     "domain": {"domain": "Login.acme.example"},
     "siem": {

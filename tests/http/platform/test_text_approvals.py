@@ -1,5 +1,6 @@
 """Platform owners approve the own texts of organizations: exactly those that they have seen."""
 
+import re
 from uuid import uuid4
 
 import pytest
@@ -90,6 +91,22 @@ async def test_other_texts_than_those_that_were_seen_are_not_approved(scene: App
     assert (await scene.approve(now)).status == 204
     assert (await scene.approve(now)).status == 400
     assert scene.people.rows("select approved_texts from organizations where slug = 'acme'") == [{"approved_texts": now}]
+
+
+async def test_metrics_count_the_answers(scene: Approving) -> None:
+    def counted() -> list[float]:
+        told = scene.postern.foundation.metrics.render().decode()
+        found = dict(re.findall(r'sso_text_approvals_total{outcome="([a-z]+)"} ([\d.]+)', told))
+        return [float(found[outcome]) for outcome in ("approved", "stale", "withdrawn")]
+
+    before = counted()
+    version = write_texts(scene.people, "acme", texts("First"))
+    await scene.approve("0" * 64)
+    await scene.approve(version)
+    await scene.approve(version)
+    await scene.withdraw()
+    await scene.withdraw()
+    assert [now - then for now, then in zip(counted(), before, strict=True)] == [1, 1, 1]
 
 
 async def test_of_a_change_and_an_approval_at_once_the_approval_is_never_of_the_change(scene: Approving) -> None:

@@ -149,9 +149,13 @@ async def test_the_mail_server_keeps_its_password_to_itself(console: ConsoleScen
     tab = await console.submit(f"{place}/change", **{**fields, "from_email": "none"})
     assert tab.status == 400
     assert "correct horse" not in tab.shown.body.decode()
-    await console.submit(f"{place}/change", **fields)
+    tab = await console.submit(f"{place}/change", **{**fields, "from_name": "Globex"})
+    assert tab.status == 400
+    assert "with the name of the organization: Acme" in tab.page.text
+    await console.submit(f"{place}/change", **{**fields, "from_name": "Acme IT"})
     tab = await console.at(place)
     assert "smtp.acme.example" in tab.page.text
+    assert "Acme IT" in tab.page.text
     assert "correct horse" not in tab.shown.body.decode()
     console.people.change("update mail_servers set failing_since = now()")
     assert "Fails" in (await console.at(place)).page.text
