@@ -66,7 +66,7 @@ from core.usecases.tenancy.siem_export import SiemExport
 from core.usecases.tenancy.sign_in_rules import OrganizationSignInRules
 from core.usecases.tenancy.teams import Teams
 from core.usecases.tenancy.terms.terms import TermsVersions
-from core.usecases.tenancy.texts.own_texts import OwnTexts
+from core.usecases.tenancy.texts.own_texts import OwnTextChanges
 from core.usecases.tenancy.upstream_providers import OrganizationUpstreamProviders
 from core.usecases.tenancy.webhook_deliveries import WebhookDeliveries, WebhookReceivers
 from core.usecases.tenancy.webhooks import Webhooks
@@ -100,7 +100,7 @@ class Tenancy(Frozen, kw_only=True):
     key_tokens: KeyTokens
     trusted_issuers: TrustedIssuers
     branding: OrganizationBranding
-    own_texts: OwnTexts
+    own_texts: OwnTextChanges
     domains: Domains
     domain_routes: DomainRoutes
     join_requests: JoinRequests
@@ -274,7 +274,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
             new_unit_of_work, stores.trusted_issuers, foundation.assertions, system=system, own_issuer=settings.public_url
         ),
         management_key_presence=key_presence,
-        own_texts=OwnTexts(new_unit_of_work, stores.own_texts, foundation.shipped_words, system, settings.text_hosts),
+        own_texts=OwnTextChanges(new_unit_of_work, stores.own_texts, foundation.shipped_words, system, settings.text_hosts),
         branding=OrganizationBranding(new_unit_of_work, stores.looks, foundation.outbound, ids),
         domains=Domains(new_unit_of_work, stores.domains, proofs, system=system),
         domain_routes=DomainRoutes(

@@ -168,7 +168,7 @@ class ListedText(Frozen, kw_only=True):
     unlinked: bool
 
 
-class Texts(Frozen):
+class TextListing(Frozen):
     """All that somebody sees who looks after own texts."""
 
     digest: str | None
@@ -179,7 +179,7 @@ class Texts(Frozen):
     """Own texts for which no place is left: of a key that a release has taken away, or of a language that this one does not speak."""
 
 
-def listed_texts(kept: Sequence[KeptText], rules: TextRules, language: Language, place: TextPlace | None) -> Texts:
+def listed_texts(kept: Sequence[KeptText], rules: TextRules, language: Language, place: TextPlace | None) -> TextListing:
     by_key = {one.key: one for one in kept if one.language == language.value}
     listed = []
     for key, opened in OPEN.items():
@@ -198,7 +198,7 @@ def listed_texts(kept: Sequence[KeptText], rules: TextRules, language: Language,
                 )
             )
     shown = [one for one in kept if one.is_shown]
-    return Texts(
+    return TextListing(
         digest_of(kept),
         listed,
         [one for one in shown if one.is_outdated(rules.ours[Language(one.language)])],
