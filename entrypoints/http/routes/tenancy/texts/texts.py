@@ -53,8 +53,8 @@ class TextsPatch(msgspec.Struct, frozen=True, kw_only=True):
     texts: Annotated[Mapping[str, _Own | None], example({"sign_in.title": "Willkommen bei Acme", "register.title": None})]
     """By key, the own text; null takes ours back."""
     version: _Version | msgspec.UnsetType | None = msgspec.UNSET
-    """The version that you have read, or null if there was none, so that the change is refused if somebody has made another meanwhile. Without it, the change counts
-    whatever others have changed.
+    """The version that you have read, or null if there was none, so that the change is refused if somebody has made another meanwhile.
+    Without it, the change counts whatever others have changed.
     """
 
 
