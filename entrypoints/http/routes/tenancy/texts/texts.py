@@ -9,7 +9,7 @@ import msgspec
 from core.domain.errors import BadRequest, Conflict
 from core.domain.languages import DEFAULT, Language
 from core.domain.tenancy.members import Member
-from core.domain.tenancy.own_texts import KeptText, ListedText, OwnCount, Texts, TextsChange, WholeTexts
+from core.domain.tenancy.own_texts import KeptText, ListedText, OwnCount, TextListing, TextsChange, WholeTexts
 from core.domain.tenancy.roles import Capability
 from core.domain.texts.places import TextKind, TextPlace
 from core.domain.texts.rules import LONGEST
@@ -27,8 +27,13 @@ _MANAGERS = able(Capability.SETTINGS_MANAGE, impersonated=True)
 
 _Key = Annotated[str, example("sign_in.title")]
 _Own = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1, "maxLength": LONGEST}, examples=["Welcome to Acme"])]
-_Version = Annotated[str, example("9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")]
-_LanguageCode = Annotated[str, example("de")]
+_Version = Annotated[
+    str,
+    msgspec.Meta(
+        extra_json_schema={"pattern": "^[0-9a-f]{64}$"}, examples=["9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"]
+    ),
+]
+_LanguageCode = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^[a-z]{2,8}$"}, examples=["de"])]
 
 
 class TextsQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -47,9 +52,9 @@ class TextsPatch(msgspec.Struct, frozen=True, kw_only=True):
     """The language of the texts."""
     texts: Annotated[Mapping[str, _Own | None], example({"sign_in.title": "Willkommen bei Acme", "register.title": None})]
     """By key, the own text; null takes ours back."""
-    version: _Version | msgspec.UnsetType = msgspec.UNSET
-    """The version that you have read, so that the change is refused if somebody has made another meanwhile. Without it, the change counts
-    whatever others have changed.
+    version: _Version | msgspec.UnsetType | None = msgspec.UNSET
+    """The version that you have read, or null if there was none, so that the change is refused if somebody has made another meanwhile.
+    Without it, the change counts whatever others have changed.
     """
 
 
@@ -187,7 +192,7 @@ async def replace_texts(call: Call[WholeTextsBody, None, OrganizationPath, Membe
 
 
 def change_of(body: TextsPatch) -> TextsChange:
-    return TextsChange(body.language, body.texts, None if body.version is msgspec.UNSET else body.version)
+    return TextsChange(body.language, body.texts, None if body.version is msgspec.UNSET else body.version or "")
 
 
 def whole_of(body: Any) -> WholeTexts:
@@ -195,7 +200,7 @@ def whole_of(body: Any) -> WholeTexts:
     return WholeTexts({language: texts for language, texts in said.items() if texts is not msgspec.UNSET})
 
 
-def texts_record(texts: Texts, query: TextsQuery) -> TextsRecord:
+def texts_record(texts: TextListing, query: TextsQuery) -> TextsRecord:
     return TextsRecord(
         version=texts.digest,
         language=query.language,
