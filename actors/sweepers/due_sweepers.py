@@ -16,7 +16,7 @@ from core.usecases.federation.saml.configurations import Saml
 from core.usecases.identity.unverified_accounts import UnverifiedAccounts
 from core.usecases.services.subscriptions import Subscriptions
 from core.usecases.tenancy.invitations import Invitations
-from core.usecases.tenancy.texts.own_texts import OwnTexts
+from core.usecases.tenancy.texts.own_texts import OwnTextChanges
 from ports.platform.analytics import LoginCounter
 
 log = structlog.get_logger()
@@ -147,7 +147,7 @@ def saml_certificate_watcher(saml: Saml, *, spread: Callable[[], float], interva
     return DueSweeper("saml_certificate_watcher", warn, tell, spread=spread, interval=interval, batch=1000)
 
 
-def own_text_comparer(texts: OwnTexts, *, spread: Callable[[], float], interval: float = 3600.0, batch: int = 500) -> DueSweeper:
+def own_text_comparer(texts: OwnTextChanges, *, spread: Callable[[], float], interval: float = 3600.0, batch: int = 500) -> DueSweeper:
     """Finds own texts beneath which a release has changed ours. After each of them was compared once, it finds none."""
 
     async def compare(_since: datetime | None, limit: int) -> tuple[int, None]:

@@ -15,7 +15,7 @@ _PLURAL: Final = ("msgid_plural", "msgstr[")
 _MANY_PLURALS: Final = "a text that a number decides about is not open: leave it out"
 
 
-class Message(Frozen):
+class Translation(Frozen):
     """A text to translate. `context` tells it from others with the same `id`, which is the text to translate."""
 
     context: str
@@ -30,14 +30,14 @@ class Message(Frozen):
 
 class PoFile(Frozen):
     headers: Mapping[str, str]
-    messages: Sequence[Message]
+    messages: Sequence[Translation]
 
 
 class UnreadablePo(Exception):
     """The message names the line."""
 
 
-def written(headers: Mapping[str, str], messages: Iterable[Message]) -> str:
+def written(headers: Mapping[str, str], messages: Iterable[Translation]) -> str:
     head = "".join(f"{name}: {value}\n" for name, value in headers.items())
     parts = [f'msgid ""\nmsgstr {_quoted(head)}\n']
     for one in messages:
@@ -70,7 +70,7 @@ class _Reader:
     """Puts the lines of a message together. A message ends where the next one, or a comment, begins."""
 
     def __init__(self) -> None:
-        self.messages: list[Message] = []
+        self.messages: list[Translation] = []
         self._parts: dict[str, str] = {}
         self._now = ""
         self._line = 0
@@ -105,7 +105,7 @@ class _Reader:
         if not {"msgid", "msgstr"} <= self._parts.keys():
             raise UnreadablePo(f"Line {self._line}: a text needs a msgid and a msgstr")
         context, text = self._parts.get("msgctxt", ""), self._parts["msgstr"]
-        self.messages.append(Message(context, self._parts["msgid"], text, (), self._line, self._is_fuzzy))
+        self.messages.append(Translation(context, self._parts["msgid"], text, (), self._line, self._is_fuzzy))
         self._parts, self._now, self._is_fuzzy = {}, "", False
 
 

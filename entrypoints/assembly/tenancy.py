@@ -68,7 +68,7 @@ from core.usecases.tenancy.teams import Teams
 from core.usecases.tenancy.terms.terms import TermsVersions
 from core.usecases.tenancy.texts.mail_previews import MailPreviews
 from core.usecases.tenancy.texts.notices import Notices
-from core.usecases.tenancy.texts.own_texts import OwnTexts
+from core.usecases.tenancy.texts.own_texts import OwnTextChanges
 from core.usecases.tenancy.upstream_providers import OrganizationUpstreamProviders
 from core.usecases.tenancy.webhook_deliveries import WebhookDeliveries, WebhookReceivers
 from core.usecases.tenancy.webhooks import Webhooks
@@ -102,7 +102,7 @@ class Tenancy(Frozen, kw_only=True):
     key_tokens: KeyTokens
     trusted_issuers: TrustedIssuers
     branding: OrganizationBranding
-    own_texts: OwnTexts
+    own_texts: OwnTextChanges
     notices: Notices
     mail_previews: MailPreviews
     domains: Domains
@@ -280,7 +280,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         management_key_presence=key_presence,
         mail_previews=MailPreviews(new_unit_of_work, foundation.brandings, foundation.mail_templates, foundation.links, foundation.clock),
         notices=Notices(new_unit_of_work, stores.notices),
-        own_texts=OwnTexts(new_unit_of_work, stores.own_texts, foundation.shipped_words, system, settings.text_hosts),
+        own_texts=OwnTextChanges(new_unit_of_work, stores.own_texts, foundation.shipped_words, system, settings.text_hosts),
         branding=OrganizationBranding(new_unit_of_work, stores.looks, foundation.outbound, ids),
         domains=Domains(new_unit_of_work, stores.domains, proofs, system=system),
         domain_routes=DomainRoutes(

@@ -177,7 +177,7 @@ class OwnCount(Frozen):
     count: int
 
 
-class Texts(Frozen):
+class TextListing(Frozen):
     """All that somebody sees who looks after own texts."""
 
     digest: str | None
@@ -190,7 +190,7 @@ class Texts(Frozen):
     """Own texts for which no place is left: of a key that a release has taken away, or of a language that this one does not speak."""
 
 
-def listed_texts(kept: Sequence[KeptText], rules: TextRules, language: Language, place: TextPlace | None) -> Texts:
+def listed_texts(kept: Sequence[KeptText], rules: TextRules, language: Language, place: TextPlace | None) -> TextListing:
     by_key = {one.key: one for one in kept if one.language == language.value}
     listed = []
     for key, opened in OPEN.items():
@@ -210,7 +210,7 @@ def listed_texts(kept: Sequence[KeptText], rules: TextRules, language: Language,
             )
     shown = [one for one in kept if one.is_shown]
     counted = Counter((OPEN[one.key].place, Language(one.language)) for one in shown)
-    return Texts(
+    return TextListing(
         digest_of(kept),
         listed,
         [OwnCount(at, spoken, count) for (at, spoken), count in sorted(counted.items())],

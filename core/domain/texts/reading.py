@@ -12,7 +12,7 @@ BETWEEN_PARAGRAPHS: Final = "\n\n"
 _LINK: Final = re.compile(r"\[([^\[\]\n]+)\]\(([^()\s]+)\)")
 
 
-class Link(Frozen):
+class TextLink(Frozen):
     words: str
     address: str
 
@@ -21,22 +21,22 @@ def paragraphs(text: str) -> Sequence[str]:
     return text.split(BETWEEN_PARAGRAPHS)
 
 
-def parts(paragraph: str) -> Sequence[str | Link]:
+def parts(paragraph: str) -> Sequence[str | TextLink]:
     """What the paragraph says, in order: strings, which may have placeholders, and links, whose words may have them."""
-    found: list[str | Link] = []
+    found: list[str | TextLink] = []
     end = 0
     for match in _LINK.finditer(paragraph):
         if match.start() > end:
             found.append(paragraph[end : match.start()])
-        found.append(Link(match[1], match[2]))
+        found.append(TextLink(match[1], match[2]))
         end = match.end()
     if end < len(paragraph):
         found.append(paragraph[end:])
     return found
 
 
-def links(text: str) -> Sequence[Link]:
-    return [Link(match[1], match[2]) for match in _LINK.finditer(text)]
+def links(text: str) -> Sequence[TextLink]:
+    return [TextLink(match[1], match[2]) for match in _LINK.finditer(text)]
 
 
 def without_links(text: str) -> str:

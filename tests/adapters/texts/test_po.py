@@ -2,16 +2,16 @@
 
 import pytest
 
-from adapters.texts.po import Message, UnreadablePo, read, written
+from adapters.texts.po import Translation, UnreadablePo, read, written
 
 HEADERS = {"Language": "pl", "X-Version": "1"}
 
 
 def test_what_is_written_is_read_again() -> None:
     messages = [
-        Message("sign_in.title", "Sign in", 'Say "hi" \\ there', ("sign_in: title",)),
-        Message("own.footer", "(nothing)", "One\n\nTwo\tthree\r\n", ("a", "b")),
-        Message("empty", "Sign in", ""),
+        Translation("sign_in.title", "Sign in", 'Say "hi" \\ there', ("sign_in: title",)),
+        Translation("own.footer", "(nothing)", "One\n\nTwo\tthree\r\n", ("a", "b")),
+        Translation("empty", "Sign in", ""),
     ]
     text = written(HEADERS, messages)
     assert text.startswith('msgid ""\nmsgstr ""\n"Language: pl\\n"\n"X-Version: 1\\n"\n\n#. sign_in: title\nmsgctxt "sign_in.title"\n')

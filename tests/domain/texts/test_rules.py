@@ -7,7 +7,7 @@ import pytest
 from core.domain.languages import Language
 from core.domain.texts.open_texts import OPEN
 from core.domain.texts.places import TextKind
-from core.domain.texts.reading import Link, links, paragraphs, parts, without_links
+from core.domain.texts.reading import TextLink, links, paragraphs, parts, without_links
 from core.domain.texts.rules import LONGEST, OwnText, TextRules, TextsRefused, canonical, checked_texts, faults, is_below
 
 EN, DE = Language.ENGLISH, Language.GERMAN
@@ -226,9 +226,9 @@ def test_a_text_is_taken_apart_as_it_was_written() -> None:
     first, second = paragraphs(text)
     assert parts(first) == [
         "See ",
-        Link("our imprint", "https://acme.example/i"),
+        TextLink("our imprint", "https://acme.example/i"),
         " or ",
-        Link("terms", "https://acme.example/t"),
+        TextLink("terms", "https://acme.example/t"),
     ]
     assert parts(second) == ["Call {service}"]
     assert [one.address for one in links(text)] == ["https://acme.example/i", "https://acme.example/t"]

@@ -8,7 +8,7 @@ from core.domain.record.events import Actor
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.own_texts import (
     KeptText,
-    Texts,
+    TextListing,
     TextsChange,
     WholeTexts,
     digest_of,
@@ -30,7 +30,7 @@ from ports.texts import ShippedWords
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 
 
-class OwnTexts(Frozen):
+class OwnTextChanges(Frozen):
     unit_of_work: UnitOfWorkFactory
     lookup: OwnTextStore
     shipped: ShippedWords
@@ -38,7 +38,7 @@ class OwnTexts(Frozen):
     hosts: Collection[str]
     """The domains to which texts may link without a proof, as the operator says."""
 
-    async def list(self, organization: OrganizationId | None, language: Language, place: TextPlace | None = None) -> Texts:
+    async def list(self, organization: OrganizationId | None, language: Language, place: TextPlace | None = None) -> TextListing:
         """The open texts of a place, or of all. None: the installation's."""
         kept = await self.lookup.list(organization)
         spoken = {known for one in kept if (known := Language.of(one.language)) is not None}

@@ -9,7 +9,7 @@ import msgspec
 from core.domain.errors import BadRequest, Conflict
 from core.domain.languages import DEFAULT, Language
 from core.domain.tenancy.members import Member
-from core.domain.tenancy.own_texts import KeptText, ListedText, OwnCount, Texts, TextsChange, WholeTexts
+from core.domain.tenancy.own_texts import KeptText, ListedText, OwnCount, TextListing, TextsChange, WholeTexts
 from core.domain.tenancy.roles import Capability
 from core.domain.texts.places import TextKind, TextPlace
 from core.domain.texts.rules import LONGEST
@@ -195,7 +195,7 @@ def whole_of(body: Any) -> WholeTexts:
     return WholeTexts({language: texts for language, texts in said.items() if texts is not msgspec.UNSET})
 
 
-def texts_record(texts: Texts, query: TextsQuery) -> TextsRecord:
+def texts_record(texts: TextListing, query: TextsQuery) -> TextsRecord:
     return TextsRecord(
         version=texts.digest,
         language=query.language,

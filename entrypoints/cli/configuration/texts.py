@@ -8,7 +8,7 @@ from typing import Final
 
 import trio
 
-from adapters.texts.po import Message, PoFile, UnreadablePo, read, written
+from adapters.texts.po import PoFile, Translation, UnreadablePo, read, written
 from core.domain.identifiers import OrganizationId
 from core.domain.languages import DEFAULT, Language
 from core.domain.tenancy.own_texts import ListedText, TextsChange, spoken, version_of
@@ -27,7 +27,7 @@ _NOTHING: Final = "(We have no text here.)"
 _LARGEST: Final = 4 << 20
 
 
-class UnfitFile(StartFailed):
+class UnfitTexts(StartFailed):
     """The file is not taken. Nothing was changed."""
 
 
@@ -57,7 +57,7 @@ async def _import(given: argparse.Namespace, settings: Settings) -> None:
     language = spoken(file.headers.get("Language", ""))
     async with opened_postern(settings) as postern:
         if file.headers.get(_VERSION) != _version(postern, language):
-            raise UnfitFile(
+            raise UnfitTexts(
                 "The file is of another version of our texts: some may read otherwise now, or be gone. Export again, and let gettext's"
                 " msgmerge carry the translations over"
             )
@@ -70,7 +70,7 @@ async def _import(given: argparse.Namespace, settings: Settings) -> None:
                 member = await for_owner(postern, given.organization)
                 version = await postern.tenancy.own_texts.change(member, change, acting())
         except TextsRefused as refused:
-            raise UnfitFile("\n".join(_by_line(refused.faults, taken))) from None
+            raise UnfitTexts("\n".join(_by_line(refused.faults, taken))) from None
     left = len(file.messages) - len(taken)
     own = sum(bool(one.text) for one in taken)
     if given.json:
@@ -86,14 +86,14 @@ async def _organization(postern: Postern, given: argparse.Namespace) -> Organiza
     return None if given.organization is None else (await postern.platform.governance.show(given.organization)).organization.id
 
 
-def _message(one: ListedText, english: Mapping[str, str]) -> Message:
+def _message(one: ListedText, english: Mapping[str, str]) -> Translation:
     ours = english.get(one.open.key, "")
     comments = [f"{one.open.place}: {one.open.kind} of {one.open.page}; at most {one.most} characters"]
     if one.placeholders:
         comments.append("Must stand in it: " + " ".join(f"{{{name}}}" for name in one.placeholders))
     if one.language is not DEFAULT and one.ours and one.ours != ours:
         comments.append(f"Ours in {one.language}: {one.ours}")
-    return Message(one.open.key, ours or _NOTHING, one.own or "", comments)
+    return Translation(one.open.key, ours or _NOTHING, one.own or "", comments)
 
 
 def _version(postern: Postern, language: Language) -> str:
@@ -104,16 +104,16 @@ def _version(postern: Postern, language: Language) -> str:
 def _read(name: str) -> PoFile:
     content = sys.stdin.buffer.read(_LARGEST + 1) if name == "-" else Path(name).read_bytes()
     if len(content) > _LARGEST:
-        raise UnfitFile(f"{name}: a file of texts has {_LARGEST >> 20} MiB at most")
+        raise UnfitTexts(f"{name}: a file of texts has {_LARGEST >> 20} MiB at most")
     try:
         return read(content.decode())
     except UnicodeDecodeError:
-        raise UnfitFile(f"{name}: must be in UTF-8") from None
+        raise UnfitTexts(f"{name}: must be in UTF-8") from None
     except UnreadablePo as fault:
-        raise UnfitFile(f"{name}: {fault}") from None
+        raise UnfitTexts(f"{name}: {fault}") from None
 
 
-def _by_line(faults: Sequence[TextFault], taken: Sequence[Message]) -> list[str]:
+def _by_line(faults: Sequence[TextFault], taken: Sequence[Translation]) -> list[str]:
     lines = {one.context: one.line for one in taken}
     told = sorted((lines[fault.key], str(fault)) for fault in faults)
     return ["Nothing was changed:", *(f"Line {line}: {fault}" for line, fault in told)]
