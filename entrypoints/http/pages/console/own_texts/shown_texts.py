@@ -6,7 +6,7 @@ from typing import Any
 from core.domain.languages import Language
 from core.domain.texts.open_texts import OPEN
 from core.domain.texts.places import TextKind, TextPlace
-from core.domain.texts.reading import PLACEHOLDER, Link, paragraphs, parts
+from core.domain.texts.reading import PLACEHOLDER, TextLink, paragraphs, parts
 from core.frozen import Frozen
 from entrypoints.http.pages.console.own_texts.text_forms import COMMON, PlaceTexts, field_of
 from entrypoints.http.pages.console.visit import PageVisit
@@ -102,8 +102,8 @@ def figure_of(texts: PlaceTexts, sent: Mapping[str, Any], name: str) -> Figure:
     return Figure(texts.language, said["sign_in.title"], _filled(said["mail_invitation.subject"], values), footer)
 
 
-def _part(one: str | Link) -> tuple[str, bool]:
-    return (one.words, True) if isinstance(one, Link) else (one, False)
+def _part(one: str | TextLink) -> tuple[str, bool]:
+    return (one.words, True) if isinstance(one, TextLink) else (one, False)
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:
