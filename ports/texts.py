@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Protocol
 
 from core.domain.languages import Language
-from core.domain.own_texts import InstallationWords, OwnTexts
+from core.domain.texts.own_texts import InstallationWords, OwnTexts
 
 
 class Text(Hashable, Protocol):

@@ -15,7 +15,7 @@ from adapters.texts.lists import COMMA
 from adapters.texts.own import OWN_ALONE, PARAGRAPHS, PLAIN, UNFIT, Pieces, in_paragraphs, on_one_line, placeholders, unlinked_words
 from adapters.texts.plurals import ALL_FORMS, FORM, OTHER
 from core.domain.languages import Language
-from core.domain.own_texts import OwnTexts
+from core.domain.texts.own_texts import OwnTexts
 
 # A hyphen after two or three letters, as in "e-mail" and "two-step". A line must not end there, so pages put a word joiner behind it.
 # Only in sentences and headings: a label or a button is a name that people say to their machine, and programs look for.

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from core.domain.own_texts import InstallationWords
+from core.domain.texts.own_texts import InstallationWords
 from ports.clock import Clock
 from ports.texts import InstallationWordsLookup
 

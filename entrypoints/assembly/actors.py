@@ -48,11 +48,11 @@ from core.domain.backups import BACKUP_CHECKED
 from core.domain.identity.privacy import FORGET_JOB, forget_job
 from core.domain.identity.sessions import LOGOUT_TOPIC
 from core.domain.jobs import NewJob
-from core.domain.own_texts import INSTALLATION_TEXTS_TOPIC
 from core.domain.record.event_types import WEBHOOK_TOPIC
 from core.domain.services import services as services_domain
 from core.domain.tenancy import organizations as organizations_domain
 from core.domain.tenancy import profile_fields as profile_fields_domain
+from core.domain.texts.own_texts import INSTALLATION_TEXTS_TOPIC
 from core.usecases.purge import Purge
 from entrypoints.assembly.federation import Federation
 from entrypoints.assembly.foundation import Foundation

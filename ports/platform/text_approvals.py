@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from core.domain.identifiers import OrganizationId
-from core.domain.own_texts import ApprovalRules
 from core.domain.platform.text_approvals import OrganizationTexts
+from core.domain.texts.own_texts import ApprovalRules
 
 
 class TextApprovalStore(Protocol):

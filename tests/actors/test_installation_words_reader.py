@@ -7,7 +7,7 @@ from trio.testing import wait_all_tasks_blocked
 from actors.installation_words_reader import InstallationWordsReader
 from actors.mailbox import Mailbox
 from adapters.system import SystemClock
-from core.domain.own_texts import ApprovalRules, InstallationWords
+from core.domain.texts.own_texts import ApprovalRules, InstallationWords
 from core.usecases.installation_words import KeptInstallationWords
 
 pytestmark = pytest.mark.usefixtures("mock_clock")

@@ -20,7 +20,7 @@ from core.domain.identity.locking.account_locks import LOCKING_MAILS
 from core.domain.languages import Language, spoken_language
 from core.domain.lines import one_line, unlinked
 from core.domain.mail import Mail
-from core.domain.own_texts import NO_OWN_TEXTS, InstallationWords, OwnTexts
+from core.domain.texts.own_texts import NO_OWN_TEXTS, InstallationWords, OwnTexts
 from core.frozen import replace
 from ports.mail_templates import LockLinkMaker
 from ports.texts import SpokenInstallationWords, Text, Texts, WearingText

@@ -8,8 +8,8 @@ from uuid import UUID
 from adapters.postgres.statements import first, only
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId
-from core.domain.own_texts import INSTALLATION_TEXTS_TOPIC, ApprovalRules
 from core.domain.platform.text_approvals import OrganizationTexts, StoredText
+from core.domain.texts.own_texts import INSTALLATION_TEXTS_TOPIC, ApprovalRules
 from core.frozen import Frozen
 
 

@@ -10,8 +10,8 @@ from typing import Final
 from core.domain.errors import BadRequest, Conflict
 from core.domain.identifiers import OrganizationId
 from core.domain.json import Json
-from core.domain.own_texts import ApprovalRules
 from core.domain.record.events import Actor, Event, Target
+from core.domain.texts.own_texts import ApprovalRules
 from core.frozen import Frozen
 
 # Each has a row in the answer, with hundreds of texts at most.

@@ -6,7 +6,6 @@ from core.domain.errors import Conflict, found
 from core.domain.identifiers import OrganizationId
 from core.domain.identity.callers import Caller
 from core.domain.languages import DEFAULT, Language
-from core.domain.own_texts import ApprovalRules
 from core.domain.platform.text_approvals import (
     MOST_LISTED,
     ApprovalOutcome,
@@ -19,6 +18,7 @@ from core.domain.platform.text_approvals import (
     texts_approved,
 )
 from core.domain.record.events import Actor
+from core.domain.texts.own_texts import ApprovalRules
 from core.frozen import Frozen
 from core.usecases.tenancy.rights import hold_office
 from ports.metrics import Metrics

@@ -9,7 +9,7 @@ from adapters.postgres import own_texts, statements
 from adapters.postgres.own_texts import KeptTexts, PostgresInstallationWords
 from adapters.postgres.statements import Statements
 from core.domain.languages import Language
-from core.domain.own_texts import NO_OWN_TEXTS, ApprovalRules, InstallationWords, OwnTexts
+from core.domain.texts.own_texts import NO_OWN_TEXTS, ApprovalRules, InstallationWords, OwnTexts
 from tests.adapters.postgres.conftest import Store
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from adapters.texts.catalogue import Catalogue
 from core.domain.languages import Language
-from core.domain.own_texts import OwnTexts
+from core.domain.texts.own_texts import OwnTexts
 
 OURS = {"page.title": "Sign in", "page.text": "Sent to {email}.", "page.two": "{email} and {other}"}
 # What may stand in a page besides text: the links and paragraphs of own texts.

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, strategies
 
 from core.domain.languages import Language
-from core.domain.own_texts import shown_texts
+from core.domain.texts.own_texts import shown_texts
 from core.domain.texts.rules import OwnText, TextRules, TextsRefused, checked_texts
 
 KEY = "own.footer"

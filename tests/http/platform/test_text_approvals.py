@@ -6,7 +6,7 @@ from uuid import uuid4
 import pytest
 import trio
 
-from core.domain.own_texts import ApprovalRules
+from core.domain.texts.own_texts import ApprovalRules
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
 from tests.http.cast import Neighbours

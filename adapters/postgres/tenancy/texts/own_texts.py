@@ -7,8 +7,8 @@ from adapters.postgres.arrays import array
 from adapters.postgres.columns import Columns
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, OwnTextId
-from core.domain.own_texts import INSTALLATION_TEXTS_TOPIC
 from core.domain.tenancy.own_texts import KeptText
+from core.domain.texts.own_texts import INSTALLATION_TEXTS_TOPIC
 from core.frozen import Frozen
 
 OWN_TEXT: Final = Columns(KeptText, "organization_texts", named={"organization": "org_id"}, texts=("text", "based_on"))

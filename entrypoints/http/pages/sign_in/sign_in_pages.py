@@ -25,8 +25,8 @@ from core.domain.identity.mfa import LONGEST_CODE
 from core.domain.identity.realms import ANY_WAY, ProviderRequired, WayIn
 from core.domain.identity.registering.mail_budgets import BUDGET_BITS
 from core.domain.languages import Language
-from core.domain.own_texts import InstallationWords
 from core.domain.secrets import Password
+from core.domain.texts.own_texts import InstallationWords
 from core.usecases.identity.sign_in.admission import SignInEnded
 from core.usecases.identity.sign_in.proofs.proof import EmailNotVerified
 from entrypoints.bootstrap import Postern

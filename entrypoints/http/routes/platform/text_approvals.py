@@ -8,8 +8,8 @@ import msgspec
 
 from core.domain.errors import BadRequest, Conflict, NotFound
 from core.domain.identifiers import OrganizationId
-from core.domain.own_texts import ApprovalRules
 from core.domain.platform.text_approvals import ComparedText, ComparedTexts
+from core.domain.texts.own_texts import ApprovalRules
 from entrypoints.bootstrap import Postern
 from entrypoints.http.machinery.answers import NO_BODY, NoBody
 from entrypoints.http.machinery.callers import PLATFORM_OWNER
