@@ -3,7 +3,8 @@ new text of ours is closed until somebody names it here.
 
 Closed for good, because a person decides by them, and whoever writes them could mislead people: who asks and for whom, the names of
 organizations and applications, the address that a mail is about, codes and links and how long they work, consent and scopes, agents and
-their end, what confirms a membership or an ownership, the facts of mails about an account's security, and refusals, which name the rule.
+their end, what accepts or declines a membership or an ownership, what confirms an address, the facts of mails about an account's security,
+and refusals, which name the rule.
 Where an open text holds a name, its placeholder is required, and the name stays.
 """
 
@@ -150,7 +151,7 @@ def _pages() -> Iterator[OpenText]:
 
     place = TextPlace.ADDRESS
     yield from _listed(place, "address_confirmed", title="address_confirmed.title", paragraph="address_confirmed.text")
-    yield from _listed(place, "verify_email", title="verify_email.page", button="verify_email.confirm verify_email.choose")
+    yield from _listed(place, "verify_email", title="verify_email.page")
 
     place = TextPlace.INVITATION
     yield from _listed(
@@ -159,7 +160,6 @@ def _pages() -> Iterator[OpenText]:
         title="accept_invitation.page accept_invitation.title",
         paragraph="accept_invitation.here accept_invitation.existing accept_invitation.new_account",
         hint="accept_invitation.name accept_invitation.expired accept_invitation.full accept_invitation.otherwise",
-        button="accept_invitation.accept accept_invitation.accept_here accept_invitation.decline",
     )
     yield from _listed(
         place,

@@ -59,6 +59,22 @@ def test_the_texts_by_which_people_decide_stay_ours() -> None:
     assert [key for key in closed if is_open(key)] == []
 
 
+@pytest.mark.parametrize("key", ["accept_invitation.accept", "accept_invitation.accept_here", "accept_invitation.decline"])
+def test_the_buttons_of_a_membership_stay_ours(key: str) -> None:
+    """With "Decline" on the one that accepts, an organization has a member by their own act who wanted none of it."""
+    assert key in ENGLISH
+    assert not is_open(key)
+
+
+@pytest.mark.parametrize("key", ["verify_email.confirm", "verify_email.choose"])
+def test_the_buttons_of_an_address_stay_ours(key: str) -> None:
+    """The second locks out whoever has registered somebody else's address. Under each other's words, the owner of the address keeps the
+    stranger's password.
+    """
+    assert key in ENGLISH
+    assert not is_open(key)
+
+
 @pytest.mark.parametrize("key", [key for key, one in OPEN.items() if one.has_ours])
 def test_an_open_text_says_nothing_that_must_stay_ours(key: str) -> None:
     ours = ENGLISH[key]
