@@ -8,6 +8,7 @@ import msgspec
 
 from core.domain.errors import BadRequest, Conflict, NotFound
 from core.domain.identifiers import OrganizationId
+from core.domain.identity.proofs import StepUp
 from core.domain.platform.text_approvals import ComparedText, ComparedTexts
 from core.domain.texts.own_texts import ApprovalRules
 from entrypoints.bootstrap import Postern
@@ -122,7 +123,7 @@ async def get_text_rules(_call: Call, postern: Postern) -> TextRulesBody:
     return _rules(await postern.platform.text_approvals.rules())
 
 
-@endpoint.put(_RULES, caller=PLATFORM_OWNER, limit=UNLIMITED, tags=_TAGS)
+@endpoint.put(_RULES, caller=PLATFORM_OWNER, limit=UNLIMITED, step_up=StepUp.ACCOUNT, tags=_TAGS)
 async def set_text_rules(call: Call[TextRulesBody], postern: Postern) -> TextRulesBody:
     """Set where own texts of organizations wait for an approval
 
