@@ -78,10 +78,8 @@ from ports.tenancy.keys.management_keys import ManagementKeyStore
 from ports.tenancy.keys.trusted_issuers import TrustedIssuerStore
 from ports.tenancy.mail_servers import MailServerStore
 from ports.tenancy.members import MemberStore, OwnershipStore
-from ports.tenancy.notices import NoticeStore
 from ports.tenancy.oauth_credentials import OAuthCredentialStore
 from ports.tenancy.organizations import OrganizationStore
-from ports.tenancy.own_texts import OwnTextStore
 from ports.tenancy.profile_fields import ProfileFieldStore
 from ports.tenancy.profile_values import ProfileValueStore
 from ports.tenancy.risk.risk_policies import RiskPolicyStore
@@ -89,8 +87,10 @@ from ports.tenancy.roles import RoleStore
 from ports.tenancy.setup.setup_links import SetupLinkStore
 from ports.tenancy.siem import SiemStore
 from ports.tenancy.sign_in_rules import SignInRulesStore
-from ports.tenancy.spoken_languages import SpokenLanguageStore
 from ports.tenancy.teams import TeamStore
+from ports.tenancy.texts.notices import NoticeStore
+from ports.tenancy.texts.own_texts import OwnTextStore
+from ports.tenancy.texts.spoken_languages import SpokenLanguageStore
 from ports.tenancy.upstream_providers import UpstreamProviderStore
 from ports.tenancy.webhook_deliveries import WebhookDeliveryStore
 from ports.tenancy.webhooks import WebhookStore

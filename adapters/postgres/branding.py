@@ -2,8 +2,8 @@
 
 from typing import Final, LiteralString
 
-from adapters.postgres.own_texts import bring, worn
 from adapters.postgres.statements import ask, first
+from adapters.postgres.texts.own_texts import bring, worn
 from adapters.postgres.ties import IS_OWN_USE, is_own_member
 from adapters.postgres.transaction import OnPool
 from core.domain.branding import Branding

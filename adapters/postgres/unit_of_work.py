@@ -91,10 +91,10 @@ from adapters.postgres.tenancy.roles import RoleRows
 from adapters.postgres.tenancy.setup.setup_links import SetupLinkRows
 from adapters.postgres.tenancy.siem import SiemRows
 from adapters.postgres.tenancy.sign_in_rules import SignInRulesRows
-from adapters.postgres.tenancy.spoken_languages import SpokenLanguageRows
 from adapters.postgres.tenancy.teams import TeamRows
 from adapters.postgres.tenancy.texts.notices import NoticeRows
 from adapters.postgres.tenancy.texts.own_texts import OwnTextRows
+from adapters.postgres.tenancy.texts.spoken_languages import SpokenLanguageRows
 from adapters.postgres.tenancy.upstream_providers import UpstreamProviderRows
 from adapters.postgres.tenancy.webhook_deliveries import WebhookDeliveryRows
 from adapters.postgres.tenancy.webhooks import WebhookRows

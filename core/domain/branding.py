@@ -8,9 +8,9 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Final
 
-from core.domain.colors import READABLE, VISIBLE, contrast, worst_contrast
 from core.domain.languages import Language, restored_languages
 from core.domain.lines import one_line
+from core.domain.looks.colors import READABLE, VISIBLE, contrast, worst_contrast
 from core.domain.texts.own_texts import NO_OWN_TEXTS, OwnTexts
 from core.frozen import Frozen, values_of
 

@@ -8,10 +8,8 @@ from uuid import UUID
 from actors.account_mails import account_mailer
 from actors.audit_linker import AuditLinker
 from actors.billing_reconciler import BillingReconciler
-from actors.database_watcher import DatabaseWatcher
 from actors.dispatcher import DeliveryDispatcher
 from actors.foreign_hashes import ForeignHashWatcher
-from actors.installation_words_reader import InstallationWordsReader
 from actors.janitor import Janitor
 from actors.job_worker import Workplace
 from actors.mailbox import Mailbox
@@ -39,6 +37,8 @@ from actors.sweepers.storage_watcher import StorageWatcher
 from actors.tellers.afar_requests import afar_request_teller
 from actors.tellers.displaced_sessions import displaced_session_teller
 from actors.tellers.owner_notices import owner_notifier
+from actors.watchers.database_watcher import DatabaseWatcher
+from actors.watchers.installation_words_reader import InstallationWordsReader
 from adapters.postgres.upkeep import housekeeping
 from adapters.postgres.upkeep.deleted_organizations import PostgresDeletedOrganizations
 from adapters.postgres.upkeep.deleted_profile_fields import PostgresDeletedProfileFields

@@ -28,10 +28,10 @@ from adapters.postgres.identity.sessions.used_key_proofs import PostgresUsedKeyP
 from adapters.postgres.identity.upstream.connections import PostgresConnections
 from adapters.postgres.identity.upstream.posted_answers import PostgresPostedAnswers
 from adapters.postgres.jobs import PostgresJobQueue
-from adapters.postgres.own_texts import PostgresInstallationWords
 from adapters.postgres.rate_limits import PostgresBuckets
 from adapters.postgres.server_secrets import PostgresServerSecrets
 from adapters.postgres.statements import Statements
+from adapters.postgres.texts.own_texts import PostgresInstallationWords
 from adapters.postgres.unit_of_work import Stores, unit_of_work
 from adapters.postgres.upkeep.sealed_columns import PostgresSealedColumns
 from adapters.saml.directories import XmlServiceProviderDocuments

@@ -64,12 +64,12 @@ from core.usecases.tenancy.setup.siem_drafts import SiemDrafts
 from core.usecases.tenancy.siem import Siem
 from core.usecases.tenancy.siem_export import SiemExport
 from core.usecases.tenancy.sign_in_rules import OrganizationSignInRules
-from core.usecases.tenancy.spoken_languages import OrganizationLanguages
 from core.usecases.tenancy.teams import Teams
 from core.usecases.tenancy.terms.terms import TermsVersions
 from core.usecases.tenancy.texts.mail_previews import MailPreviews
 from core.usecases.tenancy.texts.notices import Notices
 from core.usecases.tenancy.texts.own_texts import OwnTextChanges
+from core.usecases.tenancy.texts.spoken_languages import OrganizationLanguages
 from core.usecases.tenancy.upstream_providers import OrganizationUpstreamProviders
 from core.usecases.tenancy.webhook_deliveries import WebhookDeliveries, WebhookReceivers
 from core.usecases.tenancy.webhooks import Webhooks

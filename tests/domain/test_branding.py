@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, strategies
 
 from core.domain.branding import LONGEST_NAME, PLAIN, POSTERN, Branding, Font, Look, NamedApplication, branding, look_of, named_application
-from core.domain.colors import READABLE, contrast
 from core.domain.lines import one_line, unlinked
+from core.domain.looks.colors import READABLE, contrast
 
 DIGEST = "0f" * 32
 

@@ -330,7 +330,7 @@ WITHOUT_IDS = {
     "PUT /api/organizations/{org_slug}/texts",
     "PUT /api/organizations/{org_slug}/branding/logo",
     "DELETE /api/organizations/{org_slug}/branding/logo",
-    # Its body is a picture; `tests/http/services/test_service_logos.py` tries it from another organization.
+    # Its body is a picture; `tests/http/tenancy/looks/test_service_logos.py` tries it from another organization.
     "PUT /api/organizations/{org_slug}/services/{service_slug}/logo",
     *(
         f"{method} /api/organizations/{{org_slug}}/branding/{picture}"

@@ -14,9 +14,9 @@ from adapters.postgres.identity.proofs.sign_in_policy import is_assigned
 from adapters.postgres.identity.sessions.doors import is_kept_out_of_service
 from adapters.postgres.identity.sessions.liveness import AUTHENTICATES
 from adapters.postgres.identity.terms.demands import terms_due
-from adapters.postgres.own_texts import bring, worn
 from adapters.postgres.statements import ask, first, tell
 from adapters.postgres.storable import storable, storable_text
+from adapters.postgres.texts.own_texts import bring, worn
 from adapters.postgres.ties import counts_for, is_own_member
 from core.domain.branding import logo_path
 from core.domain.federation.oauth.authorization_steps import RequestingApplication, SignedInPerson

@@ -10,10 +10,10 @@ from adapters.postgres.federation.clients import CLIENT, ITS_SERVICE, ClientRow
 from adapters.postgres.identity.sessions.audiences import audiences, granted_audiences, kept_audiences, open_audiences
 from adapters.postgres.identity.sessions.liveness import lost_nothing_since
 from adapters.postgres.identity.sessions.profile_columns import PROFILE, profile
-from adapters.postgres.own_texts import bring, worn
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements, first
 from adapters.postgres.storable import storable_address, storable_text
+from adapters.postgres.texts.own_texts import bring, worn
 from adapters.postgres.transaction import Transaction
 from core.domain.branding import logo_path
 from core.domain.federation.oauth.clients import AuthenticationMethod, ClientCredentials

@@ -36,7 +36,7 @@ from core.domain.errors import BadRequest
 from core.domain.identifiers import AuditEntryId, OrganizationId, TierId, UserId
 from core.domain.platform.moving import ARRIVED, AuditProof, FileHead, MovedPeople, NamedPerson, TableReport, UnfitFile, is_bearable
 from core.domain.record.audit_chains import ChainHead, Unlinked, linked
-from core.domain.tenancy.own_texts import digest_of
+from core.domain.tenancy.texts.own_texts import digest_of
 from core.frozen import Frozen
 from ports.encryption import KeyRing
 from ports.identity.accounts import EmailSyntax

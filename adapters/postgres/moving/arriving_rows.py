@@ -52,10 +52,10 @@ from core.domain.tenancy.branding import LARGEST_LOGO, MOST_PIXELS
 from core.domain.tenancy.keys.trusted_issuers import TrustedIssuerSettings
 from core.domain.tenancy.keys.trusted_issuers import made as trusted_issuer
 from core.domain.tenancy.look_pictures import LookPicture, PictureBounds, look_picture
-from core.domain.tenancy.notices import NoticeTimes
 from core.domain.tenancy.profile_fields import FieldKind, FieldPrompt, FieldRule, FieldWriter, ProfileField, checked_field
 from core.domain.tenancy.sign_in_rules import SignInRulesChange
-from core.domain.tenancy.spoken_languages import spoken_languages
+from core.domain.tenancy.texts.notices import NoticeTimes
+from core.domain.tenancy.texts.spoken_languages import spoken_languages
 from core.domain.texts.open_texts import FOOTER, OPEN
 from core.domain.texts.reading import links
 from core.domain.texts.rules import LONGEST, OwnText, TextRules, checked_texts

@@ -8,11 +8,11 @@ from adapters.postgres.branding import dress_of
 from adapters.postgres.columns import Columns
 from adapters.postgres.identity.accounts import ACCOUNT
 from adapters.postgres.identity.realms.domains import awaits_role, was_turned_away
-from adapters.postgres.own_texts import bring, worn
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.owners import administrators
+from adapters.postgres.texts.own_texts import bring, worn
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import JoinRequestId, OrganizationId, UserId
 from core.domain.pages import Page

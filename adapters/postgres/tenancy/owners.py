@@ -8,9 +8,9 @@ from typing import Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.branding import dress_of
-from adapters.postgres.own_texts import bring, worn
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements, first
+from adapters.postgres.texts.own_texts import bring, worn
 from adapters.postgres.ties import IS_UNCONFIRMED_OWNER, counts_for, is_own_member
 from adapters.postgres.transaction import OnTransaction, Transaction
 from core.domain.email import Email

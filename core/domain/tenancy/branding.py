@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from core.domain.branding import CORNERS, PLAIN, Font, Look, brand_color
 from core.domain.changes import UNCHANGED, Unchanged
-from core.domain.colors import LIGHT as LIGHT_GROUNDS
-from core.domain.colors import ColorUse, PaleColor, nearest_color, pale_uses, worst_contrast
 from core.domain.errors import BadRequest
 from core.domain.identifiers import OrganizationId
 from core.domain.images import image_of
 from core.domain.json import Json
+from core.domain.looks.colors import LIGHT as LIGHT_GROUNDS
+from core.domain.looks.colors import ColorUse, PaleColor, nearest_color, pale_uses, worst_contrast
 from core.domain.outbound.destinations import NotADestination, OutboundDestination, destination
 from core.domain.record.events import Actor, Event, Target
 from core.domain.tenancy.look_pictures import Logo, LookPicture

@@ -28,7 +28,7 @@ from core.domain.texts.open_texts import NOTICE
 from core.domain.texts.own_texts import NO_OWN_TEXTS, InstallationWords, OwnTexts
 from core.frozen import replace
 from entrypoints.http.pages import previews
-from entrypoints.http.pages.worn_looks import WornLook
+from entrypoints.http.pages.look.worn_looks import WornLook
 from ports.texts import SpokenInstallationWords, Text
 
 HTML: Final = "text/html; charset=utf-8"

@@ -16,12 +16,12 @@ from core.domain.tenancy.mail_servers import MailServer
 from core.domain.tenancy.members import Membership
 from core.domain.tenancy.oauth_credentials import OAuthCredentials
 from core.domain.tenancy.organizations import Organization
-from core.domain.tenancy.own_texts import KeptText
 from core.domain.tenancy.profile_fields import ProfileField
 from core.domain.tenancy.roles import Role
 from core.domain.tenancy.setup.setup_links import SetupLink
 from core.domain.tenancy.siem import SiemConfiguration
 from core.domain.tenancy.teams import Team
+from core.domain.tenancy.texts.own_texts import KeptText
 from core.domain.tenancy.upstream_providers import UpstreamProvider
 from core.domain.tenancy.webhooks import Webhook
 from tests.house.declaring import Noun

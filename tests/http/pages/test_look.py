@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, strategies
 
 from core.domain.branding import CORNERS, PLAIN, POSTERN, Branding, Font, Look
-from core.domain.colors import DARK, LIGHT, READABLE, VISIBLE, contrast, nearest_color
 from core.domain.identity.profile.pictures import SHADES
 from core.domain.languages import Language
+from core.domain.looks.colors import DARK, LIGHT, READABLE, VISIBLE, contrast, nearest_color
 from core.domain.texts.own_texts import OwnTexts
 from entrypoints.http.pages import FOREVER, Pages, breakable, breakable_addresses, shipped_pages
-from entrypoints.http.pages.worn_looks import WornLook
+from entrypoints.http.pages.look.worn_looks import WornLook
 from tests.http.client import Client
 
 MOST_BYTES: Final = 30 * 1024

@@ -14,7 +14,7 @@ from tests.http.client import Received
 from tests.http.people import People
 from tests.http.postbox import Postbox
 from tests.http.signing_in import unlimited
-from tests.http.written_texts import write_texts
+from tests.http.tenancy.texts.written_texts import write_texts
 
 APPROVALS, RULES = "/api/platform/text-approvals", "/api/platform/text-rules"
 

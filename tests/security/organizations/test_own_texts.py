@@ -16,7 +16,7 @@ from tests.http.cast import Neighbours
 from tests.http.people import People, Person
 from tests.http.postbox import Postbox
 from tests.http.signing_in import unlimited
-from tests.http.written_texts import Texts, write_texts
+from tests.http.tenancy.texts.written_texts import Texts, write_texts
 
 database_url, postern, people = http.database_url, http.postern, http.people
 

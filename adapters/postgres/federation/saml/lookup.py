@@ -11,11 +11,11 @@ from adapters.postgres.federation.saml.rows import CERTIFICATE, CONFIGURATION, E
 from adapters.postgres.identity.proofs.flows import FIND_FLOW, FlowRow
 from adapters.postgres.identity.sessions.liveness import SESSION_LIVES
 from adapters.postgres.identity.sessions.profile_columns import PROFILE, profile, tells_more
-from adapters.postgres.own_texts import bring
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import ask, ask_in_order, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.callers import BROWSER, BROWSER_COLUMNS, browser_caller, digests
+from adapters.postgres.texts.own_texts import bring
 from core.domain.federation.saml.exchanges import MOST_EXCHANGES, SamlExchange
 from core.domain.federation.saml.sign_in import Meeting, SamlSubject
 from core.domain.identifiers import FlowId, OrganizationId, ServiceId, SessionId, UserId, first_id

@@ -17,10 +17,10 @@ from adapters.postgres.identity.accounts import ACCOUNT, ACCOUNT_AND_LOCK, LIFTE
 from adapters.postgres.identity.addresses import nobody_knows
 from adapters.postgres.identity.privacy.holding import HELD_BY_NOTHING_ELSE, IS_THE_MAKERS
 from adapters.postgres.identity.sessions.revoking import ending_codes, revoking
-from adapters.postgres.own_texts import bring, worn
 from adapters.postgres.statements import Statements, first
 from adapters.postgres.storable import storable_text
 from adapters.postgres.tenancy.relations import RELATED_BESIDES_DIRECTORY
+from adapters.postgres.texts.own_texts import bring, worn
 from adapters.postgres.transaction import Transaction
 from core.domain.email import Email
 from core.domain.federation.scim.filters import Filter

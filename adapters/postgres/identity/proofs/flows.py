@@ -10,10 +10,10 @@ from psycopg.types.json import Jsonb
 from adapters.postgres.branding import dress_of
 from adapters.postgres.identity.factors.devices import STRICTEST_TRUST
 from adapters.postgres.identity.upstream.own import OwnRow, own
-from adapters.postgres.own_texts import bring, worn
 from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import first, only
 from adapters.postgres.storable import storable, storable_text
+from adapters.postgres.texts.own_texts import bring, worn
 from adapters.postgres.ties import may_know_of_failures
 from adapters.postgres.transaction import OnStatements
 from core.domain.branding import POSTERN

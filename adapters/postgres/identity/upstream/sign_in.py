@@ -30,9 +30,9 @@ from adapters.postgres.identity.upstream.states import (
     state_parameters,
 )
 from adapters.postgres.identity.upstream.ways import WayRow, provider_parameters
-from adapters.postgres.own_texts import bring
 from adapters.postgres.statements import ask, first, first_made, only
 from adapters.postgres.storable import storable_text
+from adapters.postgres.texts.own_texts import bring
 from adapters.postgres.transaction import OnPool
 from core.domain.email import Email, mail_domain
 from core.domain.identifiers import IdentityId, OrganizationId, SessionId, UserId

@@ -7,12 +7,12 @@ from typing import Any, Final, LiteralString
 from adapters.postgres.branding import dress_of
 from adapters.postgres.columns import Columns
 from adapters.postgres.identity.factors.mfa import grace_is_over, second_factor_due_in
-from adapters.postgres.own_texts import bring, worn
 from adapters.postgres.rows import AnswerRow, IdRow
 from adapters.postgres.statements import first, first_made, only
 from adapters.postgres.storable import storable_address, storable_text
 from adapters.postgres.tenancy.relations import RELATIONS_OF_MEMBER
 from adapters.postgres.tenancy.upstream_providers import PROVIDER, provider_of
+from adapters.postgres.texts.own_texts import bring, worn
 from adapters.postgres.transaction import OnStatements
 from core.domain.identifiers import OrganizationId, SetupDraftId, SetupLinkId, UpstreamProviderId
 from core.domain.tenancy.roles import BuiltInRole, Capability, capabilities_of

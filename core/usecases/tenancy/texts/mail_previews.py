@@ -5,9 +5,9 @@ from core.domain.errors import BadRequest
 from core.domain.identity.links import Links
 from core.domain.languages import Language
 from core.domain.mail import Mail
-from core.domain.tenancy.mail_previews import require_mail, values_of
 from core.domain.tenancy.mail_servers import OrganizationMail
 from core.domain.tenancy.members import Member
+from core.domain.tenancy.texts.mail_previews import require_mail, values_of
 from core.frozen import Frozen
 from ports.branding import Brandings
 from ports.clock import Clock

@@ -3,11 +3,11 @@
 from core.domain.errors import found
 from core.domain.record.events import Actor
 from core.domain.tenancy.members import Member
-from core.domain.tenancy.notices import NoticeTimes, notice_updated
 from core.domain.tenancy.roles import Capability
+from core.domain.tenancy.texts.notices import NoticeTimes, notice_updated
 from core.frozen import Frozen
 from core.usecases.tenancy.rights import hold_rights
-from ports.tenancy.notices import NoticeStore
+from ports.tenancy.texts.notices import NoticeStore
 from ports.unit_of_work import UnitOfWorkFactory
 
 _UNKNOWN = "There is no such organization"

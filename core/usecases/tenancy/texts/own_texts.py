@@ -6,7 +6,8 @@ from core.domain.identifiers import OrganizationId, OwnTextId
 from core.domain.languages import DEFAULT, Language
 from core.domain.record.events import Actor
 from core.domain.tenancy.members import Member
-from core.domain.tenancy.own_texts import (
+from core.domain.tenancy.roles import Capability
+from core.domain.tenancy.texts.own_texts import (
     KeptText,
     TextListing,
     TextsChange,
@@ -19,13 +20,12 @@ from core.domain.tenancy.own_texts import (
     texts_updated,
     version_of,
 )
-from core.domain.tenancy.roles import Capability
 from core.domain.texts.places import TextPlace
 from core.domain.texts.rules import OwnText, TextRules
 from core.frozen import Frozen
 from core.usecases.tenancy.rights import hold_rights
 from ports.system import System
-from ports.tenancy.own_texts import OwnTextStore
+from ports.tenancy.texts.own_texts import OwnTextStore
 from ports.texts import ShippedWords
 from ports.unit_of_work import UnitOfWork, UnitOfWorkFactory
 

@@ -1,7 +1,7 @@
 """Links of own texts follow the proofs of domains."""
 
 from core.domain.identifiers import OrganizationId
-from core.domain.tenancy.own_texts import digest_of, following
+from core.domain.tenancy.texts.own_texts import digest_of, following
 from ports.unit_of_work import UnitOfWork
 
 

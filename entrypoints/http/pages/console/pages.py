@@ -43,11 +43,10 @@ from entrypoints.http.pages.console.organization.settings import (
     looks,
     mail_server,
     own_domain,
-    own_texts,
     rules,
-    spoken_languages,
     terms,
 )
+from entrypoints.http.pages.console.organization.settings.words import own_texts, spoken_languages
 from entrypoints.http.pages.console.platform import pages as platform
 
 CONSOLE: Final = Endpoints(

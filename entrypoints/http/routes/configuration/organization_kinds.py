@@ -36,12 +36,11 @@ from entrypoints.http.routes.tenancy import (
     roles,
     siem,
     sign_in_rules,
-    spoken_languages,
     teams,
     upstream_providers,
     webhooks,
 )
-from entrypoints.http.routes.tenancy.texts import texts
+from entrypoints.http.routes.tenancy.texts import spoken_languages, texts
 
 OWN_PROVIDER: Final = "upstream_providers/"
 """Begins the name of one of the organization's own providers, in a domain route."""

@@ -22,7 +22,6 @@ from entrypoints.http.routes.tenancy import (
     setup_links,
     siem,
     sign_in_rules,
-    spoken_languages,
     teams,
     trusted_issuers,
     upstream_providers,
@@ -31,7 +30,7 @@ from entrypoints.http.routes.tenancy import (
 )
 from entrypoints.http.routes.tenancy.risk import risk_policies
 from entrypoints.http.routes.tenancy.terms import terms
-from entrypoints.http.routes.tenancy.texts import notices, previews, texts
+from entrypoints.http.routes.tenancy.texts import notices, previews, spoken_languages, texts
 
 ROUTES: Final = Endpoints.of(
     organizations,

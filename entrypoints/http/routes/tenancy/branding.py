@@ -6,8 +6,8 @@ from typing import Annotated
 import msgspec
 
 from core.domain.branding import CORNERS, Font, logo_path
-from core.domain.colors import ColorScheme, ColorUse, PaleColor
 from core.domain.errors import BadRequest
+from core.domain.looks.colors import ColorScheme, ColorUse, PaleColor
 from core.domain.outbound.destinations import LONGEST_URL
 from core.domain.tenancy.branding import LookChange, OrganizationLook
 from core.domain.tenancy.look_pictures import LookPicture

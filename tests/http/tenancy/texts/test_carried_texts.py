@@ -13,7 +13,7 @@ from tests.conftest import CapturedLog
 from tests.http.inviting import Inviting
 from tests.http.people import People
 from tests.http.signing_in import unlimited
-from tests.http.written_texts import write_texts
+from tests.http.tenancy.texts.written_texts import write_texts
 
 _LEASE = timedelta(minutes=1)
 

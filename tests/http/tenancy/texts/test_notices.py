@@ -13,7 +13,7 @@ from tests.http.cast import Neighbours
 from tests.http.client import Received
 from tests.http.people import People, Person
 from tests.http.signing_in import unlimited
-from tests.http.written_texts import write_texts
+from tests.http.tenancy.texts.written_texts import write_texts
 
 NOTICE = "We are away on Friday."
 

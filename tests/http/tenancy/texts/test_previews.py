@@ -3,8 +3,8 @@
 import pytest
 
 from core.domain.languages import Language
-from core.domain.tenancy.mail_previews import MAILS
 from core.domain.tenancy.mail_servers import ORGANIZATION_MAIL_JOB
+from core.domain.tenancy.texts.mail_previews import MAILS
 from core.domain.texts.open_texts import OPEN
 from entrypoints.bootstrap import Postern
 from entrypoints.http.pages import previews
@@ -14,7 +14,7 @@ from tests.http.client import Received
 from tests.http.people import People, Person
 from tests.http.postbox import Postbox
 from tests.http.signing_in import unlimited
-from tests.http.written_texts import write_texts
+from tests.http.tenancy.texts.written_texts import write_texts
 
 PAGES = tuple(dict.fromkeys(text.page for text in OPEN.values() if not text.place.is_mail))
 

@@ -31,9 +31,9 @@ from entrypoints.http.routes.tenancy.roles import list_roles
 from entrypoints.http.routes.tenancy.setup_links import list_setup_links
 from entrypoints.http.routes.tenancy.siem import get_siem_configuration
 from entrypoints.http.routes.tenancy.sign_in_rules import get_sign_in_rules
-from entrypoints.http.routes.tenancy.spoken_languages import get_languages
 from entrypoints.http.routes.tenancy.teams import list_teams
 from entrypoints.http.routes.tenancy.terms.terms import get_terms
+from entrypoints.http.routes.tenancy.texts.spoken_languages import get_languages
 from entrypoints.http.routes.tenancy.texts.texts import change_texts
 from entrypoints.http.routes.tenancy.trusted_issuers import list_trusted_issuers
 from entrypoints.http.routes.tenancy.upstream_providers import list_upstream_providers

@@ -23,7 +23,7 @@ _TAKEN: Final = button("console.own_texts.take")
 _REMOVED: Final = button("console.own_texts.remove")
 
 
-class LookForm(BoundForm, frozen=True, kw_only=True):
+class ComparedForm(BoundForm, frozen=True, kw_only=True):
     """What somebody says of a text that needs a look."""
 
     key: str = ""
@@ -69,7 +69,7 @@ def outdated_pages(pages: TextPages) -> Sequence[Endpoint]:
     at, also = pages.outdated, (pages.listing,)
     return (
         console.get(at, of=pages.changing, also=also)(stated(show, f"show_outdated_{pages.name}", at, query=DoneLink)),
-        console.post(at, of=pages.changing, also=also)(stated(send, f"send_outdated_{pages.name}", at, body=LookForm)),
+        console.post(at, of=pages.changing, also=also)(stated(send, f"send_outdated_{pages.name}", at, body=ComparedForm)),
     )
 
 

@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from core.domain.branding import CORNERS, PLAIN, POSTERN, Branding, BrandLinks, Font, brand_color
-from core.domain.colors import LIGHT, ColorUse, PaleColor, nearest_color, pale_uses, worst_contrast
 from core.domain.errors import Conflict, Refusal
+from core.domain.looks.colors import LIGHT, ColorUse, PaleColor, nearest_color, pale_uses, worst_contrast
 from core.domain.tenancy.look_pictures import LookPicture
 from core.domain.tenancy.members import Member
 from core.frozen import replace
@@ -45,7 +45,7 @@ _AT: Final = f"{SETTINGS}/looks"
 _PREVIEW: Final = "preview"
 
 
-class PictureForm(NamedTuple):
+class LookPictureForm(NamedTuple):
     """A picture that has a form of its own, beside the form of everything that is text."""
 
     kind: LookPicture
@@ -60,16 +60,16 @@ class PictureForm(NamedTuple):
 
 
 _PICTURES: Final = (
-    PictureForm(LookPicture.LOGO, upload_logo, remove_logo, button("console.looks.upload"), button("console.looks.remove")),
-    PictureForm(
+    LookPictureForm(LookPicture.LOGO, upload_logo, remove_logo, button("console.looks.upload"), button("console.looks.remove")),
+    LookPictureForm(
         *(LookPicture.DARK_LOGO, upload_dark_logo, remove_dark_logo),
         *(button("console.looks.upload_dark_logo"), button("console.looks.remove_dark_logo")),
     ),
-    PictureForm(
+    LookPictureForm(
         *(LookPicture.FAVICON, upload_favicon, remove_favicon),
         *(button("console.looks.upload_favicon"), button("console.looks.remove_favicon")),
     ),
-    PictureForm(
+    LookPictureForm(
         *(LookPicture.BACKGROUND, upload_background, remove_background),
         *(button("console.looks.upload_background"), button("console.looks.remove_background")),
     ),
@@ -145,7 +145,7 @@ async def send_looks(call: Call[_LooksForm, None, OrganizationPath, Member], pos
     return redirect(f"{visit.here(_AT)}?done=saved")
 
 
-def _picture_pages(picture: PictureForm) -> tuple[Endpoint, Endpoint]:
+def _picture_pages(picture: LookPictureForm) -> tuple[Endpoint, Endpoint]:
     form: Any = msgspec.defstruct(
         f"{picture.kind.name.title()}Form", [(picture.kind.value, bytes, b"")], bases=(BoundForm,), frozen=True, kw_only=True
     )
@@ -264,7 +264,7 @@ def _judged(visit: PageVisit, one: PaleColor) -> tuple[str, str]:
     return visit.text(f"console.looks.pale_{where}", contrast=contrast, needed=needed), one.nearest
 
 
-def _presented(visit: PageVisit, picture: PictureForm, record: BrandingRecord) -> Mapping[str, Any]:
+def _presented(visit: PageVisit, picture: LookPictureForm, record: BrandingRecord) -> Mapping[str, Any]:
     name, bounds = picture.kind.value, picture.kind.bounds
     shown: str | None = getattr(record, name)
     return MappingProxyType(

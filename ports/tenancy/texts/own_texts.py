@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from core.domain.identifiers import OrganizationId, OwnTextId
-from core.domain.tenancy.own_texts import KeptText
+from core.domain.tenancy.texts.own_texts import KeptText
 
 
 class OwnTextStore(Protocol):

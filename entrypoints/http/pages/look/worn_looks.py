@@ -9,7 +9,7 @@ import re
 from typing import Final, Self
 
 from core.domain.branding import CORNERS, POSTERN, Branding, Font, Look, brand_color, logo_path
-from core.domain.colors import DARK, LIGHT, ColorUse, nearest_color
+from core.domain.looks.colors import DARK, LIGHT, ColorUse, nearest_color
 from core.frozen import Frozen
 
 _OURS: Final = "x"

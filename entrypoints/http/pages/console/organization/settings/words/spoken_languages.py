@@ -10,7 +10,7 @@ from entrypoints.http.pages.console.organization.organization_tabs import LANGUA
 from entrypoints.http.pages.console.resource_pages import pages
 from entrypoints.http.pages.console.resources import Resource, Section
 from entrypoints.http.pages.console.rows.rows import Row, RowField, Rows
-from entrypoints.http.routes.tenancy.spoken_languages import change_languages, get_languages
+from entrypoints.http.routes.tenancy.texts.spoken_languages import change_languages, get_languages
 from ports.texts import Text
 
 

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from core.domain.identifiers import OrganizationId
-from core.domain.tenancy.notices import NoticeTimes
+from core.domain.tenancy.texts.notices import NoticeTimes
 
 
 class NoticeStore(Protocol):

@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from core.domain.identifiers import OrganizationId
-from core.domain.tenancy.spoken_languages import SpokenLanguages
+from core.domain.tenancy.texts.spoken_languages import SpokenLanguages
 
 
 class SpokenLanguageStore(Protocol):

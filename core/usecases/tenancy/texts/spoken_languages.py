@@ -6,10 +6,10 @@ from core.domain.errors import found
 from core.domain.record.events import Actor
 from core.domain.tenancy.members import Member
 from core.domain.tenancy.roles import Capability
-from core.domain.tenancy.spoken_languages import SpokenLanguages, languages_updated, spoken_languages
+from core.domain.tenancy.texts.spoken_languages import SpokenLanguages, languages_updated, spoken_languages
 from core.frozen import Frozen
 from core.usecases.tenancy.rights import hold_rights
-from ports.tenancy.spoken_languages import SpokenLanguageStore
+from ports.tenancy.texts.spoken_languages import SpokenLanguageStore
 from ports.unit_of_work import UnitOfWorkFactory
 
 

@@ -10,9 +10,9 @@ import pytest
 from core.domain.languages import DEFAULT, Language
 from tests.adapters.mail.test_templates import ACME, TEMPLATES, VALUES
 from tests.browser.checks import EVERY
+from tests.browser.languages.words_between import english_between, lacking
 from tests.browser.states import states
 from tests.browser.test_states import IN_CI
-from tests.browser.words_between import english_between, lacking
 
 OTHERS: Final = tuple(language for language in (Language if EVERY else IN_CI) if language is not DEFAULT)
 # Made of several values, so none of them has it as it stands.
