@@ -156,6 +156,7 @@ def assemble_tenancy(settings: Settings, foundation: Foundation, identity: Ident
         templates=foundation.mail_templates,
         metrics=foundation.metrics,
         clock=clock,
+        text_hosts=settings.text_hosts,
     )
     connection_keys = ConnectionKeys(RsaCertificates(), foundation.keyring, system)
     directory_surveys = DirectorySurveys(identity.connection_lookup, foundation.ldap_directories, foundation.keyring)

@@ -1,6 +1,6 @@
 """Proofs of domains: Postern looks for a proof in places where only the owner of the domain can publish it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from enum import StrEnum
 from typing import Final, Generic, TypeVar
 
@@ -57,6 +57,8 @@ class DomainProofs(Frozen):
     templates: MailTemplates
     metrics: Metrics
     clock: Clock
+    text_hosts: Collection[str] = ()
+    """The domains to which own texts may link without a proof, as the operator says."""
 
     async def verify(self, use: Use[Proved], member: Member, actor: Actor, domain: Proved) -> Verification:
         """Looks for the proof. A verified domain stays verified, even if the proof is not found."""
@@ -75,7 +77,7 @@ class DomainProofs(Frozen):
                 return Verification(False, "Another organization has verified this domain, or you have changed yours meanwhile")
             if verified.is_new:
                 await uow.record(use.verified(domain, actor))
-                await follow_proof(uow, domain.organization, domain.name)
+                await follow_proof(uow, domain.organization, domain.name, self.text_hosts)
             await uow.commit()
         return Verification(True, "The domain is verified. Leave the proof published: it is looked at every week.")
 
@@ -102,7 +104,7 @@ class DomainProofs(Frozen):
                 return
             if not missed.is_verified:
                 await uow.record(use.lost(missed))
-                await follow_proof(uow, missed.organization, missed.name)
+                await follow_proof(uow, missed.organization, missed.name, self.text_hosts)
             mail = _MISSING if missed.misses == 1 else "" if missed.is_verified else use.lost_mail
             if mail:
                 await self._tell_owners(uow, store, missed, mail)

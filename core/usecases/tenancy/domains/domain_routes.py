@@ -121,7 +121,7 @@ class DomainRoutes(Frozen):
             removed, *_ = await _held(uow, member, route)
             await uow.domain_routes.remove(route)
             await uow.record(route_deleted(removed, actor))
-            await follow_proof(uow, member.organization, removed.name)
+            await follow_proof(uow, member.organization, removed.name, self.proofs.text_hosts)
             await uow.commit()
 
     async def claim_due(self, limit: int) -> Sequence[DomainRoute]:

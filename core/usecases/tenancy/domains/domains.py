@@ -48,7 +48,7 @@ class Domains(Frozen):
             await uow.domains.save(domain)
             if before is not None and before.is_verified:
                 await uow.record(domain_deleted(before, actor))
-                await follow_proof(uow, member.organization, before.name)
+                await follow_proof(uow, member.organization, before.name, self.proofs.text_hosts)
             await uow.record(domain_set(domain, actor))
             await uow.commit()
         return domain
@@ -65,7 +65,7 @@ class Domains(Frozen):
             removed = await uow.domains.remove(member.organization)
             if removed is not None:
                 await uow.record(domain_deleted(removed, actor))
-                await follow_proof(uow, member.organization, removed.name)
+                await follow_proof(uow, member.organization, removed.name, self.proofs.text_hosts)
                 await uow.commit()
 
     async def claim_due(self, limit: int) -> Sequence[Domain]:

@@ -70,7 +70,7 @@ class Activations(Frozen):
             raise Conflict("Another organization has verified this domain", words="setup_domain_taken")
         await uow.record(route_created(added, actor))
         await uow.record(route_verified(added, actor))
-        await follow_proof(uow, added.organization, added.name)
+        await follow_proof(uow, added.organization, added.name, self.proofs.text_hosts)
 
     async def _token(self, uow: UnitOfWork, draft: SetupDraft, responsible: UserId, actor: Actor) -> None:
         _, digest = await uow.setup_links.credentials(draft.id)

@@ -7,6 +7,7 @@ from typing import Any, Final
 import pytest
 
 from core.domain.tenancy.domains import MOST_MISSES
+from core.frozen import replace
 from core.usecases.tenancy.domains.domain_proofs import DomainProofs
 from entrypoints.bootstrap import Postern
 from tests.conftest import CapturedLog
@@ -103,3 +104,17 @@ async def test_a_text_that_is_written_while_a_proof_is_looked_for_is_followed(sc
     await scene.check()
     assert await scene.unlinked() == {"own.footer": True}
     assert scene.digest() == await scene.version()
+
+
+async def test_a_link_that_the_operator_lists_needs_no_proof(postern: Postern, people: People, log: CapturedLog, tmp_path: Path) -> None:
+    tenancy = replace(postern.tenancy, own_texts=replace(postern.tenancy.own_texts, hosts=("house.example",)))
+    async with proving(LinkScene, replace(postern, tenancy=tenancy), people, log, tmp_path, NAME) as scene:
+        told = await scene.verified()
+        await scene.write(own__footer=f"{LINKED} See [the house](https://house.example/).")
+        scene.withdraw(told)
+        for _ in range(MOST_MISSES):
+            await scene.check()
+        assert await scene.unlinked() == {"own.footer": True}
+        scene.publish(told)
+        assert (await scene.verify())["verified"]
+        assert await scene.unlinked() == {"own.footer": False}
