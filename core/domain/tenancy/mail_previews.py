@@ -24,7 +24,7 @@ def values_of(name: str, reader: str, link: str, now: datetime) -> dict[str, str
     """What stands in the placeholders. The reader is the person who looks, also where the mail names somebody who has invited."""
     match name:
         case "invitation":
-            return {"link": link, "inviter": reader, "until": now + _OPEN_FOR}
+            return {"link": link, "inviter": reader, "until": now + _OPEN_FOR, "application": "", "application_logo": ""}
         case "newcomer_code":
             return {"code": _CODE, "provider": _PROVIDER}
         case _:
