@@ -291,6 +291,7 @@ BODIES: Mapping[str, Asked] = {
     "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/activate": lambda _: {"digest": "0" * 64},
     "POST /api/organizations/{org_slug}/setup-links/{link_id}/drafts/{draft_id}/activate": lambda _: {"digest": "0" * 64},
     "POST /api/organizations/{org_slug}/upstream-providers/{provider_id}/succeed": lambda _: {"provider_id": str(uuid4())},
+    "POST /api/organizations/{org_slug}/mails/{mail}/send-to-me": lambda _: {},
     "POST /api/organizations/{org_slug}/webhooks/{webhook_id}/replay": lambda _: {"since": "2026-01-01T00:00:00Z"},
     "POST /api/organizations/{org_slug}/services/{service_slug}/claims": lambda _: {"name": "x", "source": "plan", "into": ["saml"]},
     "PATCH /api/organizations/{org_slug}/services/{service_slug}/claims/{claim_id}": lambda _: {"name": "taken"},
@@ -328,6 +329,7 @@ WITHOUT_IDS = {
     "PATCH /api/organizations/{org_slug}/languages",
     "PATCH /api/organizations/{org_slug}/texts",
     "PUT /api/organizations/{org_slug}/texts",
+    "PUT /api/organizations/{org_slug}/notice",
     "PUT /api/organizations/{org_slug}/branding/logo",
     "DELETE /api/organizations/{org_slug}/branding/logo",
     # Its body is a picture; `tests/http/tenancy/looks/test_service_logos.py` tries it from another organization.
@@ -488,6 +490,8 @@ def reads(scene: FurnishedOrganization, *, of: FurnishedOrganization) -> list[st
     lists = [one.path for one in IN_ORGANIZATION if one.method == "GET" and one not in WITH_IDS]
     # A search without a word is refused.
     lists.remove("/api/organizations/{org_slug}/search")
+    # A preview is one of something.
+    lists.remove("/api/organizations/{org_slug}/texts/preview")
     filtered = [
         f"members?role={of.role.slug}",
         f"members?search={of.member.email}",
@@ -502,6 +506,8 @@ def reads(scene: FurnishedOrganization, *, of: FurnishedOrganization) -> list[st
         f"sign-ins?person={of.member.email}",
         f"sign-ins?service_id={of.service.id}",
         "services?service_type=web&limit=10&offset=0",
+        "texts/preview?mail=invitation",
+        "texts/preview?on_page=sign_in",
     ]
     single = [
         f"members/{of.member.user}",
@@ -548,6 +554,7 @@ async def test_no_answer_contains_anything_of_another(
                         "terms",
                         "languages",
                         "texts",
+                        "notice",
                     ),
                 )
             )
