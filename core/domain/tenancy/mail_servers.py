@@ -136,6 +136,15 @@ def sender_name(text: str | None) -> str | None:
     return name or None
 
 
+def require_own_name(name: str | None, organization: str) -> None:
+    """People read the sender's name first, so it is the organization's, or begins with it: "Acme", "Acme IT". Raises `BadRequest`."""
+    own, begins = organization.casefold(), (name or organization).casefold()
+    if not begins.startswith(own) or begins[len(own) : len(own) + 1].isalnum():
+        raise BadRequest(
+            f"from_name: must be {organization}, or begin with it", words="sender_not_own", values={"organization": organization}
+        )
+
+
 def mail_server_configured(server: MailServer, actor: Actor) -> Event:
     return _event("organization.smtp.configured", server, actor, {"port": server.port})
 

@@ -26,6 +26,7 @@ from core.domain.tenancy.mail_servers import (
     mail_server_recovered,
     mail_server_removed,
     mail_username,
+    require_own_name,
     sealing_context,
     sender_name,
 )
@@ -111,6 +112,13 @@ class MailServers:
         sealed = self._keyring.seal(mail_password(wanted.password).reveal().encode(), sealing_context(server.id))
         async with self._unit_of_work() as uow:
             await hold_rights(uow, member, Capability.SETTINGS_MANAGE)
+            before = await self._lookup.find(member.organization)
+            # One that was good once stays good.
+            if before is None or before.server.from_name != server.from_name:
+                held = found(
+                    await uow.organizations.hold(member.organization), "There is no such organization", words="organization_unknown"
+                )
+                require_own_name(server.from_name, held.organization.name)
             await uow.mail_servers.save(server, sealed)
             await uow.record(mail_server_configured(server, actor))
             await uow.commit()

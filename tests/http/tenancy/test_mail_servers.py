@@ -141,13 +141,21 @@ async def test_the_password_is_kept_sealed_for_its_row_alone(scene: MailServerSc
         *(("username", one) for one in ("", "x" * 321, "a\r\nb", "a\0b", None)),
         *(("password", one) for one in ("", "x" * 1001, "a\r\nb", None)),
         *(("from_email", one) for one in ("", "acme", "it@acme.example\r\nBcc: x@y.example", "ключ@acme.example", None)),
-        *(("from_name", one) for one in ("x" * 101, "=?utf-8?q?=0D=0ABcc:x?=")),
+        *(("from_name", one) for one in ("x" * 101, "=?utf-8?q?=0D=0ABcc:x?=", "Globex", "Acmebank", "The Acme")),
     ],
 )
 async def test_what_is_wrong_is_refused(scene: MailServerScene, field: str, value: Any) -> None:
     answer = await scene.ask("POST", "", body(**{field: value}) if field != "port" else {**body(), "port": value})
     assert (answer.status, field in answer.json()["error"]) == (400, True), answer.body
     assert scene.people.rows("select from mail_servers") == []
+
+
+async def test_a_senders_name_that_was_good_once_stays(scene: MailServerScene) -> None:
+    await scene.set()
+    scene.people.change("update mail_servers set from_name = 'House'")
+    assert (await scene.set(from_name="House"))["from_name"] == "House"
+    assert (await scene.ask("POST", "", body(from_name="House of cards"))).status == 400
+    assert (await scene.set(from_name="ACME"))["from_name"] == "ACME"
 
 
 @pytest.mark.parametrize("address", HOSTILE_ADDRESSES)
