@@ -141,7 +141,8 @@ def require_name_of(organization: str, sender: str | None) -> None:
     """Nobody writes in the name of another: the sender's name is the organization's name, or begins with it. How letters are composed, and
     whether they are small, makes no difference. Raises `BadRequest`.
     """
-    if sender is not None and not _folded(sender).startswith(_folded(organization)):
+    begins, name = _folded(sender or organization), _folded(organization)
+    if not begins.startswith(name) or begins[len(name) : len(name) + 1].isalnum():
         raise BadRequest(
             f"from_name: must be the organization's name, or begin with it: {organization}",
             words="sender_name",
