@@ -167,7 +167,6 @@ def _pages() -> Iterator[OpenText]:
         title="invitation_accepted.title invitation_accepted.title_of",
         paragraph="invitation_accepted.text",
     )
-    yield from _listed(place, "invitation_declined", title="invitation_declined.title", paragraph="invitation_declined.text")
 
     place = TextPlace.DEVICE
     yield from _listed(
@@ -178,8 +177,6 @@ def _pages() -> Iterator[OpenText]:
         hint="enter_code.code enter_code.hint",
         button="enter_code.next",
     )
-    yield from _listed(place, "device_approved", title="device_approved.title", paragraph="device_approved.text")
-    yield from _listed(place, "device_denied", title="device_denied.title")
 
     place = TextPlace.SIGN_OUT
     yield from _listed(

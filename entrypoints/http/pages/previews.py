@@ -37,12 +37,7 @@ TEMPLATES: Final[Mapping[str, str]] = MappingProxyType(
         "enter_code": "device/enter_code.html",
     }
 )
-OUTCOMES: Final = frozenset(
-    {
-        *("password_chosen", "password_set", "address_confirmed", "invitation_accepted", "invitation_declined"),
-        *("device_approved", "device_denied", "signed_out"),
-    }
-)
+OUTCOMES: Final = frozenset({"password_chosen", "password_set", "address_confirmed", "invitation_accepted", "signed_out"})
 # Pages that say a title alone, on the way to somewhere else.
 LEAVING: Final[Mapping[str, str]] = MappingProxyType({"providers": "providers.title", "leaving": "leaving.title"})
 # A page that says what became of another.

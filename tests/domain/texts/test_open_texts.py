@@ -75,6 +75,13 @@ def test_the_buttons_of_an_address_stay_ours(key: str) -> None:
     assert not is_open(key)
 
 
+@pytest.mark.parametrize("key", ["device_approved.title", "device_denied.title", "invitation_declined.title", "invitation_declined.text"])
+def test_how_a_decision_ended_stays_ours(key: str) -> None:
+    """A page that says the opposite would hide from somebody what they have just allowed."""
+    assert key in ENGLISH
+    assert not is_open(key)
+
+
 @pytest.mark.parametrize("key", [key for key, one in OPEN.items() if one.has_ours])
 def test_an_open_text_says_nothing_that_must_stay_ours(key: str) -> None:
     ours = ENGLISH[key]
