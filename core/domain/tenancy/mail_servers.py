@@ -142,12 +142,17 @@ def require_name_of(organization: str, sender: str | None) -> None:
     whether they are small, makes no difference. Raises `BadRequest`.
     """
     begins, name = _folded(sender or organization), _folded(organization)
-    if not begins.startswith(name) or begins[len(name) : len(name) + 1].isalnum():
+    if not begins.startswith(name) or _goes_on(begins[len(name) : len(name) + 1]):
         raise BadRequest(
             f"from_name: must be the organization's name, or begin with it: {organization}",
             words="sender_name",
             values={"name": organization},
         )
+
+
+def _goes_on(letter: str) -> bool:
+    """Whether a word goes on with it: "Payroll" does not begin with the name of "Pay". Japanese and Chinese have no spaces between words."""
+    return letter.isdecimal() or letter.lower() != letter.upper()
 
 
 def _folded(name: str) -> str:

@@ -151,7 +151,7 @@ async def test_what_is_wrong_is_refused(scene: MailServerScene, field: str, valu
     assert scene.people.rows("select from mail_servers") == []
 
 
-@pytest.mark.parametrize("sender", ["Acme", " ACME  it ", "acme: Support", "Acme \u2013 Caf\u0065\u0301"])
+@pytest.mark.parametrize("sender", ["Acme", " ACME  it ", "acme: Support", "Acme\u682a\u5f0f", "Acme \u2013 Caf\u0065\u0301"])
 async def test_a_sender_is_named_after_its_organization(scene: MailServerScene, sender: str) -> None:
     assert (await scene.set(from_name=sender))["from_name"] == " ".join(sender.split())
 
