@@ -151,7 +151,7 @@ def require_name_of(organization: str, sender: str | None) -> None:
 
 
 def _goes_on(letter: str) -> bool:
-    """Whether a word goes on with it: "Payroll" does not begin with the name of "Pay". Japanese and Chinese have no spaces between words."""
+    """Whether a word goes on with it: "Payroll" does not begin with "Pay". Japanese and Chinese have no spaces between words."""
     return letter.isdecimal() or letter.lower() != letter.upper()
 
 
