@@ -97,3 +97,10 @@ def test_lightness_goes_from_black_to_white() -> None:
 def test_a_colour_comes_back_from_where_lightness_is_measured(color: str) -> None:
     shown = _shown(*_oklch(color))
     assert all(abs(int(color[at : at + 2], 16) - int(shown[at : at + 2], 16)) <= 1 for at in (1, 3, 5))
+
+
+def test_on_a_ground_between_the_nearest_may_be_lighter_or_darker() -> None:
+    """Where both black and white can be seen, the walk goes both ways at once."""
+    for color in ("#707070", "#808080"):
+        nearest = nearest_color(color, ("#777777",), VISIBLE)
+        assert contrast(nearest, "#777777") >= VISIBLE

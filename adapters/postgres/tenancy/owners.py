@@ -8,6 +8,7 @@ from typing import Final, LiteralString
 from uuid import UUID
 
 from adapters.postgres.branding import dress_of
+from adapters.postgres.identity.addresses import is_proved
 from adapters.postgres.rows import IdRow
 from adapters.postgres.statements import Statements, first
 from adapters.postgres.texts.own_texts import bring, worn
@@ -97,7 +98,7 @@ MOST_ADDRESSEES: Final = 20
 _IN_ROLES: Final[LiteralString] = f"""
     select users.id as user, users.email, users.language, organizations.name, organizations.logo_digest, organizations.primary_color,
            {dress_of("organizations")} as dress, (
-               users.email_verified_at is not null and {is_own_member("told.org_id", "told.user_id")}
+               {is_proved()} and {is_own_member("told.org_id", "told.user_id")}
            ) as is_own
       from memberships as told
       join users on users.id = told.user_id

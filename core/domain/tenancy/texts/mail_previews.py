@@ -9,7 +9,7 @@ from core.domain.texts.open_texts import OPEN
 # By name, as the templates have them: the mails in which own texts can stand.
 MAILS: Final = frozenset(text.page for text in OPEN.values() if text.place.is_mail)
 _CODE: Final = "12345678"
-_PROVIDER: Final = "Example"
+_EXAMPLE: Final = "Example"
 _OPEN_FOR: Final = timedelta(days=7)
 
 
@@ -26,6 +26,6 @@ def values_of(name: str, reader: str, link: str, now: datetime) -> dict[str, str
         case "invitation":
             return {"link": link, "inviter": reader, "until": now + _OPEN_FOR, "application": "", "application_logo": ""}
         case "newcomer_code":
-            return {"code": _CODE, "provider": _PROVIDER}
+            return {"code": _CODE, "provider": _EXAMPLE}
         case _:
             return {"link": link}

@@ -88,7 +88,14 @@ async def preview_texts(call: Call[None, TextPreviewQuery, OrganizationPath, Mem
     return TextPreview(language=wanted.language, html=html.decode(), text=None, subject=None)
 
 
-@endpoint.post(f"{_ORGANIZATION}/mails/{{mail}}/send-to-me", caller=_IN_PERSON, limit=OWN_MAILS, refuses=(BadRequest,), tags=_TAGS)
+@endpoint.post(
+    f"{_ORGANIZATION}/mails/{{mail}}/send-to-me",
+    caller=_IN_PERSON,
+    limit=OWN_MAILS,
+    refuses=(BadRequest,),
+    tags=_TAGS,
+    verb="texts send-to-me",
+)
 async def test_organization_mail(call: Call[OwnMail, None, OwnMailPath, Member], postern: Postern) -> MailSent:
     """Send yourself a mail of an organization
 
